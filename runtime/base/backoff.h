@@ -1,0 +1,20 @@
+// Exponential back-off as arithmetic: no clock, no sleep.
+#pragma once
+
+#include "runtime/base/clock.h"
+
+namespace tfjob {
+
+struct BackoffPolicy {
+  Duration initial{5ms};
+  Duration maximum{1000s};
+  double factor = 2.0;
+  double jitter = 0.0;  // a delay d becomes d * (1 + jitter * u), u uniform in [0, 1)
+};
+
+// The delay before retry number `failures` (0 or less: none; 1: initial; 2: initial * factor; …), without jitter.
+Duration BackoffDelay(const BackoffPolicy& policy, int failures);
+// The same with jitter; `uniform` is in [0, 1).
+Duration BackoffDelay(const BackoffPolicy& policy, int failures, double uniform);
+
+}  // namespace tfjob

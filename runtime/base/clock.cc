@@ -1,0 +1,70 @@
+#include "runtime/base/clock.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include "absl/time/time.h"
+
+namespace tfjob {
+namespace {
+
+absl::Time ToAbsl(Time time) { return absl::FromUnixMicros(time.time_since_epoch().count()); }
+
+std::string Format(const char* format, Time time) {
+  if (time == Time()) return "";
+  return absl::FormatTime(format, ToAbsl(time), absl::UTCTimeZone());
+}
+
+class SystemClock : public Clock {
+ public:
+  Time Now() override {
+    return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+  }
+  Duration Monotonic() override {
+    return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
+  }
+};
+
+}  // namespace
+
+std::string FormatTime(Time time) { return Format("%Y-%m-%d%ET%H:%M:%SZ", time); }
+
+std::string FormatMicroTime(Time time) { return Format("%Y-%m-%d%ET%H:%M:%E6SZ", time); }
+
+StatusOr<Time> ParseTime(std::string_view text) {
+  absl::Time time;
+  std::string error;
+  if (!absl::ParseTime(absl::RFC3339_full, internal::Piece(text), &time, &error)) {
+    return InvalidArgument("'", text, "' is not an RFC 3339 time: ", error);
+  }
+  return Time(std::chrono::microseconds(absl::ToUnixMicros(time)));
+}
+
+Time TruncateToSeconds(Time time) { return std::chrono::floor<std::chrono::seconds>(time); }
+
+std::string FormatDuration(Duration duration) {
+  return absl::FormatDuration(absl::Microseconds(duration.count()));
+}
+
+Clock& RealClock() {
+  static SystemClock clock;
+  return clock;
+}
+
+Time FakeClock::Now() {
+  MutexLock lock(mutex_);
+  return now_;
+}
+
+Duration FakeClock::Monotonic() {
+  MutexLock lock(mutex_);
+  return elapsed_;
+}
+
+void FakeClock::Advance(Duration by) {
+  MutexLock lock(mutex_);
+  now_ += by;
+  elapsed_ += by;
+}
+
+}  // namespace tfjob

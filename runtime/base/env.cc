@@ -1,0 +1,60 @@
+#include "runtime/base/env.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+extern char** environ;
+
+namespace tfjob {
+namespace {
+
+// The cgroup's quota in processors, or 0 when there is none.
+double CgroupQuota() {
+  std::string quota;
+  double period = 0;
+  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period && quota != "max" && period > 0) {
+    return std::atof(quota.c_str()) / period;
+  }
+  double v1_quota = 0;
+  std::ifstream v1("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+  std::ifstream v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (v1 >> v1_quota && v1_period >> period && v1_quota > 0 && period > 0) return v1_quota / period;
+  return 0;
+}
+
+}  // namespace
+
+std::optional<std::string> GetEnv(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> EnvironmentBlock() {
+  std::vector<std::string> block;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) block.emplace_back(*entry);
+  return block;
+}
+
+std::string HostName() {
+  char name[256] = "localhost";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+int AvailableProcessors() {
+  cpu_set_t set;
+  int processors = 1;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) processors = CPU_COUNT(&set);
+  if (double quota = CgroupQuota(); quota > 0) {
+    processors = std::min(processors, static_cast<int>(std::ceil(quota)));
+  }
+  return std::max(processors, 1);
+}
+
+}  // namespace tfjob

@@ -1,0 +1,104 @@
+#include "runtime/base/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/json.h"
+
+namespace tfjob {
+namespace {
+
+std::atomic<LogLevel> threshold{LogLevel::kInfo};
+std::atomic<LogFormat> line_format{LogFormat::kText};
+
+const char* NameOf(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug: return "DEBUG";
+    case LogLevel::kInfo: return "INFO";
+    case LogLevel::kWarning: return "WARNING";
+    case LogLevel::kError: return "ERROR";
+    case LogLevel::kOff: return "OFF";
+  }
+  return "";
+}
+
+spdlog::logger& Sink() {
+  // Never destroyed: threads may log until the process ends.
+  static auto* logger = [] {
+    auto* made = new spdlog::logger("tfjob", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%v");
+    made->set_level(spdlog::level::trace);
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return *logger;
+}
+
+// As logfmt: bare when it holds no space, quote or control character.
+std::string Quoted(const std::string& value) {
+  const bool bare = !value.empty() && value.find_first_of(" \"=\n\t\\") == std::string::npos;
+  return bare ? value : PrintJson(Json(value));
+}
+
+std::string TextLine(LogLevel level, const char* room, std::string_view message,
+                     std::initializer_list<LogField> fields) {
+  std::string line = FormatMicroTime(RealClock().Now());
+  line.replace(line.size() - 4, 3, "");  // milliseconds are enough
+  line += StrCat(" ", NameOf(level), " ", room, " ", message);
+  for (const LogField& field : fields) line += StrCat(" ", field.key, "=", Quoted(field.value));
+  return line;
+}
+
+std::string JsonLine(LogLevel level, const char* room, std::string_view message,
+                     std::initializer_list<LogField> fields) {
+  nlohmann::ordered_json line;
+  line["time"] = FormatMicroTime(RealClock().Now());
+  line["level"] = NameOf(level);
+  line["room"] = room;
+  line["message"] = std::string(message);
+  for (const LogField& field : fields) line[std::string(field.key)] = field.value;
+  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+StatusOr<LogLevel> ParseLogLevel(std::string_view text) {
+  if (text == "debug") return LogLevel::kDebug;
+  if (text == "info") return LogLevel::kInfo;
+  if (text == "warning" || text == "warn") return LogLevel::kWarning;
+  if (text == "error") return LogLevel::kError;
+  if (text == "off") return LogLevel::kOff;
+  return InvalidArgument("log level '", text, "': expected debug, info, warning, error or off");
+}
+
+void ConfigureLogging(LogLevel level, LogFormat format) {
+  threshold = level;
+  line_format = format;
+}
+
+bool Logger::Enabled(LogLevel level) { return level >= threshold.load(std::memory_order_relaxed); }
+
+void Logger::Debug(std::string_view message, std::initializer_list<LogField> fields) const {
+  Write(LogLevel::kDebug, message, fields);
+}
+void Logger::Info(std::string_view message, std::initializer_list<LogField> fields) const {
+  Write(LogLevel::kInfo, message, fields);
+}
+void Logger::Warning(std::string_view message, std::initializer_list<LogField> fields) const {
+  Write(LogLevel::kWarning, message, fields);
+}
+void Logger::Error(std::string_view message, std::initializer_list<LogField> fields) const {
+  Write(LogLevel::kError, message, fields);
+}
+
+void Logger::Write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const {
+  if (!Enabled(level)) return;
+  const bool json = line_format.load(std::memory_order_relaxed) == LogFormat::kJson;
+  Sink().info(json ? JsonLine(level, room_, message, fields) : TextLine(level, room_, message, fields));
+}
+
+}  // namespace tfjob

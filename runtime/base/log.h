@@ -1,0 +1,63 @@
+// Structured logging over spdlog: a constant message and key=value fields, one named logger a room.
+//
+//   const Logger kLog("control");
+//   kLog.Info("job suspended", {{"job", key}, {"pods", 4}});
+//   → 2026-11-21T09:30:00.123Z INFO control job suspended job=ns/a pods=4
+//
+// Lines go to standard error. Thread-safe; a line is written whole.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogFormat { kText, kJson };
+
+// "debug", "info", "warning" (or "warn"), "error", "off".
+StatusOr<LogLevel> ParseLogLevel(std::string_view text);
+
+// For the whole process; call before threads start. Info and text until then.
+void ConfigureLogging(LogLevel level, LogFormat format);
+
+// One key=value pair. Lives only during the call that it is an argument of.
+struct LogField {
+  template <typename T>
+  LogField(std::string_view key, const T& value) : key(key), value(Text(value)) {}
+
+  std::string_view key;
+  std::string value;
+
+ private:
+  static std::string Text(const Status& status) { return status.ToString(); }
+  static std::string Text(bool flag) { return flag ? "true" : "false"; }
+  template <typename T>
+  static std::string Text(const T& value) {
+    return StrCat(value);
+  }
+};
+
+class Logger {
+ public:
+  explicit constexpr Logger(const char* room) : room_(room) {}
+
+  void Debug(std::string_view message, std::initializer_list<LogField> fields = {}) const;
+  void Info(std::string_view message, std::initializer_list<LogField> fields = {}) const;
+  void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) const;
+  void Error(std::string_view message, std::initializer_list<LogField> fields = {}) const;
+
+  // Whether a line of this level would be written, to spare the making of costly fields.
+  static bool Enabled(LogLevel level);
+
+ private:
+  void Write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const;
+
+  const char* room_;
+};
+
+}  // namespace tfjob

@@ -1,0 +1,103 @@
+// The project's one error type: Abseil's Status, its constructors and its two macros.
+//
+// Which code (docs/errors.md has the whole table):
+//   InvalidArgument     the input is wrong and stays wrong: tell the user
+//   NotFound, AlreadyExists, PermissionDenied, Unauthenticated   as the names say
+//   Aborted             somebody else was first (HTTP 409 conflict): read again, decide again
+//   FailedPrecondition  not now; wait for a change
+//   Unavailable, DeadlineExceeded   the peer or the network: retry the call
+//   ResourceExhausted   a limit: retry later, or ask for less
+//   DataLoss            bytes do not match their checksum or their format
+//   Cancelled           we were told to stop
+//   Internal            a bug of ours
+//
+// A message names the culprit (task, host:port, file, JSON path), what was expected, what came, what to change.
+// An error is logged or returned, never both; only loops log.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace tfjob {
+
+using Status = absl::Status;
+using StatusCode = absl::StatusCode;
+template <typename T>
+using StatusOr = absl::StatusOr<T>;
+
+inline Status OkStatus() { return absl::OkStatus(); }
+
+namespace internal {
+// StrCat's arguments are made from Abseil's own string_view; std's is converted at this border.
+inline absl::string_view Piece(std::string_view text) { return {text.data(), text.size()}; }
+inline absl::string_view Piece(const std::string& text) { return {text.data(), text.size()}; }
+inline absl::string_view Piece(const char* text) { return text; }
+template <typename T>
+const T& Piece(const T& value) {
+  return value;
+}
+}  // namespace internal
+
+// StrCat of strings, numbers and characters-as-strings.
+template <typename... Parts>
+std::string StrCat(const Parts&... parts) {
+  return absl::StrCat(internal::Piece(parts)...);
+}
+
+#define TFJOB_DEFINE_ERROR(Name, Code)                               \
+  template <typename... Parts>                                       \
+  Status Name(const Parts&... parts) {                               \
+    return Status(StatusCode::Code, StrCat(parts...));               \
+  }
+TFJOB_DEFINE_ERROR(InvalidArgument, kInvalidArgument)
+TFJOB_DEFINE_ERROR(NotFound, kNotFound)
+TFJOB_DEFINE_ERROR(AlreadyExists, kAlreadyExists)
+TFJOB_DEFINE_ERROR(PermissionDenied, kPermissionDenied)
+TFJOB_DEFINE_ERROR(Unauthenticated, kUnauthenticated)
+TFJOB_DEFINE_ERROR(Aborted, kAborted)
+TFJOB_DEFINE_ERROR(FailedPrecondition, kFailedPrecondition)
+TFJOB_DEFINE_ERROR(Unavailable, kUnavailable)
+TFJOB_DEFINE_ERROR(DeadlineExceeded, kDeadlineExceeded)
+TFJOB_DEFINE_ERROR(ResourceExhausted, kResourceExhausted)
+TFJOB_DEFINE_ERROR(OutOfRange, kOutOfRange)
+TFJOB_DEFINE_ERROR(Unimplemented, kUnimplemented)
+TFJOB_DEFINE_ERROR(DataLoss, kDataLoss)
+TFJOB_DEFINE_ERROR(Cancelled, kCancelled)
+TFJOB_DEFINE_ERROR(Internal, kInternal)
+#undef TFJOB_DEFINE_ERROR
+
+// The status with `context` and a colon before its message; an OK status stays as it is.
+Status Annotate(const Status& status, std::string_view context);
+
+// An Unavailable, DeadlineExceeded, Internal… from errno: "open /x: No such file or directory".
+Status ErrnoStatus(int errno_value, std::string_view what);
+
+// The message as a std::string_view, for logs and tests.
+inline std::string_view Message(const Status& status) {
+  return {status.message().data(), status.message().size()};
+}
+
+}  // namespace tfjob
+
+#define TFJOB_CONCAT_INNER(a, b) a##b
+#define TFJOB_CONCAT(a, b) TFJOB_CONCAT_INNER(a, b)
+
+// Returns from the enclosing function when `expr` is an error.
+#define RETURN_IF_ERROR(expr)                                  \
+  do {                                                         \
+    if (::tfjob::Status status_ = (expr); !status_.ok()) {     \
+      return status_;                                          \
+    }                                                          \
+  } while (false)
+
+// ASSIGN_OR_RETURN(auto value, MakeValue()): assigns, or returns the error.
+#define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_IMPL(TFJOB_CONCAT(status_or_, __LINE__), lhs, expr)
+#define ASSIGN_OR_RETURN_IMPL(temporary, lhs, expr) \
+  auto temporary = (expr);                          \
+  if (!temporary.ok()) return temporary.status();   \
+  lhs = std::move(temporary).value()

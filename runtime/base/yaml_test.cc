@@ -1,0 +1,59 @@
+#include "runtime/base/yaml.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tfjob {
+namespace {
+
+std::string OneAsJson(std::string_view text) {
+  StatusOr<std::vector<Json>> documents = ParseYaml(text, "doc");
+  if (!documents.ok()) return std::string(Message(documents.status()));
+  return documents->size() == 1 ? PrintJson(documents->front()) : "not one document";
+}
+
+TEST(ParseYaml, ReadsScalarsAsKubernetesDoes) {
+  EXPECT_EQ(OneAsJson("{a: 1, b: yes, c: 'yes', d: 1.5, e: ~, f: 0x10, g: 010, h: x, i: \"3\", j: 1e3, k: -4}"),
+            R"({"a":1,"b":true,"c":"yes","d":1.5,"e":null,"f":16,"g":8,"h":"x","i":"3","j":1000.0,"k":-4})");
+}
+
+TEST(ParseYaml, KeepsWordsThatOnlyLookLikeNumbers) {
+  EXPECT_EQ(OneAsJson("[1.2.3, 10m, 1Gi, '-', 12:30, v1]"), R"(["1.2.3","10m","1Gi","-","12:30","v1"])");
+}
+
+TEST(ParseYaml, ReadsSeveralDocumentsAndSkipsEmptyOnes) {
+  StatusOr<std::vector<Json>> documents = ParseYaml("a: 1\n---\n---\nb: 2\n", "doc");
+  ASSERT_TRUE(documents.ok()) << documents.status();
+  EXPECT_EQ(documents->size(), 2u);
+}
+
+TEST(ParseYaml, ResolvesAnchorsAndMergeKeys) {
+  EXPECT_EQ(OneAsJson("base: &b {x: 1, y: 2}\nd: {<<: *b, y: 3}\n"), R"({"base":{"x":1,"y":2},"d":{"x":1,"y":3}})");
+}
+
+TEST(ParseYaml, NamesDocumentLineAndColumn) {
+  EXPECT_EQ(OneAsJson("a: 1\na: 2\n"), "doc: line 2, column 1: duplicate key \"a\"");
+  EXPECT_NE(OneAsJson("a: [1\n").find("doc: line "), std::string::npos) << OneAsJson("a: [1\n");
+}
+
+TEST(ParseYaml, BoundsAliasExpansion) {
+  std::string text = "a: &a [x,x,x,x,x,x,x,x,x,x]\n";
+  for (char c = 'b'; c < 'j'; ++c) {
+    const std::string before(1, static_cast<char>(c - 1));
+    text += std::string(1, c) + ": &" + c + " [";
+    for (int i = 0; i < 10; ++i) text += (i ? ",*" : "*") + before;
+    text += "]\n";
+  }
+  EXPECT_NE(OneAsJson(text).find("aliases expand"), std::string::npos);
+}
+
+TEST(PrintYaml, ReadsBackEqual) {
+  Json value = *ParseJson(R"({"a":"yes","b":[1,"2",{}],"c":{"d":null,"e":[]},"f":"x: y","g":"","h":1.5})", "doc");
+  StatusOr<std::vector<Json>> again = ParseYaml(PrintYaml(value), "printed");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(PrintJson(again->front()), PrintJson(value)) << PrintYaml(value);
+}
+
+}  // namespace
+}  // namespace tfjob

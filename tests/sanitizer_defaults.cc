@@ -1,0 +1,7 @@
+// Sanitizer options and suppressions of every test. Linked whole into each test binary: ThreadSanitizer reads the
+// options from the executable itself. Debian's gRPC, Abseil and protobuf are not instrumented.
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:libgrpc.so\nrace:libgrpc++.so\nrace:libgpr.so\nrace:libabsl_\nrace:libprotobuf.so\n"
+         "race:^grpc::\nrace:^google::protobuf::\nrace:libcpprest.so\n";
+}
+extern "C" const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1:second_deadlock_stack=1"; }
