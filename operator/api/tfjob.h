@@ -1,0 +1,121 @@
+// The kubeflow.org/v1 TFJob as plain values. Optional fields hold what the user wrote; SetDefaults (defaults.h) fills
+// them in memory, never in the stored object.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/objects/metadata.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::api {
+
+inline constexpr char kApiVersion[] = "kubeflow.org/v1";
+inline constexpr char kKind[] = "TFJob";
+inline constexpr char kContainerName[] = "tensorflow";
+inline constexpr char kPortName[] = "tfjob-port";
+inline constexpr int32_t kDefaultPort = 2222;
+
+// In the order in which status looks at them.
+enum class ReplicaType { kChief, kEvaluator, kMaster, kPS, kWorker };
+inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {ReplicaType::kChief, ReplicaType::kEvaluator,
+                                                             ReplicaType::kMaster, ReplicaType::kPS,
+                                                             ReplicaType::kWorker};
+std::string_view Name(ReplicaType type);       // "Chief", "Evaluator", "Master", "PS", "Worker"
+std::string_view LowerName(ReplicaType type);  // "chief", …: in names, labels and TF_CONFIG
+// Any letter case ("ps", "WORKER"); nothing for unknown words.
+std::optional<ReplicaType> ParseReplicaType(std::string_view text);
+
+enum class RestartPolicy { kNever, kAlways, kOnFailure, kExitCode };
+enum class CleanPodPolicy { kNone, kRunning, kAll };
+enum class SuccessPolicy { kDefault, kAllWorkers };
+enum class RestartScope { kReplica, kJob };
+std::string_view Name(RestartPolicy policy);    // "Never", "Always", "OnFailure", "ExitCode"
+std::string_view Name(CleanPodPolicy policy);   // "None", "Running", "All"
+std::string_view Name(SuccessPolicy policy);    // "", "AllWorkers"
+std::string_view Name(RestartScope scope);      // "Replica", "Job"
+
+struct ReplicaSpec {
+  std::optional<int32_t> replicas;               // default 1
+  std::optional<RestartPolicy> restart_policy;   // default Never
+  // A v1 PodTemplateSpec, carried untouched (unknown and future fields included); never null after parsing.
+  std::shared_ptr<const Json> pod_template;
+};
+
+struct SchedulingPolicy {
+  std::optional<int32_t> min_available;  // default: the sum of all replicas
+  std::string queue;
+  std::map<std::string, std::string> min_resources;  // quantities, untouched
+  std::string priority_class;
+  std::optional<int32_t> schedule_timeout_seconds;
+};
+
+struct RunPolicy {
+  std::optional<CleanPodPolicy> clean_pod_policy;  // default None; "" given explicitly is All
+  std::optional<int32_t> ttl_seconds_after_finished;
+  std::optional<int64_t> active_deadline_seconds;
+  std::optional<int32_t> backoff_limit;
+  std::optional<SchedulingPolicy> scheduling_policy;
+  bool suspend = false;
+  std::optional<std::string> managed_by;
+  RestartScope restart_scope = RestartScope::kReplica;
+};
+
+struct TFJobSpec {
+  RunPolicy run_policy;
+  SuccessPolicy success_policy = SuccessPolicy::kDefault;
+  bool enable_dynamic_worker = false;
+  std::map<ReplicaType, ReplicaSpec> replicas;  // tfReplicaSpecs, keys canonical
+};
+
+enum class ConditionType { kCreated, kRunning, kRestarting, kSucceeded, kFailed, kSuspended };
+std::string_view Name(ConditionType type);  // "Created", …
+std::optional<ConditionType> ParseConditionType(std::string_view text);
+
+struct Condition {
+  ConditionType type = ConditionType::kCreated;
+  bool status = true;  // "True" or "False"
+  std::string reason;
+  std::string message;
+  Time last_update_time;
+  Time last_transition_time;
+
+  bool operator==(const Condition&) const = default;
+};
+
+struct ReplicaStatus {
+  int32_t active = 0;
+  int32_t succeeded = 0;
+  int32_t failed = 0;
+  std::string selector;           // label selector of the type's pods, for the scale subresource
+  int32_t restarts = 0;           // recreations after failure and containers' restarts; never shrinks
+  std::string completed_indexes;  // "0-3,7": indexes whose container ended with 0 (indexes.h)
+
+  bool operator==(const ReplicaStatus&) const = default;
+};
+
+struct TFJobStatus {
+  std::vector<Condition> conditions;  // the order is API: the newest change is last (conditions.h)
+  std::map<ReplicaType, ReplicaStatus> replica_statuses;
+  std::optional<Time> start_time;
+  std::optional<Time> completion_time;
+  std::optional<Time> last_reconcile_time;
+  int32_t attempt = 0;  // grows when restartScope Job restarts everything
+
+  bool operator==(const TFJobStatus&) const = default;
+};
+
+struct TFJob {
+  objects::ObjectMeta metadata;
+  TFJobSpec spec;
+  TFJobStatus status;
+
+  std::string key() const { return metadata.name_space + "/" + metadata.name; }
+};
+
+}  // namespace tfjob::api

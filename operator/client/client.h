@@ -1,0 +1,104 @@
+// The operator's view of a cluster: read, write, watch. Implemented over an in-memory store (operator/local/store) and,
+// later, over REST (operator/kube); both pass the suite in operator/client/contract.h.
+//
+// Every call is synchronous, thread-safe and has a deadline of the implementation; none retries by itself.
+// Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition does not hold); InvalidArgument
+// (422 and 400, the server's message); PermissionDenied; ResourceExhausted (429); Unavailable, DeadlineExceeded.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/event.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::client {
+
+enum class Kind { kTFJob, kPod, kService, kConfigMap, kEvent, kPodGroup, kLease };
+std::string_view Name(Kind kind);  // "Pod"
+
+struct Key {
+  Kind kind = Kind::kPod;
+  std::string name_space;
+  std::string name;
+
+  auto operator<=>(const Key&) const = default;
+};
+std::string ToString(const Key& key);  // "Pod ns/name"
+
+// Compact, immutable, shared: pods and services decoded, every other kind as CustomResource.
+using Object = std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
+                            std::shared_ptr<const objects::CustomResource>>;
+const objects::ObjectMeta& MetadataOf(const Object& object);
+// Decodes a JSON object of that kind into its compact form.
+StatusOr<Object> Decode(Kind kind, Json object);
+
+// Equality-based: every pair must match. Empty selects everything.
+using LabelSelector = std::map<std::string, std::string>;
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+  virtual StatusOr<Object> Get(const Key& key) = 0;
+  // The whole object as JSON, as the server holds it.
+  virtual StatusOr<Json> GetJson(const Key& key) = 0;
+  // `name_space` "" lists all namespaces. Sorted by namespace and name.
+  virtual StatusOr<std::vector<Object>> List(Kind kind, const std::string& name_space,
+                                             const LabelSelector& selector) = 0;
+};
+
+struct DeleteOptions {
+  std::optional<std::string> uid;               // precondition: Aborted when the object has another
+  std::optional<int64_t> grace_period_seconds;  // default: the object's own; 0: at once
+};
+
+class Writer {
+ public:
+  virtual ~Writer() = default;
+  // `object` is a whole JSON object with metadata.name and metadata.namespace. Gives what the server stored.
+  virtual StatusOr<Object> Create(Kind kind, const Json& object) = 0;
+  // Replaces spec and metadata (not status). With metadata.resourceVersion set it must match (Aborted).
+  virtual StatusOr<Object> Update(Kind kind, const Json& object) = 0;
+  // Replaces the status only; metadata.resourceVersion as above.
+  virtual StatusOr<Object> UpdateStatus(Kind kind, const Json& object) = 0;
+  // A JSON merge patch (RFC 7386) on the object (not on its status).
+  virtual StatusOr<Object> Patch(const Key& key, const Json& merge_patch) = 0;
+  virtual Status Delete(const Key& key, const DeleteOptions& options) = 0;
+};
+
+// Receives a kind's objects: first Replaced with the whole list, then one call a change; Replaced again whenever the
+// implementation had to list anew (what is absent is gone). Calls come from one thread of the implementation, in order,
+// and must return quickly.
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  virtual void OnReplaced(std::vector<Object> objects) = 0;
+  virtual void OnUpserted(Object object) = 0;
+  virtual void OnDeleted(Object last_state) = 0;
+};
+
+// Ends the subscription when destroyed: no call to the sink is under way or will come afterwards.
+class Subscription {
+ public:
+  virtual ~Subscription() = default;
+};
+
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+  // The sink must outlive the subscription.
+  virtual StatusOr<std::unique_ptr<Subscription>> Subscribe(Kind kind, const std::string& name_space,
+                                                            const LabelSelector& selector, WatchSink& sink) = 0;
+};
+
+class Client : public Reader, public Writer, public Watcher {};
+
+}  // namespace tfjob::client

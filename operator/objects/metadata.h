@@ -1,0 +1,55 @@
+// metav1.ObjectMeta and metav1.OwnerReference: what every Kubernetes object carries.
+// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::objects {
+
+struct OwnerReference {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  bool controller = false;
+  bool block_owner_deletion = false;
+
+  bool operator==(const OwnerReference&) const = default;
+};
+
+struct ObjectMeta {
+  std::string name;
+  std::string name_space;  // "" for cluster-scoped objects
+  std::string uid;
+  std::string resource_version;  // opaque: compare for equality only
+  int64_t generation = 0;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::vector<OwnerReference> owner_references;
+  std::vector<std::string> finalizers;
+  Time creation_timestamp;                  // whole seconds
+  std::optional<Time> deletion_timestamp;   // set while the object is terminating: when its grace period ends
+  std::optional<int64_t> deletion_grace_period_seconds;
+
+  bool terminating() const { return deletion_timestamp.has_value(); }
+  // The reference with controller: true, or nullptr.
+  const OwnerReference* controller() const;
+  // The label's value, or "".
+  const std::string& label(const std::string& key) const;
+
+  bool operator==(const ObjectMeta&) const = default;
+};
+
+// Reads the member "metadata" of an object. Unknown members are ignored; a wrong type is InvalidArgument with its path.
+StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
+// Writes the members that are set.
+Json ToJson(const ObjectMeta& metadata);
+
+}  // namespace tfjob::objects

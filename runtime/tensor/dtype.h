@@ -1,0 +1,33 @@
+// Element types, and TensorFlow's numbers for them (types.proto), which checkpoints hold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tfjob {
+
+enum class DType : uint8_t { kFloat32 = 1, kFloat64 = 2, kInt32 = 3, kUInt8 = 4, kInt64 = 9, kBool = 10 };
+
+size_t SizeOf(DType dtype);
+std::string_view Name(DType dtype);  // "float32", as NumPy and Keras name them
+std::optional<DType> ParseDType(std::string_view name);
+std::optional<DType> DTypeFromTensorFlow(int number);
+
+template <typename T>
+struct DTypeOf;
+template <>
+struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
+template <>
+struct DTypeOf<double> { static constexpr DType value = DType::kFloat64; };
+template <>
+struct DTypeOf<int32_t> { static constexpr DType value = DType::kInt32; };
+template <>
+struct DTypeOf<uint8_t> { static constexpr DType value = DType::kUInt8; };
+template <>
+struct DTypeOf<int64_t> { static constexpr DType value = DType::kInt64; };
+template <>
+struct DTypeOf<bool> { static constexpr DType value = DType::kBool; };
+
+}  // namespace tfjob

@@ -1,0 +1,32 @@
+// The dimensions of a tensor, all known. Rank 0 is a scalar of one element.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace tfjob {
+
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+
+  int rank() const { return static_cast<int>(dims_.size()); }
+  // A negative axis counts from the end.
+  int64_t dim(int axis) const { return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)]; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  int64_t num_elements() const;
+
+  // "[128,784]"; "[]" for a scalar.
+  std::string ToString() const;
+
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::vector<int64_t> dims_;
+};
+
+}  // namespace tfjob

@@ -1,0 +1,77 @@
+// A dense, row-major array in host memory. Copying a Tensor shares its buffer; Clone copies the bytes. Not synchronised.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "runtime/base/check.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob {
+
+// Memory aligned to 64 bytes (a cache line and an AVX-512 register) and zeroed. The process dies when there is none.
+class Buffer {
+ public:
+  explicit Buffer(size_t bytes);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  std::byte* data() { return data_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+
+ private:
+  std::byte* data_;
+  size_t size_;
+};
+
+class Tensor {
+ public:
+  Tensor() : Tensor(DType::kFloat32, Shape({0})) {}
+  // Zeros.
+  Tensor(DType dtype, Shape shape);
+  template <typename T>
+  static Tensor Of(Shape shape, std::initializer_list<T> values) {
+    Tensor tensor(DTypeOf<T>::value, std::move(shape));
+    ENFORCE(static_cast<size_t>(tensor.num_elements()) == values.size(), "as many values as elements");
+    std::copy(values.begin(), values.end(), tensor.data<T>().begin());
+    return tensor;
+  }
+  template <typename T>
+  static Tensor Scalar(T value) {
+    return Of<T>(Shape(), {value});
+  }
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int64_t num_elements() const { return elements_; }
+  size_t num_bytes() const { return static_cast<size_t>(elements_) * SizeOf(dtype_); }
+
+  template <typename T>
+  std::span<T> data() {
+    ENFORCE(DTypeOf<T>::value == dtype_, "the element type of the tensor");
+    return {reinterpret_cast<T*>(buffer_->data()), static_cast<size_t>(elements_)};
+  }
+  template <typename T>
+  std::span<const T> data() const {
+    ENFORCE(DTypeOf<T>::value == dtype_, "the element type of the tensor");
+    return {reinterpret_cast<const T*>(buffer_->data()), static_cast<size_t>(elements_)};
+  }
+  std::span<std::byte> bytes() { return {buffer_->data(), num_bytes()}; }
+  std::span<const std::byte> bytes() const { return {buffer_->data(), num_bytes()}; }
+
+  Tensor Clone() const;
+  // The same elements under another shape of as many elements; shares the buffer.
+  Tensor Reshaped(Shape shape) const;
+
+ private:
+  DType dtype_;
+  Shape shape_;
+  int64_t elements_;
+  std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace tfjob
