@@ -12,7 +12,8 @@ struct BackoffPolicy {
   double jitter = 0.0;  // a delay d becomes d * (1 + jitter * u), u uniform in [0, 1)
 };
 
-// The delay before retry number `failures` (0 or less: none; 1: initial; 2: initial * factor; …), without jitter.
+// The delay before retry number `failures` (0 or less: none; 1: initial; 2: initial * factor; …),
+// without jitter.
 Duration BackoffDelay(const BackoffPolicy& policy, int failures);
 // The same with jitter; `uniform` is in [0, 1).
 Duration BackoffDelay(const BackoffPolicy& policy, int failures, double uniform);

@@ -1,17 +1,19 @@
-// ENFORCE: what is provable inside the program. A failure is a bug of ours, never bad input (that is a Status): the
-// process prints the place and the reason and aborts, in every build. DCHECK is the same in builds without NDEBUG.
+// ENFORCE: what is provable inside the program. A failure is a bug of ours, never bad input (that
+// is a Status): the process prints the place and the reason and aborts, in every build. DCHECK is
+// the same in builds without NDEBUG.
 #pragma once
 
 #include <string_view>
 
 namespace tfjob {
-[[noreturn]] void EnforceFailed(const char* file, int line, const char* expression, std::string_view reason);
+[[noreturn]] void EnforceFailed(const char* file, int line, const char* expression,
+                                std::string_view reason);
 }  // namespace tfjob
 
-#define ENFORCE(condition, reason)                                                \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]]                                                \
-      ::tfjob::EnforceFailed(__FILE__, __LINE__, #condition, reason);             \
+#define ENFORCE(condition, reason)                                    \
+  do {                                                                \
+    if (!(condition)) [[unlikely]]                                    \
+      ::tfjob::EnforceFailed(__FILE__, __LINE__, #condition, reason); \
   } while (false)
 
 #ifdef NDEBUG

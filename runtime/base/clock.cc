@@ -8,7 +8,9 @@
 namespace tfjob {
 namespace {
 
-absl::Time ToAbsl(Time time) { return absl::FromUnixMicros(time.time_since_epoch().count()); }
+absl::Time ToAbsl(Time time) {
+  return absl::FromUnixMicros(time.time_since_epoch().count());
+}
 
 std::string Format(const char* format, Time time) {
   if (time == Time()) return "";
@@ -18,18 +20,24 @@ std::string Format(const char* format, Time time) {
 class SystemClock : public Clock {
  public:
   Time Now() override {
-    return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
+    return std::chrono::time_point_cast<std::chrono::microseconds>(
+        std::chrono::system_clock::now());
   }
   Duration Monotonic() override {
-    return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch());
+    return std::chrono::duration_cast<Duration>(
+        std::chrono::steady_clock::now().time_since_epoch());
   }
 };
 
 }  // namespace
 
-std::string FormatTime(Time time) { return Format("%Y-%m-%d%ET%H:%M:%SZ", time); }
+std::string FormatTime(Time time) {
+  return Format("%Y-%m-%d%ET%H:%M:%SZ", time);
+}
 
-std::string FormatMicroTime(Time time) { return Format("%Y-%m-%d%ET%H:%M:%E6SZ", time); }
+std::string FormatMicroTime(Time time) {
+  return Format("%Y-%m-%d%ET%H:%M:%E6SZ", time);
+}
 
 StatusOr<Time> ParseTime(std::string_view text) {
   absl::Time time;
@@ -40,7 +48,9 @@ StatusOr<Time> ParseTime(std::string_view text) {
   return Time(std::chrono::microseconds(absl::ToUnixMicros(time)));
 }
 
-Time TruncateToSeconds(Time time) { return std::chrono::floor<std::chrono::seconds>(time); }
+Time TruncateToSeconds(Time time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
 
 std::string FormatDuration(Duration duration) {
   return absl::FormatDuration(absl::Microseconds(duration.count()));

@@ -1,5 +1,5 @@
-// Time as an argument. Policies take `Time now`; loops take a Clock. Wall-clock times are what Kubernetes stores
-// (RFC 3339, UTC); durations are measured on the steady clock.
+// Time as an argument. Policies take `Time now`; loops take a Clock. Wall-clock times are what
+// Kubernetes stores (RFC 3339, UTC); durations are measured on the steady clock.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,8 @@
 
 namespace tfjob {
 
-// Wall-clock time with microsecond resolution. A default-constructed Time is the epoch and means "unset".
+// Wall-clock time with microsecond resolution. A default-constructed Time is the epoch and means
+// "unset".
 using Time = std::chrono::time_point<std::chrono::system_clock, std::chrono::microseconds>;
 using Duration = std::chrono::microseconds;
 using std::chrono_literals::operator""ms;

@@ -17,7 +17,8 @@ namespace {
 double CgroupQuota() {
   std::string quota;
   double period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period && quota != "max" && period > 0) {
+  if (std::ifstream v2("/sys/fs/cgroup/cpu.max");
+      v2 >> quota >> period && quota != "max" && period > 0) {
     return std::atof(quota.c_str()) / period;
   }
   double v1_quota = 0;
@@ -37,7 +38,8 @@ std::optional<std::string> GetEnv(const char* name) {
 
 std::vector<std::string> EnvironmentBlock() {
   std::vector<std::string> block;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) block.emplace_back(*entry);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    block.emplace_back(*entry);
   return block;
 }
 

@@ -13,7 +13,8 @@ std::optional<std::string> GetEnv(const char* name);
 std::vector<std::string> EnvironmentBlock();
 // This machine's host name.
 std::string HostName();
-// How many processors this process may use: the affinity mask and the cgroup's CPU quota (v1 and v2), rounded up; ≥ 1.
+// How many processors this process may use: the affinity mask and the cgroup's CPU quota (v1 and
+// v2), rounded up; ≥ 1.
 int AvailableProcessors();
 
 }  // namespace tfjob

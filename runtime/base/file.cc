@@ -14,7 +14,8 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  Descriptor(const std::string& path, int flags)
+      : fd_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
   }

@@ -11,8 +11,8 @@ namespace tfjob {
 
 StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder: after a crash the path
-// holds the old content or the new, never a part.
+// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder:
+// after a crash the path holds the old content or the new, never a part.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Makes the folder and its parents; an existing folder is no error.

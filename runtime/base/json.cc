@@ -9,7 +9,8 @@ namespace {
 
 constexpr int kMaxDepth = 200;
 
-// Builds a DOM from parse events, refusing what the plain parser lets through: deep nesting and duplicate keys.
+// Builds a DOM from parse events, refusing what the plain parser lets through: deep nesting and
+// duplicate keys.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   explicit Builder(Json& root) : root_(root) {}
@@ -32,7 +33,8 @@ class Builder : public nlohmann::json_sax<Json> {
     key_ = key;
     return true;
   }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& exception) override {
+  bool parse_error(size_t, const std::string&,
+                   const nlohmann::detail::exception& exception) override {
     std::string text = exception.what();
     const size_t cut = text.find("] ");
     return Fail(cut == std::string::npos ? text : text.substr(cut + 2));
@@ -60,7 +62,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool Open(Json container) {
-    if (stack_.size() >= kMaxDepth) return Fail(StrCat("nested deeper than ", kMaxDepth, " levels"));
+    if (stack_.size() >= kMaxDepth)
+      return Fail(StrCat("nested deeper than ", kMaxDepth, " levels"));
     stack_.push_back(Insert(std::move(container)));
     return true;
   }
@@ -80,13 +83,18 @@ class Builder : public nlohmann::json_sax<Json> {
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
   Json document;
   Builder builder(document);
-  if (!Json::sax_parse(text, &builder)) return InvalidArgument(what, " is not valid JSON: ", builder.error());
+  if (!Json::sax_parse(text, &builder))
+    return InvalidArgument(what, " is not valid JSON: ", builder.error());
   return document;
 }
 
-std::string PrintJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string PrintJson(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
-std::string PrintJsonIndented(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace); }
+std::string PrintJsonIndented(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string DescribeJson(const Json& value) {
   if (value.is_object()) return "an object";
@@ -109,7 +117,8 @@ JsonField JsonField::operator[](std::string_view key) const {
 
 JsonField JsonField::operator[](size_t index) const {
   std::string path = StrCat(path_, "[", index, "]");
-  if (value_ == nullptr || !value_->is_array() || index >= value_->size()) return {nullptr, std::move(path)};
+  if (value_ == nullptr || !value_->is_array() || index >= value_->size())
+    return {nullptr, std::move(path)};
   const Json& element = (*value_)[index];
   return {element.is_null() ? nullptr : &element, std::move(path)};
 }

@@ -8,7 +8,9 @@
 namespace tfjob {
 namespace {
 
-std::string ErrorOf(std::string_view text) { return std::string(Message(ParseJson(text, "doc").status())); }
+std::string ErrorOf(std::string_view text) {
+  return std::string(Message(ParseJson(text, "doc").status()));
+}
 
 TEST(ParseJson, ReadsADocument) {
   StatusOr<Json> document = ParseJson(R"({"a":[1,2.5,"x",null,true]})", "doc");
@@ -17,17 +19,23 @@ TEST(ParseJson, ReadsADocument) {
 }
 
 TEST(ParseJson, NamesTheDocumentAndThePlace) {
-  EXPECT_NE(ErrorOf("{\"a\":\n 1,}").find("doc is not valid JSON: parse error at line 2"), std::string::npos)
+  EXPECT_NE(ErrorOf("{\"a\":\n 1,}").find("doc is not valid JSON: parse error at line 2"),
+            std::string::npos)
       << ErrorOf("{\"a\":\n 1,}");
 }
 
-TEST(ParseJson, RefusesDuplicateKeys) { EXPECT_NE(ErrorOf(R"({"a":1,"a":2})").find("duplicate key \"a\""), std::string::npos); }
-
-TEST(ParseJson, RefusesDeepNesting) {
-  EXPECT_NE(ErrorOf(std::string(300, '[') + std::string(300, ']')).find("nested deeper"), std::string::npos);
+TEST(ParseJson, RefusesDuplicateKeys) {
+  EXPECT_NE(ErrorOf(R"({"a":1,"a":2})").find("duplicate key \"a\""), std::string::npos);
 }
 
-TEST(ParseJson, RefusesInvalidUtf8) { EXPECT_FALSE(ParseJson("\"\xff\"", "doc").ok()); }
+TEST(ParseJson, RefusesDeepNesting) {
+  EXPECT_NE(ErrorOf(std::string(300, '[') + std::string(300, ']')).find("nested deeper"),
+            std::string::npos);
+}
+
+TEST(ParseJson, RefusesInvalidUtf8) {
+  EXPECT_FALSE(ParseJson("\"\xff\"", "doc").ok());
+}
 
 TEST(JsonField, ReadsTypedValues) {
   Json document = *ParseJson(R"({"s":"x","i":3,"d":1.5,"b":true,"n":null,"l":[{"k":7}]})", "doc");
@@ -45,9 +53,12 @@ TEST(JsonField, ReadsTypedValues) {
 TEST(JsonField, MismatchNamesPathExpectationAndValue) {
   Json document = *ParseJson(R"({"task":{"index":"x","big":5000000000}})", "doc");
   JsonField root(document);
-  EXPECT_EQ(Message(root["task"]["index"].Int().status()), "task.index: expected an integer, got \"x\"");
-  EXPECT_EQ(Message(root["task"]["none"].String().status()), "task.none: expected a string, but it is missing");
-  EXPECT_EQ(Message(root["task"]["big"].Int32().status()), "task.big: expected an integer of 32 bits, got 5000000000");
+  EXPECT_EQ(Message(root["task"]["index"].Int().status()),
+            "task.index: expected an integer, got \"x\"");
+  EXPECT_EQ(Message(root["task"]["none"].String().status()),
+            "task.none: expected a string, but it is missing");
+  EXPECT_EQ(Message(root["task"]["big"].Int32().status()),
+            "task.big: expected an integer of 32 bits, got 5000000000");
 }
 
 }  // namespace

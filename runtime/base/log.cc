@@ -17,11 +17,16 @@ std::atomic<LogFormat> line_format{LogFormat::kText};
 
 const char* NameOf(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug: return "DEBUG";
-    case LogLevel::kInfo: return "INFO";
-    case LogLevel::kWarning: return "WARNING";
-    case LogLevel::kError: return "ERROR";
-    case LogLevel::kOff: return "OFF";
+    case LogLevel::kDebug:
+      return "DEBUG";
+    case LogLevel::kInfo:
+      return "INFO";
+    case LogLevel::kWarning:
+      return "WARNING";
+    case LogLevel::kError:
+      return "ERROR";
+    case LogLevel::kOff:
+      return "OFF";
   }
   return "";
 }
@@ -80,7 +85,9 @@ void ConfigureLogging(LogLevel level, LogFormat format) {
   line_format = format;
 }
 
-bool Logger::Enabled(LogLevel level) { return level >= threshold.load(std::memory_order_relaxed); }
+bool Logger::Enabled(LogLevel level) {
+  return level >= threshold.load(std::memory_order_relaxed);
+}
 
 void Logger::Debug(std::string_view message, std::initializer_list<LogField> fields) const {
   Write(LogLevel::kDebug, message, fields);
@@ -95,10 +102,12 @@ void Logger::Error(std::string_view message, std::initializer_list<LogField> fie
   Write(LogLevel::kError, message, fields);
 }
 
-void Logger::Write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const {
+void Logger::Write(LogLevel level, std::string_view message,
+                   std::initializer_list<LogField> fields) const {
   if (!Enabled(level)) return;
   const bool json = line_format.load(std::memory_order_relaxed) == LogFormat::kJson;
-  Sink().info(json ? JsonLine(level, room_, message, fields) : TextLine(level, room_, message, fields));
+  Sink().info(json ? JsonLine(level, room_, message, fields)
+                   : TextLine(level, room_, message, fields));
 }
 
 }  // namespace tfjob

@@ -55,7 +55,8 @@ class Logger {
   static bool Enabled(LogLevel level);
 
  private:
-  void Write(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) const;
+  void Write(LogLevel level, std::string_view message,
+             std::initializer_list<LogField> fields) const;
 
   const char* room_;
 };

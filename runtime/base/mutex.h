@@ -1,5 +1,6 @@
-// std::mutex with clang's thread-safety attributes (absl/base/thread_annotations.h): clang checks the locking (--config=clang), ThreadSanitizer sees it.
-// (Abseil's mutex is not instrumented in Debian's library, so it would hide races.)
+// std::mutex with clang's thread-safety attributes (absl/base/thread_annotations.h): clang checks
+// the locking (--config=clang), ThreadSanitizer sees it. (Abseil's mutex is not instrumented in
+// Debian's library, so it would hide races.)
 //
 //   Mutex mutex_;
 //   int count_ ABSL_GUARDED_BY(mutex_);
@@ -31,7 +32,9 @@ class ABSL_LOCKABLE Mutex {
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.Lock(); }
+  explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) {
+    mutex_.Lock();
+  }
   ~MutexLock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
@@ -50,18 +53,21 @@ class CondVar {
   }
 
   // False when the time was up first.
-  bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex)
-      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // Through the system clock, since ThreadSanitizer of gcc 12 does not know pthread_cond_clockwait.
+    // Through the system clock, since ThreadSanitizer of gcc 12 does not know
+    // pthread_cond_clockwait.
     auto left = deadline - std::chrono::steady_clock::now();
-    auto result = condition_.wait_until(lock, std::chrono::system_clock::now() +
-                                                  std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
+    auto result = condition_.wait_until(
+        lock, std::chrono::system_clock::now() +
+                  std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
     lock.release();
     return result == std::cv_status::no_timeout;
   }
 
-  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return WaitUntil(mutex, std::chrono::steady_clock::now() + timeout);
   }
 

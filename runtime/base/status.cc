@@ -8,21 +8,28 @@ namespace {
 
 StatusCode CodeOf(int errno_value) {
   switch (errno_value) {
-    case ENOENT: return StatusCode::kNotFound;
-    case EEXIST: return StatusCode::kAlreadyExists;
+    case ENOENT:
+      return StatusCode::kNotFound;
+    case EEXIST:
+      return StatusCode::kAlreadyExists;
     case EACCES:
-    case EPERM: return StatusCode::kPermissionDenied;
+    case EPERM:
+      return StatusCode::kPermissionDenied;
     case EINVAL:
     case ENOTDIR:
     case EISDIR:
-    case ENAMETOOLONG: return StatusCode::kInvalidArgument;
+    case ENAMETOOLONG:
+      return StatusCode::kInvalidArgument;
     case ENOSPC:
     case EDQUOT:
     case EMFILE:
     case ENFILE:
-    case ENOMEM: return StatusCode::kResourceExhausted;
-    case ETIMEDOUT: return StatusCode::kDeadlineExceeded;
-    default: return StatusCode::kUnavailable;
+    case ENOMEM:
+      return StatusCode::kResourceExhausted;
+    case ETIMEDOUT:
+      return StatusCode::kDeadlineExceeded;
+    default:
+      return StatusCode::kUnavailable;
   }
 }
 
@@ -34,7 +41,8 @@ Status Annotate(const Status& status, std::string_view context) {
 }
 
 Status ErrnoStatus(int errno_value, std::string_view what) {
-  return Status(CodeOf(errno_value), StrCat(what, ": ", std::generic_category().message(errno_value)));
+  return Status(CodeOf(errno_value),
+                StrCat(what, ": ", std::generic_category().message(errno_value)));
 }
 
 }  // namespace tfjob

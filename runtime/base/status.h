@@ -11,8 +11,8 @@
 //   Cancelled           we were told to stop
 //   Internal            a bug of ours
 //
-// A message names the culprit (task, host:port, file, JSON path), what was expected, what came, what to change.
-// An error is logged or returned, never both; only loops log.
+// A message names the culprit (task, host:port, file, JSON path), what was expected, what came,
+// what to change. An error is logged or returned, never both; only loops log.
 #pragma once
 
 #include <string>
@@ -30,13 +30,21 @@ using StatusCode = absl::StatusCode;
 template <typename T>
 using StatusOr = absl::StatusOr<T>;
 
-inline Status OkStatus() { return absl::OkStatus(); }
+inline Status OkStatus() {
+  return absl::OkStatus();
+}
 
 namespace internal {
 // StrCat's arguments are made from Abseil's own string_view; std's is converted at this border.
-inline absl::string_view Piece(std::string_view text) { return {text.data(), text.size()}; }
-inline absl::string_view Piece(const std::string& text) { return {text.data(), text.size()}; }
-inline absl::string_view Piece(const char* text) { return text; }
+inline absl::string_view Piece(std::string_view text) {
+  return {text.data(), text.size()};
+}
+inline absl::string_view Piece(const std::string& text) {
+  return {text.data(), text.size()};
+}
+inline absl::string_view Piece(const char* text) {
+  return text;
+}
 template <typename T>
 const T& Piece(const T& value) {
   return value;
@@ -49,10 +57,10 @@ std::string StrCat(const Parts&... parts) {
   return absl::StrCat(internal::Piece(parts)...);
 }
 
-#define TFJOB_DEFINE_ERROR(Name, Code)                               \
-  template <typename... Parts>                                       \
-  Status Name(const Parts&... parts) {                               \
-    return Status(StatusCode::Code, StrCat(parts...));               \
+#define TFJOB_DEFINE_ERROR(Name, Code)                 \
+  template <typename... Parts>                         \
+  Status Name(const Parts&... parts) {                 \
+    return Status(StatusCode::Code, StrCat(parts...)); \
   }
 TFJOB_DEFINE_ERROR(InvalidArgument, kInvalidArgument)
 TFJOB_DEFINE_ERROR(NotFound, kNotFound)
@@ -88,15 +96,16 @@ inline std::string_view Message(const Status& status) {
 #define TFJOB_CONCAT(a, b) TFJOB_CONCAT_INNER(a, b)
 
 // Returns from the enclosing function when `expr` is an error.
-#define RETURN_IF_ERROR(expr)                                  \
-  do {                                                         \
-    if (::tfjob::Status status_ = (expr); !status_.ok()) {     \
-      return status_;                                          \
-    }                                                          \
+#define RETURN_IF_ERROR(expr)                              \
+  do {                                                     \
+    if (::tfjob::Status status_ = (expr); !status_.ok()) { \
+      return status_;                                      \
+    }                                                      \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto value, MakeValue()): assigns, or returns the error.
-#define ASSIGN_OR_RETURN(lhs, expr) ASSIGN_OR_RETURN_IMPL(TFJOB_CONCAT(status_or_, __LINE__), lhs, expr)
+#define ASSIGN_OR_RETURN(lhs, expr) \
+  ASSIGN_OR_RETURN_IMPL(TFJOB_CONCAT(status_or_, __LINE__), lhs, expr)
 #define ASSIGN_OR_RETURN_IMPL(temporary, lhs, expr) \
   auto temporary = (expr);                          \
   if (!temporary.ok()) return temporary.status();   \

@@ -7,7 +7,9 @@
 
 namespace tfjob {
 
-void SetThreadName(const std::string& name) { pthread_setname_np(pthread_self(), name.substr(0, 15).c_str()); }
+void SetThreadName(const std::string& name) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+}
 
 ThreadPool::ThreadPool(std::string name, int threads) {
   threads_.reserve(static_cast<size_t>(threads));
@@ -54,9 +56,11 @@ void ThreadPool::Work() {
   }
 }
 
-void ThreadPool::ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+void ThreadPool::ParallelFor(int64_t count, int64_t grain,
+                             const std::function<void(int64_t, int64_t)>& body) {
   if (count <= 0) return;
-  const int64_t pieces = std::min<int64_t>(threads() + 1, std::max<int64_t>(1, count / std::max<int64_t>(1, grain)));
+  const int64_t pieces =
+      std::min<int64_t>(threads() + 1, std::max<int64_t>(1, count / std::max<int64_t>(1, grain)));
   if (pieces == 1) {
     body(0, count);
     return;

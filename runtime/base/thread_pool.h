@@ -1,4 +1,5 @@
-// A fixed set of threads that run closures, and ParallelFor over index ranges. Waiting threads sleep; nobody spins.
+// A fixed set of threads that run closures, and ParallelFor over index ranges. Waiting threads
+// sleep; nobody spins.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace tfjob {
 // Thread-safe. The destructor runs what was scheduled, then joins. Closures must not throw.
 class ThreadPool {
  public:
-  // `threads` ≥ 0; with 0 every closure runs in the caller. `name` is cut to 15 characters and shown by ps and gdb.
+  // `threads` ≥ 0; with 0 every closure runs in the caller. `name` is cut to 15 characters and
+  // shown by ps and gdb.
   ThreadPool(std::string name, int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -25,9 +27,9 @@ class ThreadPool {
 
   void Schedule(std::function<void()> closure);
 
-  // Cuts [0, count) into at most threads() + 1 ranges of at least `grain` indices, runs body(begin, end) on each, one of
-  // them in the caller, and returns when all are done. Does not allocate when it runs in one piece. May not be nested in
-  // a closure of the same pool.
+  // Cuts [0, count) into at most threads() + 1 ranges of at least `grain` indices, runs body(begin,
+  // end) on each, one of them in the caller, and returns when all are done. Does not allocate when
+  // it runs in one piece. May not be nested in a closure of the same pool.
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:

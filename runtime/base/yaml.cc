@@ -62,10 +62,13 @@ bool ParseFloat(const std::string& text, Json& value) {
 
 Json Scalar(const YAML::Node& node) {
   const std::string& text = node.Scalar();
-  if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return text;  // "!" marks a quoted scalar
+  if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str")
+    return text;  // "!" marks a quoted scalar
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
-  if (IsOneOf(text, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"})) return true;
-  if (IsOneOf(text, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"})) return false;
+  if (IsOneOf(text, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"}))
+    return true;
+  if (IsOneOf(text, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"}))
+    return false;
   Json value;
   if (ParseInteger(text, value) || ParseFloat(text, value)) return value;
   return text;
@@ -74,14 +77,19 @@ Json Scalar(const YAML::Node& node) {
 class Converter {
  public:
   StatusOr<Json> Convert(const YAML::Node& node, int depth) {
-    if (depth > kMaxDepth) return At(node.Mark(), StrCat("nested deeper than ", kMaxDepth, " levels"));
+    if (depth > kMaxDepth)
+      return At(node.Mark(), StrCat("nested deeper than ", kMaxDepth, " levels"));
     if (++nodes_ > kMaxNodes) return At(node.Mark(), "aliases expand to more than 500,000 values");
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null: return Json(nullptr);
-      case YAML::NodeType::Scalar: return Scalar(node);
-      case YAML::NodeType::Sequence: return Sequence(node, depth);
-      case YAML::NodeType::Map: return Map(node, depth);
+      case YAML::NodeType::Null:
+        return Json(nullptr);
+      case YAML::NodeType::Scalar:
+        return Scalar(node);
+      case YAML::NodeType::Sequence:
+        return Sequence(node, depth);
+      case YAML::NodeType::Map:
+        return Map(node, depth);
     }
     return Json(nullptr);
   }
@@ -107,7 +115,8 @@ class Converter {
         RETURN_IF_ERROR(Merge(member.second, value, merged));
         continue;
       }
-      if (object.contains(key)) return At(member.first.Mark(), StrCat("duplicate key \"", key, "\""));
+      if (object.contains(key))
+        return At(member.first.Mark(), StrCat("duplicate key \"", key, "\""));
       object[key] = std::move(value);
     }
     for (auto& [key, value] : merged.items()) {
@@ -160,9 +169,15 @@ void Emit(const Json& value, YAML::Emitter& out) {
       for (const Json& element : value) Emit(element, out);
       out << YAML::EndSeq;
       return;
-    case Json::value_t::string: EmitString(value.get_ref<const std::string&>(), out); return;
-    case Json::value_t::null: out << YAML::Null; return;
-    default: out << value.dump(); return;
+    case Json::value_t::string:
+      EmitString(value.get_ref<const std::string&>(), out);
+      return;
+    case Json::value_t::null:
+      out << YAML::Null;
+      return;
+    default:
+      out << value.dump();
+      return;
   }
 }
 

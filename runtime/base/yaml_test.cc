@@ -14,12 +14,15 @@ std::string OneAsJson(std::string_view text) {
 }
 
 TEST(ParseYaml, ReadsScalarsAsKubernetesDoes) {
-  EXPECT_EQ(OneAsJson("{a: 1, b: yes, c: 'yes', d: 1.5, e: ~, f: 0x10, g: 010, h: x, i: \"3\", j: 1e3, k: -4}"),
-            R"({"a":1,"b":true,"c":"yes","d":1.5,"e":null,"f":16,"g":8,"h":"x","i":"3","j":1000.0,"k":-4})");
+  EXPECT_EQ(
+      OneAsJson(
+          "{a: 1, b: yes, c: 'yes', d: 1.5, e: ~, f: 0x10, g: 010, h: x, i: \"3\", j: 1e3, k: -4}"),
+      R"({"a":1,"b":true,"c":"yes","d":1.5,"e":null,"f":16,"g":8,"h":"x","i":"3","j":1000.0,"k":-4})");
 }
 
 TEST(ParseYaml, KeepsWordsThatOnlyLookLikeNumbers) {
-  EXPECT_EQ(OneAsJson("[1.2.3, 10m, 1Gi, '-', 12:30, v1]"), R"(["1.2.3","10m","1Gi","-","12:30","v1"])");
+  EXPECT_EQ(OneAsJson("[1.2.3, 10m, 1Gi, '-', 12:30, v1]"),
+            R"(["1.2.3","10m","1Gi","-","12:30","v1"])");
 }
 
 TEST(ParseYaml, ReadsSeveralDocumentsAndSkipsEmptyOnes) {
@@ -29,7 +32,8 @@ TEST(ParseYaml, ReadsSeveralDocumentsAndSkipsEmptyOnes) {
 }
 
 TEST(ParseYaml, ResolvesAnchorsAndMergeKeys) {
-  EXPECT_EQ(OneAsJson("base: &b {x: 1, y: 2}\nd: {<<: *b, y: 3}\n"), R"({"base":{"x":1,"y":2},"d":{"x":1,"y":3}})");
+  EXPECT_EQ(OneAsJson("base: &b {x: 1, y: 2}\nd: {<<: *b, y: 3}\n"),
+            R"({"base":{"x":1,"y":2},"d":{"x":1,"y":3}})");
 }
 
 TEST(ParseYaml, NamesDocumentLineAndColumn) {
@@ -49,7 +53,8 @@ TEST(ParseYaml, BoundsAliasExpansion) {
 }
 
 TEST(PrintYaml, ReadsBackEqual) {
-  Json value = *ParseJson(R"({"a":"yes","b":[1,"2",{}],"c":{"d":null,"e":[]},"f":"x: y","g":"","h":1.5})", "doc");
+  Json value = *ParseJson(
+      R"({"a":"yes","b":[1,"2",{}],"c":{"d":null,"e":[]},"f":"x: y","g":"","h":1.5})", "doc");
   StatusOr<std::vector<Json>> again = ParseYaml(PrintYaml(value), "printed");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(PrintJson(again->front()), PrintJson(value)) << PrintYaml(value);

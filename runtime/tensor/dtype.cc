@@ -29,9 +29,13 @@ const Entry& Find(DType dtype) {
 
 }  // namespace
 
-size_t SizeOf(DType dtype) { return Find(dtype).size; }
+size_t SizeOf(DType dtype) {
+  return Find(dtype).size;
+}
 
-std::string_view Name(DType dtype) { return Find(dtype).name; }
+std::string_view Name(DType dtype) {
+  return Find(dtype).name;
+}
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (const Entry& entry : kEntries) {

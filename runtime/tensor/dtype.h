@@ -8,7 +8,14 @@
 
 namespace tfjob {
 
-enum class DType : uint8_t { kFloat32 = 1, kFloat64 = 2, kInt32 = 3, kUInt8 = 4, kInt64 = 9, kBool = 10 };
+enum class DType : uint8_t {
+  kFloat32 = 1,
+  kFloat64 = 2,
+  kInt32 = 3,
+  kUInt8 = 4,
+  kInt64 = 9,
+  kBool = 10
+};
 
 size_t SizeOf(DType dtype);
 std::string_view Name(DType dtype);  // "float32", as NumPy and Keras name them
@@ -18,16 +25,28 @@ std::optional<DType> DTypeFromTensorFlow(int number);
 template <typename T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> { static constexpr DType value = DType::kFloat32; };
+struct DTypeOf<float> {
+  static constexpr DType value = DType::kFloat32;
+};
 template <>
-struct DTypeOf<double> { static constexpr DType value = DType::kFloat64; };
+struct DTypeOf<double> {
+  static constexpr DType value = DType::kFloat64;
+};
 template <>
-struct DTypeOf<int32_t> { static constexpr DType value = DType::kInt32; };
+struct DTypeOf<int32_t> {
+  static constexpr DType value = DType::kInt32;
+};
 template <>
-struct DTypeOf<uint8_t> { static constexpr DType value = DType::kUInt8; };
+struct DTypeOf<uint8_t> {
+  static constexpr DType value = DType::kUInt8;
+};
 template <>
-struct DTypeOf<int64_t> { static constexpr DType value = DType::kInt64; };
+struct DTypeOf<int64_t> {
+  static constexpr DType value = DType::kInt64;
+};
 template <>
-struct DTypeOf<bool> { static constexpr DType value = DType::kBool; };
+struct DTypeOf<bool> {
+  static constexpr DType value = DType::kBool;
+};
 
 }  // namespace tfjob

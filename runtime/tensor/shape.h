@@ -16,7 +16,9 @@ class Shape {
 
   int rank() const { return static_cast<int>(dims_.size()); }
   // A negative axis counts from the end.
-  int64_t dim(int axis) const { return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)]; }
+  int64_t dim(int axis) const {
+    return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)];
+  }
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t num_elements() const;
 

@@ -11,16 +11,21 @@ constexpr size_t kAlignment = 64;
 }
 
 Buffer::Buffer(size_t bytes) : size_(bytes) {
-  const size_t rounded = std::max<size_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  const size_t rounded =
+      std::max<size_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   ENFORCE(data_ != nullptr, "out of memory");
   std::memset(data_, 0, rounded);
 }
 
-Buffer::~Buffer() { std::free(data_); }
+Buffer::~Buffer() {
+  std::free(data_);
+}
 
 Tensor::Tensor(DType dtype, Shape shape)
-    : dtype_(dtype), shape_(std::move(shape)), elements_(shape_.num_elements()),
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      elements_(shape_.num_elements()),
       buffer_(std::make_shared<Buffer>(static_cast<size_t>(elements_) * SizeOf(dtype))) {}
 
 Tensor Tensor::Clone() const {

@@ -1,4 +1,5 @@
-// A dense, row-major array in host memory. Copying a Tensor shares its buffer; Clone copies the bytes. Not synchronised.
+// A dense, row-major array in host memory. Copying a Tensor shares its buffer; Clone copies the
+// bytes. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 
 namespace tfjob {
 
-// Memory aligned to 64 bytes (a cache line and an AVX-512 register) and zeroed. The process dies when there is none.
+// Memory aligned to 64 bytes (a cache line and an AVX-512 register) and zeroed. The process dies
+// when there is none.
 class Buffer {
  public:
   explicit Buffer(size_t bytes);
@@ -36,7 +38,8 @@ class Tensor {
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
     Tensor tensor(DTypeOf<T>::value, std::move(shape));
-    ENFORCE(static_cast<size_t>(tensor.num_elements()) == values.size(), "as many values as elements");
+    ENFORCE(static_cast<size_t>(tensor.num_elements()) == values.size(),
+            "as many values as elements");
     std::copy(values.begin(), values.end(), tensor.data<T>().begin());
     return tensor;
   }

@@ -23,7 +23,8 @@ TEST(Tensor, ScalarHasOneElementAndAlignedMemory) {
 }
 
 TEST(DType, NamesReadBack) {
-  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8, DType::kInt64, DType::kBool}) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8, DType::kInt64,
+                      DType::kBool}) {
     EXPECT_EQ(ParseDType(Name(dtype)), dtype);
     EXPECT_EQ(DTypeFromTensorFlow(static_cast<int>(dtype)), dtype);
   }

@@ -1,0 +1,91 @@
+#include "runtime/cluster/cluster.h"
+
+#include "absl/strings/numbers.h"
+#include "runtime/base/env.h"
+
+namespace tfjob::cluster {
+
+std::string ToString(const Task& task) {
+  return StrCat("/job:", task.type, "/task:", task.index);
+}
+
+const Job* Cluster::job(std::string_view name) const {
+  for (const Job& job : jobs) {
+    if (job.name == name) return &job;
+  }
+  return nullptr;
+}
+
+const std::string& Cluster::address(const Task& task) const {
+  static const std::string none;
+  const Job* found = job(task.type);
+  if (found == nullptr) return none;
+  auto entry = found->addresses.find(task.index);
+  return entry == found->addresses.end() ? none : entry->second;
+}
+
+int Cluster::size(std::string_view job_name) const {
+  const Job* found = job(job_name);
+  return found == nullptr ? 0 : static_cast<int>(found->addresses.size());
+}
+
+std::string_view Name(Role role) {
+  switch (role) {
+    case Role::kChief:
+      return "chief";
+    case Role::kWorker:
+      return "worker";
+    case Role::kParameterServer:
+      return "ps";
+    case Role::kEvaluator:
+      return "evaluator";
+  }
+  return "";
+}
+
+Task ChiefOf(const TfConfig& config) {
+  for (const char* type : {"chief", "master"}) {
+    if (config.cluster.size(type) > 0) return {type, 0};
+  }
+  return {"worker", 0};
+}
+
+Role RoleOf(const TfConfig& config) {
+  if (config.task.type == "ps") return Role::kParameterServer;
+  if (config.task.type == "evaluator") return Role::kEvaluator;
+  return config.task == ChiefOf(config) ? Role::kChief : Role::kWorker;
+}
+
+std::vector<Task> TrainingTasks(const TfConfig& config) {
+  std::vector<Task> tasks = {ChiefOf(config)};
+  if (const Job* workers = config.cluster.job("worker")) {
+    for (const auto& [index, address] : workers->addresses) {
+      const Task worker{"worker", index};
+      if (worker != tasks.front()) tasks.push_back(worker);
+    }
+  }
+  return tasks;
+}
+
+int TrainingRank(const TfConfig& config, const Task& task) {
+  const std::vector<Task> tasks = TrainingTasks(config);
+  for (size_t rank = 0; rank < tasks.size(); ++rank) {
+    if (tasks[rank] == task) return static_cast<int>(rank);
+  }
+  return -1;
+}
+
+StatusOr<TfConfig> TfConfigFromEnvironment() {
+  return ParseTfConfig(GetEnv("TF_CONFIG").value_or(""));
+}
+
+StatusOr<JobIdentity> JobIdentityFromEnvironment() {
+  JobIdentity identity{.uid = GetEnv("TFJOB_UID").value_or("")};
+  const std::string attempt = GetEnv("TFJOB_ATTEMPT").value_or("0");
+  if (!absl::SimpleAtoi(attempt, &identity.attempt) || identity.attempt < 0) {
+    return InvalidArgument("TFJOB_ATTEMPT: expected a number from 0, got '", attempt, "'");
+  }
+  return identity;
+}
+
+}  // namespace tfjob::cluster

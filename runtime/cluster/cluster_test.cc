@@ -1,0 +1,100 @@
+#include "runtime/cluster/cluster.h"
+
+#include <gtest/gtest.h>
+
+namespace tfjob::cluster {
+namespace {
+
+constexpr char kStatic[] =
+    R"({"cluster":{"chief":["a:1"],"evaluator":["e:1"],"ps":["p:1","p:2"],"worker":["w:1","w:2"]},)"
+    R"("task":{"type":"worker","index":1},"environment":"cloud"})";
+
+std::string ErrorOf(std::string_view text) {
+  return std::string(Message(ParseTfConfig(text).status()));
+}
+
+TEST(TfConfig, StaticFormReadsBackByteForByte) {
+  StatusOr<TfConfig> config = ParseTfConfig(kStatic);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(Print(*config), kStatic);
+  EXPECT_EQ(config->cluster.address({"ps", 1}), "p:2");
+  EXPECT_EQ(RoleOf(*config), Role::kWorker);
+  EXPECT_EQ(TrainingTasks(*config),
+            (std::vector<Task>{{"chief", 0}, {"worker", 0}, {"worker", 1}}));
+  EXPECT_EQ(TrainingRank(*config, {"worker", 1}), 2);
+  EXPECT_EQ(TrainingRank(*config, {"ps", 1}), -1);
+}
+
+TEST(TfConfig, PrintsDynamicFormsInTheOrderGiven) {
+  TfConfig worker{.cluster = {{{.name = "worker", .addresses = {{3, "w:1"}}, .sparse = true},
+                               {.name = "ps", .null = true}}},
+                  .task = {"worker", 3}};
+  EXPECT_EQ(Print(worker),
+            R"({"cluster":{"worker":{"3":"w:1"},"ps":null},"task":{"type":"worker","index":3}})");
+  TfConfig ps{
+      .cluster = {{{.name = "worker", .sparse = true}, {.name = "ps", .addresses = {{0, "p:1"}}}}},
+      .task = {"ps", 0}};
+  EXPECT_EQ(Print(ps), R"({"cluster":{"worker":{},"ps":["p:1"]},"task":{"type":"ps","index":0}})");
+  EXPECT_TRUE(ParseTfConfig(Print(worker)).ok());
+}
+
+TEST(TfConfig, AloneWhenEmpty) {
+  for (const char* text : {"", "{}"}) {
+    StatusOr<TfConfig> config = ParseTfConfig(text);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_TRUE(config->cluster.empty());
+    EXPECT_EQ(RoleOf(*config), Role::kChief);
+  }
+}
+
+TEST(TfConfig, ChiefIsMasterOrElseWorkerZero) {
+  TfConfig config =
+      *ParseTfConfig(R"({"cluster":{"worker":["w:1","w:2"]},"task":{"type":"worker","index":0}})");
+  EXPECT_EQ(RoleOf(config), Role::kChief);
+  EXPECT_EQ(TrainingTasks(config).size(), 2u);
+  config = *ParseTfConfig(
+      R"({"cluster":{"master":["m:1"],"worker":["w:1"]},"task":{"type":"worker","index":0}})");
+  EXPECT_EQ(RoleOf(config), Role::kWorker);
+  EXPECT_EQ(ChiefOf(config), (Task{"master", 0}));
+}
+
+TEST(TfConfig, EvaluatorMayBeOutsideTheCluster) {
+  StatusOr<TfConfig> config =
+      ParseTfConfig(R"({"cluster":{"chief":["c:1"]},"task":{"type":"evaluator","index":0}})");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(RoleOf(*config), Role::kEvaluator);
+}
+
+TEST(TfConfig, RefusesWithThePathOfTheCulprit) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"{", "TF_CONFIG is not valid JSON: "},
+      {"[]", "TF_CONFIG: the document: expected an object, got a list"},
+      {R"({"cluster":{"worker":["w:1"]},"task":{"type":"worker","index":1}})",
+       "TF_CONFIG task: the cluster has no /job:worker/task:1 (job \"worker\" has 1 addresses)"},
+      {R"({"cluster":{"worker":["w:1"]},"task":{"type":"ps","index":0}})",
+       "TF_CONFIG task: the cluster has no /job:ps/task:0 (no job \"ps\")"},
+      {R"({"cluster":{"worker":["w:1"],"ps":["p:1","w:1"]},"task":{"type":"worker","index":0}})",
+       "TF_CONFIG cluster.worker[0]: the address w:1 is that of cluster.ps[1] too; every task "
+       "needs its own"},
+      {R"({"cluster":{"worker":["w"]},"task":{"type":"worker","index":0}})",
+       "TF_CONFIG: cluster.worker[0]: expected \"host:port\" with a port from 1 to 65535, got "
+       "\"w\""},
+      {R"({"cluster":{"worker":["w:1"]}})",
+       "TF_CONFIG: task.type: expected a string, but it is missing"},
+      {R"({"cluster":{"worker":["w:1"]},"task":{"type":"worker","index":-1}})",
+       "TF_CONFIG: task.index: expected an index from 0, got -1"},
+      {R"({"cluster":{"chief":["c:1"],"master":["m:1"]},"task":{"type":"chief","index":0}})",
+       "TF_CONFIG cluster has both chief and master; keep one of them"},
+      {R"({"task":{"type":"ps","index":0}})",
+       "TF_CONFIG has no cluster, so the task must be worker 0, but it is /job:ps/task:0"},
+  };
+  for (const Case& c : cases)
+    EXPECT_TRUE(ErrorOf(c.text).starts_with(c.message)) << ErrorOf(c.text);
+}
+
+}  // namespace
+}  // namespace tfjob::cluster
