@@ -1,0 +1,59 @@
+// The attributes of an op: name → value, the part of a node that is known before any tensor is.
+// Graph nodes carry them and kernels are prepared from them. A plain value, ordered by name.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob {
+
+using AttributeValue =
+    std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, DType, Shape, Tensor>;
+
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<const std::string, AttributeValue>> values)
+      : values_(values) {}
+
+  void Set(std::string_view name, AttributeValue value) {
+    values_.insert_or_assign(std::string(name), std::move(value));
+  }
+
+  // Null when there is no such attribute, or one of another type.
+  template <typename T>
+  const T* Find(std::string_view name) const {
+    auto found = values_.find(name);
+    return found == values_.end() ? nullptr : std::get_if<T>(&found->second);
+  }
+  // The value, or `otherwise` when there is no such attribute, or one of another type.
+  template <typename T>
+  T Get(std::string_view name, T otherwise) const {
+    const T* value = Find<T>(name);
+    return value == nullptr ? otherwise : *value;
+  }
+
+  const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
+
+  // `rate=0.5, shape=[2,3], transpose_a=true`; a tensor as its dtype, shape and first 8 elements.
+  // Stable.
+  std::string ToString() const;
+
+  // Tensors are equal when dtype, shape and bytes are.
+  bool operator==(const Attributes& other) const;
+
+ private:
+  std::map<std::string, AttributeValue, std::less<>> values_;
+};
+
+}  // namespace tfjob
