@@ -1,0 +1,56 @@
+// How far one task of a job has come: one value, which the trainer serves on its port (service.h)
+// and which the local launcher, the operator and the dashboard read (client.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/json.h"
+
+namespace tfjob::progress {
+
+enum class State {
+  kStarting,
+  kWaiting,
+  kTraining,
+  kServing,
+  kEvaluating,
+  kSaving,
+  kFinished,
+  kFailed
+};
+std::string_view Name(State state);  // "training"
+
+// Another task, as this one sees it.
+struct Peer {
+  std::string task;     // "/job:ps/task:0"
+  std::string address;  // "host:port"
+  std::string state;    // "connected", "suspected", "lost", "unknown"
+  double silent_s = 0;  // since its last word
+
+  bool operator==(const Peer&) const = default;
+};
+
+struct Progress {
+  std::string task;  // "/job:worker/task:1"
+  State state = State::kStarting;
+  std::string waiting_for;  // tasks and reason, while waiting
+  int64_t step = 0;         // the global step
+  int64_t max_steps = 0;    // 0: not known
+  int64_t epoch = 0;
+  double steps_per_s = 0;  // global steps, over the last report interval
+  std::optional<double> loss;
+  std::map<std::string, double> metrics;  // "accuracy" → 0.88; of the last report
+  std::optional<double> seconds_left;
+  std::vector<Peer> peers;
+
+  bool operator==(const Progress&) const = default;
+};
+
+Json ToJson(const Progress& progress);
+StatusOr<Progress> ParseProgress(const Json& json);
+
+}  // namespace tfjob::progress

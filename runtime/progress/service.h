@@ -1,0 +1,18 @@
+// Serves a task's progress on a gRPC server.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "runtime/progress/progress.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace tfjob::progress {
+
+// `current` is called on gRPC's threads, at once; it must be thread-safe and outlive the server.
+std::unique_ptr<grpc::Service> MakeProgressService(std::function<Progress()> current);
+
+}  // namespace tfjob::progress
