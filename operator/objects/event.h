@@ -23,13 +23,18 @@ struct ObjectReference {
 struct Event {
   ObjectReference involved;
   EventType type = EventType::kNormal;
-  std::string reason;   // from the catalogue operator/api/reasons.h
+  std::string reason;  // from the catalogue operator/api/reasons.h
   std::string message;
 
   bool operator==(const Event&) const = default;
 };
 
-// The core/v1 Event to send, named `<involved name>.<hex of the time>`, source component "tfjob-controller", count 1.
+// The core/v1 Event to send: source component "tfjob-controller", count 1, a message of at most
+// 1,024 bytes. Its name is
+// `<involved name>.<hex of the time and of a hash of the content>`: sending the same event of the
+// same time again gives AlreadyExists, and two different events of one time do not collide.
 Json ToJson(const Event& event, Time now);
+// Reads a core/v1 Event; unknown members are ignored.
+StatusOr<Event> ParseEvent(const Json& object);
 
 }  // namespace tfjob::objects

@@ -34,8 +34,9 @@ struct ObjectMeta {
   std::map<std::string, std::string> annotations;
   std::vector<OwnerReference> owner_references;
   std::vector<std::string> finalizers;
-  Time creation_timestamp;                  // whole seconds
-  std::optional<Time> deletion_timestamp;   // set while the object is terminating: when its grace period ends
+  Time creation_timestamp;  // whole seconds
+  std::optional<Time>
+      deletion_timestamp;  // set while the object is terminating: when its grace period ends
   std::optional<int64_t> deletion_grace_period_seconds;
 
   bool terminating() const { return deletion_timestamp.has_value(); }
@@ -47,9 +48,11 @@ struct ObjectMeta {
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// Reads the member "metadata" of an object. Unknown members are ignored; a wrong type is InvalidArgument with its path.
+// Reads the member "metadata" of an object (absent: all empty). Unknown members are ignored; a
+// wrong type and text that is not UTF-8 are InvalidArgument with the path.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
 // Writes the members that are set.
 Json ToJson(const ObjectMeta& metadata);
+Json ToJson(const OwnerReference& owner);
 
 }  // namespace tfjob::objects

@@ -1,5 +1,5 @@
-// A pod as the operator observes it: the few fields that decisions need, never a DOM (about 1 KB a pod).
-// https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+// A pod as the operator observes it: the few fields that decisions need, never a DOM (about 1 KB a
+// pod). https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
 #include "operator/objects/metadata.h"
@@ -20,10 +20,11 @@ struct ContainerStatus {
   int32_t restart_count = 0;
   int32_t exit_code = 0;  // of the terminated state
   int32_t signal = 0;
-  std::string reason;     // of the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed"
+  std::string
+      reason;  // of the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed"
   std::string message;
-  Time started_at;        // of the running or terminated state
-  Time finished_at;       // of the terminated state
+  Time started_at;   // of the running or terminated state
+  Time finished_at;  // of the terminated state
 
   bool operator==(const ContainerStatus&) const = default;
 };
@@ -49,7 +50,8 @@ struct Pod {
   std::string host_ip;
   Time start_time;
   std::vector<PodCondition> conditions;
-  std::vector<ContainerStatus> containers;  // init containers first, each in the order of the API server
+  std::vector<ContainerStatus>
+      containers;  // init containers first, each in the order of the API server
 
   // The (init or regular) container of that name, or nullptr.
   const ContainerStatus* container(std::string_view name) const;
@@ -60,7 +62,8 @@ struct Pod {
   bool operator==(const Pod&) const = default;
 };
 
-// Reads a v1 Pod. Unknown members are ignored.
+// Reads a v1 Pod. Unknown members are ignored, an unknown phase is kUnknown. Annotations are left
+// out: nothing decides by them, and they may be large.
 StatusOr<Pod> ParsePod(const Json& object);
 // The status subresource of the pod, as a kubelet writes it (`{"status": …}` without metadata).
 Json StatusToJson(const Pod& pod);

@@ -88,6 +88,25 @@ StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
   return document;
 }
 
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i++]);
+    if (lead < 0x80) continue;
+    if (lead < 0xC2 || lead > 0xF4) return false;
+    const int continuations = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+    // The first continuation byte excludes overlong forms, surrogates and what lies beyond
+    // U+10FFFF.
+    unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    for (int k = 0; k < continuations; ++k, low = 0x80, high = 0xBF) {
+      if (i == text.size()) return false;
+      const auto byte = static_cast<unsigned char>(text[i++]);
+      if (byte < low || byte > high) return false;
+    }
+  }
+  return true;
+}
+
 std::string PrintJson(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -131,7 +150,9 @@ Status JsonField::Mismatch(std::string_view expected) const {
 
 StatusOr<std::string> JsonField::String() const {
   if (!present() || !value_->is_string()) return Mismatch("a string");
-  return value_->get_ref<const std::string&>();
+  const auto& text = value_->get_ref<const std::string&>();
+  if (!IsUtf8(text)) return Mismatch("text in UTF-8");
+  return text;
 }
 
 StatusOr<int64_t> JsonField::Int() const {

@@ -25,6 +25,9 @@ using Json = nlohmann::json;
 // levels; duplicate keys are an error; invalid UTF-8 is an error.
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what);
 
+// Whether the text is well-formed UTF-8.
+bool IsUtf8(std::string_view text);
+
 // Compact ("{"a":1}") and indented forms. Strings with invalid UTF-8 are printed with U+FFFD.
 std::string PrintJson(const Json& value);
 std::string PrintJsonIndented(const Json& value);
@@ -51,7 +54,7 @@ class JsonField {
   JsonField operator[](size_t index) const;
 
   // InvalidArgument with the path when absent or of another type. Int refuses fractions and values
-  // beyond int64, Int32 beyond int32; Double takes integers too.
+  // beyond int64, Int32 beyond int32; Double takes integers too; String refuses what is not UTF-8.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;

@@ -37,6 +37,15 @@ TEST(ParseJson, RefusesInvalidUtf8) {
   EXPECT_FALSE(ParseJson("\"\xff\"", "doc").ok());
 }
 
+TEST(IsUtf8, KnowsWellFormedText) {
+  for (const char* good : {"", "abc", "\u00e9", "\u20ac", "\U0001f600", "\U0010ffff"})
+    EXPECT_TRUE(IsUtf8(good)) << good;
+  for (const char* bad :
+       {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x28\xa1", "\x80"}) {
+    EXPECT_FALSE(IsUtf8(bad));
+  }
+}
+
 TEST(JsonField, ReadsTypedValues) {
   Json document = *ParseJson(R"({"s":"x","i":3,"d":1.5,"b":true,"n":null,"l":[{"k":7}]})", "doc");
   JsonField root(document);

@@ -1,0 +1,62 @@
+#include "operator/objects/fields.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tfjob::objects {
+
+Status Read(const JsonField& field, std::string& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.String());
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, bool& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.Bool());
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, int32_t& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.Int32());
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, int64_t& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.Int());
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, Time& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(const std::string text, field.String());
+  const StatusOr<Time> time = ParseTime(text);
+  if (!time.ok()) return field.Mismatch("an RFC 3339 time such as \"2026-11-21T09:30:00Z\"");
+  value = *time;
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, std::vector<std::string>& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(const auto elements, field.Elements());
+  value.clear();
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(std::string text, element.String());
+    value.push_back(std::move(text));
+  }
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, std::map<std::string, std::string>& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(const auto members, field.Members());
+  value.clear();
+  for (const auto& [key, member] : members) {
+    if (!IsUtf8(key)) return field.Mismatch("keys in UTF-8");
+    RETURN_IF_ERROR(Read(member, value[key]));
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::objects

@@ -1,0 +1,216 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/objects/custom_resource.h"
+#include "operator/objects/event.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
+
+namespace tfjob::objects {
+namespace {
+
+Json Parse(std::string_view text) {
+  return *ParseJson(text, "test");
+}
+
+constexpr char kMetadata[] = R"({
+  "name":"mnist-worker-0","namespace":"ns","uid":"u-1","resourceVersion":"42","generation":3,
+  "labels":{"a":"b"},"annotations":{"c":"d"},"finalizers":["f"],
+  "ownerReferences":[
+    {"apiVersion":"v1","kind":"Node","name":"n","uid":"u-3"},
+    {"apiVersion":"kubeflow.org/v1","kind":"TFJob","name":"mnist","uid":"u-2","controller":true,
+     "blockOwnerDeletion":true}],
+  "creationTimestamp":"2026-11-21T09:30:00Z","deletionTimestamp":"2026-11-21T09:31:00Z",
+  "deletionGracePeriodSeconds":30})";
+
+TEST(ObjectMeta, ReadsEveryMember) {
+  const Json json = Parse(kMetadata);
+  const StatusOr<ObjectMeta> meta = ParseObjectMeta(JsonField(json, "metadata"));
+  ASSERT_TRUE(meta.ok()) << meta.status();
+  EXPECT_EQ(meta->name, "mnist-worker-0");
+  EXPECT_EQ(meta->name_space, "ns");
+  EXPECT_EQ(meta->resource_version, "42");
+  EXPECT_EQ(meta->generation, 3);
+  EXPECT_EQ(meta->label("a"), "b");
+  EXPECT_EQ(meta->label("x"), "");
+  ASSERT_NE(meta->controller(), nullptr);
+  EXPECT_EQ(meta->controller()->uid, "u-2");
+  EXPECT_TRUE(meta->terminating());
+  EXPECT_EQ(FormatTime(*meta->deletion_timestamp), "2026-11-21T09:31:00Z");
+}
+
+TEST(ObjectMeta, PrintsWhatItRead) {
+  const Json json = Parse(kMetadata);
+  EXPECT_EQ(ToJson(*ParseObjectMeta(JsonField(json))), json);
+  EXPECT_EQ(ToJson(ObjectMeta()), Json::object());
+}
+
+struct BadMetadata {
+  const char* json;
+  const char* message;
+};
+
+TEST(ObjectMeta, WrongTypesNameTheirPath) {
+  const BadMetadata cases[] = {
+      {R"([])", "metadata: expected an object, got a list"},
+      {R"({"name":7})", "metadata.name: expected a string, got 7"},
+      {R"({"labels":{"a":true}})", "metadata.labels.a: expected a string, got true"},
+      {R"({"labels":[1]})", "metadata.labels: expected an object, got a list"},
+      {R"({"generation":"x"})", "metadata.generation: expected an integer, got \"x\""},
+      {R"({"ownerReferences":[{"uid":{}}]})",
+       "metadata.ownerReferences[0].uid: expected a string, got an object"},
+      {R"({"ownerReferences":["x"]})",
+       "metadata.ownerReferences[0]: expected an object, got \"x\""},
+      {R"({"creationTimestamp":"yesterday"})",
+       "metadata.creationTimestamp: expected an RFC 3339 time such as \"2026-11-21T09:30:00Z\", "
+       "got \"yesterday\""},
+  };
+  for (const BadMetadata& bad : cases) {
+    const Json json = Parse(bad.json);
+    EXPECT_EQ(Message(ParseObjectMeta(JsonField(json, "metadata")).status()), bad.message);
+  }
+}
+
+TEST(ObjectMeta, RefusesInvalidUtf8) {
+  const Json name = {{"name", "a\xff"}};
+  EXPECT_EQ(Message(ParseObjectMeta(JsonField(name, "metadata")).status()),
+            "metadata.name: expected text in UTF-8, got \"a\xEF\xBF\xBD\"");
+  const Json labels = {{"labels", {{"\xc3(", "v"}}}};
+  EXPECT_EQ(Message(ParseObjectMeta(JsonField(labels, "metadata")).status()),
+            "metadata.labels: expected keys in UTF-8, got an object");
+}
+
+constexpr char kPodStatus[] = R"({"status":{
+  "phase":"Running","reason":"Evicted","message":"low memory","podIP":"10.0.0.1",
+  "podIPs":[{"ip":"10.0.0.1"}],"hostIP":"192.168.0.1","startTime":"2026-11-21T09:30:00Z",
+  "conditions":[{"type":"DisruptionTarget","status":"True","reason":"EvictionByEvictionAPI",
+                 "message":"bye","lastTransitionTime":"2026-11-21T09:30:05Z"}],
+  "initContainerStatuses":[{"name":"fetch","ready":false,"restartCount":2,"image":"","imageID":"",
+    "state":{"terminated":{"exitCode":0,"reason":"Completed","startedAt":"2026-11-21T09:30:01Z",
+                           "finishedAt":"2026-11-21T09:30:02Z"}}}],
+  "containerStatuses":[
+    {"name":"tensorflow","ready":true,"restartCount":1,"image":"","imageID":"",
+     "state":{"running":{"startedAt":"2026-11-21T09:30:03Z"}}},
+    {"name":"oom","ready":false,"restartCount":0,"image":"","imageID":"",
+     "state":{"terminated":{"exitCode":137,"signal":9,"reason":"OOMKilled","message":"m"}}},
+    {"name":"slow","ready":false,"restartCount":0,"image":"","imageID":"",
+     "state":{"waiting":{"reason":"ImagePullBackOff","message":"no such image"}}}]}})";
+
+TEST(Pod, StatusReadsAndPrintsTheSame) {
+  const Json json = Parse(kPodStatus);
+  const StatusOr<Pod> pod = ParsePod(json);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(StatusToJson(*pod), json);
+}
+
+TEST(Pod, ReadsWhatDecisionsNeed) {
+  Json json = Parse(kPodStatus);
+  json["metadata"] = Parse(kMetadata);
+  json["spec"] = {{"nodeName", "node-1"}, {"schedulerName", "volcano"}, {"containers", "unread"}};
+  const StatusOr<Pod> pod = ParsePod(json);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->metadata.label("a"), "b");
+  EXPECT_TRUE(pod->metadata.annotations.empty());
+  EXPECT_EQ(pod->phase, PodPhase::kRunning);
+  EXPECT_EQ(pod->node_name, "node-1");
+  EXPECT_EQ(pod->scheduler_name, "volcano");
+  EXPECT_EQ(pod->restart_count(), 3);
+  ASSERT_NE(pod->condition("DisruptionTarget"), nullptr);
+  EXPECT_EQ(pod->condition("Ready"), nullptr);
+  ASSERT_NE(pod->container("oom"), nullptr);
+  EXPECT_EQ(pod->container("oom")->exit_code, 137);
+  EXPECT_EQ(pod->container("oom")->state, ContainerStatus::State::kTerminated);
+  EXPECT_TRUE(pod->container("fetch")->init);
+  EXPECT_EQ(pod->container("none"), nullptr);
+}
+
+TEST(Pod, AFreshPodIsUnknownUntilAPhaseIsWritten) {
+  EXPECT_EQ(ParsePod(Json::object())->phase, PodPhase::kUnknown);
+  EXPECT_EQ(ParsePod(Parse(R"({"status":{"phase":"Hibernating"}})"))->phase, PodPhase::kUnknown);
+  EXPECT_EQ(ParsePod(Parse(R"({"status":{"phase":"Pending"}})"))->phase, PodPhase::kPending);
+}
+
+TEST(Pod, WrongTypesNameTheirPath) {
+  EXPECT_EQ(Message(ParsePod(Json::array()).status()),
+            "the document: expected a Pod object, got a list");
+  const Json code =
+      Parse(R"({"status":{"containerStatuses":[{"state":{"terminated":{"exitCode":"1"}}}]}})");
+  EXPECT_EQ(
+      Message(ParsePod(code).status()),
+      "status.containerStatuses[0].state.terminated.exitCode: expected an integer, got \"1\"");
+}
+
+TEST(Service, ReadsPortsInOrder) {
+  const StatusOr<Service> service = ParseService(Parse(R"({"metadata":{"name":"s"},"spec":{
+      "clusterIP":"None","publishNotReadyAddresses":true,"selector":{"k":"v"},
+      "ports":[{"name":"z","port":2222},{"name":"a","protocol":"UDP","port":53}]}})"));
+  ASSERT_TRUE(service.ok()) << service.status();
+  EXPECT_EQ(service->cluster_ip, "None");
+  EXPECT_TRUE(service->publish_not_ready_addresses);
+  EXPECT_EQ(service->selector.at("k"), "v");
+  const std::vector<ServicePort> expected = {{"z", "TCP", 2222}, {"a", "UDP", 53}};
+  EXPECT_EQ(service->ports, expected);
+}
+
+TEST(Service, WrongTypesNameTheirPath) {
+  EXPECT_EQ(Message(ParseService(Parse(R"({"spec":{"ports":[{"port":80.5}]}})")).status()),
+            "spec.ports[0].port: expected an integer, got 80.5");
+}
+
+Event MakeEvent() {
+  Event event;
+  event.involved = {"kubeflow.org/v1", "TFJob", "ns", "mnist", "u-2", "42"};
+  event.type = EventType::kWarning;
+  event.reason = "TFJobRestarting";
+  event.message = "why";
+  return event;
+}
+
+TEST(Event, PrintsACoreEvent) {
+  const Time now = *ParseTime("2026-11-21T09:30:00Z");
+  const Json json = ToJson(MakeEvent(), now);
+  EXPECT_EQ(json["type"], "Warning");
+  EXPECT_EQ(json["metadata"]["namespace"], "ns");
+  EXPECT_EQ(json["source"]["component"], "tfjob-controller");
+  EXPECT_EQ(json["count"], 1);
+  EXPECT_EQ(json["firstTimestamp"], "2026-11-21T09:30:00Z");
+  EXPECT_EQ(*ParseEvent(json), MakeEvent());
+}
+
+TEST(Event, NamesDifferByTimeAndContentAndAreOtherwiseStable) {
+  const Time now = *ParseTime("2026-11-21T09:30:00Z");
+  Event other = MakeEvent();
+  other.message = "something else";
+  const auto name = [](const Event& event, Time time) {
+    return ToJson(event, time)["metadata"]["name"].get<std::string>();
+  };
+  EXPECT_EQ(name(MakeEvent(), now), name(MakeEvent(), now));
+  EXPECT_NE(name(MakeEvent(), now), name(other, now));
+  EXPECT_NE(name(MakeEvent(), now), name(MakeEvent(), now + 1us));
+  EXPECT_EQ(name(MakeEvent(), now).substr(0, 6), "mnist.");
+}
+
+TEST(Event, CutsALongMessageBetweenCharacters) {
+  Event event = MakeEvent();
+  event.message.clear();
+  while (event.message.size() < 2000) event.message += "é";
+  const std::string message = ToJson(event, Time())["message"];
+  EXPECT_LE(message.size(), 1024u);
+  EXPECT_EQ(message.substr(message.size() - 5), "é...");
+}
+
+TEST(CustomResource, KeepsTheWholeObject) {
+  const Json json =
+      Parse(R"({"apiVersion":"kubeflow.org/v1","kind":"TFJob","metadata":{"name":"j"},"spec":7})");
+  const StatusOr<CustomResource> resource = ParseCustomResource(json);
+  ASSERT_TRUE(resource.ok()) << resource.status();
+  EXPECT_EQ(resource->kind, "TFJob");
+  EXPECT_EQ(resource->metadata.name, "j");
+  EXPECT_EQ(*resource->object, json);
+  EXPECT_EQ(Message(ParseCustomResource(Json(7)).status()),
+            "the document: expected an object, got 7");
+}
+
+}  // namespace
+}  // namespace tfjob::objects
