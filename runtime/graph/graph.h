@@ -1,0 +1,95 @@
+// The dataflow graph: nodes whose types and shapes are all known. A graph is built for one mode and
+// one batch size (train, remainder, eval, predict); the graphs of a model share their variables by
+// name.
+//
+// The list of nodes is a schedule: an input always comes from an earlier node, and nodes mean what
+// they mean when run one after the other. So a ReadVariable sees exactly the writes (Assign,
+// AssignAdd, ApplyOptimizer) that stand before it in the list. Whoever reorders nodes keeps the
+// order of a variable's reads and writes (StateDependencies).
+//
+// Values; not synchronised. Built by Builder (builder.h), rewritten by passes (passes.h), printed
+// by ToString.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/tensor/attributes.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::graph {
+
+struct TensorType {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+
+  // "float32[128,784]"
+  std::string ToString() const;
+  bool operator==(const TensorType&) const = default;
+};
+
+// Output `index` of node `node` (its position in the graph). Default constructed: no output.
+struct Output {
+  int node = -1;
+  int index = 0;
+
+  bool valid() const { return node >= 0; }
+  auto operator<=>(const Output&) const = default;
+};
+
+struct Node {
+  std::string op;    // TensorFlow's name of it; what is known of an op is in op.h
+  std::string name;  // unique in the graph: "dense/MatMul"
+  std::vector<Output> inputs;
+  Attributes attributes;
+  std::vector<TensorType> outputs;
+  std::string device;  // a constraint, perhaps partial or empty: "/job:ps/task:1" (device.h)
+};
+
+// A value that a program over this graph can give back, or a gradient that it announces.
+struct Fetch {
+  std::string name;  // unique among the fetches
+  Output output;
+};
+
+class Graph {
+ public:
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& node(int id) const { return nodes_[static_cast<size_t>(id)]; }
+  const Node& node(Output output) const { return node(output.node); }
+  const TensorType& type(Output output) const {
+    return node(output.node).outputs[static_cast<size_t>(output.index)];
+  }
+  const std::vector<Fetch>& fetches() const { return fetches_; }
+  const Fetch* FindFetch(std::string_view name) const;
+
+  // The node must refer to earlier nodes only and carry its inferred outputs. Returns its position.
+  // Callers but Builder and the passes have no reason to call these.
+  int Append(Node node);
+  void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
+
+  // Replaces the constraint of a node.
+  void set_device(int id, std::string device) {
+    nodes_[static_cast<size_t>(id)].device = std::move(device);
+  }
+
+  // One node a line, stable:
+  //   dense/MatMul = MatMul(x, dense/kernel, transpose_b=true) : float32[32,128] @/job:worker
+  //   fetch loss = Mean
+  std::string ToString() const;
+  // "dense/MatMul", or "SparseSoftmaxCrossEntropyWithLogits:1" for an output other than the first.
+  std::string NameOf(Output output) const;
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Fetch> fetches_;
+};
+
+// For each node the earlier nodes that must run before it because of a variable, beyond its inputs:
+// writes after the reads and writes before them, reads after the writes before them.
+std::vector<std::vector<int>> StateDependencies(const Graph& graph);
+
+}  // namespace tfjob::graph

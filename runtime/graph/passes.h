@@ -1,0 +1,49 @@
+// Rewriting passes: Graph → Graph with the same fetches, placeholders and effects on variables.
+// Each is a file of its own with its tests, and may be called alone; Optimize runs the list that
+// compiling uses.
+#pragma once
+
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace tfjob::graph {
+
+// Computes a node's outputs from the values of its inputs: how constants are folded. Given by exec,
+// which has kernels.
+using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
+                                                              const std::vector<Tensor>& inputs)>;
+
+// Drops nodes on which neither a fetch nor a write to a variable depends. Placeholders stay.
+Graph RemoveDeadCode(const Graph& graph);
+
+// Replaces nodes whose inputs are all constants (and small: at most 64 Ki elements out) by Const.
+// Random ops stay.
+StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
+
+// Merges nodes with equal op, inputs, attributes and device. Reads of a variable merge when no
+// write stands between.
+Graph MergeCommonSubexpressions(const Graph& graph);
+
+// -Σ y·log(softmax(x)) in Keras' from_logits=False forms, and their gradients, become the stable
+// fused loss op.
+Graph FuseSoftmaxCrossEntropy(const Graph& graph);
+
+// MatMul + BiasAdd + Relu|Sigmoid|Tanh → FusedMatMul, where the parts have no other use.
+Graph FuseMatMul(const Graph& graph);
+
+// Chains and trees of elementwise ops of one dtype and shape, with no other use in between →
+// FusedElementwise.
+Graph FuseElementwise(const Graph& graph);
+
+struct Pass {
+  std::string_view name;
+  std::function<StatusOr<Graph>(const Graph&)> run;
+};
+// The passes of Optimize in their order, for printing and tests of each.
+std::vector<Pass> StandardPasses(Evaluator evaluate);
+StatusOr<Graph> Optimize(const Graph& graph, Evaluator evaluate);
+
+}  // namespace tfjob::graph
