@@ -1,0 +1,69 @@
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels {
+namespace {
+
+std::string List(const std::vector<Operand>& operands) {
+  std::string text;
+  for (const Operand& operand : operands) {
+    text += (text.empty() ? "" : ", ") + operand.ToString();
+  }
+  return text;
+}
+
+}  // namespace
+
+Operand Operand::Dense(DType dtype, Shape shape) {
+  const int64_t cols = shape.rank() == 0 ? 1 : shape.dim(-1);
+  return {dtype, std::move(shape), cols};
+}
+
+int64_t Operand::rows() const {
+  int64_t rows = 1;
+  for (int axis = 0; axis < shape.rank() - 1; ++axis) rows *= shape.dim(axis);
+  return rows;
+}
+
+std::string Operand::ToString() const {
+  std::string text = std::string(Name(dtype)) + shape.ToString();
+  if (!dense()) text.insert(text.size() - 1, ":" + std::to_string(row_stride));
+  return text;
+}
+
+std::string KernelRequest::ToString() const {
+  std::string text = op + "(" + List(inputs) + ")";
+  if (!attributes.values().empty()) text += "{" + attributes.ToString() + "}";
+  return text + " -> " + List(outputs);
+}
+
+const KernelEntry* KernelTable::Find(std::string_view op) const {
+  auto it = entries_.find(op);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+StatusOr<std::unique_ptr<Kernel>> KernelTable::Prepare(const KernelRequest& request) const {
+  const KernelEntry* entry = Find(request.op);
+  if (entry == nullptr) {
+    return Unimplemented("device ", device_, " has no kernel for op ", request.op, " in ",
+                         request.ToString());
+  }
+  for (const auto* side : {&request.inputs, &request.outputs}) {
+    for (const Operand& operand : *side) {
+      if (operand.row_stride < operand.cols()) {
+        return InvalidArgument(request.ToString(), ": a row stride of ", operand.row_stride,
+                               " is below the row's ", operand.cols(), " elements");
+      }
+    }
+  }
+  auto kernel = entry->prepare(request);
+  if (kernel.ok()) return kernel;
+  return Annotate(kernel.status(), StrCat("device ", device_, ": ", request.ToString()));
+}
+
+KernelTable KernelTable::With(const KernelTable& more) const {
+  Entries entries = more.entries_;
+  entries.insert(entries_.begin(), entries_.end());
+  return KernelTable(device_, std::move(entries));
+}
+
+}  // namespace tfjob::kernels

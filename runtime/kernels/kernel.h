@@ -1,0 +1,115 @@
+// The seam between exec and a device. A kernel is prepared once for dtypes, shapes, row strides and
+// attributes, which may be slow and may fail; then it runs many times on a stream with buffers of
+// the plan, without allocating and without failing. The ops, their operands and their attributes
+// are in ops.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/kernels/stream.h"
+#include "runtime/tensor/attributes.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::kernels {
+
+// A tensor as it lies in memory: the last dimension is contiguous, and rows (the other dimensions,
+// flattened) begin row_stride elements apart. Padding between rows is never read and may be
+// overwritten with anything. A tensor of rank 0 or 1 is one row.
+struct Operand {
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  int64_t row_stride = 1;  // elements, ≥ cols()
+
+  static Operand Dense(DType dtype, Shape shape);
+
+  int64_t cols() const { return shape.rank() == 0 ? 1 : shape.dim(-1); }
+  int64_t rows() const;
+  bool dense() const { return row_stride == cols() || rows() <= 1; }
+  // What a buffer must hold, the padding after the last row included.
+  size_t bytes() const { return static_cast<size_t>(rows() * row_stride) * SizeOf(dtype); }
+  // "float32[128,512]", with row padding "float32[128,512:528]".
+  std::string ToString() const;
+
+  bool operator==(const Operand&) const = default;
+};
+
+// Used by one stream at a time.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+
+  // Pointers in the order of the request's operands, aligned to their elements (64 bytes run
+  // fastest). `workspace` has workspace_bytes(), aligned to 64, with unspecified contents before
+  // and after.
+  virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
+                   Stream& stream) = 0;
+  virtual size_t workspace_bytes() const { return 0; }
+};
+
+struct KernelRequest {
+  std::string op;
+  Attributes attributes;
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+
+  // "MatMul(float32[2,3], float32[3,4]) -> float32[2,4]"
+  std::string ToString() const;
+};
+
+using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
+
+// Output `output` may lie in the memory of input `input` when both operands are equal (Reshape:
+// when both are dense). With kAlways it must: Assign, AssignAdd and ApplyOptimizer change their
+// variables where they are.
+struct InPlace {
+  enum Rule { kMay, kAlways };
+  int output = 0;
+  int input = 0;
+  Rule rule = kMay;
+};
+
+struct KernelEntry {
+  PrepareFunction prepare = nullptr;
+  std::vector<InPlace> in_place;
+};
+
+// Which kernel serves which op on one device. Immutable.
+class KernelTable {
+ public:
+  using Entries = std::map<std::string, KernelEntry, std::less<>>;
+  KernelTable(std::string device, Entries entries)
+      : device_(std::move(device)), entries_(std::move(entries)) {}
+
+  std::string_view device() const { return device_; }
+  const Entries& entries() const { return entries_; }
+  // Null for an op that the device does not have.
+  const KernelEntry* Find(std::string_view op) const;
+
+  // Unimplemented names op, dtypes and device; InvalidArgument names the operand or attribute that
+  // does not fit.
+  StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
+
+  // Both tables as one; an op of `more` replaces one of this.
+  KernelTable With(const KernelTable& more) const;
+
+ private:
+  std::string device_;
+  Entries entries_;
+};
+
+// runtime/optimizer adds ApplyOptimizer: optimizer/apply_kernel.h.
+const KernelTable& CpuKernels();
+
+// Unimplemented in a build without CUDA (no_cuda.cc).
+StatusOr<const KernelTable*> CudaKernels();
+
+}  // namespace tfjob::kernels
