@@ -1,0 +1,172 @@
+#include "runtime/variables/variable_store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tfjob::variables {
+namespace {
+
+int64_t Cols(const Shape& shape) {
+  return shape.rank() == 0 ? 1 : shape.dim(-1);
+}
+
+int64_t Rows(const Shape& shape) {
+  int64_t rows = 1;
+  for (int axis = 0; axis + 1 < shape.rank(); ++axis) rows *= shape.dim(axis);
+  return rows;
+}
+
+}  // namespace
+
+std::string_view Name(Kind kind) {
+  switch (kind) {
+    case Kind::kTrainable:
+      return "trainable";
+    case Kind::kMovingStatistic:
+      return "moving statistic";
+    case Kind::kSlot:
+      return "slot";
+    case Kind::kCounter:
+      return "counter";
+  }
+  return "unknown";
+}
+
+Variable::Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride)
+    : name_(std::move(name)),
+      dtype_(dtype),
+      shape_(std::move(shape)),
+      kind_(kind),
+      rows_(Rows(shape_)),
+      cols_(Cols(shape_)),
+      row_stride_(row_stride),
+      buffer_(static_cast<size_t>(rows_ * row_stride_) * SizeOf(dtype)) {
+  ENFORCE(row_stride_ >= cols_, "a row stride of at least a row");
+}
+
+Status Variable::CheckRange(size_t offset, size_t size) const {
+  if (offset <= num_bytes() && size <= num_bytes() - offset) return OkStatus();
+  return InvalidArgument("variable ", name_, " ", Name(dtype_), shape_.ToString(), " has ",
+                         num_bytes(), " bytes, got bytes ", offset, " to ", offset + size);
+}
+
+// move(bytes into the dense value's part, bytes into memory, size) for each contiguous piece.
+template <typename Move>
+void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
+  if (dense()) {
+    move(size_t{0}, offset, size);
+    return;
+  }
+  const size_t row_bytes = static_cast<size_t>(cols_) * SizeOf(dtype_);
+  const size_t stride_bytes = static_cast<size_t>(row_stride_) * SizeOf(dtype_);
+  for (size_t done = 0; done < size;) {
+    const size_t row = (offset + done) / row_bytes;
+    const size_t within = (offset + done) % row_bytes;
+    const size_t piece = std::min(size - done, row_bytes - within);
+    move(done, row * stride_bytes + within, piece);
+    done += piece;
+  }
+}
+
+Status Variable::CopyOut(size_t offset, std::span<std::byte> part) const {
+  RETURN_IF_ERROR(CheckRange(offset, part.size()));
+  const std::byte* from = buffer_.data();
+  ForEachPiece(offset, part.size(), [&](size_t into, size_t at, size_t size) {
+    std::memcpy(part.data() + into, from + at, size);
+  });
+  return OkStatus();
+}
+
+Status Variable::CopyIn(size_t offset, std::span<const std::byte> part) {
+  RETURN_IF_ERROR(CheckRange(offset, part.size()));
+  std::byte* to = buffer_.data();
+  ForEachPiece(offset, part.size(), [&](size_t from, size_t at, size_t size) {
+    std::memcpy(to + at, part.data() + from, size);
+  });
+  return OkStatus();
+}
+
+Status Variable::CheckSize(size_t size) const {
+  if (size == num_bytes()) return OkStatus();
+  return InvalidArgument("variable ", name_, " ", Name(dtype_), shape_.ToString(), " has ",
+                         num_bytes(), " bytes, got ", size);
+}
+
+Status Variable::CopyOut(std::span<std::byte> dense) const {
+  RETURN_IF_ERROR(CheckSize(dense.size()));
+  return CopyOut(0, dense);
+}
+
+Status Variable::CopyIn(std::span<const std::byte> dense) {
+  RETURN_IF_ERROR(CheckSize(dense.size()));
+  RETURN_IF_ERROR(CopyIn(0, dense));
+  CountWrite();
+  return OkStatus();
+}
+
+Tensor Variable::ToTensor() const {
+  Tensor value(dtype_, shape_);
+  ENFORCE(CopyOut(value.bytes()).ok(), "a tensor of the variable's own shape fits");
+  return value;
+}
+
+Status Variable::FromTensor(const Tensor& value) {
+  if (value.dtype() != dtype_ || value.shape() != shape_) {
+    return InvalidArgument("variable ", name_, " is ", Name(dtype_), shape_.ToString(), ", got ",
+                           Name(value.dtype()), value.shape().ToString());
+  }
+  return CopyIn(value.bytes());
+}
+
+int64_t DenseRowStride(DType, const Shape& shape) {
+  return Cols(shape);
+}
+
+StatusOr<Variable*> VariableStore::Create(std::string_view name, DType dtype, Shape shape,
+                                          Kind kind) {
+  if (name.empty()) return InvalidArgument("a variable needs a name");
+  if (std::ranges::any_of(shape.dims(), [](int64_t dim) { return dim < 0; })) {
+    return InvalidArgument("variable ", name, ": every dimension must be at least 0, got ",
+                           shape.ToString());
+  }
+  if (Find(name) != nullptr)
+    return AlreadyExists("there is a variable ", name, " already; rename one of the two");
+  const int64_t row_stride = row_stride_(dtype, shape);
+  variables_.push_back(
+      std::make_unique<Variable>(std::string(name), dtype, std::move(shape), kind, row_stride));
+  Variable* variable = variables_.back().get();
+  by_name_.emplace(variable->name(), variable);
+  return variable;
+}
+
+Variable* VariableStore::Find(std::string_view name) const {
+  auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+StatusOr<Variable*> VariableStore::Get(std::string_view name) const {
+  if (Variable* variable = Find(name)) return variable;
+  std::string known;
+  for (size_t i = 0; i < std::min<size_t>(variables_.size(), 10); ++i) {
+    known += (i > 0 ? ", " : "") + variables_[i]->name();
+  }
+  if (variables_.size() > 10) known += ", …";
+  return NotFound("there is no variable ", name, "; there are ", known.empty() ? "none" : known);
+}
+
+std::vector<Variable*> VariableStore::OfKind(Kind kind) const {
+  std::vector<Variable*> found;
+  for (const auto& variable : variables_) {
+    if (variable->kind() == kind) found.push_back(variable.get());
+  }
+  return found;
+}
+
+size_t VariableStore::num_bytes() const {
+  size_t bytes = 0;
+  for (const auto& variable : variables_) bytes += variable->num_bytes();
+  return bytes;
+}
+
+}  // namespace tfjob::variables

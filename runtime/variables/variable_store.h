@@ -1,0 +1,117 @@
+// The one home of a task's variables: name → memory, type, kind and version, in the order of
+// creation.
+//
+// The store owns the memory, which never moves and lives as long as the store; programs hold
+// pointers into it. A variable may lie with padding between its rows (row_stride); the wire and
+// checkpoints see dense logical values through CopyOut and CopyIn only.
+//
+// Threads: creating variables and everything else about one variable's contents is for one thread
+// at a time, which its owner (a strategy, a shard of the parameter server) arranges. `version` may
+// be read by anyone at any time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::variables {
+
+enum class Kind { kTrainable, kMovingStatistic, kSlot, kCounter };
+std::string_view Name(Kind kind);  // "trainable", "moving statistic", "slot", "counter"
+
+class Variable {
+ public:
+  Variable(std::string name, DType dtype, Shape shape, Kind kind, int64_t row_stride);
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  Kind kind() const { return kind_; }
+
+  // Elements from the beginning of a row (all dimensions but the last, flattened) to the next; the
+  // last dimension when dense. Padding may hold anything.
+  int64_t row_stride() const { return row_stride_; }
+  bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
+  void* data() { return buffer_.data(); }
+  const void* data() const { return buffer_.data(); }
+
+  // Bytes of the dense value, which is what CopyOut writes and CopyIn reads.
+  size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
+  // Bytes in memory, padding included.
+  size_t allocated_bytes() const { return buffer_.size(); }
+
+  // The dense row-major value. InvalidArgument names the variable when the sizes differ.
+  Status CopyOut(std::span<std::byte> dense) const;
+  Status CopyIn(std::span<const std::byte> dense);
+  // The bytes [offset, offset + size) of the dense value, for streams of chunks.
+  Status CopyOut(size_t offset, std::span<std::byte> part) const;
+  Status CopyIn(size_t offset, std::span<const std::byte> part);
+  // The same as tensors; dtype and shape must agree.
+  Tensor ToTensor() const;
+  Status FromTensor(const Tensor& value);
+
+  // How often it was written as a whole: grows with CopyIn and with each program that wrote it,
+  // once a run. The owner calls CountWrite after writing through data().
+  int64_t version() const { return version_.load(std::memory_order_acquire); }
+  void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
+
+ private:
+  Status CheckSize(size_t size) const;
+  Status CheckRange(size_t offset, size_t size) const;
+  template <typename Move>
+  void ForEachPiece(size_t offset, size_t size, Move move) const;
+
+  std::string name_;
+  DType dtype_;
+  Shape shape_;
+  Kind kind_;
+  int64_t rows_;
+  int64_t cols_;
+  int64_t row_stride_;
+  Buffer buffer_;
+  std::atomic<int64_t> version_{0};
+};
+
+// Chooses the row stride of a new variable; exec::RowStride is the one of CPUs.
+using RowStrideFunction = int64_t (*)(DType dtype, const Shape& shape);
+int64_t DenseRowStride(DType dtype, const Shape& shape);
+
+class VariableStore {
+ public:
+  explicit VariableStore(RowStrideFunction row_stride = DenseRowStride) : row_stride_(row_stride) {}
+
+  // Zeros. AlreadyExists when the name is taken; InvalidArgument for an empty name or a dimension
+  // below 0.
+  StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
+
+  // Null when there is none. Pointers stay valid as long as the store.
+  Variable* Find(std::string_view name) const;
+  // NotFound, with the nearest names there are.
+  StatusOr<Variable*> Get(std::string_view name) const;
+
+  // In the order of creation.
+  const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
+  std::vector<Variable*> OfKind(Kind kind) const;
+  // Dense bytes of all variables.
+  size_t num_bytes() const;
+
+ private:
+  RowStrideFunction row_stride_;
+  std::vector<std::unique_ptr<Variable>> variables_;
+  std::map<std::string, Variable*, std::less<>> by_name_;
+};
+
+}  // namespace tfjob::variables
