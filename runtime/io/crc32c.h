@@ -1,0 +1,28 @@
+// CRC-32C (Castagnoli; RFC 3720, appendix B.4) and TensorFlow's masked form of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace tfjob::io {
+
+// The checksum of `crc`'s bytes followed by `data`. 0 is the checksum of nothing.
+uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
+inline uint32_t Crc32c(std::span<const std::byte> data) {
+  return ExtendCrc32c(0, data);
+}
+uint32_t Crc32c(std::string_view data);
+
+// A checksum that is stored beside the data it covers is masked: rotated right by 15 bits, plus a
+// constant.
+constexpr uint32_t MaskCrc(uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+}
+constexpr uint32_t UnmaskCrc(uint32_t masked) {
+  const uint32_t rotated = masked - 0xa282ead8u;
+  return (rotated >> 17) | (rotated << 15);
+}
+
+}  // namespace tfjob::io

@@ -1,0 +1,34 @@
+#include "runtime/io/crc32c.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tfjob::io {
+namespace {
+
+// RFC 3720, appendix B.4.
+TEST(Crc32c, KnownAnswers) {
+  EXPECT_EQ(Crc32c(std::string(32, '\0')), 0x8a9136aau);
+  EXPECT_EQ(Crc32c(std::string(32, '\xff')), 0x62a8ab43u);
+  EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(Crc32c(""), 0u);
+}
+
+TEST(Crc32c, MaskedKnownAnswer) {
+  EXPECT_EQ(MaskCrc(Crc32c(std::string("\x1a\x11") + "CRC test, one two")), 0x5794d08au);
+  EXPECT_EQ(UnmaskCrc(MaskCrc(0x12345678u)), 0x12345678u);
+}
+
+TEST(Crc32c, PartsGiveTheSameAsTheWholeAcrossTheStreamsBorders) {
+  std::string text;
+  for (int i = 0; i < 10000; ++i) text += static_cast<char>(i * 31 + i / 7);
+  uint32_t bytewise = 0;
+  for (const char& c : text) bytewise = ExtendCrc32c(bytewise, std::as_bytes(std::span(&c, 1)));
+  EXPECT_EQ(Crc32c(text), bytewise);
+  const auto bytes = std::as_bytes(std::span(text));
+  EXPECT_EQ(ExtendCrc32c(Crc32c(bytes.first(3073)), bytes.subspan(3073)), bytewise);
+}
+
+}  // namespace
+}  // namespace tfjob::io
