@@ -1,0 +1,78 @@
+// Verdict and desired objects → the calls to make, in order. Carried out by operator/control:
+//
+//   1. adopts and creates (services before pods); several at a time is fine
+//   2. status, when set: one write; on Aborted read the job again and decide again: nothing below
+//   may happen
+//   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that it is gone
+//   already
+//   4. events
+//   5. requeue
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/snapshot.h"
+#include "operator/policy/verdict.h"
+#include "operator/render/render.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::plan {
+
+// A merge patch that gives an orphan service its owner reference (with its UID as a precondition).
+struct Adopt {
+  std::string name;
+  std::shared_ptr<const Json> patch;
+};
+
+enum class DeleteKind { kPod, kService, kJob };
+
+struct Delete {
+  DeleteKind kind = DeleteKind::kPod;
+  std::string name;
+  std::string uid;
+  std::optional<int64_t> grace_period_seconds;
+};
+
+// An event and the name of its object.
+struct NamedEvent {
+  std::string name;
+  objects::Event event;
+  std::string cause;  // to remember in History::reported when standing
+  bool standing = false;
+};
+
+struct Plan {
+  std::vector<Adopt> adopts;
+  std::vector<render::DesiredObject> creates;  // built by render::Desired::Build
+  // The TFJob to send to the status subresource, with the resourceVersion that it was decided from;
+  // nullptr when the status stays.
+  std::shared_ptr<const Json> status;
+  std::vector<Delete> deletes;
+  std::vector<NamedEvent> events;
+  std::optional<Duration> requeue_after;
+
+  // Nothing to write: only, perhaps, a time to look again.
+  bool empty() const;
+};
+
+Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
+              const policy::Snapshot& snapshot);
+
+// The events that follow an acting: "Created pod: x" under SuccessfulCreatePod, "Deleted service:
+// x", and their failures "Error creating: …" as warnings. `uid` is the UID of the object created or
+// deleted ("" for a failed create).
+NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& name,
+                   const std::string& uid);
+NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const std::string& name,
+                        const Status& error);
+NamedEvent Deleted(const api::TFJob& job, const Delete& deleted);
+NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);
+
+Json Print(const Plan& plan);
+
+}  // namespace tfjob::plan

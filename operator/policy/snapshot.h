@@ -1,0 +1,33 @@
+// What was observed of one job at one moment. Plain values over shared, immutable objects: taking
+// one copies pointers.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
+#include "operator/policy/history.h"
+
+namespace tfjob::policy {
+
+struct Snapshot {
+  // Pods and services whose controller is this job, by UID. Any order.
+  std::vector<std::shared_ptr<const objects::Pod>> pods;
+  std::vector<std::shared_ptr<const objects::Service>> services;
+  // Services with this job's labels and no controller at all; those of a wanted name are adopted.
+  std::vector<std::shared_ptr<const objects::Service>> orphan_services;
+  // Last states of the job's pods that are gone since the last acknowledged pass, as the watch told
+  // (optional): a pod that ended with 0 and was garbage-collected before anybody looked still
+  // counts as completed.
+  std::vector<std::shared_ptr<const objects::Pod>> departed;
+  // Names of nodes that are not Ready or gone; nothing when nodes are not observed.
+  std::optional<std::set<std::string>> lost_nodes;
+  // Owned by the loop; nullptr when nothing is remembered.
+  const History* history = nullptr;
+};
+
+}  // namespace tfjob::policy

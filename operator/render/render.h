@@ -1,0 +1,61 @@
+// Verdict → the objects to create, as JSON exactly as they are sent to the API server. Rules:
+// names, labels, owner references and template transformation of the reference (facts 2.1–2.3),
+// with services that publish addresses of pods that are not ready.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/verdict.h"
+#include "operator/render/address.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::render {
+
+enum class Kind { kService, kPod };
+std::string_view Name(Kind kind);  // "Service"
+
+struct Options {};
+
+// An object to create.
+struct DesiredObject {
+  Kind kind = Kind::kPod;
+  policy::Slot slot;
+  std::string name;
+  int32_t attempt = 0;
+
+  bool operator==(const DesiredObject&) const = default;
+};
+
+// The objects of one verdict. Each is built when asked for (a job of 1,000 workers has a megabyte
+// of TF_CONFIG a dozen times over): what they share is prepared once. A value: cheap to copy, holds
+// what it needs, const calls are thread-safe.
+class Desired {
+ public:
+  Desired() = default;
+
+  // Services first, then pods, each in slot order.
+  const std::vector<DesiredObject>& objects() const { return objects_; }
+  Json Build(const DesiredObject& object) const;
+  // All of them.
+  std::vector<Json> BuildAll() const;
+
+ private:
+  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&,
+                                  const Options&);
+  struct Shared;
+
+  std::vector<DesiredObject> objects_;
+  std::shared_ptr<const Shared> shared_;
+};
+
+// InvalidArgument, with the path, for a template that cannot become a pod (no container
+// `tensorflow`, containers not a list): permanent until the spec changes, so policy::Refuse is the
+// answer.
+StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
+                         const AddressScheme& address, const Options& options);
+
+}  // namespace tfjob::render
