@@ -95,6 +95,9 @@ struct ReplicaStatus {
   std::string selector;           // label selector of the type's pods, for the scale subresource
   int32_t restarts = 0;           // recreations after failure and containers' restarts; never shrinks
   std::string completed_indexes;  // "0-3,7": indexes whose container ended with 0 (indexes.h)
+  // "replacing": UIDs of pods that failed or were taken away, are in `restarts` already (where they count), and still exist.
+  // What makes counting idempotent between this status' write and the pods' deletion; sorted.
+  std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;
 };
