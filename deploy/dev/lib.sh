@@ -1,0 +1,43 @@
+# Shared by the scripts in deploy/: sourced, never run. Sets ROOT and moves there.
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$ROOT"
+export LC_ALL=C.UTF-8
+
+say() { printf '==> %s\n' "$*"; }
+
+# timed WHAT COMMAND…: runs the command and says how long it took.
+timed() {
+  local what=$1 start=$SECONDS status=0
+  shift
+  say "$what"
+  "$@" || status=$?
+  say "$what: $((SECONDS - start)) s$([ $status -eq 0 ] || echo ", exit status $status")"
+  return $status
+}
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "this needs root, and there is no sudo: $*" >&2
+    return 1
+  fi
+}
+
+# Installs what deploy/packages.txt lists and this machine lacks.
+install_packages() {
+  local wanted missing
+  wanted=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' deploy/packages.txt)
+  # shellcheck disable=SC2086
+  missing=$(comm -23 <(printf '%s\n' $wanted | sort) \
+    <(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 2>/dev/null | sed -n 's/^ii *//p' | sort))
+  [ -n "$missing" ] || return 0
+  say "installing $(echo "$missing" | wc -w) packages: $(echo $missing)"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 update
+  # shellcheck disable=SC2086
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+    install -y --no-install-recommends $missing >/dev/null
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Trains Fashion-MNIST from a TFJob manifest on this machine: installs what is missing, builds the programs, and runs
+# deploy/examples/fashion-mnist.yaml (chief, two workers, two parameter servers, an evaluator) as local processes.
+#
+#   deploy/quickstart.sh [arguments for `tfjob run`, for example --follow]
+#
+# Afterwards the programs are bazel-bin/operator/cmd/tfjob and bazel-bin/runtime/cmd/tfjob-trainer.
+source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
+
+timed "packages" install_packages
+timed "build" bazel build --config=release //operator/cmd:tfjob //runtime/cmd:tfjob-trainer
+timed "train" bazel-bin/operator/cmd/tfjob run deploy/examples/fashion-mnist.yaml "$@"

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Builds and runs the tests, and ends with the line "N passed, N failed".
+#
+#   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
+#   deploy/test.sh --all    also: address and undefined sanitizers, the thread sanitizer for the rooms with threads,
+#                           TensorFlow and TensorBoard from PyPI (tests/interop)
+#   deploy/test.sh --deep   --all and the long runs: every process test repeated, benchmarks
+source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
+
+level=plain
+case "${1:-}" in
+  "") ;;
+  --all) level=all ;;
+  --deep) level=deep ;;
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
+esac
+
+# The rooms with threads of their own.
+THREADED=(//runtime/base/... //runtime/rpc/... //runtime/ps/... //runtime/data/... //runtime/progress/...
+  //operator/control/... //operator/local/...)
+
+RESULTS=$(mktemp)
+trap 'rm -f "$RESULTS"' EXIT
+failed_steps=0
+
+# step WHAT COMMAND…: a failure is counted and the rest goes on.
+step() {
+  timed "$@" || failed_steps=$((failed_steps + 1))
+}
+
+bazel_tests() { deploy/dev/bazel_test.py "$RESULTS" "$@"; }
+
+timed "packages" install_packages
+step "style, sizes and rooms" deploy/dev/check.sh
+step "tests" bazel_tests --config=release //...
+if [ $level != plain ]; then
+  step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize //...
+  step "tests with the thread sanitizer" bazel_tests --config=tsan "${THREADED[@]}"
+  if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
+fi
+if [ $level = deep ]; then
+  step "tests, ten times each" bazel_tests --config=release --runs_per_test=10 //...
+  step "benchmarks" tests/bench/run.sh
+fi
+
+# Each line of the results: "<passed> <failed> <what>". A step that failed without saying which test counts as one.
+passed=$(awk '{n += $1} END {print n + 0}' "$RESULTS")
+failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
+[ "$failed" -ge "$failed_steps" ] || failed=$failed_steps
+awk '$2 > 0 {print "failed: " substr($0, index($0, $3))}' "$RESULTS"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

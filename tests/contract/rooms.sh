@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The borders of the rooms, asked of Bazel: nothing of runtime/ depends on operator/, and operator/ reaches only
+# runtime/base, runtime/cluster and runtime/progress. Visibility already refuses most of it; this holds the two trees
+# apart whatever a BUILD file allows.
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+
+query() { bazel query --noshow_progress --output=label "$1" 2>/dev/null; }
+
+fail=0
+expect_empty() {
+  local what=$1 found
+  if ! found=$(query "$2"); then
+    echo "$what: the query failed: $2" >&2
+    bazel query --noshow_progress "$2" 2>&1 | tail -3 >&2
+    fail=1
+  elif [ -n "$found" ]; then
+    printf '%s:\n%s\n' "$what" "$found" >&2
+    fail=1
+  fi
+}
+
+expect_empty "runtime/ depends on operator/" "deps(//runtime/...) intersect //operator/..."
+expect_empty "operator/ reaches into runtime/ beyond base, cluster and progress" \
+  "(deps(//operator/...) intersect //runtime/...) except (//runtime/base/... + //runtime/cluster/... + //runtime/progress/...)"
+exit $fail
