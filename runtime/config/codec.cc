@@ -1,0 +1,211 @@
+// One key's value between the file (Json) and the TrainingConfig.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/config/keys.h"
+
+namespace tfjob::config {
+namespace {
+
+template <typename... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+template <typename... Fs>
+Overloaded(Fs...) -> Overloaded<Fs...>;
+
+std::string Number(double value) {
+  return PrintJson(Json(value));
+}
+
+Status CheckRange(const Key& key, const JsonField& field, double value) {
+  const bool low = key.exclusive ? value <= key.minimum : value < key.minimum;
+  const bool high = key.exclusive ? value >= key.maximum : value > key.maximum;
+  if (std::isfinite(value) && !low && !high) return OkStatus();
+  std::string expected = "a finite number";
+  if (low || high) {
+    const bool both = std::isfinite(key.minimum) && std::isfinite(key.maximum);
+    expected = both ? StrCat("a value from ", key.minimum, " to ", key.maximum)
+               : std::isfinite(key.minimum) ? StrCat("a value of at least ", key.minimum)
+                                            : StrCat("a value of at most ", key.maximum);
+    if (key.exclusive) expected += " (excluded)";
+  }
+  return field.Mismatch(expected);
+}
+
+// "1/255", or a plain number.
+StatusOr<double> ReadFraction(const JsonField& field) {
+  if (!field.present() || !field.value()->is_string()) {
+    StatusOr<double> number = field.Double();
+    return number.ok() ? number : field.Mismatch("a number, or a fraction such as \"1/255\"");
+  }
+  const std::string text = *field.String();
+  char* end = nullptr;
+  const double above = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '/') {
+    const char* divisor = end + 1;
+    const double below = std::strtod(divisor, &end);
+    if (end != divisor && *end == '\0' && below != 0) return above / below;
+  }
+  return field.Mismatch("a number, or a fraction such as \"1/255\"");
+}
+
+// 4096, "64Ki", "32Mi", "1Gi".
+StatusOr<int64_t> ReadBytes(const JsonField& field) {
+  constexpr std::string_view kExpected =
+      "an integer of bytes, or one with Ki, Mi or Gi, such as \"32Mi\"";
+  if (!field.present() || !field.value()->is_string()) {
+    StatusOr<int64_t> number = field.Int();
+    return number.ok() ? number : field.Mismatch(kExpected);
+  }
+  const std::string text = *field.String();
+  char* end = nullptr;
+  const int64_t number = std::strtoll(text.c_str(), &end, 10);
+  const std::string_view unit = end;
+  const int shift = unit == "Ki" ? 10 : unit == "Mi" ? 20 : unit == "Gi" ? 30 : -1;
+  const bool fits = shift >= 0 && number >= 0 && number <= (INT64_MAX >> shift);
+  if (end == text.c_str() || !fits) return field.Mismatch(kExpected);
+  return number << shift;
+}
+
+StatusOr<std::string> ReadChoice(const Key& key, const JsonField& field) {
+  ASSIGN_OR_RETURN(std::string text, field.String());
+  if (key.choices.empty()) return text;
+  std::vector<std::string> names;
+  for (const std::string& choice : key.choices) {
+    if (!choice.empty()) names.push_back(choice);
+    if (!choice.empty() && choice == text) return text;
+  }
+  std::string expected;
+  for (const std::string& name : names) expected += (expected.empty() ? "one of " : ", ") + name;
+  const std::string nearest = NearestName(text, names);
+  Status mismatch = field.Mismatch(expected);
+  if (nearest.empty()) return mismatch;
+  return InvalidArgument(Message(mismatch), "; did you mean \"", nearest, "\"?");
+}
+
+StatusOr<std::string> ReadText(const Key& key, const JsonField& field) {
+  if (key.type == KeyType::kNameOrIndex && field.present() && field.value()->is_number_integer()) {
+    return PrintJson(*field.value());
+  }
+  return ReadChoice(key, field);
+}
+
+StatusOr<int64_t> ReadInteger(const Key& key, const JsonField& field) {
+  ASSIGN_OR_RETURN(int64_t value, key.type == KeyType::kBytes ? ReadBytes(field) : field.Int());
+  RETURN_IF_ERROR(CheckRange(key, field, static_cast<double>(value)));
+  return value;
+}
+
+StatusOr<double> ReadNumber(const Key& key, const JsonField& field) {
+  ASSIGN_OR_RETURN(double value,
+                   key.type == KeyType::kFraction ? ReadFraction(field) : field.Double());
+  RETURN_IF_ERROR(CheckRange(key, field, value));
+  return value;
+}
+
+StatusOr<std::vector<std::string>> ReadStrings(const Key& key, const JsonField& field) {
+  std::vector<std::string> values;
+  ASSIGN_OR_RETURN(std::vector<JsonField> elements, field.Elements());
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(std::string value, ReadChoice(key, element));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+StatusOr<std::vector<double>> ReadNumbers(const Key& key, const JsonField& field) {
+  std::vector<double> values;
+  ASSIGN_OR_RETURN(std::vector<JsonField> elements, field.Elements());
+  for (const JsonField& element : elements) {
+    ASSIGN_OR_RETURN(double value, ReadNumber(key, element));
+    values.push_back(value);
+  }
+  if (values.empty()) return field.Mismatch("a list of at least one number");
+  return values;
+}
+
+// Assigns, or gives the error.
+template <typename Target, typename Source>
+Status Store(Target& target, StatusOr<Source> source) {
+  if (!source.ok()) return source.status();
+  target = std::move(source).value();
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<const Json>> ReadLayers(const JsonField& field) {
+  if (!field.present() || !field.value()->is_array() || field.value()->empty()) {
+    return field.Mismatch("a list of layers, such as [{Dense: {units: 10}}]");
+  }
+  return std::make_shared<const Json>(*field.value());
+}
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+}  // namespace
+
+Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field) {
+  return std::visit(
+      Overloaded{
+          [&](const Ref<bool>& at) { return Store(at.mutate(config), field.Bool()); },
+          [&](const Ref<int64_t>& at) { return Store(at.mutate(config), ReadInteger(key, field)); },
+          [&](const Ref<double>& at) { return Store(at.mutate(config), ReadNumber(key, field)); },
+          [&](const Ref<std::string>& at) {
+            return Store(at.mutate(config), ReadText(key, field));
+          },
+          [&](const Ref<std::optional<bool>>& at) {
+            return Store(at.mutate(config), field.Bool());
+          },
+          [&](const Ref<std::optional<int64_t>>& at) {
+            return Store(at.mutate(config), ReadInteger(key, field));
+          },
+          [&](const Ref<std::optional<double>>& at) {
+            return Store(at.mutate(config), ReadNumber(key, field));
+          },
+          [&](const Ref<std::vector<std::string>>& at) {
+            return Store(at.mutate(config), ReadStrings(key, field));
+          },
+          [&](const Ref<std::vector<double>>& at) {
+            return Store(at.mutate(config), ReadNumbers(key, field));
+          },
+          [&](const Ref<std::shared_ptr<const Json>>& at) {
+            return Store(at.mutate(config), ReadLayers(field));
+          },
+          [&](const Choice& at) -> Status {
+            ASSIGN_OR_RETURN(std::string name, ReadChoice(key, field));
+            const auto found = std::find(key.choices.begin(), key.choices.end(), name);
+            at.set(config, static_cast<int>(found - key.choices.begin()));
+            return OkStatus();
+          },
+      },
+      key.binding);
+}
+
+Json GetKey(const TrainingConfig& config, const Key& key) {
+  return std::visit(
+      Overloaded{
+          [&](const Ref<std::optional<bool>>& at) { return OrNull(at.read(config)); },
+          [&](const Ref<std::optional<int64_t>>& at) { return OrNull(at.read(config)); },
+          [&](const Ref<std::optional<double>>& at) { return OrNull(at.read(config)); },
+          [&](const Ref<std::string>& at) {
+            return at.read(config).empty() ? Json() : Json(at.read(config));
+          },
+          [&](const Ref<std::shared_ptr<const Json>>& at) {
+            return at.read(config) ? *at.read(config) : Json();
+          },
+          [&](const Choice& at) {
+            const std::string& name = key.choices[static_cast<size_t>(at.get(config))];
+            return name.empty() ? Json() : Json(name);
+          },
+          [&](const auto& at) { return Json(at.read(config)); },
+      },
+      key.binding);
+}
+
+}  // namespace tfjob::config

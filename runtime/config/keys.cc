@@ -1,0 +1,302 @@
+#include "runtime/config/keys.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace tfjob::config {
+namespace {
+
+using C = TrainingConfig;
+
+template <auto... members>
+Binding Bind() {
+  using T = std::remove_reference_t<decltype((std::declval<C&>().*....*members))>;
+  if constexpr (std::is_enum_v<T>) {
+    return Choice{[](C& config, int value) { (config.*....*members) = static_cast<T>(value); },
+                  [](const C& config) { return static_cast<int>((config.*....*members)); }};
+  } else {
+    return Ref<T>{[](C& config) -> T& { return (config.*....*members); },
+                  [](const C& config) -> const T& { return (config.*....*members); }};
+  }
+}
+
+void AddModelKeys(std::vector<Key>& keys) {
+  keys.push_back({.path = "model.layers",
+                  .type = KeyType::kLayers,
+                  .binding = Bind<&C::model, &ModelConfig::layers>(),
+                  .doc = "The layers in order, each `- Class: {argument: value}` or Keras' "
+                         "`class_name` and `config`.",
+                  .unset_doc = "one of the two is required"});
+  keys.push_back({.path = "model.keras_json",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::model, &ModelConfig::keras_json>(),
+                  .doc = "A file written by Keras' `model.to_json()` (Keras 3 or tf.keras 2), "
+                         "relative to the working "
+                         "directory.",
+                  .unset_doc = "one of the two is required"});
+  keys.push_back({.path = "loss.name",
+                  .type = KeyType::kString,
+                  .binding = Bind<&C::loss, &LossConfig::name>(),
+                  .doc = "What is minimised. `clipped_crossentropy` is −Σ "
+                         "y·log(clip(p, 1e-10, "
+                         "1)). `loss: NAME` is the short form.",
+                  .choices = {"sparse_categorical_crossentropy", "categorical_crossentropy",
+                              "clipped_crossentropy", "mean_squared_error"},
+                  .unset_doc = "required"});
+  keys.push_back({.path = "loss.from_logits",
+                  .type = KeyType::kBool,
+                  .binding = Bind<&C::loss, &LossConfig::from_logits>(),
+                  .doc = "The model's outputs are logits, not probabilities.",
+                  .when_key = "loss.name",
+                  .when_values = {"sparse_categorical_crossentropy", "categorical_crossentropy"}});
+  keys.push_back({.path = "loss.reduction",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::loss, &LossConfig::reduction>(),
+                  .doc = "Over the examples of a batch, Keras' names: their mean, or their sum.",
+                  .choices = {"sum_over_batch_size", "sum"}});
+  keys.push_back({.path = "metrics",
+                  .type = KeyType::kStrings,
+                  .binding = Bind<&C::metrics>(),
+                  .doc = "What is reported beside the loss.",
+                  .choices = {"accuracy", "mean_squared_error"}});
+}
+
+Key Hyper(const char* name, Binding binding, double minimum, std::vector<std::string> optimizers,
+          const char* unset, const char* doc) {
+  return {.path = StrCat("optimizer.", name),
+          .type = std::holds_alternative<Ref<std::optional<bool>>>(binding) ? KeyType::kBool
+                                                                            : KeyType::kNumber,
+          .binding = binding,
+          .doc = doc,
+          .minimum = minimum,
+          .when_key = optimizers.empty() ? "" : "optimizer.name",
+          .when_values = std::move(optimizers),
+          .unset_doc = unset};
+}
+
+void AddOptimizerKeys(std::vector<Key>& keys) {
+  using O = OptimizerConfig;
+  constexpr auto kOf = &C::optimizer;
+  keys.push_back({.path = "optimizer.name",
+                  .type = KeyType::kString,
+                  .binding = Bind<kOf, &O::name>(),
+                  .doc = "Arithmetic and defaults are Keras'. `optimizer: NAME` is the short form.",
+                  .choices = {"sgd", "adagrad", "adam", "rmsprop"}});
+  keys.push_back(Hyper("learning_rate", Bind<kOf, &O::learning_rate>(), 0, {},
+                       "sgd 0.01, others 0.001", "Step size."));
+  keys.push_back(Hyper("momentum", Bind<kOf, &O::momentum>(), 0, {"sgd", "rmsprop"}, "0",
+                       "Share of the last step."));
+  keys.push_back(
+      Hyper("nesterov", Bind<kOf, &O::nesterov>(), 0, {"sgd"}, "false", "Nesterov's momentum."));
+  keys.push_back(Hyper("initial_accumulator_value", Bind<kOf, &O::initial_accumulator_value>(), 0,
+                       {"adagrad"}, "0.1", "Start of the sum of squared gradients."));
+  keys.push_back(
+      Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, {"adam"}, "0.9", "Decay of the first moment."));
+  keys.push_back(Hyper("beta_2", Bind<kOf, &O::beta_2>(), 0, {"adam"}, "0.999",
+                       "Decay of the second moment."));
+  keys.push_back(Hyper("amsgrad", Bind<kOf, &O::amsgrad>(), 0, {"adam"}, "false",
+                       "Use the largest second moment."));
+  keys.push_back(
+      Hyper("rho", Bind<kOf, &O::rho>(), 0, {"rmsprop"}, "0.9", "Decay of the mean square."));
+  keys.push_back(Hyper("centered", Bind<kOf, &O::centered>(), 0, {"rmsprop"}, "false",
+                       "Divide by the variance."));
+  keys.push_back(Hyper("epsilon", Bind<kOf, &O::epsilon>(), 0, {"adagrad", "adam", "rmsprop"},
+                       "1e-07", "Added to the denominator."));
+  for (Key& key : keys) {
+    const bool decays = key.path == "optimizer.momentum" || key.path == "optimizer.rho" ||
+                        key.path == "optimizer.beta_1" || key.path == "optimizer.beta_2";
+    if (decays) key.maximum = 1;
+  }
+}
+
+Key SourceKey(std::string path, KeyType type, Binding binding, const char* format, const char* doc,
+              const char* unset = "") {
+  std::string when = path.substr(0, path.rfind('.')) + ".format";
+  return {.path = std::move(path),
+          .type = type,
+          .binding = binding,
+          .doc = doc,
+          .when_key = std::move(when),
+          .when_values = {format},
+          .unset_doc = unset};
+}
+
+template <auto source>
+void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* missing) {
+  using S = SourceConfig;
+  constexpr auto kData = &C::data;
+  keys.push_back({.path = at + "format",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<kData, source, &S::format>(),
+                  .doc = "`idx`: MNIST's files; `csv`: a table of numbers; `linear`: made up, y = "
+                         "x·weights + bias + noise.",
+                  .choices = {"", "idx", "csv", "linear"},
+                  .unset_doc = missing});
+  keys.push_back(
+      {.path = at + "scale",
+       .type = KeyType::kFraction,
+       .binding = Bind<kData, source, &S::scale>(),
+       .doc = "Features are multiplied by it: a number, or a fraction such as `1/255`."});
+  const auto add = [&](auto... fields) { keys.push_back(SourceKey(fields...)); };
+  add(at + "images", KeyType::kString, Bind<kData, source, &S::images>(), "idx",
+      "IDX file of features, plain or gz.", "required");
+  add(at + "labels", KeyType::kString, Bind<kData, source, &S::labels>(), "idx",
+      "IDX file of labels, plain or gz.", "required");
+  add(at + "file", KeyType::kString, Bind<kData, source, &S::file>(), "csv",
+      "CSV file, plain or gz.", "required");
+  add(at + "header", KeyType::kBool, Bind<kData, source, &S::header>(), "csv",
+      "The first row holds the names.");
+  add(at + "label_column", KeyType::kNameOrIndex, Bind<kData, source, &S::label_column>(), "csv",
+      "Name or index (from 0; negative from the end) of the label.", "the last");
+  add(at + "delimiter", KeyType::kString, Bind<kData, source, &S::delimiter>(), "csv",
+      "One character.");
+  add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), "linear",
+      "One a feature.");
+  add(at + "bias", KeyType::kNumber, Bind<kData, source, &S::bias>(), "linear",
+      "Added to every y.");
+  add(at + "noise", KeyType::kNumber, Bind<kData, source, &S::noise>(), "linear",
+      "Standard deviation.");
+  add(at + "low", KeyType::kNumber, Bind<kData, source, &S::low>(), "linear", "Smallest x.");
+  add(at + "high", KeyType::kNumber, Bind<kData, source, &S::high>(), "linear",
+      "Largest x. One feature runs evenly from low to high; several are drawn.");
+  add(at + "examples", KeyType::kInteger, Bind<kData, source, &S::examples>(), "linear",
+      "Number of rows.");
+  keys.back().minimum = 1;
+}
+
+void AddDataKeys(std::vector<Key>& keys) {
+  AddSourceKeys<&DataConfig::train>(keys, "data.train.", "required");
+  AddSourceKeys<&DataConfig::eval>(keys, "data.eval.", "no evaluation");
+  keys.push_back({.path = "data.labels",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::data, &DataConfig::labels>(),
+                  .doc = "How the loss sees labels: class numbers, one-hot rows or values. `auto`: "
+                         "as the loss wants.",
+                  .choices = {"auto", "class", "one_hot", "value"}});
+  keys.push_back({.path = "data.shuffle",
+                  .type = KeyType::kBool,
+                  .binding = Bind<&C::data, &DataConfig::shuffle>(),
+                  .doc = "A new order every epoch, the same for the same seed."});
+  keys.push_back({.path = "data.drop_remainder",
+                  .type = KeyType::kBool,
+                  .binding = Bind<&C::data, &DataConfig::drop_remainder>(),
+                  .doc = "Leave out the last batch of an epoch when it is not full."});
+  keys.push_back(
+      {.path = "data.prefetch",
+       .type = KeyType::kInteger,
+       .binding = Bind<&C::data, &DataConfig::prefetch>(),
+       .doc = "Batches prepared ahead in the background; 0: none, in the caller's thread.",
+       .minimum = 0,
+       .maximum = 1024});
+}
+
+void AddStrategyKeys(std::vector<Key>& keys) {
+  using S = StrategyConfig;
+  keys.push_back({.path = "strategy.name",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::kind>(),
+                  .doc = "`auto`: parameter_server when the cluster has a ps, else one_device. "
+                         "`strategy: NAME` is the "
+                         "short form.",
+                  .choices = {"auto", "one_device", "parameter_server"}});
+  keys.push_back({.path = "strategy.mode",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::mode>(),
+                  .doc = "`async`: gradients are applied as they come; `sync`: averaged, as by "
+                         "SyncReplicasOptimizer.",
+                  .choices = {"async", "sync"}});
+  keys.push_back({.path = "strategy.replicas_to_aggregate",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::strategy, &S::replicas_to_aggregate>(),
+                  .doc = "Gradients averaged in a synchronous step. Fewer than workers: the "
+                         "slowest are dropped; more: "
+                         "several batches a worker. 0: the number of workers.",
+                  .minimum = 0,
+                  .maximum = 1 << 20});
+  keys.push_back({.path = "strategy.placement",
+                  .type = KeyType::kChoice,
+                  .binding = Bind<&C::strategy, &S::placement>(),
+                  .doc = "Variables over the parameter servers: in turn, or evenly by bytes.",
+                  .choices = {"round_robin", "balanced"}});
+  keys.push_back({.path = "strategy.shard_bytes",
+                  .type = KeyType::kBytes,
+                  .binding = Bind<&C::strategy, &S::shard_bytes>(),
+                  .doc = "Larger variables are split over the servers; 0: never.",
+                  .minimum = 0});
+}
+
+Key Plain(const char* path, KeyType type, Binding binding, double minimum, const char* doc,
+          const char* unset = "") {
+  return {.path = path,
+          .type = type,
+          .binding = binding,
+          .doc = doc,
+          .minimum = minimum,
+          .unset_doc = unset};
+}
+
+void AddRunKeys(std::vector<Key>& keys) {
+  using enum KeyType;
+  keys.push_back(
+      Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1, "Examples a step and worker."));
+  keys.push_back(Plain(
+      "epochs", kInteger, Bind<&C::epochs>(), 0,
+      "Passes over the training data. With max_steps, whichever ends first; one is required."));
+  keys.push_back(Plain("max_steps", kInteger, Bind<&C::max_steps>(), 0, "Global steps."));
+  keys.push_back(Plain("eval.batch_size", kInteger, Bind<&C::eval, &EvalConfig::batch_size>(), 0,
+                       "Examples a batch of evaluation; 0: batch_size."));
+  keys.push_back(Plain("eval.steps", kInteger, Bind<&C::eval, &EvalConfig::steps>(), 0,
+                       "Batches of an evaluation; 0: all."));
+  keys.push_back(Plain("eval.start_delay_secs", kNumber,
+                       Bind<&C::eval, &EvalConfig::start_delay_secs>(), 0,
+                       "The evaluator's wait before its first evaluation."));
+  keys.push_back(Plain("eval.throttle_secs", kNumber, Bind<&C::eval, &EvalConfig::throttle_secs>(),
+                       0, "The shortest time between the starts of two evaluations."));
+  keys.push_back(Plain("model_dir", kString, Bind<&C::model_dir>(), 0,
+                       "Folder of checkpoints and events, relative to the working directory.",
+                       "nothing is saved"));
+  keys.push_back(Plain("save_checkpoints_secs", kNumber, Bind<&C::save_checkpoints_secs>(), 0,
+                       "Seconds between checkpoints; 0: none but the last.",
+                       "600, unless by steps"));
+  keys.push_back(Plain("save_checkpoints_steps", kInteger, Bind<&C::save_checkpoints_steps>(), 0,
+                       "Steps between checkpoints, instead of seconds.", "by seconds"));
+  keys.push_back(Plain("keep_checkpoint_max", kInteger, Bind<&C::keep_checkpoint_max>(), 0,
+                       "Newest checkpoints kept; 0: all."));
+  keys.push_back(Plain("save_summary_steps", kInteger, Bind<&C::save_summary_steps>(), 0,
+                       "Steps between summaries; 0: none."));
+  keys.push_back(Plain("log_step_count_steps", kInteger, Bind<&C::log_step_count_steps>(), 0,
+                       "Steps between log lines with loss and speed; 0: none."));
+  keys.push_back(
+      Plain("seed", kInteger, Bind<&C::seed>(), 0, "Of initial values, shuffling and dropout."));
+  keys.push_back(Plain("threads", kInteger, Bind<&C::threads>(), 0,
+                       "For computation; 0: what the cgroup grants."));
+  keys.back().maximum = 4096;
+}
+
+}  // namespace
+
+const std::vector<Key>& Keys() {
+  static const std::vector<Key>* const kKeys = [] {
+    auto* keys = new std::vector<Key>;
+    AddModelKeys(*keys);
+    AddOptimizerKeys(*keys);
+    AddDataKeys(*keys);
+    AddStrategyKeys(*keys);
+    AddRunKeys(*keys);
+    return keys;
+  }();
+  return *kKeys;
+}
+
+const Key* FindKey(std::string_view path) {
+  const auto& keys = Keys();
+  auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const Key& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+bool HasShortForm(std::string_view section) {
+  return section == "loss" || section == "optimizer" || section == "strategy";
+}
+
+}  // namespace tfjob::config

@@ -1,0 +1,163 @@
+#include "runtime/config/schema.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/keys.h"
+
+namespace tfjob::config {
+namespace {
+
+constexpr char kFraction[] = R"(^[-+]?[0-9.]+([eE][-+]?[0-9]+)?/[-+]?[0-9.]+([eE][-+]?[0-9]+)?$)";
+constexpr char kBytes[] = "^[0-9]+(Ki|Mi|Gi)$";
+
+std::vector<std::string> Writable(const Key& key) {
+  std::vector<std::string> names;
+  for (const std::string& choice : key.choices) {
+    if (!choice.empty()) names.push_back(choice);
+  }
+  return names;
+}
+
+void AddRange(Json& schema, const Key& key) {
+  if (std::isfinite(key.minimum))
+    schema[key.exclusive ? "exclusiveMinimum" : "minimum"] = key.minimum;
+  if (std::isfinite(key.maximum))
+    schema[key.exclusive ? "exclusiveMaximum" : "maximum"] = key.maximum;
+}
+
+Json TypeSchema(const Key& key) {
+  const std::vector<std::string> names = Writable(key);
+  Json text = {{"type", "string"}};
+  if (!names.empty()) text["enum"] = names;
+  Json number = {{"type", "number"}};
+  Json integer = {{"type", "integer"}};
+  AddRange(number, key);
+  AddRange(integer, key);
+  switch (key.type) {
+    case KeyType::kBool:
+      return {{"type", "boolean"}};
+    case KeyType::kInteger:
+      return integer;
+    case KeyType::kNumber:
+      return number;
+    case KeyType::kFraction:
+      return {{"anyOf", Json::array({number, {{"type", "string"}, {"pattern", kFraction}}})}};
+    case KeyType::kBytes:
+      return {{"anyOf", Json::array({integer, {{"type", "string"}, {"pattern", kBytes}}})}};
+    case KeyType::kNameOrIndex:
+      return {{"type", Json::array({"string", "integer"})}};
+    case KeyType::kString:
+    case KeyType::kChoice:
+      return text;
+    case KeyType::kStrings:
+      return {{"type", "array"}, {"items", text}};
+    case KeyType::kNumbers:
+      return {{"type", "array"}, {"items", number}, {"minItems", 1}};
+    case KeyType::kLayers:
+      return {{"type", "array"}, {"items", {{"type", "object"}}}, {"minItems", 1}};
+  }
+  return {};
+}
+
+Json Section() {
+  return {{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+}
+
+std::string TypeName(const Key& key) {
+  switch (key.type) {
+    case KeyType::kBool:
+      return "true or false";
+    case KeyType::kInteger:
+      return "integer";
+    case KeyType::kNumber:
+      return "number";
+    case KeyType::kFraction:
+      return "number or fraction";
+    case KeyType::kBytes:
+      return "bytes (`32Mi`)";
+    case KeyType::kNameOrIndex:
+      return "name or index";
+    case KeyType::kNumbers:
+      return "list of numbers";
+    case KeyType::kLayers:
+      return "list of layers";
+    case KeyType::kString:
+    case KeyType::kChoice:
+    case KeyType::kStrings:
+      break;
+  }
+  std::string names;
+  for (const std::string& name : Writable(key)) names += (names.empty() ? "`" : ", `") + name + "`";
+  if (key.type == KeyType::kStrings) return "list of " + names;
+  return names.empty() ? "string" : names;
+}
+
+std::string DefaultText(const Key& key) {
+  if (!key.unset_doc.empty()) return key.unset_doc;
+  const Json value = GetKey(TrainingConfig(), key);
+  if (value.is_null()) return "–";
+  if (key.type == KeyType::kBytes) return StrCat("`", value.get<int64_t>() >> 20, "Mi`");
+  return StrCat("`", value.is_string() ? value.get<std::string>() : PrintJson(value), "`");
+}
+
+std::string Meaning(const Key& key) {
+  if (key.when_key.empty()) return key.doc;
+  std::string names;
+  for (const std::string& name : key.when_values)
+    names += (names.empty() ? "`" : ", `") + name + "`";
+  return StrCat(key.doc, " Only with ", names, ".");
+}
+
+}  // namespace
+
+Json TrainingSchema() {
+  Json schema = Section();
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "Training file of tfjob-trainer";
+  for (const Key& key : Keys()) {
+    Json* at = &schema;
+    size_t begin = 0;
+    for (size_t dot = key.path.find('.'); dot != std::string::npos;
+         dot = key.path.find('.', begin)) {
+      Json& section = (*at)["properties"][key.path.substr(begin, dot - begin)];
+      if (section.is_null()) section = Section();
+      at = &section;
+      begin = dot + 1;
+    }
+    Json value = TypeSchema(key);
+    value["description"] = Meaning(key);
+    const Json otherwise = GetKey(TrainingConfig(), key);
+    if (!otherwise.is_null() && key.unset_doc.empty()) value["default"] = otherwise;
+    (*at)["properties"][key.path.substr(begin)] = std::move(value);
+  }
+  for (auto& [name, section] : schema["properties"].items()) {
+    if (!HasShortForm(name)) continue;
+    section = {{"anyOf", Json::array({section["properties"]["name"], section})}};
+  }
+  schema["required"] = {"model", "loss", "data"};
+  return schema;
+}
+
+std::string KeyTable() {
+  std::string table = "| key | type | default | meaning |\n|---|---|---|---|\n";
+  for (const Key& key : Keys()) {
+    table += StrCat("| `", key.path, "` | ", TypeName(key), " | ", DefaultText(key), " | ",
+                    Meaning(key), " |\n");
+  }
+  return table;
+}
+
+StatusOr<std::string> WithKeyTable(std::string_view markdown) {
+  constexpr std::string_view kBegin = "<!-- keys: begin -->\n";
+  constexpr std::string_view kEnd = "<!-- keys: end -->";
+  const size_t begin = markdown.find(kBegin);
+  const size_t end = markdown.find(kEnd);
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
+    return InvalidArgument(
+        "expected the lines \"<!-- keys: begin -->\" and \"<!-- keys: end -->\"");
+  }
+  return StrCat(markdown.substr(0, begin + kBegin.size()), KeyTable(), markdown.substr(end));
+}
+
+}  // namespace tfjob::config

@@ -1,0 +1,260 @@
+#include "runtime/config/training_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tfjob::config {
+namespace {
+
+constexpr char kSmall[] = R"(
+model:
+  layers:
+    - Dense: {units: 1}
+loss: mean_squared_error
+optimizer: adagrad
+data:
+  train: {format: linear}
+max_steps: 10
+)";
+
+constexpr char kFull[] = R"(
+model:
+  layers:
+    - Flatten:
+    - Dense: {units: 128, activation: relu}
+    - Dense: {units: 10}
+loss: {name: sparse_categorical_crossentropy, from_logits: true}
+metrics: [accuracy]
+optimizer: {name: adam, learning_rate: 0.01, beta_1: 0.8}
+data:
+  train: {format: idx, images: a.gz, labels: b.gz, scale: 1/255}
+  eval: {format: csv, file: c.csv, label_column: -1, header: false}
+  shuffle: false
+batch_size: 100
+epochs: 5
+max_steps: 1000
+strategy: {name: parameter_server, mode: sync, replicas_to_aggregate: 2, placement: balanced, shard_bytes: 4Mi}
+eval: {batch_size: 1000, start_delay_secs: 1.5}
+model_dir: /tmp/m
+save_checkpoints_steps: 50
+keep_checkpoint_max: 3
+seed: 7
+threads: 2
+)";
+
+std::string ParseError(std::string_view text) {
+  const StatusOr<TrainingConfig> config = ParseTrainingConfig(text, "t.yaml");
+  return config.ok() ? "accepted" : std::string(Message(config.status()));
+}
+
+// kSmall with lines added or replaced, parsed and validated.
+std::string Checked(std::vector<std::pair<std::string, std::string>> overrides) {
+  StatusOr<TrainingConfig> config = ParseTrainingConfig(kSmall, "t.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  for (const auto& [path, value] : overrides) {
+    const Status status = Override(*config, path, value);
+    if (!status.ok()) return std::string(Message(status));
+  }
+  const Status valid = Validate(*config);
+  return valid.ok() ? "accepted" : std::string(Message(valid));
+}
+
+TEST(TrainingConfig, ReadsEveryKindOfKey) {
+  const StatusOr<TrainingConfig> parsed = ParseTrainingConfig(kFull, "t.yaml");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const TrainingConfig& config = *parsed;
+  EXPECT_TRUE(Validate(config).ok()) << Validate(config);
+  ASSERT_NE(config.model.layers, nullptr);
+  EXPECT_EQ(config.model.layers->size(), 3u);
+  EXPECT_EQ(config.loss.name, "sparse_categorical_crossentropy");
+  EXPECT_TRUE(config.loss.from_logits);
+  EXPECT_EQ(config.metrics, std::vector<std::string>{"accuracy"});
+  EXPECT_EQ(config.optimizer.name, "adam");
+  EXPECT_EQ(config.optimizer.learning_rate, 0.01);
+  EXPECT_EQ(config.optimizer.beta_1, 0.8);
+  EXPECT_EQ(config.optimizer.beta_2, std::nullopt);
+  EXPECT_EQ(config.data.train.format, DataFormat::kIdx);
+  EXPECT_EQ(config.data.train.images, "a.gz");
+  EXPECT_DOUBLE_EQ(config.data.train.scale, 1.0 / 255);
+  EXPECT_EQ(config.data.eval.format, DataFormat::kCsv);
+  EXPECT_EQ(config.data.eval.label_column, "-1");
+  EXPECT_FALSE(config.data.eval.header);
+  EXPECT_FALSE(config.data.shuffle);
+  EXPECT_EQ(config.batch_size, 100);
+  EXPECT_EQ(config.epochs, 5);
+  EXPECT_EQ(config.max_steps, 1000);
+  EXPECT_EQ(config.strategy.kind, StrategyKind::kParameterServer);
+  EXPECT_EQ(config.strategy.mode, PsMode::kSync);
+  EXPECT_EQ(config.strategy.replicas_to_aggregate, 2);
+  EXPECT_EQ(config.strategy.placement, Placement::kBalanced);
+  EXPECT_EQ(config.strategy.shard_bytes, 4 << 20);
+  EXPECT_EQ(config.eval.batch_size, 1000);
+  EXPECT_EQ(config.eval.start_delay_secs, 1.5);
+  EXPECT_EQ(config.save_checkpoints_steps, 50);
+  EXPECT_EQ(config.keep_checkpoint_max, 3);
+  EXPECT_EQ(config.seed, 7);
+  EXPECT_EQ(config.threads, 2);
+}
+
+TEST(TrainingConfig, HasTheDefaultsOfTheIssue) {
+  const StatusOr<TrainingConfig> config = ParseTrainingConfig(kSmall, "t.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(CheckpointEvery(*config).secs, 600);
+  EXPECT_EQ(CheckpointEvery(*config).steps, 0);
+  EXPECT_EQ(config->keep_checkpoint_max, 5);
+  EXPECT_EQ(config->save_summary_steps, 100);
+  EXPECT_EQ(config->log_step_count_steps, 100);
+  EXPECT_EQ(config->loss.name, "mean_squared_error");
+  EXPECT_EQ(config->optimizer.name, "adagrad");
+  EXPECT_EQ(config->strategy.kind, StrategyKind::kAuto);
+  EXPECT_EQ(ResolvedLabels(*config), LabelKind::kValue);
+}
+
+TEST(TrainingConfig, PrintsAFileThatReadsAsTheSameValue) {
+  for (const char* text : {kSmall, kFull}) {
+    const StatusOr<TrainingConfig> first = ParseTrainingConfig(text, "t.yaml");
+    ASSERT_TRUE(first.ok()) << first.status();
+    const std::string printed = PrintTrainingConfig(*first);
+    const StatusOr<TrainingConfig> second = ParseTrainingConfig(printed, "printed");
+    ASSERT_TRUE(second.ok()) << second.status() << printed;
+    EXPECT_TRUE(Validate(*second).ok()) << Validate(*second) << printed;
+    EXPECT_EQ(TrainingConfigToJson(*first), TrainingConfigToJson(*second));
+    EXPECT_NE(printed.find("keep_checkpoint_max: "), std::string::npos);
+  }
+}
+
+TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
+  EXPECT_EQ(ParseError("batchsize: 3"),
+            "t.yaml: batchsize: unknown key; did you mean \"batch_size\"?");
+  EXPECT_EQ(ParseError("optimizer: {name: sgd, learning_rte: 1}"),
+            "t.yaml: optimizer.learning_rte: unknown key; did you mean \"learning_rate\"?");
+  EXPECT_EQ(ParseError("mode: sync"), "t.yaml: mode: unknown key; did you mean \"strategy.mode\"?");
+  EXPECT_EQ(ParseError("data: {train: {format: idx, imges: x}}"),
+            "t.yaml: data.train.imges: unknown key; did you mean \"images\"?");
+  EXPECT_EQ(ParseError("model: {zzz: 1}"),
+            "t.yaml: model.zzz: unknown key; known are layers, keras_json");
+  EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
+}
+
+TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
+  EXPECT_EQ(ParseError("batch_size: many"),
+            "t.yaml: batch_size: expected an integer, got \"many\"");
+  EXPECT_EQ(ParseError("batch_size: 1.5"), "t.yaml: batch_size: expected an integer, got 1.5");
+  EXPECT_EQ(ParseError("batch_size: 0"),
+            "t.yaml: batch_size: expected a value of at least 1, got 0");
+  EXPECT_EQ(ParseError("seed: -1"), "t.yaml: seed: expected a value of at least 0, got -1");
+  EXPECT_EQ(ParseError("optimizer: {beta_1: 1.5}"),
+            "t.yaml: optimizer.beta_1: expected a value from 0 to 1, got 1.5");
+  EXPECT_EQ(ParseError("optimizer: adm"),
+            "t.yaml: optimizer: expected one of sgd, adagrad, adam, rmsprop, got \"adm\"; did you "
+            "mean \"adam\"?");
+  EXPECT_EQ(
+      ParseError("strategy: {mode: snyc}"),
+      "t.yaml: strategy.mode: expected one of async, sync, got \"snyc\"; did you mean \"sync\"?");
+  EXPECT_EQ(ParseError("strategy: {shard_bytes: 4MB}"),
+            "t.yaml: strategy.shard_bytes: expected an integer of bytes, or one with Ki, Mi or Gi, "
+            "such as \"32Mi\", got "
+            "\"4MB\"");
+  EXPECT_EQ(
+      ParseError("data: {train: {scale: 1/0}}"),
+      "t.yaml: data.train.scale: expected a number, or a fraction such as \"1/255\", got \"1/0\"");
+  EXPECT_EQ(ParseError("metrics: [acuracy]"),
+            "t.yaml: metrics[0]: expected one of accuracy, mean_squared_error, got \"acuracy\"; "
+            "did you mean "
+            "\"accuracy\"?");
+  EXPECT_EQ(ParseError("data: 3"), "t.yaml: data: expected a map of keys, got 3");
+  EXPECT_EQ(ParseError("loss: 3"), "t.yaml: loss: expected a name, or a map of keys, got 3");
+  EXPECT_EQ(ParseError("model: {layers: []}"),
+            "t.yaml: model.layers: expected a list of layers, such as [{Dense: {units: 10}}], got "
+            "a list");
+}
+
+TEST(TrainingConfig, RefusesTextThatIsNotOneMap) {
+  EXPECT_EQ(ParseError(""), "t.yaml: expected one YAML document, got 0");
+  EXPECT_EQ(ParseError("a: 1\n---\na: 2\n"), "t.yaml: expected one YAML document, got 2");
+  EXPECT_EQ(ParseError("- 1"), "t.yaml: the document: expected a map of keys, got a list");
+  EXPECT_NE(ParseError("a: [").find("t.yaml"), std::string::npos);
+}
+
+TEST(TrainingConfig, OverridesReplaceKeysAndLeaveTheRest) {
+  StatusOr<TrainingConfig> config = ParseTrainingConfig(kFull, "t.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(Override(*config, "batch_size", "7").ok());
+  EXPECT_TRUE(Override(*config, "strategy.mode", "async").ok());
+  EXPECT_TRUE(Override(*config, "metrics", "[accuracy, mean_squared_error]").ok());
+  EXPECT_TRUE(Override(*config, "optimizer", "sgd").ok());
+  EXPECT_TRUE(Override(*config, "data.eval", "{format: linear, weights: [1, 2]}").ok());
+  EXPECT_EQ(config->batch_size, 7);
+  EXPECT_EQ(config->strategy.mode, PsMode::kAsync);
+  EXPECT_EQ(config->strategy.replicas_to_aggregate, 2);
+  EXPECT_EQ(config->metrics.size(), 2u);
+  EXPECT_EQ(config->optimizer.name, "sgd");
+  EXPECT_EQ(config->data.eval.weights, (std::vector<double>{1, 2}));
+  EXPECT_EQ(Message(Override(*config, "batch_size", "x")),
+            "batch_size: expected an integer, got \"x\"");
+  EXPECT_EQ(Message(Override(*config, "batch_size", "")),
+            "batch_size: expected a value, got nothing");
+  EXPECT_FALSE(Override(*config, "data.eval", "{bias: 3, low: x}").ok());
+  EXPECT_EQ(config->batch_size, 7);
+  EXPECT_EQ(config->data.eval.bias, 10) << "a refused override leaves nothing behind";
+}
+
+TEST(TrainingConfig, MissingPartsAreNamed) {
+  EXPECT_EQ(Checked({}), "accepted");
+  const auto missing = [](std::string_view text) {
+    const StatusOr<TrainingConfig> config = ParseTrainingConfig(text, "t.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return std::string(Message(Validate(*config)));
+  };
+  EXPECT_EQ(missing("seed: 1"),
+            "model: expected layers, or keras_json with a file, but it is missing");
+  EXPECT_EQ(missing("model: {keras_json: m.json}").substr(0, 14), "loss: expected");
+  EXPECT_EQ(missing("{model: {keras_json: m.json}, loss: mean_squared_error}"),
+            "data.train: expected the training data, such as {format: idx, images: FILE, labels: "
+            "FILE}, but it is "
+            "missing");
+  EXPECT_EQ(
+      Checked({{"max_steps", "0"}}),
+      "epochs, max_steps: expected at least one of them above 0, but the training would never end");
+  EXPECT_EQ(Checked({{"data.train.format", "idx"}}),
+            "data.train.images: expected an IDX file of images, but it is missing");
+  EXPECT_EQ(Checked({{"data.train.format", "csv"}}),
+            "data.train.file: expected a CSV file, but it is missing");
+  EXPECT_EQ(Checked({{"data.eval.scale", "2"}}),
+            "data.eval.format: expected one of idx, csv, linear, but it is missing");
+}
+
+TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
+  EXPECT_EQ(Checked({{"optimizer.momentum", "0.9"}}),
+            "optimizer.momentum: belongs to optimizer.name sgd, rmsprop, but optimizer.name is "
+            "adagrad; remove one of "
+            "the two");
+  EXPECT_EQ(Checked({{"data.train.images", "a.gz"}}),
+            "data.train.images: belongs to data.train.format idx, but data.train.format is linear; "
+            "remove one of the "
+            "two");
+  EXPECT_EQ(Checked({{"loss.from_logits", "true"}}).substr(0, 28), "loss.from_logits: belongs to");
+  EXPECT_EQ(Checked({{"model.keras_json", "m.json"}}),
+            "model: expected either layers or keras_json, got both; remove one");
+  EXPECT_EQ(
+      Checked({{"save_checkpoints_steps", "5"}, {"save_checkpoints_secs", "5"}}).substr(0, 31),
+      "save_checkpoints_steps: expecte");
+  EXPECT_EQ(Checked({{"data.train.low", "2"}}),
+            "data.train.high: expected at least low (2), got 1");
+  EXPECT_EQ(Checked({{"data.train", "{format: csv, file: a, delimiter: ab}"}}),
+            "data.train.delimiter: expected one character, got \"ab\"");
+}
+
+TEST(TrainingConfig, CheckpointsByStepsReplaceSeconds) {
+  TrainingConfig config;
+  config.save_checkpoints_steps = 20;
+  EXPECT_EQ(CheckpointEvery(config).secs, 0);
+  EXPECT_EQ(CheckpointEvery(config).steps, 20);
+  config = {};
+  config.save_checkpoints_secs = 0;
+  EXPECT_EQ(CheckpointEvery(config).secs, 0);
+}
+
+}  // namespace
+}  // namespace tfjob::config

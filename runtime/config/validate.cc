@@ -1,0 +1,130 @@
+// What only all keys together show.
+#include <nlohmann/json.hpp>
+
+#include "runtime/config/keys.h"
+
+namespace tfjob::config {
+namespace {
+
+std::string List(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// A key that was given although what selects it has another value: momentum for adagrad, a csv's
+// file for idx.
+Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
+  if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
+  const Json selector = GetKey(config, *FindKey(key.when_key));
+  if (selector.is_null()) return OkStatus();  // its absence is the error
+  for (const std::string& value : key.when_values) {
+    if (selector == value) return OkStatus();
+  }
+  return InvalidArgument(key.path, ": belongs to ", key.when_key, " ", List(key.when_values),
+                         ", but ", key.when_key, " is ", selector.get_ref<const std::string&>(),
+                         "; remove one of the two");
+}
+
+Status Missing(std::string_view path, std::string_view expected) {
+  return InvalidArgument(path, ": expected ", expected, ", but it is missing");
+}
+
+Status CheckCsv(const SourceConfig& source, const std::string& at) {
+  if (source.file.empty()) return Missing(at + ".file", "a CSV file");
+  if (source.delimiter.size() != 1) {
+    return InvalidArgument(at, ".delimiter: expected one character, got \"", source.delimiter,
+                           "\"");
+  }
+  return OkStatus();
+}
+
+Status CheckSource(const SourceConfig& source, const std::string& at) {
+  switch (source.format) {
+    case DataFormat::kIdx:
+      if (source.images.empty()) return Missing(at + ".images", "an IDX file of images");
+      if (source.labels.empty()) return Missing(at + ".labels", "an IDX file of labels");
+      return OkStatus();
+    case DataFormat::kCsv:
+      return CheckCsv(source, at);
+    case DataFormat::kLinear:
+      if (source.low <= source.high) return OkStatus();
+      return InvalidArgument(at, ".high: expected at least low (", source.low, "), got ",
+                             source.high);
+    case DataFormat::kNone:
+      break;
+  }
+  return Missing(at + ".format", "one of idx, csv, linear");
+}
+
+// A section data.eval without a format, but with other keys.
+bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
+  if (config.data.eval.present()) return false;
+  for (const Key& key : Keys()) {
+    const bool below = key.path.compare(0, 10, "data.eval.") == 0;
+    if (below && GetKey(config, key) != GetKey(defaults, key)) return true;
+  }
+  return false;
+}
+
+Status CheckModel(const ModelConfig& model) {
+  const bool inline_layers = model.layers != nullptr;
+  if (inline_layers && !model.keras_json.empty()) {
+    return InvalidArgument("model: expected either layers or keras_json, got both; remove one");
+  }
+  if (!inline_layers && model.keras_json.empty())
+    return Missing("model", "layers, or keras_json with a file");
+  return OkStatus();
+}
+
+Status CheckEnd(const TrainingConfig& config) {
+  if (config.epochs > 0 || config.max_steps > 0) return OkStatus();
+  return InvalidArgument(
+      "epochs, max_steps: expected at least one of them above 0, but the training would never end");
+}
+
+Status CheckCheckpoints(const TrainingConfig& config) {
+  if (config.save_checkpoints_secs.value_or(0) > 0 &&
+      config.save_checkpoints_steps.value_or(0) > 0) {
+    return InvalidArgument(
+        "save_checkpoints_steps: expected either save_checkpoints_secs or save_checkpoints_steps, "
+        "got both; set one to 0");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status Validate(const TrainingConfig& config) {
+  const TrainingConfig defaults;
+  RETURN_IF_ERROR(CheckModel(config.model));
+  if (config.loss.name.empty()) return Missing("loss", List(FindKey("loss.name")->choices));
+  if (!config.data.train.present() && GetKey(config, *FindKey("data.train.images")).is_null() &&
+      config.data.train.file.empty()) {
+    return Missing("data.train",
+                   "the training data, such as {format: idx, images: FILE, labels: FILE}");
+  }
+  for (const Key& key : Keys()) RETURN_IF_ERROR(CheckSelected(config, defaults, key));
+  RETURN_IF_ERROR(CheckSource(config.data.train, "data.train"));
+  if (config.data.eval.present() || HalfGiven(config, defaults)) {
+    RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
+  }
+  RETURN_IF_ERROR(CheckEnd(config));
+  return CheckCheckpoints(config);
+}
+
+CheckpointTriggers CheckpointEvery(const TrainingConfig& config) {
+  const int64_t steps = config.save_checkpoints_steps.value_or(0);
+  const double otherwise = steps > 0 ? 0 : CheckpointTriggers().secs;
+  return {.secs = config.save_checkpoints_secs.value_or(otherwise), .steps = steps};
+}
+
+LabelKind ResolvedLabels(const TrainingConfig& config) {
+  if (config.data.labels != LabelKind::kAuto) return config.data.labels;
+  if (config.loss.name == "sparse_categorical_crossentropy") return LabelKind::kClass;
+  const bool rows =
+      config.loss.name == "categorical_crossentropy" || config.loss.name == "clipped_crossentropy";
+  return rows ? LabelKind::kOneHot : LabelKind::kValue;
+}
+
+}  // namespace tfjob::config
