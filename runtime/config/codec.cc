@@ -17,10 +17,6 @@ struct Overloaded : Fs... {
 template <typename... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-std::string Number(double value) {
-  return PrintJson(Json(value));
-}
-
 Status CheckRange(const Key& key, const JsonField& field, double value) {
   const bool low = key.exclusive ? value <= key.minimum : value < key.minimum;
   const bool high = key.exclusive ? value >= key.maximum : value > key.maximum;
