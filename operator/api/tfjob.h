@@ -1,5 +1,5 @@
-// The kubeflow.org/v1 TFJob as plain values. Optional fields hold what the user wrote; SetDefaults (defaults.h) fills
-// them in memory, never in the stored object.
+// The kubeflow.org/v1 TFJob as plain values. Optional fields hold what the user wrote; SetDefaults
+// (defaults.h) fills them in memory, never in the stored object.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ inline constexpr int32_t kDefaultPort = 2222;
 
 // In the order in which status looks at them.
 enum class ReplicaType { kChief, kEvaluator, kMaster, kPS, kWorker };
-inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {ReplicaType::kChief, ReplicaType::kEvaluator,
-                                                             ReplicaType::kMaster, ReplicaType::kPS,
-                                                             ReplicaType::kWorker};
+inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {
+    ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster, ReplicaType::kPS,
+    ReplicaType::kWorker};
 std::string_view Name(ReplicaType type);       // "Chief", "Evaluator", "Master", "PS", "Worker"
 std::string_view LowerName(ReplicaType type);  // "chief", …: in names, labels and TF_CONFIG
 // Any letter case ("ps", "WORKER"); nothing for unknown words.
@@ -35,16 +35,24 @@ enum class RestartPolicy { kNever, kAlways, kOnFailure, kExitCode };
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 enum class SuccessPolicy { kDefault, kAllWorkers };
 enum class RestartScope { kReplica, kJob };
-std::string_view Name(RestartPolicy policy);    // "Never", "Always", "OnFailure", "ExitCode"
-std::string_view Name(CleanPodPolicy policy);   // "None", "Running", "All"
-std::string_view Name(SuccessPolicy policy);    // "", "AllWorkers"
-std::string_view Name(RestartScope scope);      // "Replica", "Job"
+std::string_view Name(RestartPolicy policy);   // "Never", "Always", "OnFailure", "ExitCode"
+std::string_view Name(CleanPodPolicy policy);  // "None", "Running", "All"
+std::string_view Name(SuccessPolicy policy);   // "", "AllWorkers"
+std::string_view Name(RestartScope scope);     // "Replica", "Job"
+// The exact word, or nothing. "" is a word of the success policy only (the default).
+std::optional<RestartPolicy> ParseRestartPolicy(std::string_view text);
+std::optional<CleanPodPolicy> ParseCleanPodPolicy(std::string_view text);
+std::optional<SuccessPolicy> ParseSuccessPolicy(std::string_view text);
+std::optional<RestartScope> ParseRestartScope(std::string_view text);
 
 struct ReplicaSpec {
-  std::optional<int32_t> replicas;               // default 1
-  std::optional<RestartPolicy> restart_policy;   // default Never
-  // A v1 PodTemplateSpec, carried untouched (unknown and future fields included); never null after parsing.
+  std::optional<int32_t> replicas;              // default 1
+  std::optional<RestartPolicy> restart_policy;  // default Never
+  // A v1 PodTemplateSpec, carried untouched (unknown and future fields included); never null after
+  // parsing.
   std::shared_ptr<const Json> pod_template;
+
+  bool operator==(const ReplicaSpec& other) const;  // templates by value
 };
 
 struct SchedulingPolicy {
@@ -53,6 +61,8 @@ struct SchedulingPolicy {
   std::map<std::string, std::string> min_resources;  // quantities, untouched
   std::string priority_class;
   std::optional<int32_t> schedule_timeout_seconds;
+
+  bool operator==(const SchedulingPolicy&) const = default;
 };
 
 struct RunPolicy {
@@ -64,6 +74,8 @@ struct RunPolicy {
   bool suspend = false;
   std::optional<std::string> managed_by;
   RestartScope restart_scope = RestartScope::kReplica;
+
+  bool operator==(const RunPolicy&) const = default;
 };
 
 struct TFJobSpec {
@@ -71,6 +83,8 @@ struct TFJobSpec {
   SuccessPolicy success_policy = SuccessPolicy::kDefault;
   bool enable_dynamic_worker = false;
   std::map<ReplicaType, ReplicaSpec> replicas;  // tfReplicaSpecs, keys canonical
+
+  bool operator==(const TFJobSpec&) const = default;
 };
 
 enum class ConditionType { kCreated, kRunning, kRestarting, kSucceeded, kFailed, kSuspended };
@@ -92,8 +106,8 @@ struct ReplicaStatus {
   int32_t active = 0;
   int32_t succeeded = 0;
   int32_t failed = 0;
-  std::string selector;           // label selector of the type's pods, for the scale subresource
-  int32_t restarts = 0;           // recreations after failure and containers' restarts; never shrinks
+  std::string selector;  // label selector of the type's pods, for the scale subresource
+  int32_t restarts = 0;  // recreations after failure and containers' restarts; never shrinks
   std::string completed_indexes;  // "0-3,7": indexes whose container ended with 0 (indexes.h)
   // "replacing": UIDs of pods that failed or were taken away, are in `restarts` already (where they count), and still exist.
   // What makes counting idempotent between this status' write and the pods' deletion; sorted.
@@ -119,6 +133,8 @@ struct TFJob {
   TFJobStatus status;
 
   std::string key() const { return metadata.name_space + "/" + metadata.name; }
+
+  bool operator==(const TFJob&) const = default;
 };
 
 }  // namespace tfjob::api

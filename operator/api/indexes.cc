@@ -1,0 +1,97 @@
+#include "operator/api/indexes.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace tfjob::api {
+namespace {
+
+StatusOr<int32_t> ParseIndex(std::string_view digits, std::string_view text) {
+  int32_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0) {
+    return InvalidArgument("\"", text, "\" is not a set of indexes such as \"0-3,7\": \"", digits,
+                           "\" is not an index");
+  }
+  return value;
+}
+
+}  // namespace
+
+StatusOr<IndexSet> IndexSet::Parse(std::string_view text) {
+  IndexSet set;
+  if (text.empty()) return set;
+  for (size_t start = 0; start <= text.size();) {
+    const size_t comma = std::min(text.find(',', start), text.size());
+    const std::string_view part = text.substr(start, comma - start);
+    start = comma + 1;
+    const size_t dash = part.find('-');
+    ASSIGN_OR_RETURN(const int32_t first, ParseIndex(part.substr(0, dash), text));
+    int32_t last = first;
+    if (dash != std::string_view::npos) {
+      ASSIGN_OR_RETURN(last, ParseIndex(part.substr(dash + 1), text));
+    }
+    if (last < first) {
+      return InvalidArgument("\"", text, "\" is not a set of indexes such as \"0-3,7\": \"", part,
+                             "\" runs backwards");
+    }
+    set.InsertRange({first, last});
+  }
+  return set;
+}
+
+void IndexSet::Insert(int32_t index) {
+  InsertRange({index, index});
+}
+
+void IndexSet::InsertRange(Range added) {
+  // 64 bits: an end may be the largest index.
+  const auto touches = [](const Range& a, const Range& b) {
+    return int64_t{a.first} <= int64_t{b.last} + 1 && int64_t{b.first} <= int64_t{a.last} + 1;
+  };
+  std::vector<Range> merged;
+  for (const Range& range : ranges_) {
+    if (touches(range, added)) {
+      added = {std::min(range.first, added.first), std::max(range.last, added.last)};
+    } else {
+      merged.push_back(range);
+    }
+  }
+  const auto after = std::find_if(merged.begin(), merged.end(),
+                                  [&](const Range& range) { return range.first > added.first; });
+  merged.insert(after, added);
+  ranges_ = std::move(merged);
+}
+
+bool IndexSet::Contains(int32_t index) const {
+  return std::any_of(ranges_.begin(), ranges_.end(), [&](const Range& range) {
+    return range.first <= index && index <= range.last;
+  });
+}
+
+int64_t IndexSet::size() const {
+  int64_t size = 0;
+  for (const Range& range : ranges_) size += int64_t{range.last} - range.first + 1;
+  return size;
+}
+
+int32_t IndexSet::CountBelow(int32_t limit) const {
+  int32_t count = 0;
+  for (const Range& range : ranges_) {
+    if (range.first < limit) count += std::min(range.last, limit - 1) - range.first + 1;
+  }
+  return count;
+}
+
+std::string IndexSet::ToString() const {
+  std::string text;
+  for (const Range& range : ranges_) {
+    if (!text.empty()) text += ',';
+    text += StrCat(range.first);
+    if (range.last != range.first) text += StrCat("-", range.last);
+  }
+  return text;
+}
+
+}  // namespace tfjob::api

@@ -1,0 +1,47 @@
+// A set of replica indexes as a value, with the text form of
+// status.replicaStatuses[T].completedIndexes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::api {
+
+class IndexSet {
+ public:
+  IndexSet() = default;
+
+  // Reads "0-3,7" (any order, overlaps allowed, "" is the empty set). InvalidArgument says what is
+  // wrong.
+  static StatusOr<IndexSet> Parse(std::string_view text);
+
+  // `index` ≥ 0.
+  void Insert(int32_t index);
+  bool Contains(int32_t index) const;
+  bool empty() const { return ranges_.empty(); }
+  int64_t size() const;
+  // How many are below `limit`: those that count after a scale down.
+  int32_t CountBelow(int32_t limit) const;
+
+  // Sorted, neighbours merged: "0-3,7".
+  std::string ToString() const;
+
+  bool operator==(const IndexSet&) const = default;
+
+ private:
+  struct Range {
+    int32_t first = 0;
+    int32_t last = 0;  // inclusive
+    bool operator==(const Range&) const = default;
+  };
+
+  void InsertRange(Range added);
+
+  std::vector<Range> ranges_;  // sorted, disjoint, not adjacent
+};
+
+}  // namespace tfjob::api

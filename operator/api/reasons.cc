@@ -1,0 +1,124 @@
+#include "operator/api/reasons.h"
+
+#include "operator/api/names.h"
+
+namespace tfjob::api {
+
+std::string CreatedMessage(const TFJob& job) {
+  return StrCat("TFJob ", job.metadata.name, " is created.");
+}
+
+std::string RunningMessage(const TFJob& job) {
+  return StrCat("TFJob ", job.key(), " is running.");
+}
+
+std::string RestartingMessage(const TFJob& job, ReplicaType type) {
+  return StrCat("job ", job.metadata.name, " is restarting because ", Name(type),
+                " replica(s) failed.");
+}
+
+std::string SucceededMessage(const TFJob& job) {
+  return StrCat("TFJob ", job.key(), " successfully completed.");
+}
+
+std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed) {
+  return StrCat("TFJob ", job.key(), " has failed because ", failed, " ", Name(type),
+                " replica(s) failed.");
+}
+
+std::string PermanentFailureMessage(const TFJob& job, ReplicaType type) {
+  return StrCat("job \"", job.metadata.name, "\" is failing because \"", Name(type),
+                "\" replica(s) failed.");
+}
+
+std::string BackoffLimitMessage(const TFJob& job) {
+  return StrCat("Job ", job.metadata.name,
+                " has failed because it has reached the specified backoff limit");
+}
+
+std::string DeadlineMessage(const TFJob& job) {
+  return StrCat("Job ", job.metadata.name,
+                " has failed because it was active longer than specified deadline");
+}
+
+std::string SuspendedMessage(const TFJob& job) {
+  return StrCat("TFJob ", job.metadata.name, " is suspended.");
+}
+
+std::string ResumedMessage(const TFJob& job) {
+  return StrCat("TFJob ", job.metadata.name, " is resumed.");
+}
+
+std::string InvalidSpecMessage(const TFJob& job, std::string_view problems) {
+  return StrCat("TFJob ", job.key(), " has failed because the spec is invalid: ", problems);
+}
+
+std::string CreatedPodMessage(std::string_view object) {
+  return StrCat("Created pod: ", object);
+}
+std::string DeletedPodMessage(std::string_view object) {
+  return StrCat("Deleted pod: ", object);
+}
+
+std::string CreatedServiceMessage(std::string_view object) {
+  return StrCat("Created service: ", object);
+}
+
+std::string DeletedServiceMessage(std::string_view object) {
+  return StrCat("Deleted service: ", object);
+}
+
+std::string DeletedJobMessage(std::string_view object) {
+  return StrCat("Deleted job: ", object);
+}
+std::string FailedCreateMessage(std::string_view error) {
+  return StrCat("Error creating: ", error);
+}
+std::string FailedDeleteMessage(std::string_view error) {
+  return StrCat("Error deleting: ", error);
+}
+
+std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code) {
+  return StrCat("Pod: ", name_space, ".", pod, " exited with code ", code);
+}
+
+std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
+                                       int32_t code, std::string_view message) {
+  return StrCat("Error pod ", pod, " container ", container, " exitCode: ", code,
+                " terminated message: ", message);
+}
+
+std::string ContainerWaitingMessage(std::string_view pod, std::string_view container,
+                                    std::string_view message) {
+  return StrCat("Error pod ", pod, " container ", container, " waiting message: ", message);
+}
+
+std::string PodConditionMessage(std::string_view pod, std::string_view message) {
+  return StrCat("Error pod ", pod, " condition message: ", message);
+}
+
+std::string PodTemplateRestartPolicyMessage(ReplicaType type) {
+  return StrCat("spec.tfReplicaSpecs.", Name(type),
+                ".template.spec.restartPolicy has no effect: spec.tfReplicaSpecs.", Name(type),
+                ".restartPolicy decides");
+}
+
+std::string PodNameTakenMessage(std::string_view pod, std::string_view owner) {
+  return StrCat("Pod ", pod, " belongs to ", owner,
+                ", not to this job: its replica waits until that pod is deleted");
+}
+
+std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner) {
+  return StrCat("Service ", service, " belongs to ", owner,
+                ", not to this job: its replica waits until that service is deleted");
+}
+
+std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node) {
+  return StrCat(
+      "Pod ", pod, " cannot end because node ", node,
+      " is not ready. When the node is surely gone, delete the pod with --force, or set the "
+      "job's annotation ",
+      kForceDeleteAnnotation, ": \"true\"");
+}
+
+}  // namespace tfjob::api

@@ -1,0 +1,82 @@
+// The catalogue of reasons: every reason that a condition or an event of ours can carry, and the
+// exact messages that clients know. docs/errors.md explains each (a test keeps both equal).
+//
+// Two kinds of event carry a foreign reason instead: a container's (ImagePullBackOff, OOMKilled, …)
+// and a pod condition's (Unschedulable, …).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "operator/api/tfjob.h"
+
+namespace tfjob::api {
+
+// Conditions; Restarting, Failed, Succeeded, Suspended and Resumed are events too.
+inline constexpr char kReasonCreated[] = "TFJobCreated";
+inline constexpr char kReasonRunning[] = "TFJobRunning";
+inline constexpr char kReasonRestarting[] = "TFJobRestarting";
+inline constexpr char kReasonSucceeded[] = "TFJobSucceeded";
+inline constexpr char kReasonFailed[] = "TFJobFailed";
+inline constexpr char kReasonSuspended[] = "TFJobSuspended";
+inline constexpr char kReasonResumed[] = "TFJobResumed";
+inline constexpr char kReasonFailedValidation[] = "TFJobFailedValidation";
+
+// Events.
+inline constexpr char kReasonCreatedPod[] = "SuccessfulCreatePod";
+inline constexpr char kReasonFailedCreatePod[] = "FailedCreatePod";
+inline constexpr char kReasonDeletedPod[] = "SuccessfulDeletePod";
+inline constexpr char kReasonFailedDeletePod[] = "FailedDeletePod";
+inline constexpr char kReasonCreatedService[] = "SuccessfulCreateService";
+inline constexpr char kReasonFailedCreateService[] = "FailedCreateService";
+inline constexpr char kReasonDeletedService[] = "SuccessfulDeleteService";
+inline constexpr char kReasonFailedDeleteService[] = "FailedDeleteService";
+inline constexpr char kReasonDeletedJob[] = "SuccessfulDeleteJob";
+inline constexpr char kReasonFailedDeleteJob[] = "FailedDeleteJob";
+inline constexpr char kReasonExitedWithCode[] = "ExitedWithCode";
+inline constexpr char kReasonPodTemplateRestartPolicy[] = "SetPodTemplateRestartPolicy";
+inline constexpr char kReasonPodNameTaken[] = "PodNameTaken";
+inline constexpr char kReasonServiceNameTaken[] = "ServiceNameTaken";
+inline constexpr char kReasonPodOnLostNode[] = "PodOnLostNode";
+inline constexpr char kReasonSpecWarning[] = "TFJobSpecWarning";
+
+// Messages of conditions (and of the events that go with them).
+std::string CreatedMessage(const TFJob& job);
+std::string RunningMessage(const TFJob& job);
+std::string RestartingMessage(const TFJob& job, ReplicaType type);
+std::string SucceededMessage(const TFJob& job);
+// `failed` replicas of the type, whose policy does not restart them.
+std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
+// Policy ExitCode and an exit code below 128.
+std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
+std::string BackoffLimitMessage(const TFJob& job);
+std::string DeadlineMessage(const TFJob& job);
+std::string SuspendedMessage(const TFJob& job);
+std::string ResumedMessage(const TFJob& job);
+// `problems`: one a line, each with its path.
+std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
+
+// Messages of events. `object` is the name of the pod or service, `error` what the API server said.
+std::string CreatedPodMessage(std::string_view object);
+std::string DeletedPodMessage(std::string_view object);
+std::string CreatedServiceMessage(std::string_view object);
+std::string DeletedServiceMessage(std::string_view object);
+std::string DeletedJobMessage(std::string_view object);
+std::string FailedCreateMessage(std::string_view error);
+std::string FailedDeleteMessage(std::string_view error);
+std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);
+// An active pod's container that ended, or waits for something, and a pod whose condition is not
+// met.
+std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
+                                       int32_t code, std::string_view message);
+std::string ContainerWaitingMessage(std::string_view pod, std::string_view container,
+                                    std::string_view message);
+std::string PodConditionMessage(std::string_view pod, std::string_view message);
+std::string PodTemplateRestartPolicyMessage(ReplicaType type);
+// `owner`: who holds the name, "nobody" when it has no controller.
+std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
+std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
+std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);
+
+}  // namespace tfjob::api
