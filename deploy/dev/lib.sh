@@ -41,3 +41,17 @@ install_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
     install -y --no-install-recommends $missing >/dev/null
 }
+
+# python_environment NAME REQUIREMENTS: prints the python of a virtual environment in ~/.cache/tfjob that has them; made
+# when it is not there, or was made from other requirements.
+python_environment() {
+  local folder=$HOME/.cache/tfjob/python-$1 requirements=$2
+  if ! cmp -s "$requirements" "$folder/requirements.txt"; then
+    say "Python environment $1: $(tr '\n' ' ' <"$requirements")" >&2
+    rm -rf "$folder"
+    /usr/bin/python3 -m venv "$folder" >&2
+    "$folder/bin/pip" install --quiet --disable-pip-version-check -r "$requirements" >&2
+    cp "$requirements" "$folder/requirements.txt"
+  fi
+  echo "$folder/bin/python"
+}

@@ -1,0 +1,154 @@
+"""Holds our file formats and arithmetic against TensorFlow, Keras and TensorBoard themselves.
+
+Run by run.sh, which gives the path of interop_tool in INTEROP_TOOL and a Python that has TensorFlow."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import numpy as np
+import tensorflow as tf
+import keras
+from tensorboard.backend.event_processing import event_accumulator
+
+TOOL = os.environ["INTEROP_TOOL"]
+
+
+def tool(verb, request):
+    done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise AssertionError(f"{verb} failed: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def as_json(array):
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "values": array.reshape(-1).tolist()}
+
+
+def as_array(value):
+    return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
+
+
+def sample_tensors():
+    rng = np.random.default_rng(7)
+    return {
+        "dense/kernel": rng.standard_normal((37, 19)).astype(np.float32),
+        "dense/kernel/Adam": rng.standard_normal((37, 19)).astype(np.float32),
+        "dense/bias": rng.standard_normal(19).astype(np.float64),
+        "global_step": np.array(12345678901, dtype=np.int64),
+        "counts": np.arange(6, dtype=np.int32).reshape(1, 2, 3),
+        "pixels": np.arange(256, dtype=np.uint8),
+        "flags": np.array([True, False, True]),
+        "empty": np.zeros((0, 4), dtype=np.float32),
+    }
+
+
+class Checkpoints(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.prefix = os.path.join(self.folder.name, "model.ckpt-1")
+
+    def test_tensorflow_loads_ours_with_equal_bytes(self):
+        tensors = sample_tensors()
+        tool("write-checkpoint", {"prefix": self.prefix, "tensors": {k: as_json(v) for k, v in tensors.items()}})
+        reader = tf.train.load_checkpoint(self.prefix)
+        self.assertEqual(sorted(reader.get_variable_to_shape_map()), sorted(tensors))
+        for name, expected in tensors.items():
+            got = np.asarray(reader.get_tensor(name))
+            self.assertEqual(got.dtype, expected.dtype, name)
+            self.assertEqual(got.shape, expected.shape, name)
+            self.assertEqual(got.tobytes(), expected.tobytes(), name)
+
+    def test_we_load_what_tensorflow_wrote_by_name(self):
+        tensors = sample_tensors()
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            variables = [tf.compat.v1.get_variable(n, initializer=v, use_resource=True) for n, v in tensors.items()]
+            session.run(tf.compat.v1.global_variables_initializer())
+            prefix = tf.compat.v1.train.Saver(variables).save(session, self.prefix, write_meta_graph=False)
+        self.check(prefix, tensors)
+
+    def test_we_load_what_tensorflow_2_wrote_by_object(self):
+        tensors = sample_tensors()
+        checkpoint = tf.train.Checkpoint(**{n.replace("/", "_"): tf.Variable(v) for n, v in tensors.items()})
+        prefix = checkpoint.write(self.prefix)
+        names = {n.replace("/", "_") + "/.ATTRIBUTES/VARIABLE_VALUE": v for n, v in tensors.items()}
+        self.check(prefix, names)
+
+    def check(self, prefix, tensors):
+        read = tool("read-checkpoint", {"prefix": prefix})
+        for name, expected in tensors.items():
+            self.assertNotIn("error", read[name], name)
+            got = as_array(read[name])
+            self.assertEqual(got.dtype, expected.dtype, name)
+            self.assertEqual(got.tobytes(), expected.tobytes(), name)
+
+    def test_equal_tensors_give_byte_equal_files(self):
+        tensors = dict(sorted(sample_tensors().items()))
+        tool("write-checkpoint", {"prefix": self.prefix, "tensors": {k: as_json(v) for k, v in tensors.items()}})
+        theirs = os.path.join(self.folder.name, "theirs")
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            session.run(tf.raw_ops.SaveV2(prefix=theirs, tensor_names=list(tensors),
+                                          shape_and_slices=[""] * len(tensors), tensors=list(tensors.values())))
+        for suffix in (".index", ".data-00000-of-00001"):
+            with open(self.prefix + suffix, "rb") as ours, open(theirs + suffix, "rb") as other:
+                self.assertEqual(ours.read(), other.read(), suffix)
+
+
+class Events(unittest.TestCase):
+    def test_tensorboard_sees_every_tag_and_step(self):
+        with tempfile.TemporaryDirectory() as folder:
+            points = [[step, {"loss": 1.0 / step, "accuracy": step / 100}] for step in (1, 50, 100)]
+            tool("write-events", {"folder": folder, "start": 0, "points": points})
+            seen = event_accumulator.EventAccumulator(folder)
+            seen.Reload()
+            self.assertEqual(sorted(seen.Tags()["scalars"]), ["accuracy", "loss"])
+            for tag in ("loss", "accuracy"):
+                got = [(event.step, event.value) for event in seen.Scalars(tag)]
+                self.assertEqual(got, [(step, float(np.float32(values[tag]))) for step, values in points])
+
+    def test_a_restart_purges_what_the_dead_run_wrote_later(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tool("write-events", {"folder": folder, "points": [[step, {"loss": 1.0}] for step in (10, 20, 30)]})
+            first = os.listdir(folder)[0]
+            os.rename(os.path.join(folder, first), os.path.join(folder, first.replace("tfevents.", "tfevents.0")))
+            tool("write-events", {"folder": folder, "start": 20, "points": [[25, {"loss": 0.5}]]})
+            seen = event_accumulator.EventAccumulator(folder)
+            seen.Reload()
+            self.assertEqual([event.step for event in seen.Scalars("loss")], [10, 25])
+
+
+class Optimizers(unittest.TestCase):
+    CASES = [
+        ({"kind": "sgd", "learning_rate": 0.1}, lambda: keras.optimizers.SGD(0.1)),
+        ({"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9}, lambda: keras.optimizers.SGD(0.1, momentum=0.9)),
+        ({"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True},
+         lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True)),
+        ({"kind": "adagrad", "learning_rate": 0.01}, lambda: keras.optimizers.Adagrad(0.01)),
+        ({"kind": "adam", "learning_rate": 0.001}, lambda: keras.optimizers.Adam(0.001)),
+        ({"kind": "rmsprop", "learning_rate": 0.001}, lambda: keras.optimizers.RMSprop(0.001)),
+        ({"kind": "rmsprop", "learning_rate": 0.001, "momentum": 0.5, "centered": True},
+         lambda: keras.optimizers.RMSprop(0.001, momentum=0.5, centered=True)),
+    ]
+
+    def test_each_step_equals_keras(self):
+        rng = np.random.default_rng(3)
+        start = rng.standard_normal(101).astype(np.float32)
+        gradients = rng.standard_normal((5, 101)).astype(np.float32)
+        for ours, make in self.CASES:
+            with self.subTest(**ours):
+                steps = tool("apply-optimizer", {"optimizer": ours, "variable": start.tolist(),
+                                                 "gradients": gradients.tolist()})
+                optimizer, variable = make(), keras.Variable(start)
+                optimizer.build([variable])
+                for step, gradient in enumerate(gradients):
+                    optimizer.apply([tf.constant(gradient)], [variable])
+                    np.testing.assert_allclose(np.float32(steps[step]), variable.numpy(), rtol=0, atol=1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,172 @@
+// The C++ half of the interoperability tests: one verb each, told by JSON on standard input, answered by JSON on standard
+// output. The other half is interop_test.py, which holds TensorFlow, Keras and TensorBoard against it.
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/base/json.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/bundle_writer.h"
+#include "runtime/io/event_writer.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob {
+namespace {
+
+template <typename T>
+Json ValuesOf(const Tensor& tensor) {
+  Json values = Json::array();
+  for (T value : tensor.data<T>()) values.push_back(value);
+  return values;
+}
+
+Json ToJson(const Tensor& tensor) {
+  Json json = {{"dtype", Name(tensor.dtype())}, {"shape", tensor.shape().dims()}};
+  switch (tensor.dtype()) {
+    case DType::kFloat32:
+      json["values"] = ValuesOf<float>(tensor);
+      break;
+    case DType::kFloat64:
+      json["values"] = ValuesOf<double>(tensor);
+      break;
+    case DType::kInt32:
+      json["values"] = ValuesOf<int32_t>(tensor);
+      break;
+    case DType::kInt64:
+      json["values"] = ValuesOf<int64_t>(tensor);
+      break;
+    case DType::kUInt8:
+      json["values"] = ValuesOf<uint8_t>(tensor);
+      break;
+    case DType::kBool:
+      json["values"] = ValuesOf<bool>(tensor);
+      break;
+  }
+  return json;
+}
+
+template <typename T>
+void Fill(const Json& values, Tensor& tensor) {
+  for (size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = values[i].get<T>();
+}
+
+Tensor ToTensor(const Json& json) {
+  Tensor tensor(*ParseDType(json["dtype"].get<std::string>()),
+                Shape(json["shape"].get<std::vector<int64_t>>()));
+  const Json& values = json["values"];
+  switch (tensor.dtype()) {
+    case DType::kFloat32:
+      Fill<float>(values, tensor);
+      break;
+    case DType::kFloat64:
+      Fill<double>(values, tensor);
+      break;
+    case DType::kInt32:
+      Fill<int32_t>(values, tensor);
+      break;
+    case DType::kInt64:
+      Fill<int64_t>(values, tensor);
+      break;
+    case DType::kUInt8:
+      Fill<uint8_t>(values, tensor);
+      break;
+    case DType::kBool:
+      Fill<bool>(values, tensor);
+      break;
+  }
+  return tensor;
+}
+
+// {"prefix": …, "tensors": {name: {dtype, shape, values}}} → {}
+StatusOr<Json> WriteCheckpoint(const Json& request) {
+  ASSIGN_OR_RETURN(auto writer, io::BundleWriter::Create(request["prefix"].get<std::string>()));
+  for (const auto& [name, tensor] : request["tensors"].items())
+    RETURN_IF_ERROR(writer->Add(name, ToTensor(tensor)));
+  RETURN_IF_ERROR(writer->Finish());
+  return Json::object();
+}
+
+// {"prefix": …} → {name: {dtype, shape, values}}; what we cannot hold is {"error": …}
+StatusOr<Json> ReadCheckpoint(const Json& request) {
+  ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(request["prefix"].get<std::string>()));
+  Json reply = Json::object();
+  for (const auto& [name, entry] : reader->entries()) {
+    StatusOr<Tensor> tensor = reader->Read(name);
+    reply[name] = tensor.ok() ? ToJson(*tensor) : Json{{"error", tensor.status().ToString()}};
+  }
+  return reply;
+}
+
+// {"folder": …, "start": step, "points": [[step, {tag: value}], …]} → {}
+StatusOr<Json> WriteEvents(const Json& request) {
+  ASSIGN_OR_RETURN(auto writer,
+                   io::EventWriter::Create(request["folder"].get<std::string>(), RealClock()));
+  if (request.contains("start")) RETURN_IF_ERROR(writer->AddStart(request["start"].get<int64_t>()));
+  for (const Json& point : request["points"]) {
+    const auto scalars = point[1].get<std::map<std::string, double>>();
+    RETURN_IF_ERROR(writer->AddScalars(point[0].get<int64_t>(), {scalars.begin(), scalars.end()}));
+  }
+  return Json::object();
+}
+
+optimizer::Optimizer ToOptimizer(const Json& json) {
+  optimizer::Optimizer made =
+      optimizer::Optimizer::Default(*optimizer::ParseKind(json["kind"].get<std::string>()));
+  made.learning_rate = json.value("learning_rate", made.learning_rate);
+  made.momentum = json.value("momentum", made.momentum);
+  made.nesterov = json.value("nesterov", made.nesterov);
+  made.centered = json.value("centered", made.centered);
+  return made;
+}
+
+// {"optimizer": {kind, …}, "variable": [floats], "gradients": [[floats], …]} → the variable after each step
+StatusOr<Json> ApplyOptimizer(const Json& request) {
+  const optimizer::Optimizer made = ToOptimizer(request["optimizer"]);
+  auto variable = request["variable"].get<std::vector<float>>();
+  std::vector<std::vector<float>> slots;
+  std::vector<std::span<float>> views;
+  for (const optimizer::Slot& slot : optimizer::Slots(made)) {
+    slots.emplace_back(variable.size(), static_cast<float>(slot.initial_value));
+  }
+  for (std::vector<float>& slot : slots) views.emplace_back(slot);
+  Json reply = Json::array();
+  kernels::Stream stream;
+  for (size_t step = 0; step < request["gradients"].size(); ++step) {
+    const auto gradient = request["gradients"][step].get<std::vector<float>>();
+    optimizer::Apply(made, static_cast<int64_t>(step), variable, gradient, views, stream);
+    reply.push_back(variable);
+  }
+  return reply;
+}
+
+int Main(const std::string& verb) {
+  const std::map<std::string, StatusOr<Json> (*)(const Json&)> verbs = {
+      {"write-checkpoint", WriteCheckpoint},
+      {"read-checkpoint", ReadCheckpoint},
+      {"write-events", WriteEvents},
+      {"apply-optimizer", ApplyOptimizer},
+  };
+  auto found = verbs.find(verb);
+  if (found == verbs.end()) {
+    std::cerr << "unknown verb " << verb << "\n";
+    return 2;
+  }
+  const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+  StatusOr<Json> request = ParseJson(text, "the request");
+  StatusOr<Json> reply = request.ok() ? found->second(*request) : request;
+  if (!reply.ok()) {
+    std::cerr << reply.status() << "\n";
+    return 1;
+  }
+  std::cout << PrintJson(*reply) << "\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace tfjob
+
+int main(int argc, char** argv) {
+  return tfjob::Main(argc > 1 ? argv[1] : "");
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Tests against TensorFlow, Keras and TensorBoard from PyPI, in a virtual environment that is kept in ~/.cache/tfjob.
+#   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS
+source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
+
+python=$(python_environment tensorflow tests/interop/requirements.txt)
+bazel build ${INTEROP_CONFIG---config=release} //tests/interop:interop_tool
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+INTEROP_TOOL=$(bazel info ${INTEROP_CONFIG---config=release} bazel-bin 2>/dev/null)/tests/interop/interop_tool "$python" tests/interop/interop_test.py 2>&1 | tee "$log" || status=1
+ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} .*/\1/p' "$log")
+bad=$(sed -n 's/^FAILED (\(.*\))$/\1/p' "$log" | tr ',' '\n' | sed 's/.*=//' | awk '{n += $1} END {print n + 0}')
+[ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+if [ $# -gt 0 ]; then echo "$((${ran:-0} - bad < 0 ? 0 : ${ran:-0} - bad)) $bad tests/interop" >>"$1"; fi
+exit $status
