@@ -1,0 +1,143 @@
+#include "runtime/ps/definition.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/base/json.h"
+
+namespace tfjob::ps {
+namespace {
+
+Status ValidateVariable(const Variable& variable) {
+  for (int64_t dim : variable.shape.dims()) {
+    if (dim < 0) return InvalidArgument("variable ", variable.name, ": negative dimension ", dim);
+  }
+  const bool floating = variable.dtype == DType::kFloat32 || variable.dtype == DType::kFloat64;
+  if (variable.update == Update::kGradient && !floating) {
+    return InvalidArgument("variable ", variable.name,
+                           ": an optimizer updates float32 and float64, ", "not ",
+                           Name(variable.dtype));
+  }
+  const bool adds = variable.update == Update::kAssignAdd;
+  if (adds && (variable.dtype == DType::kBool || variable.dtype == DType::kUInt8)) {
+    return InvalidArgument("variable ", variable.name, ": nothing adds to a ",
+                           Name(variable.dtype));
+  }
+  return OkStatus();
+}
+
+Json ToJson(const optimizer::Optimizer& optimizer) {
+  return {{"kind", std::string(optimizer::Name(optimizer.kind))},
+          {"learning_rate", optimizer.learning_rate},
+          {"momentum", optimizer.momentum},
+          {"nesterov", optimizer.nesterov},
+          {"initial_accumulator_value", optimizer.initial_accumulator_value},
+          {"beta_1", optimizer.beta_1},
+          {"beta_2", optimizer.beta_2},
+          {"rho", optimizer.rho},
+          {"centered", optimizer.centered},
+          {"epsilon", optimizer.epsilon}};
+}
+
+StatusOr<optimizer::Optimizer> ParseOptimizer(const JsonField& json) {
+  optimizer::Optimizer result;
+  ASSIGN_OR_RETURN(std::string kind, json["kind"].String());
+  ASSIGN_OR_RETURN(result.kind, optimizer::ParseKind(kind));
+  ASSIGN_OR_RETURN(result.learning_rate, json["learning_rate"].Double());
+  ASSIGN_OR_RETURN(result.momentum, json["momentum"].Double());
+  ASSIGN_OR_RETURN(result.nesterov, json["nesterov"].Bool());
+  ASSIGN_OR_RETURN(result.initial_accumulator_value, json["initial_accumulator_value"].Double());
+  ASSIGN_OR_RETURN(result.beta_1, json["beta_1"].Double());
+  ASSIGN_OR_RETURN(result.beta_2, json["beta_2"].Double());
+  ASSIGN_OR_RETURN(result.rho, json["rho"].Double());
+  ASSIGN_OR_RETURN(result.centered, json["centered"].Bool());
+  ASSIGN_OR_RETURN(result.epsilon, json["epsilon"].Double());
+  return result;
+}
+
+StatusOr<Variable> ParseVariable(const JsonField& json) {
+  Variable result;
+  ASSIGN_OR_RETURN(result.name, json["name"].String());
+  ASSIGN_OR_RETURN(std::string dtype, json["dtype"].String());
+  std::optional<DType> known = ParseDType(dtype);
+  if (!known) return json["dtype"].Mismatch("an element type");
+  result.dtype = *known;
+  ASSIGN_OR_RETURN(auto dims, json["shape"].Elements());
+  std::vector<int64_t> shape;
+  for (const JsonField& dim : dims) {
+    ASSIGN_OR_RETURN(int64_t value, dim.Int());
+    shape.push_back(value);
+  }
+  result.shape = Shape(std::move(shape));
+  ASSIGN_OR_RETURN(int64_t update, json["update"].Int());
+  if (update < 0 || update > 2) return json["update"].Mismatch("0, 1 or 2");
+  result.update = static_cast<Update>(update);
+  return result;
+}
+
+}  // namespace
+
+Status Validate(const Definition& definition) {
+  std::set<std::string> names;
+  for (const Variable& variable : definition.variables) {
+    if (!names.insert(variable.name).second) {
+      return InvalidArgument("two variables are called ", variable.name);
+    }
+    RETURN_IF_ERROR(ValidateVariable(variable));
+  }
+  if (definition.replicas_to_aggregate < 1) {
+    return InvalidArgument("replicas_to_aggregate: expected 1 or more, got ",
+                           definition.replicas_to_aggregate);
+  }
+  if (definition.max_shard_bytes < 1) {
+    return InvalidArgument("max_shard_bytes: expected 1 or more, got ", definition.max_shard_bytes);
+  }
+  return optimizer::Validate(definition.optimizer);
+}
+
+std::string Serialize(const Definition& definition) {
+  Json variables = Json::array();
+  for (const Variable& variable : definition.variables) {
+    variables.push_back({{"name", variable.name},
+                         {"dtype", std::string(Name(variable.dtype))},
+                         {"shape", variable.shape.dims()},
+                         {"update", static_cast<int>(variable.update)}});
+  }
+  return PrintJson({{"variables", std::move(variables)},
+                    {"optimizer", ToJson(definition.optimizer)},
+                    {"mode", static_cast<int>(definition.mode)},
+                    {"replicas_to_aggregate", definition.replicas_to_aggregate},
+                    {"placement", static_cast<int>(definition.placement)},
+                    {"max_shard_bytes", definition.max_shard_bytes}});
+}
+
+StatusOr<Definition> ParseDefinition(const std::string& bytes) {
+  ASSIGN_OR_RETURN(Json document, ParseJson(bytes, "parameter definition"));
+  JsonField root(document);
+  Definition result;
+  ASSIGN_OR_RETURN(auto variables, root["variables"].Elements());
+  for (const JsonField& json : variables) {
+    ASSIGN_OR_RETURN(Variable variable, ParseVariable(json));
+    result.variables.push_back(std::move(variable));
+  }
+  ASSIGN_OR_RETURN(result.optimizer, ParseOptimizer(root["optimizer"]));
+  ASSIGN_OR_RETURN(int64_t mode, root["mode"].Int());
+  if (mode < 0 || mode > 1) return root["mode"].Mismatch("0 or 1");
+  result.mode = static_cast<Mode>(mode);
+  ASSIGN_OR_RETURN(result.replicas_to_aggregate, root["replicas_to_aggregate"].Int32());
+  ASSIGN_OR_RETURN(int64_t placement, root["placement"].Int());
+  if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
+  result.placement = static_cast<Placement>(placement);
+  ASSIGN_OR_RETURN(result.max_shard_bytes, root["max_shard_bytes"].Int());
+  RETURN_IF_ERROR(Validate(result));
+  return result;
+}
+
+uint64_t Fingerprint(const Definition& definition) {
+  // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
+  uint64_t hash = 14695981039346656037ull;
+  for (unsigned char byte : Serialize(definition)) hash = (hash ^ byte) * 1099511628211ull;
+  return hash;
+}
+
+}  // namespace tfjob::ps

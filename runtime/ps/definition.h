@@ -1,0 +1,62 @@
+// What a job's parameter servers hold and how they update it: equal in all tasks of the job, made
+// by the strategy from the model and the training file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::ps {
+
+// What a task's value sent for a variable does to it.
+enum class Update : uint8_t {
+  kGradient = 0,   // the optimizer's step; float32 and float64 only
+  kAssign = 1,     // replaces it (moving statistics); synchronous: the mean of the set
+  kAssignAdd = 2,  // adds to it; synchronous: the mean of the set
+};
+
+struct Variable {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Update update = Update::kGradient;
+
+  bool operator==(const Variable&) const = default;
+};
+
+enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
+enum class Placement : uint8_t {
+  kRoundRobin = 0,  // variable by variable, in order
+  kBalanced = 1,    // the next largest on the server with the fewest bytes
+};
+
+struct Definition {
+  std::vector<Variable> variables;
+  optimizer::Optimizer optimizer;
+  Mode mode = Mode::kAsynchronous;
+  int replicas_to_aggregate = 1;  // synchronous only
+  Placement placement = Placement::kRoundRobin;
+  // A variable with more bytes is cut by rows (its first axis) into shards of at most so many,
+  // but of at least one row.
+  int64_t max_shard_bytes = int64_t{4} << 20;
+
+  bool operator==(const Definition&) const = default;
+};
+
+// InvalidArgument names the variable or the option: two variables of one name, a gradient of an
+// integer, replicas_to_aggregate < 1, max_shard_bytes < 1, an invalid optimizer.
+Status Validate(const Definition& definition);
+
+// As text on the wire, and back.
+std::string Serialize(const Definition& definition);
+StatusOr<Definition> ParseDefinition(const std::string& bytes);
+
+// A 64-bit digest of Serialize's text: equal definitions have equal ones on every machine.
+uint64_t Fingerprint(const Definition& definition);
+
+}  // namespace tfjob::ps

@@ -1,0 +1,113 @@
+#include "runtime/ps/definition.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "runtime/ps/placement.h"
+#include "runtime/ps/snapshot.h"
+
+namespace tfjob::ps {
+namespace {
+
+Definition TwoLayers() {
+  return {.variables = {{.name = "dense/kernel", .shape = {784, 512}},
+                        {.name = "dense/bias", .shape = {512}},
+                        {.name = "dense_1/kernel", .shape = {512, 10}},
+                        {.name = "dense_1/bias", .shape = {10}}},
+          .optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam)};
+}
+
+TEST(Definition, SurvivesTheWire) {
+  Definition definition = TwoLayers();
+  definition.mode = Mode::kSynchronous;
+  definition.replicas_to_aggregate = 3;
+  definition.optimizer.learning_rate = 0.1;
+  definition.variables[1].update = Update::kAssign;
+  StatusOr<Definition> read = ParseDefinition(Serialize(definition));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, definition);
+  EXPECT_EQ(Fingerprint(*read), Fingerprint(definition));
+  definition.optimizer.beta_1 = 0.8;
+  EXPECT_NE(Fingerprint(*read), Fingerprint(definition));
+}
+
+TEST(Definition, RefusesWhatCannotBeServed) {
+  auto error = [](auto change) {
+    Definition definition = TwoLayers();
+    change(definition);
+    return std::string(Message(Validate(definition)));
+  };
+  EXPECT_EQ(error([](Definition& d) { d.variables[1].name = "dense/kernel"; }),
+            "two variables are called dense/kernel");
+  EXPECT_EQ(error([](Definition& d) { d.variables[0].dtype = DType::kInt32; }),
+            "variable dense/kernel: an optimizer updates float32 and float64, not int32");
+  EXPECT_EQ(error([](Definition& d) { d.replicas_to_aggregate = 0; }),
+            "replicas_to_aggregate: expected 1 or more, got 0");
+  EXPECT_EQ(error([](Definition& d) { d.max_shard_bytes = 0; }),
+            "max_shard_bytes: expected 1 or more, got 0");
+  EXPECT_FALSE(ParseDefinition("{").ok());
+  EXPECT_FALSE(ParseDefinition("{\"variables\":[{}]}").ok());
+}
+
+TEST(Placement, GoesRoundByVariable) {
+  std::vector<Shard> shards = Place(TwoLayers(), 2);
+  ASSERT_EQ(shards.size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(shards[static_cast<size_t>(i)].server, i % 2);
+}
+
+TEST(Placement, CutsLargeVariablesAtRowBordersAndCoversEveryByteOnce) {
+  Definition definition = TwoLayers();
+  definition.max_shard_bytes = 300'000;
+  for (Placement placement : {Placement::kRoundRobin, Placement::kBalanced}) {
+    definition.placement = placement;
+    std::map<int, int64_t> next;
+    for (const Shard& shard : Place(definition, 3)) {
+      EXPECT_LE(shard.size, 300'000);
+      EXPECT_EQ(shard.offset, next[shard.variable]);
+      next[shard.variable] += shard.size;
+      if (shard.variable == 0) {
+        EXPECT_EQ(shard.size % (512 * 4), 0);
+      }
+    }
+    EXPECT_EQ(next[0], 784 * 512 * 4);
+    EXPECT_EQ(next[3], 40);
+  }
+}
+
+TEST(Placement, BalancesBytes) {
+  Definition definition = TwoLayers();
+  definition.placement = Placement::kBalanced;
+  definition.max_shard_bytes = 100'000;
+  std::map<int, int64_t> load;
+  for (const Shard& shard : Place(definition, 3)) load[shard.server] += shard.size;
+  for (const auto& [server, bytes] : load) EXPECT_NEAR(bytes, 1'628'200 / 3, 100'000) << server;
+}
+
+TEST(Placement, KeepsARowWhole) {
+  Definition definition{
+      .variables = {{.name = "wide", .shape = {3, 1000}}, {.name = "none", .shape = {0, 4}}}};
+  definition.max_shard_bytes = 10;
+  std::vector<Shard> shards = Place(definition, 2);
+  ASSERT_EQ(shards.size(), 4u);
+  EXPECT_EQ(shards[2], (Shard{.variable = 0, .server = 0, .offset = 8000, .size = 4000}));
+  EXPECT_EQ(shards[3].size, 0);
+}
+
+TEST(Snapshot, MustFitTheDefinition) {
+  Definition definition = TwoLayers();
+  Snapshot snapshot;
+  for (const Variable& variable : definition.variables) {
+    snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
+                                                        Tensor(variable.dtype, variable.shape)));
+  }
+  EXPECT_TRUE(CheckFits(snapshot, definition).ok());
+  snapshot.variables[3].slots[1] = Tensor(DType::kFloat32, {11});
+  EXPECT_EQ(Message(CheckFits(snapshot, definition)),
+            "dense_1/bias/Adam_1: expected float32[10], got float32[11]");
+  snapshot.variables[3].slots.pop_back();
+  EXPECT_EQ(Message(CheckFits(snapshot, definition)), "dense_1/bias: expected 2 slots, got 1");
+}
+
+}  // namespace
+}  // namespace tfjob::ps

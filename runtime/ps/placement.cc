@@ -1,0 +1,58 @@
+#include "runtime/ps/placement.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tfjob::ps {
+namespace {
+
+void AppendShards(const Definition& definition, int index, std::vector<Shard>& shards) {
+  const Variable& variable = definition.variables[static_cast<size_t>(index)];
+  const int64_t bytes =
+      variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
+  const int64_t rows = variable.shape.rank() == 0 ? 1 : variable.shape.dim(0);
+  if (bytes <= definition.max_shard_bytes || rows <= 1) {
+    shards.push_back({.variable = index, .size = bytes});
+    return;
+  }
+  const int64_t row_bytes = bytes / rows;
+  const int64_t most_rows = std::max<int64_t>(1, definition.max_shard_bytes / row_bytes);
+  // As many shards as needed, and those as equal as whole rows allow.
+  const int64_t count = (rows + most_rows - 1) / most_rows;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t begin = rows * i / count, end = rows * (i + 1) / count;
+    shards.push_back(
+        {.variable = index, .offset = begin * row_bytes, .size = (end - begin) * row_bytes});
+  }
+}
+
+void Balance(int servers, std::vector<Shard>& shards) {
+  std::vector<size_t> order(shards.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shards[a].size > shards[b].size; });
+  std::vector<int64_t> load(static_cast<size_t>(servers), 0);
+  for (size_t i : order) {
+    auto least = std::min_element(load.begin(), load.end());
+    *least += shards[i].size;
+    shards[i].server = static_cast<int>(least - load.begin());
+  }
+}
+
+}  // namespace
+
+std::vector<Shard> Place(const Definition& definition, int servers) {
+  std::vector<Shard> shards;
+  for (int i = 0; i < static_cast<int>(definition.variables.size()); ++i) {
+    AppendShards(definition, i, shards);
+  }
+  if (definition.placement == Placement::kBalanced) {
+    Balance(servers, shards);
+  } else {
+    int next = 0;
+    for (Shard& shard : shards) shard.server = next++ % servers;
+  }
+  return shards;
+}
+
+}  // namespace tfjob::ps

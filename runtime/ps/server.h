@@ -1,0 +1,56 @@
+// A ps task: shards, their updates, and the service around them. It starts empty; the chief defines
+// and fills it.
+//
+//   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
+//   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
+//                        .services = {progress}, .streams = {{kParameterService, ps.get()}}}));
+//   Status end = ps->WaitUntilFinished();
+//   server->Shutdown(1s);
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/thread_pool.h"
+#include "runtime/ps/events.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/transport.h"
+
+namespace tfjob::ps {
+
+inline constexpr char kParameterService[] = "parameters";
+
+struct ServerOptions {
+  rpc::Identity identity;            // task_index is the server's number
+  std::vector<std::string> servers;  // "host:port" by index, this one's too
+  ThreadPool* pool = nullptr;        // helps with large updates; borrowed; may be null
+  EventSink on_event;
+  // How ps 0 is reached. Null: gRPC with `credentials`. Borrowed.
+  rpc::Connector* connector = nullptr;
+  rpc::Credentials credentials;
+};
+
+struct ServerState {
+  bool ready = false;  // holds values
+  int64_t epoch = 0;
+  int64_t global_step = 0;  // as this server knows it
+  int64_t shards = 0;
+  int64_t bytes = 0;  // of values and slots
+  std::vector<PeerState> members;
+};
+
+// Thread-safe.
+class ParameterServer : public rpc::StreamHandler {
+ public:
+  static StatusOr<std::unique_ptr<ParameterServer>> Create(ServerOptions options);
+  // Streams must have ended: shut the rpc::Server down first.
+  ~ParameterServer() override = default;
+
+  // OK when the chief said so; Cancelled after Stop.
+  virtual Status WaitUntilFinished() = 0;
+  virtual void Stop() = 0;
+  virtual ServerState State() = 0;
+};
+
+}  // namespace tfjob::ps

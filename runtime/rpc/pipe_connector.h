@@ -1,0 +1,46 @@
+// Streams inside one process: the null network, for tests and for a store in the same process.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "runtime/base/mutex.h"
+#include "runtime/rpc/transport.h"
+
+namespace tfjob::rpc {
+
+// Addresses are any strings. The handshake's rules hold as over a network. Thread-safe. Handlers
+// must outlive it; its destructor waits for their Serve to end, so streams must be closed first.
+class PipeConnector : public Connector {
+ public:
+  ~PipeConnector() override;
+
+  void Listen(const std::string& address, const std::string& service, const Identity& identity,
+              StreamHandler& handler);
+  // Breaks the address's streams and refuses new ones, as a process that dies does.
+  void Close(const std::string& address);
+
+  StatusOr<std::unique_ptr<Transport>> Connect(const std::string& address,
+                                               const std::string& service, const Identity& self,
+                                               Duration timeout) override;
+
+ private:
+  struct Listener {
+    Identity identity;
+    StreamHandler* handler;
+  };
+  struct Stream {
+    std::string address;
+    std::unique_ptr<Transport> end;
+    std::thread thread;
+  };
+
+  Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Listener> listeners_ ABSL_GUARDED_BY(mutex_);
+  std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::rpc

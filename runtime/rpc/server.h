@@ -1,0 +1,51 @@
+// The one gRPC server of a task: control, parameters, progress and later collectives share its
+// port.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/transport.h"
+
+namespace grpc {
+class Server;
+class Service;
+}  // namespace grpc
+
+namespace tfjob::rpc {
+
+struct ServerOptions {
+  std::string host = "0.0.0.0";
+  int port = 0;  // 0: any free one
+  Identity identity;
+  Credentials credentials;
+  std::vector<grpc::Service*> services;                         // must outlive the server
+  std::vector<std::pair<std::string, StreamHandler*>> streams;  // likewise; by service name
+};
+
+class Server {
+ public:
+  // Binds without port reuse. FailedPrecondition, naming host:port and what to do, when it is
+  // taken; InvalidArgument for a host that is no address of this machine.
+  static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
+  // Shuts down at once.
+  ~Server();
+
+  int port() const { return port_; }
+  // Refuses new calls, lets those in progress end until the timeout, then breaks them.
+  void Shutdown(Duration timeout);
+
+ private:
+  class StreamService;
+  Server(std::unique_ptr<StreamService> streams, std::unique_ptr<grpc::Server> server, int port);
+
+  std::unique_ptr<StreamService> streams_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_;
+};
+
+}  // namespace tfjob::rpc
