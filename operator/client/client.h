@@ -1,12 +1,14 @@
-// The operator's view of a cluster: read, write, watch. Implemented over an in-memory store (operator/local/store) and,
-// later, over REST (operator/kube); both pass the suite in operator/client/contract.h.
+// The operator's view of a cluster: read, write, watch. Implemented over an in-memory store
+// (operator/local/store) and, later, over REST (operator/kube); both pass the suite in
+// operator/client/contract.h.
 //
-// Every call is synchronous, thread-safe and has a deadline of the implementation; none retries by itself.
-// Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition does not hold); InvalidArgument
-// (422 and 400, the server's message); PermissionDenied; ResourceExhausted (429); Unavailable, DeadlineExceeded.
+// Every call is synchronous, thread-safe and has a deadline of the implementation; none retries by
+// itself. Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition
+// does not hold); InvalidArgument (422 and 400, the server's message); PermissionDenied;
+// ResourceExhausted (429); Unavailable, DeadlineExceeded.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +16,6 @@
 #include <vector>
 
 #include "operator/objects/custom_resource.h"
-#include "operator/objects/event.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "runtime/base/json.h"
@@ -35,14 +36,16 @@ struct Key {
 std::string ToString(const Key& key);  // "Pod ns/name"
 
 // Compact, immutable, shared: pods and services decoded, every other kind as CustomResource.
-using Object = std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
-                            std::shared_ptr<const objects::CustomResource>>;
+using Object =
+    std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
+                 std::shared_ptr<const objects::CustomResource>>;
 const objects::ObjectMeta& MetadataOf(const Object& object);
 // Decodes a JSON object of that kind into its compact form.
 StatusOr<Object> Decode(Kind kind, Json object);
 
 // Equality-based: every pair must match. Empty selects everything.
 using LabelSelector = std::map<std::string, std::string>;
+bool Matches(const LabelSelector& selector, const objects::ObjectMeta& metadata);
 
 class Reader {
  public:
@@ -63,9 +66,11 @@ struct DeleteOptions {
 class Writer {
  public:
   virtual ~Writer() = default;
-  // `object` is a whole JSON object with metadata.name and metadata.namespace. Gives what the server stored.
+  // `object` is a whole JSON object with metadata.name and metadata.namespace. Gives what the
+  // server stored.
   virtual StatusOr<Object> Create(Kind kind, const Json& object) = 0;
-  // Replaces spec and metadata (not status). With metadata.resourceVersion set it must match (Aborted).
+  // Replaces spec and metadata (not status). With metadata.resourceVersion set it must match
+  // (Aborted).
   virtual StatusOr<Object> Update(Kind kind, const Json& object) = 0;
   // Replaces the status only; metadata.resourceVersion as above.
   virtual StatusOr<Object> UpdateStatus(Kind kind, const Json& object) = 0;
@@ -74,9 +79,10 @@ class Writer {
   virtual Status Delete(const Key& key, const DeleteOptions& options) = 0;
 };
 
-// Receives a kind's objects: first Replaced with the whole list, then one call a change; Replaced again whenever the
-// implementation had to list anew (what is absent is gone). Calls come from one thread of the implementation, in order,
-// and must return quickly.
+// Receives a kind's objects: first Replaced with the whole list, then one call a change; Replaced
+// again whenever the implementation had to list anew (what is absent is gone). An object that stops
+// matching the selector is deleted for the sink. Calls to one sink come one at a time, in order,
+// from a thread of the implementation, and must return quickly.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -86,6 +92,7 @@ class WatchSink {
 };
 
 // Ends the subscription when destroyed: no call to the sink is under way or will come afterwards.
+// Not to be destroyed inside a call to its own sink.
 class Subscription {
  public:
   virtual ~Subscription() = default;
@@ -95,8 +102,10 @@ class Watcher {
  public:
   virtual ~Watcher() = default;
   // The sink must outlive the subscription.
-  virtual StatusOr<std::unique_ptr<Subscription>> Subscribe(Kind kind, const std::string& name_space,
-                                                            const LabelSelector& selector, WatchSink& sink) = 0;
+  virtual StatusOr<std::unique_ptr<Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const LabelSelector& selector,
+                                                            WatchSink& sink) = 0;
 };
 
 class Client : public Reader, public Writer, public Watcher {};

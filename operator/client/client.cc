@@ -1,0 +1,65 @@
+#include "operator/client/client.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace tfjob::client {
+namespace {
+
+template <typename T>
+StatusOr<Object> Shared(StatusOr<T> decoded) {
+  if (!decoded.ok()) return decoded.status();
+  return Object(std::make_shared<const T>(*std::move(decoded)));
+}
+
+}  // namespace
+
+std::string_view Name(Kind kind) {
+  switch (kind) {
+    case Kind::kTFJob:
+      return "TFJob";
+    case Kind::kPod:
+      return "Pod";
+    case Kind::kService:
+      return "Service";
+    case Kind::kConfigMap:
+      return "ConfigMap";
+    case Kind::kEvent:
+      return "Event";
+    case Kind::kPodGroup:
+      return "PodGroup";
+    case Kind::kLease:
+      return "Lease";
+  }
+  return "";
+}
+
+std::string ToString(const Key& key) {
+  return StrCat(Name(key.kind), " ", key.name_space, "/", key.name);
+}
+
+const objects::ObjectMeta& MetadataOf(const Object& object) {
+  return std::visit([](const auto& held) -> const objects::ObjectMeta& { return held->metadata; },
+                    object);
+}
+
+StatusOr<Object> Decode(Kind kind, Json object) {
+  switch (kind) {
+    case Kind::kPod:
+      return Shared(objects::ParsePod(object));
+    case Kind::kService:
+      return Shared(objects::ParseService(object));
+    default:
+      return Shared(objects::ParseCustomResource(std::move(object)));
+  }
+}
+
+bool Matches(const LabelSelector& selector, const objects::ObjectMeta& metadata) {
+  for (const auto& [key, value] : selector) {
+    auto label = metadata.labels.find(key);
+    if (label == metadata.labels.end() || label->second != value) return false;
+  }
+  return true;
+}
+
+}  // namespace tfjob::client

@@ -1,0 +1,75 @@
+// A Client that passes calls on and, where a test asks for it, fails them: before they reach the
+// server, or after the server has carried them out (the answer is lost). Thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::client {
+
+enum class Verb { kGet, kList, kCreate, kUpdate, kUpdateStatus, kPatch, kDelete, kWatch };
+std::string_view Name(Verb verb);  // "create"
+
+// One call as the wrapper sees it. For lists and watches the key has no name.
+struct Call {
+  Verb verb;
+  Key key;
+};
+
+struct Fault {
+  std::function<bool(const Call&)> matches;
+  int nth = 1;            // the first that fails among the matching calls, from 1
+  int times = 1;          // how many in a row
+  Status error;           // what the caller gets; OK: the call is only delayed (before_call)
+  bool executed = false;  // the server does the work, the answer is lost
+  std::function<void()>
+      before_call;  // runs in the caller's thread before the call goes on: a delay, another's write
+};
+
+class FaultyClient : public Client {
+ public:
+  // `inner` must outlive this.
+  explicit FaultyClient(Client& inner) : inner_(inner) {}
+
+  void Inject(Fault fault);
+  // Every call so far, in order.
+  std::vector<Call> Calls();
+
+  StatusOr<Object> Get(const Key& key) override;
+  StatusOr<Json> GetJson(const Key& key) override;
+  StatusOr<std::vector<Object>> List(Kind kind, const std::string& name_space,
+                                     const LabelSelector& selector) override;
+  StatusOr<Object> Create(Kind kind, const Json& object) override;
+  StatusOr<Object> Update(Kind kind, const Json& object) override;
+  StatusOr<Object> UpdateStatus(Kind kind, const Json& object) override;
+  StatusOr<Object> Patch(const Key& key, const Json& merge_patch) override;
+  Status Delete(const Key& key, const DeleteOptions& options) override;
+  StatusOr<std::unique_ptr<Subscription>> Subscribe(Kind kind, const std::string& name_space,
+                                                    const LabelSelector& selector,
+                                                    WatchSink& sink) override;
+
+ private:
+  struct Armed {
+    Fault fault;
+    int seen = 0;
+  };
+  struct Outcome {
+    Status error;
+    bool executed = false;
+  };
+
+  Outcome Meet(const Call& call);
+  template <typename Operation>
+  auto Run(const Call& call, Operation operation) -> decltype(operation());
+
+  Client& inner_;
+  Mutex mutex_;
+  std::vector<Armed> faults_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::client

@@ -1,0 +1,101 @@
+// The API server of one process: objects in memory behind the Client interface, with the semantics
+// that controllers rely on.
+//
+// - Every write gives the object a new resourceVersion (one counter for all kinds); a write that
+// changes nothing keeps it.
+// - UIDs are counted, creation times come from the clock: two runs of a script give the same
+// objects.
+// - Deleting a pod that is bound to a node and not finished marks it as terminating; it goes when
+// it is deleted with grace
+//   period 0 (as a kubelet does), at once otherwise.
+// - An object whose owners are all gone is deleted in the same step as the last owner (background
+// propagation).
+// - A new pod starts in phase Pending.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/local/store/record.h"
+#include "operator/local/store/watch_hub.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::store {
+
+struct Options {
+  Clock* clock = &RealClock();
+  // No thread: watch events wait until Deliver() is called.
+  bool deliver_by_hand = false;
+  // A new pod without spec.nodeName is bound to this node at once. "": it waits for a patch of
+  // spec.nodeName.
+  std::string node_name;
+};
+
+// Thread-safe. Subscriptions must be gone before it is.
+class Store : public client::Client {
+ public:
+  explicit Store(Options options = {});
+
+  StatusOr<client::Object> Get(const client::Key& key) override;
+  StatusOr<Json> GetJson(const client::Key& key) override;
+  StatusOr<std::vector<client::Object>> List(client::Kind kind, const std::string& name_space,
+                                             const client::LabelSelector& selector) override;
+  StatusOr<client::Object> Create(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Update(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> UpdateStatus(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Patch(const client::Key& key, const Json& merge_patch) override;
+  Status Delete(const client::Key& key, const client::DeleteOptions& options) override;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(client::Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override;
+
+  // With deliver_by_hand: calls the sinks with everything that waits, in the caller's thread; how
+  // many calls it made.
+  size_t Deliver() { return hub_.Deliver(); }
+
+  // About how many bytes of heap the objects take, decoded forms included.
+  size_t Bytes();
+
+ private:
+  using Records = std::map<client::Key, Record>;
+
+  StatusOr<Records::iterator> Find(const client::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The record that `object` names, if its preconditions (metadata.resourceVersion, metadata.uid)
+  // hold.
+  StatusOr<Records::iterator> FindForWrite(const client::Key& key, const Json& object)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StatusOr<client::Object> Replace(Records::iterator found, const Json& object)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Stores `next` and tells the watchers; gives what it stored.
+  client::Object Commit(Records::iterator found, Record next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DeleteFound(Records::iterator found, std::optional<int64_t> grace_period_seconds)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Records::iterator found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Index(const client::Key& key, const objects::ObjectMeta& metadata)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unindex(const client::Key& key, const objects::ObjectMeta& metadata)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Orphaned(const objects::ObjectMeta& metadata) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string NextUid() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string NextVersion() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  Mutex mutex_;
+  Records records_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, client::Key> by_uid_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::set<client::Key>> dependents_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_uid_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t last_version_ ABSL_GUARDED_BY(mutex_) = 0;
+  WatchHub hub_;
+};
+
+}  // namespace tfjob::store

@@ -1,0 +1,145 @@
+#include "operator/local/store/watch_hub.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::store {
+
+class WatchHub::Watch {
+ public:
+  Watch(client::Kind kind, std::string name_space, client::LabelSelector selector,
+        client::WatchSink& sink)
+      : kind(kind), name_space(std::move(name_space)), selector(std::move(selector)), sink(sink) {}
+
+  bool Wants(const client::Object& object) const {
+    const objects::ObjectMeta& metadata = client::MetadataOf(object);
+    return (name_space.empty() || name_space == metadata.name_space) &&
+           client::Matches(selector, metadata);
+  }
+
+  const client::Kind kind;
+  const std::string name_space;
+  const client::LabelSelector selector;
+  client::WatchSink& sink;
+};
+
+namespace {
+
+class HubSubscription : public client::Subscription {
+ public:
+  explicit HubSubscription(std::function<void()> end) : end_(std::move(end)) {}
+  ~HubSubscription() override { end_(); }
+
+ private:
+  const std::function<void()> end_;
+};
+
+}  // namespace
+
+WatchHub::WatchHub(bool by_hand) : by_hand_(by_hand) {
+  if (!by_hand_) thread_ = std::thread([this] { Serve(); });
+}
+
+WatchHub::~WatchHub() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::unique_ptr<client::Subscription> WatchHub::Subscribe(client::Kind kind, std::string name_space,
+                                                          client::LabelSelector selector,
+                                                          client::WatchSink& sink,
+                                                          std::vector<client::Object> objects) {
+  auto watch = std::make_shared<Watch>(kind, std::move(name_space), std::move(selector), sink);
+  std::erase_if(objects, [&](const client::Object& object) { return !watch->Wants(object); });
+  MutexLock lock(mutex_);
+  watches_.push_back(watch);
+  Push(watch, Change::Type::kReplaced, std::move(objects));
+  return std::make_unique<HubSubscription>([this, watch] { End(watch); });
+}
+
+bool WatchHub::HasWatchers(client::Kind kind) {
+  MutexLock lock(mutex_);
+  return std::any_of(watches_.begin(), watches_.end(),
+                     [kind](const auto& watch) { return watch->kind == kind; });
+}
+
+void WatchHub::Publish(client::Kind kind, const client::Object* before,
+                       const client::Object* after) {
+  MutexLock lock(mutex_);
+  for (const std::shared_ptr<Watch>& watch : watches_) {
+    if (watch->kind != kind) continue;
+    if (after != nullptr && watch->Wants(*after)) {
+      Push(watch, Change::Type::kUpserted, {*after});
+    } else if (before != nullptr && watch->Wants(*before)) {
+      Push(watch, Change::Type::kDeleted, {*before});
+    }
+  }
+}
+
+void WatchHub::Push(const std::shared_ptr<Watch>& watch, Change::Type type,
+                    std::vector<client::Object> objects) {
+  changes_.push_back({watch, type, std::move(objects)});
+  if (!by_hand_) changed_.NotifyAll();
+}
+
+bool WatchHub::DeliverOne() {
+  Change change;
+  {
+    MutexLock lock(mutex_);
+    if (changes_.empty()) return false;
+    change = std::move(changes_.front());
+    changes_.pop_front();
+    delivering_ = change.watch.get();
+  }
+  client::WatchSink& sink = change.watch->sink;
+  switch (change.type) {
+    case Change::Type::kReplaced:
+      sink.OnReplaced(std::move(change.objects));
+      break;
+    case Change::Type::kUpserted:
+      sink.OnUpserted(std::move(change.objects[0]));
+      break;
+    case Change::Type::kDeleted:
+      sink.OnDeleted(std::move(change.objects[0]));
+      break;
+  }
+  {
+    MutexLock lock(mutex_);
+    delivering_ = nullptr;
+  }
+  changed_.NotifyAll();
+  return true;
+}
+
+size_t WatchHub::Deliver() {
+  size_t delivered = 0;
+  while (DeliverOne()) ++delivered;
+  return delivered;
+}
+
+void WatchHub::Serve() {
+  SetThreadName("store-watch");
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      while (changes_.empty() && !stopping_) changed_.Wait(mutex_);
+      if (stopping_) return;
+    }
+    DeliverOne();
+  }
+}
+
+void WatchHub::End(const std::shared_ptr<Watch>& watch) {
+  MutexLock lock(mutex_);
+  std::erase(watches_, watch);
+  std::erase_if(changes_, [&](const Change& change) { return change.watch == watch; });
+  while (delivering_ == watch.get()) changed_.Wait(mutex_);
+}
+
+}  // namespace tfjob::store
