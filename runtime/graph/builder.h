@@ -28,7 +28,8 @@ class Builder {
   explicit Builder(Graph graph);
 
   // Appends a node, or gives an invalid Output (and keeps the error). `name` empty: the op's. Made
-  // unique within the current scope by "_1", "_2", …
+  // unique within the current scope by "_1", "_2", …; the names of placeholders and of ops on
+  // variables are not scoped, and a placeholder's must be unused.
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
@@ -46,16 +47,20 @@ class Builder {
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
 
+  // A number for the attribute op_id, which tells the random ops of a graph apart.
+  int64_t NextOpId() { return next_op_id_++; }
+
   const Graph& graph() const { return graph_; }
   StatusOr<Graph> Finish() &&;
 
  private:
   friend class NameScope;
   friend class DeviceScope;
-  std::string UniqueName(std::string_view wanted);
+  std::string UniqueName(std::string base);
 
   Graph graph_;
   Status status_;
+  int64_t next_op_id_ = 0;
   std::string scope_;                              // "" or "dense/"
   std::string device_;                             // merged constraint of the open DeviceScopes
   std::map<std::string, int, std::less<>> names_;  // name → how often it was asked for

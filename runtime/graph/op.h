@@ -1,35 +1,15 @@
 // What is known of each op: how many inputs, its attributes, how its outputs' types follow from its
 // inputs', its gradient, its effects. One explicit table (op_table.cc); nothing registers itself.
 //
-// The ops and their attributes (the contract with runtime/kernels). f: float32 or float64. "last
-// axis" is the innermost.
-//   Placeholder()                     dtype, shape
-//   Const()                           value: Tensor
-//   Fill()                            dtype, shape, value: double
+// The ops are those of runtime/kernels/ops.md, where operands, attributes and meanings are. What is
+// different of a node from the kernel that serves it:
+//   Placeholder()                     dtype, shape: fed at each run
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
-//   ApplyOptimizer(gradient, step)    variable, kind and hyper-parameters (runtime/optimizer); no
-//   outputs Identity(x) MatMul(a, b)                      transpose_a, transpose_b: bool BiasAdd(x,
-//   bias), BiasAddGrad(dy) Relu(x), Sigmoid(x), Tanh(x), Softmax(x) ReluGrad(dy, y), SigmoidGrad(y,
-//   dy), TanhGrad(y, dy) SparseSoftmaxCrossEntropyWithLogits(logits, labels),
-//   SoftmaxCrossEntropyWithLogits(logits, labels) → loss, backprop Add, Sub, Mul, Div, Maximum,
-//   Minimum, Pow (x, y)      broadcast; Equal, Greater, GreaterEqual, Less → bool Select(condition,
-//   x, y)           broadcast Neg, Exp, Log, Square, Sqrt, Rsqrt, Abs (x) ClipByValue(x)
-//   clip_value_min, clip_value_max: double Cast(x)                           dtype Sum, Mean, Max,
-//   Min (x)           axes: ascending, from 0, never empty unless rank 0; keep_dims: bool ArgMax(x)
-//   axis: int64 from 0 → int64 Reshape(x)                        shape Transpose(x) perm: list;
-//   output axis i is input axis perm[i] BroadcastTo(x)                    shape Dropout(x, step,
-//   seed), DropoutGrad(dy, step, seed)   rate: double, stream: int64, replica: int64
-//   RandomUniform(step, seed)         dtype, shape, minval, maxval: double, stream, replica
-//   RandomNormal, TruncatedNormal (step, seed)            dtype, shape, mean, stddev: double,
-//   stream, replica
-// Made by passes only:
-//   FusedMatMul(a, b[, bias])         transpose_a, transpose_b, activation: string, "" or "Relu",
-//   "Sigmoid", "Tanh" FusedElementwise(x0, x1, …)       expression: string in postfix order, tokens
-//   split by one space: "%i" is input i (of
-//                                     the output's shape, or one element), "=0.5" a number, else
-//                                     the name of an elementwise op above ("%0 %1 Add Relu");
-//                                     dtype: of the output and of all inputs
+//   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
+//   Fill, Random*                     dtype, shape as attributes too, since a node has no other
+//   source for them Cast, Reshape, BroadcastTo        dtype; shape; shape Sum, Mean, Max, Min axes:
+//   always there, ascending, from 0
 #pragma once
 
 #include <string>

@@ -41,7 +41,8 @@ Output Sigmoid(Builder& b, Output x);
 Output SigmoidGrad(Builder& b, Output y, Output dy);
 Output Tanh(Builder& b, Output x);
 Output TanhGrad(Builder& b, Output y, Output dy);
-Output Softmax(Builder& b, Output x);  // over the last axis
+Output Softmax(Builder& b, Output x);  // over the last axis, as the next
+Output LogSoftmax(Builder& b, Output x);
 
 // Losses a row: loss [n], and backprop [n,c] = d loss / d logits. Labels: int32 or int64 [n], or
 // probabilities [n,c].
@@ -88,8 +89,8 @@ Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
-// Randomness is Philox4x32-10 (seed, stream, replica, step), without state: step and seed are int64
-// scalars fed at each run, `stream` tells the ops of one graph apart (the builder numbers them).
+// Randomness is Philox4x32-10 (seed, op_id, replica, step), without state: step and seed are int64
+// scalars fed at each run, `op_id` tells the ops of one graph apart (the builder numbers them).
 Output Dropout(Builder& b, Output x, Output step, Output seed,
                double rate);  // scales what stays by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,
