@@ -94,8 +94,6 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
       Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, {"adam"}, "0.9", "Decay of the first moment."));
   keys.push_back(Hyper("beta_2", Bind<kOf, &O::beta_2>(), 0, {"adam"}, "0.999",
                        "Decay of the second moment."));
-  keys.push_back(Hyper("amsgrad", Bind<kOf, &O::amsgrad>(), 0, {"adam"}, "false",
-                       "Use the largest second moment."));
   keys.push_back(
       Hyper("rho", Bind<kOf, &O::rho>(), 0, {"rmsprop"}, "0.9", "Decay of the mean square."));
   keys.push_back(Hyper("centered", Bind<kOf, &O::centered>(), 0, {"rmsprop"}, "false",

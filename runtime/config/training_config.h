@@ -41,7 +41,7 @@ struct OptimizerConfig {
   std::string name = "sgd";
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon;
-  std::optional<bool> nesterov, amsgrad, centered;
+  std::optional<bool> nesterov, centered;
 };
 
 enum class DataFormat { kNone, kIdx, kCsv, kLinear };

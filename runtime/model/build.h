@@ -1,0 +1,67 @@
+// Model → Graph: forward, loss, metrics, gradients, updates, for one mode and one batch size. The graphs of a model share
+// their variables by name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/graph.h"
+#include "runtime/model/loss.h"
+#include "runtime/model/model.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::model {
+
+// Names of feeds.
+inline constexpr char kFeatures[] = "features";  // float32 [b, …]
+inline constexpr char kLabels[] = "labels";      // kTrain, kEval
+inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, updates done before this one
+inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, of dropout
+
+// Names of fetches.
+inline constexpr char kPrediction[] = "prediction";  // float32 [b, …]
+inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, what is minimised
+// kTrain, kEval: float32 scalar, Σ over the batch's examples. Divided by the number of examples of any number of batches
+// it is their exact mean.
+inline constexpr char kLossSum[] = "loss_sum";
+
+enum class Mode { kTrain, kEval, kPredict };
+
+struct BuildOptions {
+  Mode mode = Mode::kTrain;
+  int64_t batch_size = 1;
+  Shape feature_shape;  // of one example, as the data has it
+  // Labels as the data gives them: int64 with shape [] (classes), float32 with shape [classes] (one-hot) or [] (values).
+  DType label_dtype = DType::kInt64;
+  Shape label_shape;
+  Loss loss;
+  std::vector<Metric> metrics;
+  // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without, gradients are only fetched.
+  std::optional<optimizer::Optimizer> optimizer;
+};
+
+struct GradientFetch {
+  std::string variable;  // "dense/kernel"
+  std::string fetch;     // "gradients/dense/kernel"
+};
+struct MetricFetch {
+  Metric metric;
+  std::string fetch;  // "accuracy_sum": Σ over the batch's examples, float32 scalar
+};
+
+struct BuiltGraph {
+  graph::Graph graph;
+  std::vector<VariableSpec> variables;  // as Variables() orders them
+  std::vector<GradientFetch>
+      gradients;  // kTrain; in the order in which they become ready: last layer first
+  std::vector<MetricFetch> metrics;  // kTrain, kEval
+  int64_t examples = 0;              // the batch size: what the sums are over
+};
+
+// InvalidArgument names the layers and shapes that do not fit.
+StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
+
+}  // namespace tfjob::model

@@ -1,0 +1,62 @@
+// How a variable gets its first value: Keras' initialisers with Keras' definitions (keras.io/api/layers/initializers).
+// The numbers are ours: Philox of (seed, name of the variable), so that every task computes the same value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::model {
+
+struct Initializer {
+  enum class Kind {
+    kZeros,
+    kOnes,
+    kConstant,
+    kRandomNormal,
+    kRandomUniform,
+    kTruncatedNormal,
+    kVarianceScaling
+  };
+  enum class Mode { kFanIn, kFanOut, kFanAvg };
+  enum class Distribution { kUniform, kUntruncatedNormal, kTruncatedNormal };
+
+  Kind kind = Kind::kZeros;
+  double value = 0;                      // kConstant
+  double mean = 0, stddev = 0.05;        // kRandomNormal, kTruncatedNormal
+  double minval = -0.05, maxval = 0.05;  // kRandomUniform
+  // kVarianceScaling: variance scale / fan.
+  double scale = 1;
+  Mode mode = Mode::kFanIn;
+  Distribution distribution = Distribution::kTruncatedNormal;
+  std::optional<int64_t> seed;  // mixed into the run's seed
+
+  static Initializer Zeros() { return {}; }
+  static Initializer GlorotUniform() {
+    return {.kind = Kind::kVarianceScaling,
+            .mode = Mode::kFanAvg,
+            .distribution = Distribution::kUniform};
+  }
+  bool operator==(const Initializer&) const = default;
+};
+
+// A name ("glorot_uniform"), {Class: {arguments}}, or Keras' {class_name, config}. InvalidArgument names the path, the
+// class or argument and what is supported.
+StatusOr<Initializer> ReadInitializer(const JsonField& field);
+
+// Keras 3's form.
+Json WriteInitializer(const Initializer& initializer);
+
+// The value of a float32 or float64 variable; a function of its arguments. Fans as Keras computes them: [in, out]; of
+// higher ranks the product of the leading dimensions is the receptive field.
+// Truncated normals are drawn again beyond two standard deviations; variance scaling divides by what this takes away
+// (0.87962566103423978). N(0, 1) by Box and Muller.
+Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
+                    std::string_view variable);
+
+}  // namespace tfjob::model

@@ -1,0 +1,23 @@
+// Models as Keras writes them (model.to_json()) and as the training file holds them.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/model/model.h"
+
+namespace tfjob::model {
+
+// The JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. InvalidArgument names the layer, the class or
+// argument that is not supported, its value and what is. `what` names the file.
+StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
+
+// The list `model.layers` of the training file: `Dense: {units: 10}`, `Flatten` or Keras' {class_name, config}. Layers
+// without a name are numbered as Keras does: dense, dense_1, …
+StatusOr<Model> ReadLayers(const JsonField& layers);
+
+// Keras 3's form, readable by keras.models.model_from_json. Sequential models only.
+Json WriteKerasJson(const Model& model);
+
+}  // namespace tfjob::model

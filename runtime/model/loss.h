@@ -1,0 +1,46 @@
+// Losses and metrics by their Keras names. Each is a number per example; a batch's loss is their mean, or their sum.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/graph/builder.h"
+
+namespace tfjob::model {
+
+// p: the model's output, y: the labels.
+//   kSparseCategoricalCrossentropy   y int64 [b]:  -log softmax(logits)[y]; of probabilities -log p[y], with p clipped
+//                                    to [1e-7, 1 - 1e-7] and normalised
+//   kCategoricalCrossentropy         y [b, c]:     -Σ y log softmax(logits); of probabilities -Σ y log p, with p
+//                                    normalised and clipped to [1e-7, 1 - 1e-7]
+//   kClippedCrossentropy             y [b, c]:     -Σ y log(clip(p, 1e-10, 1))
+//   kMeanSquaredError                y as p:       mean over the elements of (p - y)²
+// Where the probabilities come straight from a softmax, the two first use its logits, as Keras does on TensorFlow.
+enum class LossKind {
+  kSparseCategoricalCrossentropy,
+  kCategoricalCrossentropy,
+  kClippedCrossentropy,
+  kMeanSquaredError,
+};
+struct Loss {
+  LossKind kind = LossKind::kSparseCategoricalCrossentropy;
+  bool from_logits = false;
+  bool sum = false;  // over the batch, instead of the mean
+};
+// "sparse_categorical_crossentropy", …; InvalidArgument lists the names.
+StatusOr<LossKind> ParseLoss(std::string_view name);
+std::string_view Name(LossKind kind);
+
+// kAccuracy: 1 where the largest output is the label's class, else 0. kMeanSquaredError: as the loss.
+enum class Metric { kAccuracy, kMeanSquaredError };
+StatusOr<Metric> ParseMetric(std::string_view name);
+std::string_view Name(Metric metric);
+
+// [b] float32. Errors stick to the builder and name the loss, the shapes and what was expected.
+graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
+                             graph::Output labels);
+graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,
+                               graph::Output labels);
+
+}  // namespace tfjob::model
