@@ -1,0 +1,133 @@
+#include "runtime/train/checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/bundle_writer.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr char kGlobalStep[] = "global_step";
+constexpr char kLedger[] = "tfjob/ledger";
+
+std::string FinishedPath(const std::string& folder) {
+  return folder + "/finished.json";
+}
+
+// The slots that the definition's optimizer keeps for a variable.
+std::vector<optimizer::Slot> SlotsOf(const ps::Variable& variable,
+                                     const ps::Definition& definition) {
+  if (variable.update != ps::Update::kGradient) return {};
+  return optimizer::Slots(definition.optimizer);
+}
+
+Status AddVariable(const ps::Variable& variable, const std::vector<optimizer::Slot>& slots,
+                   const ps::VariableState& state, io::BundleWriter& writer) {
+  RETURN_IF_ERROR(writer.Add(variable.name, state.value));
+  for (size_t i = 0; i < slots.size(); ++i) {
+    RETURN_IF_ERROR(writer.Add(StrCat(variable.name, "/", slots[i].suffix), state.slots[i]));
+  }
+  return OkStatus();
+}
+
+StatusOr<Tensor> ReadAs(const io::BundleReader& reader, const std::string& prefix,
+                        const std::string& name, DType dtype, const Shape& shape) {
+  ASSIGN_OR_RETURN(Tensor tensor, reader.Read(name));
+  if (tensor.dtype() != dtype || tensor.shape() != shape) {
+    return InvalidArgument("checkpoint ", prefix, ": ", name, " is ", Name(tensor.dtype()),
+                           tensor.shape().ToString(), ", but the model has ", Name(dtype),
+                           shape.ToString(), "; use another model_dir, or the model that wrote it");
+  }
+  return tensor;
+}
+
+StatusOr<ps::VariableState> ReadVariable(const io::BundleReader& reader, const std::string& prefix,
+                                         const ps::Variable& variable,
+                                         const ps::Definition& definition) {
+  ASSIGN_OR_RETURN(Tensor value,
+                   ReadAs(reader, prefix, variable.name, variable.dtype, variable.shape));
+  ps::VariableState state =
+      ps::VariableState::Initial(variable, definition.optimizer, std::move(value));
+  const std::vector<optimizer::Slot> slots = SlotsOf(variable, definition);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const std::string name = StrCat(variable.name, "/", slots[i].suffix);
+    if (!reader.Has(name)) continue;
+    ASSIGN_OR_RETURN(state.slots[i], ReadAs(reader, prefix, name, variable.dtype, variable.shape));
+  }
+  return state;
+}
+
+}  // namespace
+
+Status SaveCheckpoint(const std::string& folder, const ps::Definition& definition,
+                      const ps::Snapshot& snapshot, int keep, Time now) {
+  RETURN_IF_ERROR(ps::CheckFits(snapshot, definition));
+  RETURN_IF_ERROR(MakeDirectories(folder));
+  const std::string prefix = io::CheckpointPrefix(folder, snapshot.global_step);
+  ASSIGN_OR_RETURN(auto writer, io::BundleWriter::Create(prefix));
+  for (size_t i = 0; i < definition.variables.size(); ++i) {
+    const ps::Variable& variable = definition.variables[i];
+    RETURN_IF_ERROR(
+        AddVariable(variable, SlotsOf(variable, definition), snapshot.variables[i], *writer));
+  }
+  RETURN_IF_ERROR(writer->Add(kGlobalStep, Tensor::Scalar<int64_t>(snapshot.global_step)));
+  const auto size = static_cast<int64_t>(snapshot.ledger.size());
+  RETURN_IF_ERROR(writer->Add(kLedger, DType::kUInt8, Shape({size}),
+                              std::as_bytes(std::span(snapshot.ledger))));
+  RETURN_IF_ERROR(writer->Finish());
+  return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now);
+}
+
+StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Definition& definition) {
+  ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(prefix));
+  ps::Snapshot snapshot;
+  ASSIGN_OR_RETURN(Tensor step, ReadAs(*reader, prefix, kGlobalStep, DType::kInt64, Shape()));
+  snapshot.global_step = step.data<int64_t>()[0];
+  for (const ps::Variable& variable : definition.variables) {
+    ASSIGN_OR_RETURN(ps::VariableState state, ReadVariable(*reader, prefix, variable, definition));
+    snapshot.variables.push_back(std::move(state));
+  }
+  if (reader->Has(kLedger)) {
+    ASSIGN_OR_RETURN(Tensor ledger, reader->Read(kLedger));
+    snapshot.ledger.assign(reinterpret_cast<const char*>(ledger.bytes().data()),
+                           ledger.num_bytes());
+  }
+  return snapshot;
+}
+
+StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
+                                                           const ps::Definition& definition) {
+  ASSIGN_OR_RETURN(std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
+  if (!latest) return std::optional<ps::Snapshot>();
+  ASSIGN_OR_RETURN(ps::Snapshot snapshot, LoadCheckpoint(latest->prefix, definition));
+  return std::optional<ps::Snapshot>(std::move(snapshot));
+}
+
+Status MarkFinished(const std::string& folder, int64_t step) {
+  return WriteFileAtomically(FinishedPath(folder), PrintJson(Json{{"global_step", step}}) + "\n");
+}
+
+Status ClearFinished(const std::string& folder) {
+  if (unlink(FinishedPath(folder).c_str()) == 0 || errno == ENOENT) return OkStatus();
+  return ErrnoStatus(errno, StrCat("remove ", FinishedPath(folder)));
+}
+
+StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder) {
+  StatusOr<std::string> text = ReadFile(FinishedPath(folder));
+  if (absl::IsNotFound(text.status())) return std::optional<int64_t>();
+  RETURN_IF_ERROR(text.status());
+  ASSIGN_OR_RETURN(Json document, ParseJson(*text, FinishedPath(folder)));
+  ASSIGN_OR_RETURN(int64_t step, JsonField(document)["global_step"].Int());
+  return std::optional<int64_t>(step);
+}
+
+}  // namespace tfjob::train

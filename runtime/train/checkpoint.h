@@ -1,0 +1,37 @@
+// Checkpoints of a training run: a snapshot of variables, slots, step and ledger under TensorFlow's names.
+//
+//   dense/kernel, dense/bias      the variables, by their names
+//   dense/kernel/Adam             slots: "<variable>/<suffix>" (runtime/optimizer/optimizer.h)
+//   global_step                   int64 scalar
+//   tfjob/ledger                  uint8 vector: what the parameter servers applied for whom; may be missing
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "runtime/ps/snapshot.h"
+
+namespace tfjob::train {
+
+// Writes `<folder>/model.ckpt-<step>`, then names it the newest and deletes old ones beyond `keep`.
+Status SaveCheckpoint(const std::string& folder, const ps::Definition& definition,
+                      const ps::Snapshot& snapshot, int keep, Time now);
+
+// Reads a checkpoint of ours or of TensorFlow. NotFound names a variable that it lacks; InvalidArgument one of another
+// type or shape; slots that it lacks get their initial values.
+StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Definition& definition);
+
+// The newest checkpoint's snapshot; nothing when the folder has none.
+StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
+                                                           const ps::Definition& definition);
+
+// That the run is over, for an evaluator that reads the same folder: the step of the last checkpoint. Written after that
+// checkpoint; removed by a run that goes on.
+Status MarkFinished(const std::string& folder, int64_t step);
+Status ClearFinished(const std::string& folder);
+// Nothing while the run goes on.
+StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder);
+
+}  // namespace tfjob::train

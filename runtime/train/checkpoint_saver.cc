@@ -1,0 +1,80 @@
+#include "runtime/train/checkpoint_saver.h"
+
+#include <utility>
+
+#include "runtime/base/thread_pool.h"
+#include "runtime/train/checkpoint.h"
+
+namespace tfjob::train {
+
+CheckpointSaver::CheckpointSaver(std::string folder, ps::Definition definition,
+                                 CheckpointPolicy policy, Clock& clock)
+    : folder_(std::move(folder)),
+      definition_(std::move(definition)),
+      policy_(policy),
+      clock_(clock),
+      last_time_(clock.Monotonic()) {
+  if (!enabled()) return;
+  thread_ = std::thread([this] {
+    SetThreadName("checkpoint");
+    Write();
+  });
+}
+
+CheckpointSaver::~CheckpointSaver() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+bool CheckpointSaver::Due(int64_t step) const {
+  if (!enabled() || step == last_step_) return false;
+  if (policy_.every_steps > 0) return step - last_step_.value_or(0) >= policy_.every_steps;
+  const Duration interval(static_cast<int64_t>(policy_.every_secs * 1e6));
+  return policy_.every_secs > 0 && clock_.Monotonic() - last_time_ >= interval;
+}
+
+void CheckpointSaver::Skip(int64_t step) {
+  last_step_ = step;
+  last_time_ = clock_.Monotonic();
+}
+
+Status CheckpointSaver::Save(ps::Snapshot snapshot) {
+  if (!enabled()) return OkStatus();
+  RETURN_IF_ERROR(Flush());
+  Skip(snapshot.global_step);
+  {
+    MutexLock lock(mutex_);
+    pending_ = std::move(snapshot);
+  }
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
+Status CheckpointSaver::Flush() {
+  MutexLock lock(mutex_);
+  while (pending_) changed_.Wait(mutex_);
+  return std::exchange(result_, OkStatus());
+}
+
+void CheckpointSaver::Write() {
+  MutexLock lock(mutex_);
+  while (true) {
+    while (!pending_ && !stopping_) changed_.Wait(mutex_);
+    if (!pending_) return;
+    // Only this thread resets pending_, so it stays in place while the lock is released.
+    const ps::Snapshot& snapshot = *pending_;
+    mutex_.Unlock();
+    Status result = SaveCheckpoint(folder_, definition_, snapshot, policy_.keep, clock_.Now());
+    mutex_.Lock();
+    if (result_.ok()) result_ = std::move(result);
+    pending_.reset();
+    changed_.NotifyAll();
+  }
+}
+
+}  // namespace tfjob::train

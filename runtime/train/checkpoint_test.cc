@@ -1,0 +1,115 @@
+#include "runtime/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/train/checkpoint_saver.h"
+
+namespace tfjob::train {
+namespace {
+
+ps::Definition AdamDefinition() {
+  return {.variables = {{"dense/kernel", DType::kFloat32, Shape({2, 1})},
+                        {"dense/bias", DType::kFloat32, Shape({1})}},
+          .optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam)};
+}
+
+ps::Snapshot SnapshotAt(int64_t step, const ps::Definition& definition) {
+  ps::Snapshot snapshot{.global_step = step, .ledger = std::string("who\0what", 8)};
+  for (const ps::Variable& variable : definition.variables) {
+    Tensor value(variable.dtype, variable.shape);
+    value.data<float>()[0] = static_cast<float>(step);
+    snapshot.variables.push_back(
+        ps::VariableState::Initial(variable, definition.optimizer, std::move(value)));
+    snapshot.variables.back().slots[1].data<float>()[0] = 0.5f;
+  }
+  return snapshot;
+}
+
+class TrainCheckpointTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+  const std::string folder_ = testing::TempDir() + "/train_checkpoint_test";
+  const ps::Definition definition_ = AdamDefinition();
+};
+
+TEST_F(TrainCheckpointTest, ReadsBackVariablesSlotsStepAndLedger) {
+  const ps::Snapshot saved = SnapshotAt(12, definition_);
+  ASSERT_TRUE(SaveCheckpoint(folder_, definition_, saved, 5, Time(1s)).ok());
+  StatusOr<std::optional<ps::Snapshot>> loaded = LoadLatestCheckpoint(folder_, definition_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_TRUE(loaded->has_value());
+  EXPECT_EQ((*loaded)->global_step, 12);
+  EXPECT_EQ((*loaded)->ledger, saved.ledger);
+  EXPECT_EQ((*loaded)->variables[0].value.data<float>()[0], 12);
+  EXPECT_EQ((*loaded)->variables[0].slots[1].data<float>()[0], 0.5f);
+  EXPECT_TRUE(
+      (*io::BundleReader::Open(io::CheckpointPrefix(folder_, 12)))->Has("dense/kernel/Adam_1"));
+}
+
+TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
+  ps::Definition sgd = definition_;
+  sgd.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
+  ps::Snapshot saved = SnapshotAt(3, definition_);
+  for (ps::VariableState& state : saved.variables) state.slots.clear();
+  ASSERT_TRUE(SaveCheckpoint(folder_, sgd, saved, 5, Time(1s)).ok());
+  StatusOr<ps::Snapshot> loaded = LoadCheckpoint(io::CheckpointPrefix(folder_, 3), definition_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->variables[0].slots.size(), 2u);
+}
+
+TEST_F(TrainCheckpointTest, NamesAVariableOfAnotherShapeOrNone) {
+  ASSERT_TRUE(SaveCheckpoint(folder_, definition_, SnapshotAt(3, definition_), 5, Time(1s)).ok());
+  ps::Definition wider = definition_;
+  wider.variables[0].shape = Shape({3, 1});
+  const std::string prefix = io::CheckpointPrefix(folder_, 3);
+  EXPECT_NE(Message(LoadCheckpoint(prefix, wider).status())
+                .find("dense/kernel is float32[2,1], but the model has float32[3,1]"),
+            std::string::npos);
+  wider.variables[0].name = "dense_1/kernel";
+  EXPECT_TRUE(absl::IsNotFound(LoadCheckpoint(prefix, wider).status()));
+}
+
+TEST_F(TrainCheckpointTest, SaverWritesInTheBackgroundWhenDue) {
+  FakeClock clock(Time(1000s));
+  CheckpointSaver saver(folder_, definition_, {.every_secs = 600, .keep = 2}, clock);
+  EXPECT_FALSE(saver.Due(5));
+  clock.Advance(600s);
+  EXPECT_TRUE(saver.Due(5));
+  for (int64_t step : {5, 6, 7}) ASSERT_TRUE(saver.Save(SnapshotAt(step, definition_)).ok());
+  ASSERT_TRUE(saver.Flush().ok());
+  EXPECT_FALSE(saver.Due(8));
+  EXPECT_EQ(io::ListCheckpoints(folder_)->size(), 2u);
+  EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 7);
+}
+
+TEST_F(TrainCheckpointTest, SaverCountsStepsWhenToldTo) {
+  FakeClock clock(Time(1000s));
+  CheckpointSaver saver(folder_, definition_, {.every_secs = 600, .every_steps = 10}, clock);
+  saver.Skip(100);
+  EXPECT_FALSE(saver.Due(109));
+  EXPECT_TRUE(saver.Due(110));
+}
+
+TEST_F(TrainCheckpointTest, SaverReportsAWriteThatFailed) {
+  FakeClock clock(Time(1000s));
+  CheckpointSaver saver("/proc/nowhere", definition_, {}, clock);
+  ASSERT_TRUE(saver.Save(SnapshotAt(1, definition_)).ok());
+  EXPECT_NE(Message(saver.Flush()).find("/proc/nowhere"), std::string::npos);
+}
+
+TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoes) {
+  ASSERT_TRUE(MakeDirectories(folder_).ok());
+  EXPECT_EQ(*FinishedStep(folder_), std::nullopt);
+  ASSERT_TRUE(MarkFinished(folder_, 42).ok());
+  EXPECT_EQ(*FinishedStep(folder_), 42);
+  ASSERT_TRUE(ClearFinished(folder_).ok());
+  ASSERT_TRUE(ClearFinished(folder_).ok());
+  EXPECT_EQ(*FinishedStep(folder_), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tfjob::train

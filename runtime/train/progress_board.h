@@ -1,0 +1,32 @@
+// The task's progress: written by its loop, read by the service on its port. Thread-safe.
+#pragma once
+
+#include <utility>
+
+#include "runtime/base/mutex.h"
+#include "runtime/progress/progress.h"
+
+namespace tfjob::train {
+
+class ProgressBoard {
+ public:
+  explicit ProgressBoard(std::string task) { progress_.task = std::move(task); }
+
+  progress::Progress Get() const {
+    MutexLock lock(mutex_);
+    return progress_;
+  }
+
+  // change(Progress&) under the lock.
+  template <typename Change>
+  void Update(const Change& change) {
+    MutexLock lock(mutex_);
+    change(progress_);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  progress::Progress progress_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tfjob::train
