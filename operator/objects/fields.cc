@@ -1,8 +1,14 @@
 #include "operator/objects/fields.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace tfjob::objects {
+namespace {
+
+constexpr Time kYear10000{std::chrono::seconds(253402300800)};
+
+}  // namespace
 
 Status Read(const JsonField& field, std::string& value) {
   if (!field.present()) return OkStatus();
@@ -32,8 +38,18 @@ Status Read(const JsonField& field, Time& value) {
   if (!field.present()) return OkStatus();
   ASSIGN_OR_RETURN(const std::string text, field.String());
   const StatusOr<Time> time = ParseTime(text);
-  if (!time.ok()) return field.Mismatch("an RFC 3339 time such as \"2026-11-21T09:30:00Z\"");
-  value = *time;
+  // The parser knows more than RFC 3339: "infinite-future", years of other lengths.
+  const bool plain = text.size() >= 20 && text[4] == '-';
+  if (!time.ok() || !plain || *time >= kYear10000)
+    return field.Mismatch("an RFC 3339 time such as \"2026-11-21T09:30:00Z\"");
+  value = TruncateToSeconds(std::max(*time, Time()));
+  return OkStatus();
+}
+
+Status Read(const JsonField& field, std::optional<Time>& value) {
+  Time time;
+  RETURN_IF_ERROR(Read(field, time));
+  if (time != Time()) value = time;
   return OkStatus();
 }
 

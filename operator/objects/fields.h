@@ -16,7 +16,9 @@ Status Read(const JsonField& field, std::string& value);
 Status Read(const JsonField& field, bool& value);
 Status Read(const JsonField& field, int32_t& value);
 Status Read(const JsonField& field, int64_t& value);
-Status Read(const JsonField& field, Time& value);  // RFC 3339
+// RFC 3339, cut to whole seconds as metav1.Time is; what lies before 1970 reads as unset.
+Status Read(const JsonField& field, Time& value);
+Status Read(const JsonField& field, std::optional<Time>& value);
 Status Read(const JsonField& field, std::vector<std::string>& value);
 // A map of strings (labels, annotations, selectors). A null value reads as "", as Kubernetes does.
 Status Read(const JsonField& field, std::map<std::string, std::string>& value);

@@ -72,6 +72,20 @@ TEST(ObjectMeta, WrongTypesNameTheirPath) {
   }
 }
 
+TEST(ObjectMeta, TimesAreWholeSecondsOfRealYears) {
+  const auto created = [](const char* text) {
+    const Json json = {{"creationTimestamp", text}, {"deletionTimestamp", text}};
+    return ParseObjectMeta(JsonField(json));
+  };
+  EXPECT_EQ(FormatTime(created("2026-11-21T10:30:00.9+01:00")->creation_timestamp),
+            "2026-11-21T09:30:00Z");
+  EXPECT_EQ(created("0001-01-01T00:00:00Z")->creation_timestamp, Time());
+  EXPECT_FALSE(created("1970-01-01T00:00:00Z")->terminating());
+  for (const char* text : {"infinite-future", "", "10000-01-01T00:00:00Z", "2026-11-21"}) {
+    EXPECT_FALSE(created(text).ok()) << text;
+  }
+}
+
 TEST(ObjectMeta, RefusesInvalidUtf8) {
   const Json name = {{"name", "a\xff"}};
   EXPECT_EQ(Message(ParseObjectMeta(JsonField(name, "metadata")).status()),

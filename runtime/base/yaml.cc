@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -55,7 +56,7 @@ bool ParseFloat(const std::string& text, Json& value) {
   if (text.find_first_of("0123456789") == std::string::npos) return false;
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
-  if (*end != '\0') return false;
+  if (*end != '\0' || !std::isfinite(number)) return false;
   value = number;
   return true;
 }
@@ -181,9 +182,22 @@ void Emit(const Json& value, YAML::Emitter& out) {
   }
 }
 
+// yaml-cpp passes any bytes on.
+Status CheckUtf8(std::string_view text, std::string_view what) {
+  if (IsUtf8(text)) return OkStatus();
+  int line = 1;
+  size_t start = 0;
+  for (size_t end; (end = text.find('\n', start)) != std::string_view::npos; start = end + 1) {
+    if (!IsUtf8(text.substr(start, end - start))) break;
+    ++line;
+  }
+  return InvalidArgument(what, ": line ", line, ": the text is not UTF-8");
+}
+
 }  // namespace
 
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what) {
+  RETURN_IF_ERROR(CheckUtf8(text, what));
   std::vector<Json> documents;
   try {
     for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {

@@ -60,5 +60,14 @@ TEST(PrintYaml, ReadsBackEqual) {
   EXPECT_EQ(PrintJson(again->front()), PrintJson(value)) << PrintYaml(value);
 }
 
+TEST(ParseYaml, RefusesTextThatIsNotUtf8) {
+  EXPECT_EQ(Message(ParseYaml("a: b\nc: \xff\n", "f.yaml").status()),
+            "f.yaml: line 2: the text is not UTF-8");
+}
+
+TEST(ParseYaml, ANumberBeyondDoublesStaysText) {
+  EXPECT_EQ(PrintJson((*ParseYaml("a: 1e999", "f.yaml"))[0]), R"({"a":"1e999"})");
+}
+
 }  // namespace
 }  // namespace tfjob

@@ -1,0 +1,152 @@
+#include "operator/manifest/manifest.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "operator/api/validate.h"
+#include "operator/manifest/tfjob_json.h"
+#include "operator/objects/metadata.h"
+#include "runtime/base/yaml.h"
+
+namespace tfjob::manifest {
+namespace {
+
+class ManifestReader {
+ public:
+  ManifestReader(std::string_view what, bool validate) : what_(what), validate_(validate) {}
+
+  ManifestReport Read(std::string_view text) && {
+    const StatusOr<std::vector<Json>> documents = ParseYaml(text, what_);
+    if (!documents.ok()) {
+      Error(Message(documents.status()));
+    } else if (documents->empty()) {
+      Error(StrCat(what_, ": the text holds no document"));
+    } else {
+      for (size_t i = 0; i < documents->size(); ++i) {
+        const std::string number = documents->size() > 1 ? StrCat(", document ", i + 1) : "";
+        ReadDocument((*documents)[i], StrCat(what_, number));
+      }
+    }
+    return std::move(report_);
+  }
+
+ private:
+  void Error(std::string_view line) { report_.errors.emplace_back(line); }
+
+  void ReadDocument(const Json& document, const std::string& where) {
+    const StatusOr<std::string> kind = JsonField(document)["kind"].StringOr("");
+    if (!kind.ok() || (*kind != "List" && *kind != "TFJobList")) return ReadObject(document, where);
+    const auto items = JsonField(document)["items"].Elements();
+    if (!items.ok()) return Error(StrCat(where, ": ", Message(items.status())));
+    for (size_t i = 0; i < items->size(); ++i) {
+      const Json* item = (*items)[i].value();
+      static const Json kNull;
+      ReadObject(item == nullptr ? kNull : *item, StrCat(where, ", item ", i + 1));
+    }
+  }
+
+  void ReadObject(const Json& document, const std::string& place) {
+    const JsonField root(document);
+    const StatusOr<std::string> kind = root["kind"].String();
+    const StatusOr<std::string> version = root["apiVersion"].String();
+    if (!document.is_object()) {
+      const Status status = root.Mismatch("an object with apiVersion, kind and metadata");
+      return Error(StrCat(place, ": ", Message(status)));
+    }
+    if (!kind.ok()) return Error(StrCat(place, ": ", Message(kind.status())));
+    if (!version.ok()) return Error(StrCat(place, ": ", Message(version.status())));
+    const std::string name = root["metadata"]["name"].StringOr("").value_or("");
+    ManifestObject object;
+    object.kind = *kind;
+    object.where = name.empty() ? StrCat(place, " (", *kind, ")")
+                                : StrCat(place, " (", *kind, " \"", name, "\")");
+    object.object = std::make_shared<const Json>(document);
+    if (object.kind == api::kKind && !DecodeJob(object)) return;
+    if (!CheckUnique(object, place)) return;
+    report_.objects.push_back(std::move(object));
+  }
+
+  // False when there were errors.
+  bool DecodeJob(ManifestObject& object) {
+    std::vector<api::FieldIssue> warnings;
+    StatusOr<api::TFJob> job = ParseTFJob(*object.object, &warnings);
+    AddIssues(object.where, warnings, report_.warnings);
+    if (!job.ok()) {
+      AddLines(object.where, Message(job.status()));
+      return false;
+    }
+    if (validate_) {
+      AddIssues(object.where, api::Validate(*job), report_.errors);
+      AddIssues(object.where, api::Warnings(*job), report_.warnings);
+    }
+    object.job = *std::move(job);
+    return true;
+  }
+
+  // Two objects of one kind, namespace and name cannot both exist.
+  bool CheckUnique(const ManifestObject& object, const std::string& place) {
+    const JsonField metadata = JsonField(*object.object)["metadata"];
+    const StatusOr<objects::ObjectMeta> parsed = objects::ParseObjectMeta(metadata);
+    if (!parsed.ok()) {
+      Error(StrCat(object.where, ": ", Message(parsed.status())));
+      return false;
+    }
+    if (parsed->name.empty()) return true;
+    const std::string key = StrCat(object.kind, "/", parsed->name_space, "/", parsed->name);
+    const auto [first, fresh] = places_.emplace(key, place);
+    if (fresh) return true;
+    Error(StrCat(object.where, ": metadata.name: the same object stands in ", first->second));
+    return false;
+  }
+
+  void AddIssues(const std::string& where, const std::vector<api::FieldIssue>& issues,
+                 std::vector<std::string>& lines) {
+    for (const api::FieldIssue& issue : issues) {
+      lines.push_back(StrCat(where, ": ", api::ToString(issue)));
+    }
+  }
+
+  void AddLines(const std::string& where, std::string_view lines) {
+    while (!lines.empty()) {
+      const size_t end = std::min(lines.find('\n'), lines.size());
+      Error(StrCat(where, ": ", lines.substr(0, end)));
+      lines.remove_prefix(std::min(end + 1, lines.size()));
+    }
+  }
+
+  const std::string what_;
+  const bool validate_;
+  ManifestReport report_;
+  std::map<std::string, std::string> places_;  // kind/namespace/name → where it stands
+};
+
+std::string Count(size_t number, std::string_view noun) {
+  return StrCat(number, " ", noun, number == 1 ? "" : "s");
+}
+
+}  // namespace
+
+StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::string_view what) {
+  ManifestReport report = ManifestReader(what, /*validate=*/false).Read(text);
+  if (report.ok()) return std::move(report.objects);
+  std::string lines;
+  for (const std::string& error : report.errors) lines += (lines.empty() ? "" : "\n") + error;
+  return InvalidArgument(lines);
+}
+
+ManifestReport CheckManifest(std::string_view text, std::string_view what) {
+  return ManifestReader(what, /*validate=*/true).Read(text);
+}
+
+std::string Print(const ManifestReport& report, std::string_view what) {
+  std::string text;
+  for (const std::string& error : report.errors) text += StrCat("error: ", error, "\n");
+  for (const std::string& warning : report.warnings) text += StrCat("warning: ", warning, "\n");
+  if (!report.ok()) return StrCat(text, what, ": ", Count(report.errors.size(), "error"), "\n");
+  size_t jobs = 0;
+  for (const ManifestObject& object : report.objects) jobs += object.job ? 1 : 0;
+  return StrCat(text, what, ": valid, ", Count(jobs, "TFJob"), "\n");
+}
+
+}  // namespace tfjob::manifest

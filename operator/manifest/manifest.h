@@ -1,0 +1,40 @@
+// A manifest file: YAML or JSON text with any number of documents, `kind: List` among them, TFJobs and other objects.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::manifest {
+
+struct ManifestObject {
+  std::string where;  // `job.yaml, document 2 (TFJob "mnist")`, for messages
+  std::string kind;
+  std::shared_ptr<const Json> object;  // as it came; never null
+  std::optional<api::TFJob> job;       // of kind TFJob: decoded, without defaults
+};
+
+// All objects in the order of the text, Lists unrolled. `what` names the text in messages (a path, "standard input").
+// InvalidArgument lists every error of every document, one a line: `where: path: message`. Namespaces stay as they are
+// given, also when they are empty.
+StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::string_view what);
+
+// What `tfjob validate` prints and `tfjob run` starts from.
+struct ManifestReport {
+  std::vector<ManifestObject> objects;  // those that could be decoded
+  std::vector<std::string> errors;      // `where: path: message`; parse errors and api::Validate
+  std::vector<std::string> warnings;    // unknown fields and api::Warnings
+
+  bool ok() const { return errors.empty(); }
+};
+ManifestReport CheckManifest(std::string_view text, std::string_view what);
+
+// One line each: "error: …", "warning: …", and last "job.yaml: valid, 1 TFJob" or "job.yaml: 2 errors".
+std::string Print(const ManifestReport& report, std::string_view what);
+
+}  // namespace tfjob::manifest

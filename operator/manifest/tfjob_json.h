@@ -1,0 +1,26 @@
+// The kubeflow.org/v1 TFJob's JSON form, both ways. Field names are the API's; what is ours beyond it:
+// spec.runPolicy.restartScope, status.attempt, and of each replica status restarts, completedIndexes, selector.
+#pragma once
+
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "operator/api/validate.h"
+
+namespace tfjob::manifest {
+
+// Decodes an object. InvalidArgument lists every error, one a line, each with its path, sorted: wrong types, unknown
+// replica types and policy words, keys of tfReplicaSpecs that differ only in case. Pod templates pass untouched.
+// `warnings`, when given, gets the unknown fields outside of pod templates and the pre-1.2 fields that belong under
+// runPolicy; all of them are ignored.
+// A status is read leniently: whatever is not as expected counts as absent, so that any stored status reads.
+// No defaults are filled and no rule of api::Validate is checked.
+StatusOr<api::TFJob> ParseTFJob(const Json& object,
+                                std::vector<api::FieldIssue>* warnings = nullptr);
+
+// The whole object; spec members that were not given are absent, an empty status is absent.
+Json ToJson(const api::TFJob& job);
+// The value of "status". Zero counts are omitted, so an all-zero replica status prints {}.
+Json StatusToJson(const api::TFJobStatus& status);
+
+}  // namespace tfjob::manifest
