@@ -14,9 +14,11 @@ namespace tfjob::data {
 // Immutable once loaded; shared by the pipelines that read it.
 struct Dataset {
   std::string labels_name;  // the file of the labels, for errors
-  int64_t first_row = 0;    // what errors call the first example: 0 for IDX, its line for CSV
-  Tensor features;          // uint8 or float32 [n, …]
-  Tensor labels;            // uint8 or float64 [n]
+  std::string row_name =
+      "row";  // what errors call an example, and the number of the first one: rows of an IDX file
+  int64_t first_row = 0;  // count from 0, lines of a CSV file from 1
+  Tensor features;        // uint8 or float32 [n, …]
+  Tensor labels;          // uint8 or float64 [n]
 
   int64_t size() const { return labels.num_elements(); }
   // Of one example.

@@ -49,6 +49,8 @@ struct Batch {
   int64_t size() const { return labels.shape().dim(0); }
 };
 
+struct BatchSlot;
+
 // Owned by one thread; the background thread is the pipeline's own and ends with it.
 class Pipeline {
  public:
@@ -75,9 +77,10 @@ class Pipeline {
   class Ring;
   Pipeline(std::unique_ptr<Maker> maker, const PipelineOptions& options);
 
-  std::unique_ptr<Maker> maker_;  // makes batch after batch; used by one thread
-  std::unique_ptr<Ring> ring_;    // null without prefetch
-  Batch* current_ = nullptr;
+  std::unique_ptr<Maker> maker_;     // makes batch after batch; used by one thread
+  std::unique_ptr<Ring> ring_;       // null without prefetch
+  std::unique_ptr<BatchSlot> slot_;  // without prefetch
+  Position next_;
 };
 
 }  // namespace tfjob::data

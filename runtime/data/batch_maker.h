@@ -1,0 +1,58 @@
+// Makes batch after batch of one worker's share: order, gather, conversion. What stands behind Pipeline, without threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runtime/data/pipeline.h"
+
+namespace tfjob::data {
+
+// Room for one batch. Full ones and the smaller one at the end of an epoch have tensors of their own, so that filling
+// allocates nothing.
+struct BatchSlot {
+  Batch full;
+  Batch rest;
+  Batch* filled = nullptr;  // one of the two
+};
+
+class Pipeline::Maker {
+ public:
+  static StatusOr<std::unique_ptr<Maker>> Create(std::shared_ptr<const Dataset> dataset,
+                                                 const PipelineOptions& options);
+
+  BatchSlot NewSlot() const;
+  // False after the last epoch. Allocates nothing.
+  bool Fill(BatchSlot& slot);
+
+  Position next() const { return next_; }
+  int64_t batches_per_epoch() const { return batches_; }
+  int64_t remainder() const { return remainder_; }
+  // The place after this one.
+  Position After(Position position) const;
+
+ private:
+  Maker(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options);
+  Status Check() const;
+  Status ReadLabels();
+  Batch NewBatch(int64_t size) const;
+  void Shuffle(int64_t epoch);
+  // The dataset's row of this worker's example `index` in the epoch.
+  int64_t Row(int64_t index) const;
+  void CopyFeatures(int64_t first, Batch& batch) const;
+  void CopyLabels(int64_t first, Batch& batch) const;
+
+  const std::shared_ptr<const Dataset> dataset_;
+  const PipelineOptions options_;
+  int64_t rows_;       // this worker's examples an epoch
+  int64_t remainder_;  // of them in the last, smaller batch; 0: none
+  int64_t batches_;
+  Position next_;
+  std::vector<int64_t> classes_;  // kClass, kOneHot
+  std::vector<float> values_;     // kValue
+  std::vector<uint32_t> order_;   // of all workers; empty without shuffling
+  int64_t ordered_epoch_ = -1;
+};
+
+}  // namespace tfjob::data

@@ -1,0 +1,63 @@
+#include "runtime/data/byte_source.h"
+
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace tfjob::data {
+namespace {
+
+// deflate's best ratio is 1032:1 (zlib.net/zlib_tech.html).
+constexpr uint64_t kMaxRatio = 1040;
+
+}  // namespace
+
+void ByteSource::Close::operator()(gzFile_s* file) const {
+  gzclose_r(file);
+}
+
+StatusOr<ByteSource> ByteSource::Open(const std::string& path) {
+  struct stat info{};
+  if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, StrCat("open ", path));
+  if (!S_ISREG(info.st_mode))
+    return InvalidArgument(path, ": expected a file, got a folder or a device");
+  ByteSource source;
+  source.path_ = path;
+  source.file_.reset(gzopen(path.c_str(), "rb"));
+  if (source.file_ == nullptr) return ErrnoStatus(errno, StrCat("open ", path));
+  gzbuffer(source.file_.get(), 256 << 10);
+  const uint64_t size = static_cast<uint64_t>(info.st_size);
+  source.max_bytes_ = gzdirect(source.file_.get()) ? size : size * kMaxRatio;
+  return source;
+}
+
+StatusOr<size_t> ByteSource::Read(std::span<std::byte> bytes) {
+  constexpr size_t kPart = 1 << 30;  // gzread counts in int
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const auto part = static_cast<unsigned>(std::min(bytes.size() - done, kPart));
+    const int got = gzread(file_.get(), bytes.data() + done, part);
+    if (got > 0) done += static_cast<size_t>(got);
+    if (got == static_cast<int>(part)) continue;
+    int code = Z_OK;
+    const char* text = gzerror(file_.get(), &code);
+    if (code == Z_BUF_ERROR)
+      return DataLoss(path_, ": the gzip data ends early: the file is truncated; copy it again");
+    if (code == Z_ERRNO) return ErrnoStatus(errno, StrCat("read ", path_));
+    if (code != Z_OK)
+      return DataLoss(path_, ": damaged gzip data: ", text, "; copy the file again");
+    break;
+  }
+  return done;
+}
+
+Status ByteSource::ReadAll(std::span<std::byte> bytes, std::string_view what) {
+  ASSIGN_OR_RETURN(size_t got, Read(bytes));
+  if (got == bytes.size()) return OkStatus();
+  return DataLoss(path_, ": expected ", bytes.size(), " bytes of ", what, ", the file ends after ",
+                  got);
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,12 @@
+// The inner loops of making a batch. Compiled with -O3, so that gcc vectorises them.
+#pragma once
+
+#include <cstdint>
+
+namespace tfjob::data {
+
+// to[i] = from[i] · scale.
+void ScaleRow(const uint8_t* from, int64_t count, float scale, float* to);
+void ScaleRow(const float* from, int64_t count, float scale, float* to);
+
+}  // namespace tfjob::data

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "runtime/base/did_you_mean.h"
+#include "runtime/data/byte_source.h"
+#include "runtime/data/dataset.h"
+
+namespace tfjob::data {
+namespace {
+
+StatusOr<std::string> ReadText(const std::string& path) {
+  ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
+  std::string text;
+  std::vector<std::byte> part(1 << 20);
+  while (true) {
+    ASSIGN_OR_RETURN(size_t got, source.Read(part));
+    text.append(reinterpret_cast<const char*>(part.data()), got);
+    if (got < part.size()) return text;
+  }
+}
+
+// The line's text before '\n', which is taken off the rest.
+std::string_view TakeLine(std::string_view& rest) {
+  const size_t end = std::min(rest.find('\n'), rest.size());
+  std::string_view line = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+void Split(std::string_view line, char delimiter, std::vector<std::string_view>& fields) {
+  fields.clear();
+  while (true) {
+    const size_t end = line.find(delimiter);
+    fields.push_back(Trim(line.substr(0, end)));
+    if (end == std::string_view::npos) return;
+    line.remove_prefix(end + 1);
+  }
+}
+
+std::optional<double> ParseNumber(std::string_view text) {
+  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
+  return value;
+}
+
+// The position of the label's column among `columns`.
+StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::string>& names,
+                           size_t columns) {
+  if (options.label_column.empty()) return columns - 1;
+  const auto named = std::find(names.begin(), names.end(), options.label_column);
+  if (named != names.end()) return static_cast<size_t>(named - names.begin());
+  int64_t index = 0;
+  const char* end = options.label_column.data() + options.label_column.size();
+  const auto parsed = std::from_chars(options.label_column.data(), end, index);
+  const int64_t count = static_cast<int64_t>(columns);
+  if (parsed.ec == std::errc() && parsed.ptr == end) {
+    if (index >= -count && index < count)
+      return static_cast<size_t>(index < 0 ? index + count : index);
+    return InvalidArgument(options.file, ": label column ", index, ": expected an index from ",
+                           -count, " to ", count - 1);
+  }
+  return InvalidArgument(
+      options.file, ": no column \"", options.label_column, "\"",
+      options.header ? DidYouMean(options.label_column, names) : "; the file has no header");
+}
+
+// The rows as they are read.
+struct Rows {
+  size_t columns = 0, label = 0;
+  std::vector<float> features;
+  std::vector<double> labels;
+};
+
+Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::string_view>& fields,
+              Rows& rows) {
+  if (fields.size() != rows.columns) {
+    return InvalidArgument(options.file, ": line ", line, ": expected ", rows.columns,
+                           " columns, got ", fields.size());
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const std::optional<double> number = ParseNumber(fields[i]);
+    if (!number) {
+      return InvalidArgument(options.file, ": line ", line, ", column ", i,
+                             ": expected a finite number, got \"", fields[i].substr(0, 40), "\"");
+    }
+    if (i == rows.label) {
+      rows.labels.push_back(*number);
+    } else {
+      rows.features.push_back(static_cast<float>(*number));
+    }
+  }
+  return OkStatus();
+}
+
+// Learns the number of columns, and their names from a header.
+Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
+  rows.columns = fields.size();
+  if (rows.columns < 2) {
+    return InvalidArgument(options.file,
+                           ": expected at least two columns, a feature and a label, split by '",
+                           std::string(1, options.delimiter), "', got one");
+  }
+  std::vector<std::string> names;
+  if (options.header) names.assign(fields.begin(), fields.end());
+  ASSIGN_OR_RETURN(rows.label, FindLabel(options, names, rows.columns));
+  return OkStatus();
+}
+
+Dataset ToDataset(const CsvOptions& options, const Rows& rows) {
+  const int64_t count = static_cast<int64_t>(rows.labels.size());
+  Dataset dataset{
+      .labels_name = options.file, .row_name = "line", .first_row = options.header ? 2 : 1};
+  dataset.features = Tensor(DType::kFloat32, {count, static_cast<int64_t>(rows.columns) - 1});
+  dataset.labels = Tensor(DType::kFloat64, {count});
+  std::copy(rows.features.begin(), rows.features.end(), dataset.features.data<float>().begin());
+  std::copy(rows.labels.begin(), rows.labels.end(), dataset.labels.data<double>().begin());
+  return dataset;
+}
+
+}  // namespace
+
+StatusOr<Dataset> LoadCsv(const CsvOptions& options) {
+  ASSIGN_OR_RETURN(const std::string text, ReadText(options.file));
+  std::string_view rest = text;
+  while (!rest.empty() && (rest.back() == '\n' || rest.back() == '\r')) rest.remove_suffix(1);
+  Rows rows;
+  std::vector<std::string_view> fields;
+  for (int64_t line = 1; !rest.empty(); ++line) {
+    Split(TakeLine(rest), options.delimiter, fields);
+    if (line == 1) RETURN_IF_ERROR(Begin(options, fields, rows));
+    if (line == 1 && options.header) continue;
+    RETURN_IF_ERROR(AddRow(options, line, fields, rows));
+  }
+  if (rows.labels.empty()) {
+    return InvalidArgument(options.file, ": the file has zero rows",
+                           options.header ? " after its header" : "", "; expected at least one");
+  }
+  return ToDataset(options, rows);
+}
+
+}  // namespace tfjob::data

@@ -1,0 +1,124 @@
+#include "runtime/data/pipeline.h"
+
+#include <thread>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/data/batch_maker.h"
+
+namespace tfjob::data {
+
+// Slots that the background thread fills in turn and the owner empties in turn. The thread sleeps until half of them are
+// empty, then fills all: two wake-ups every half ring, not every batch.
+class Pipeline::Ring {
+ public:
+  Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
+    // One more for the batch that the owner looks at.
+    for (int64_t i = 0; i < prefetch + 1; ++i) slots_.push_back(maker.NewSlot());
+    empty_ = slots_.size();
+    refill_ = (slots_.size() + 1) / 2;
+    thread_ = std::thread([this] { Work(); });
+  }
+  ~Ring() {
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+    }
+    emptied_.NotifyAll();
+    thread_.join();
+  }
+
+  // Null after the last batch.
+  Batch* Next() {
+    MutexLock lock(mutex_);
+    if (holding_) {
+      holding_ = false;
+      first_ = (first_ + 1) % slots_.size();
+      if (++empty_ >= refill_) emptied_.NotifyOne();
+    }
+    while (filled_ == 0 && !ended_) became_filled_.Wait(mutex_);
+    if (filled_ == 0) return nullptr;
+    --filled_;
+    holding_ = true;
+    return slots_[first_].filled;
+  }
+
+ private:
+  void Work() {
+    SetThreadName("data");
+    for (size_t slot = 0; AwaitEmpty(); slot = (slot + 1) % slots_.size()) {
+      const bool made = maker_.Fill(slots_[slot]);
+      MutexLock lock(mutex_);
+      if (made) {
+        --empty_;
+        ++filled_;
+      }
+      ended_ = !made;
+      became_filled_.NotifyOne();
+      if (!made) return;
+    }
+  }
+  // False when it is time to stop.
+  bool AwaitEmpty() {
+    MutexLock lock(mutex_);
+    if (empty_ == 0) {
+      while (empty_ < refill_ && !stopping_) emptied_.Wait(mutex_);
+    }
+    return !stopping_;
+  }
+
+  Maker& maker_;
+  std::vector<BatchSlot>
+      slots_;  // each used by the thread or by the owner, never by both: see the counts
+  size_t refill_;
+  std::thread thread_;
+  Mutex mutex_;
+  CondVar emptied_, became_filled_;
+  size_t empty_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t first_ ABSL_GUARDED_BY(mutex_) = 0;      // the slot that the owner holds or gets next
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the owner looks at slot first_
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(std::shared_ptr<const Dataset> dataset,
+                                                     const PipelineOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Maker> maker, Maker::Create(std::move(dataset), options));
+  return std::unique_ptr<Pipeline>(new Pipeline(std::move(maker), options));
+}
+
+Pipeline::Pipeline(std::unique_ptr<Maker> maker, const PipelineOptions& options)
+    : maker_(std::move(maker)), next_(options.start) {
+  if (options.prefetch > 0) {
+    ring_ = std::make_unique<Ring>(*maker_, options.prefetch);
+  } else {
+    slot_ = std::make_unique<BatchSlot>(maker_->NewSlot());
+  }
+}
+
+Pipeline::~Pipeline() = default;
+
+const Batch* Pipeline::Next() {
+  const Batch* batch = nullptr;
+  if (ring_ != nullptr) {
+    batch = ring_->Next();
+  } else if (maker_->Fill(*slot_)) {
+    batch = slot_->filled;
+  }
+  if (batch != nullptr) next_ = maker_->After(batch->position);
+  return batch;
+}
+
+Position Pipeline::position() const {
+  return next_;
+}
+int64_t Pipeline::batches_per_epoch() const {
+  return maker_->batches_per_epoch();
+}
+int64_t Pipeline::remainder() const {
+  return maker_->remainder();
+}
+
+}  // namespace tfjob::data

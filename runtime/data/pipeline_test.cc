@@ -1,0 +1,211 @@
+#include "runtime/data/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tfjob::data {
+namespace {
+
+// Row i has the pixels i, i and the label i mod 10.
+std::shared_ptr<const Dataset> Rows(int64_t count) {
+  Dataset dataset{.labels_name = "labels.gz"};
+  dataset.features = Tensor(DType::kUInt8, {count, 2});
+  dataset.labels = Tensor(DType::kUInt8, {count});
+  for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+    dataset.features.data<uint8_t>()[2 * i] = static_cast<uint8_t>(i);
+    dataset.features.data<uint8_t>()[2 * i + 1] = static_cast<uint8_t>(i);
+    dataset.labels.data<uint8_t>()[i] = static_cast<uint8_t>(i % 10);
+  }
+  return std::make_shared<const Dataset>(std::move(dataset));
+}
+
+PipelineOptions Options() {
+  return {.batch_size = 4, .epochs = 1, .seed = 1, .prefetch = 2, .classes = 10};
+}
+
+std::unique_ptr<Pipeline> Make(std::shared_ptr<const Dataset> dataset,
+                               const PipelineOptions& options) {
+  StatusOr<std::unique_ptr<Pipeline>> pipeline = Pipeline::Create(std::move(dataset), options);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  return std::move(pipeline).value();
+}
+
+// The rows in the order in which the pipeline gives them.
+std::vector<int> Drain(Pipeline& pipeline) {
+  std::vector<int> rows;
+  while (const Batch* batch = pipeline.Next()) {
+    for (size_t i = 0; i < static_cast<size_t>(batch->size()); ++i) {
+      rows.push_back(static_cast<int>(batch->features.data<float>()[2 * i]));
+      EXPECT_EQ(batch->labels.data<int64_t>()[i], rows.back() % 10);
+    }
+  }
+  return rows;
+}
+
+std::vector<int> Sorted(std::vector<int> rows) {
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+std::vector<int> Numbers(int count) {
+  std::vector<int> numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+TEST(Pipeline, GivesRowsInOrderWithoutShuffling) {
+  PipelineOptions options = Options();
+  options.shuffle = false;
+  options.scale = 0.5f;
+  auto pipeline = Make(Rows(10), options);
+  EXPECT_EQ(pipeline->batches_per_epoch(), 3);
+  EXPECT_EQ(pipeline->remainder(), 2);
+  const Batch* batch = pipeline->Next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->features.shape(), Shape({4, 2}));
+  EXPECT_EQ(batch->features.data<float>()[6], 1.5f);
+  EXPECT_EQ(batch->labels.shape(), Shape({4}));
+  pipeline->Next();
+  batch = pipeline->Next();
+  ASSERT_NE(batch, nullptr);
+  EXPECT_EQ(batch->features.shape(), Shape({2, 2}));
+  EXPECT_EQ(batch->labels.data<int64_t>()[1], 9);
+  EXPECT_EQ(pipeline->Next(), nullptr);
+  EXPECT_EQ(pipeline->Next(), nullptr);
+}
+
+TEST(Pipeline, ShufflesEveryEpochAnewAndTheSameForASeed) {
+  PipelineOptions options = Options();
+  options.epochs = 2;
+  const std::vector<int> rows = Drain(*Make(Rows(100), options));
+  ASSERT_EQ(rows.size(), 200u);
+  const std::vector<int> first(rows.begin(), rows.begin() + 100),
+      second(rows.begin() + 100, rows.end());
+  EXPECT_EQ(Sorted(first), Numbers(100));
+  EXPECT_EQ(Sorted(second), Numbers(100));
+  EXPECT_NE(first, Numbers(100));
+  EXPECT_NE(first, second);
+  EXPECT_EQ(Drain(*Make(Rows(100), options)), rows);
+  options.prefetch = 0;
+  EXPECT_EQ(Drain(*Make(Rows(100), options)), rows) << "the thread changes nothing";
+  options.seed = 2;
+  EXPECT_NE(Drain(*Make(Rows(100), options)), rows);
+}
+
+TEST(Pipeline, WorkersSeeEveryExampleOnceAnEpochTogether) {
+  for (int64_t workers : {1, 2, 3, 7}) {
+    std::vector<int> all;
+    for (int64_t worker = 0; worker < workers; ++worker) {
+      PipelineOptions options = Options();
+      options.worker = worker;
+      options.workers = workers;
+      const std::vector<int> rows = Drain(*Make(Rows(100), options));
+      all.insert(all.end(), rows.begin(), rows.end());
+    }
+    EXPECT_EQ(Sorted(all), Numbers(100)) << workers;
+  }
+}
+
+TEST(Pipeline, DropsTheRemainderWhenAsked) {
+  PipelineOptions options = Options();
+  options.drop_remainder = true;
+  auto pipeline = Make(Rows(10), options);
+  EXPECT_EQ(pipeline->batches_per_epoch(), 2);
+  EXPECT_EQ(pipeline->remainder(), 0);
+  EXPECT_EQ(Drain(*pipeline).size(), 8u);
+}
+
+TEST(Pipeline, GoesOnAtASavedPosition) {
+  for (int64_t prefetch : {0, 3}) {
+    PipelineOptions options = Options();
+    options.epochs = 3;
+    options.prefetch = prefetch;
+    const std::vector<int> whole = Drain(*Make(Rows(10), options));
+    auto pipeline = Make(Rows(10), options);
+    for (int i = 0; i < 5; ++i) pipeline->Next();
+    EXPECT_EQ(pipeline->position(), (Position{1, 2}));
+    options.start = pipeline->position();
+    const std::vector<int> rest = Drain(*Make(Rows(10), options));
+    EXPECT_EQ(rest, std::vector<int>(whole.begin() + 18, whole.end()));
+    Drain(*pipeline);
+    EXPECT_EQ(pipeline->position(), (Position{3, 0}));
+  }
+}
+
+TEST(Pipeline, StopsWhileTheThreadIsBusyOrFull) {
+  PipelineOptions options = Options();
+  options.epochs = 0;
+  for (int i = 0; i < 50; ++i) {
+    auto pipeline = Make(Rows(100), options);
+    for (int j = 0; j < i; ++j) ASSERT_NE(pipeline->Next(), nullptr);
+  }
+}
+
+TEST(Pipeline, GivesOneHotRowsAndValues) {
+  PipelineOptions options = Options();
+  options.shuffle = false;
+  options.label_kind = LabelKind::kOneHot;
+  auto pipeline = Make(Rows(10), options);
+  pipeline->Next();
+  const Batch* batch = pipeline->Next();
+  EXPECT_EQ(batch->labels.shape(), Shape({4, 10}));
+  for (size_t i = 0; i < 40; ++i)
+    EXPECT_EQ(batch->labels.data<float>()[i], i % 11 == 4 ? 1.0f : 0.0f) << i;
+  options.label_kind = LabelKind::kValue;
+  options.classes = 0;
+  pipeline = Make(Rows(10), options);
+  EXPECT_EQ(pipeline->Next()->labels.data<float>()[3], 3.0f);
+}
+
+std::string Error(std::shared_ptr<const Dataset> dataset, const PipelineOptions& options) {
+  const StatusOr<std::unique_ptr<Pipeline>> pipeline =
+      Pipeline::Create(std::move(dataset), options);
+  return pipeline.ok() ? "accepted" : std::string(Message(pipeline.status()));
+}
+
+TEST(Pipeline, NamesLabelsOutOfRange) {
+  PipelineOptions options = Options();
+  options.classes = 7;
+  EXPECT_EQ(Error(Rows(10), options),
+            "labels.gz: row 7: label 7 is out of range; expected an integer from 0 to 6, since the "
+            "model has 7 outputs");
+  Dataset table{.labels_name = "t.csv", .row_name = "line", .first_row = 2};
+  table.features = Tensor::Of<float>({2, 1}, {1, 2});
+  table.labels = Tensor::Of<double>({2}, {1, 1.5});
+  const auto shared = std::make_shared<const Dataset>(table);
+  EXPECT_EQ(Error(shared, Options()).substr(0, 45),
+            "t.csv: line 3: label 1.5 is out of range; exp");
+  options.label_kind = LabelKind::kValue;
+  EXPECT_EQ(Error(shared, options), "accepted");
+  table.labels.data<double>()[0] = -1;
+  EXPECT_EQ(Error(std::make_shared<const Dataset>(table), Options()).substr(0, 42),
+            "t.csv: line 2: label -1 is out of range; e");
+}
+
+TEST(Pipeline, RefusesSharesWithoutBatches) {
+  PipelineOptions options = Options();
+  options.workers = 11;
+  options.worker = 10;
+  EXPECT_EQ(Error(Rows(10), options),
+            "labels.gz: 10 rows are not enough for 11 workers: worker 10 would have none");
+  options = Options();
+  options.drop_remainder = true;
+  options.batch_size = 11;
+  EXPECT_NE(Error(Rows(10), options).find("do not fill one batch of 11"), std::string::npos);
+  options = Options();
+  options.start = {.epoch = 0, .batch = 3};
+  EXPECT_NE(Error(Rows(10), options).find("gives 3 batches an epoch"), std::string::npos);
+}
+
+TEST(Pipeline, KeepsTheMemoryOfItsBatches) {
+  PipelineOptions options = Options();
+  options.epochs = 0;
+  auto pipeline = Make(Rows(10), options);
+  std::map<const std::byte*, int> buffers;
+  for (int i = 0; i < 300; ++i) ++buffers[pipeline->Next()->features.bytes().data()];
+  EXPECT_LE(buffers.size(), 6u) << "two tensors a slot, prefetch + 1 slots";
+}
+
+}  // namespace
+}  // namespace tfjob::data
