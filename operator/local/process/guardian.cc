@@ -1,0 +1,83 @@
+#include "operator/local/process/guardian.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace tfjob::process {
+namespace {
+
+// One write of the pipe each: whole, since it is shorter than PIPE_BUF.
+struct Word {
+  bool protect = false;
+  pid_t group = 0;
+};
+
+constexpr size_t kMaximumGroups = 8192;
+
+// In the guardian: system calls and fixed memory only, since it never execs.
+[[noreturn]] void Watch(int pipe) {
+  static std::array<pid_t, kMaximumGroups> groups;
+  size_t count = 0;
+  Word word;
+  for (;;) {
+    const ssize_t got = read(pipe, &word, sizeof(word));
+    if (got < 0 && errno == EINTR) continue;
+    if (got != sizeof(word)) break;
+    if (word.protect && count < groups.size()) groups[count++] = word.group;
+    if (!word.protect) {
+      count = static_cast<size_t>(std::remove(groups.begin(), groups.begin() + count, word.group) -
+                                  groups.begin());
+    }
+  }
+  for (size_t i = 0; i < count; ++i) kill(-groups[i], SIGKILL);
+  _exit(0);
+}
+
+// Keeps only the pipe open, so that nobody waits for the end of a file that the guardian holds.
+int KeepOnly(int fd) {
+  dup2(fd, 0);
+  close_range(1, ~0U, 0);
+  return 0;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Guardian>> Guardian::Create() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
+  const FileDescriptor read_end(ends[0]);
+  std::unique_ptr<Guardian> guardian(new Guardian);
+  guardian->pipe_ = FileDescriptor(ends[1]);
+  guardian->pid_ = _Fork();
+  if (guardian->pid_ < 0) return ErrnoStatus(errno, "fork");
+  if (guardian->pid_ == 0) {
+    setsid();  // a Ctrl-C on the terminal is not for the guardian
+    signal(SIGTERM, SIG_IGN);
+    Watch(KeepOnly(read_end.get()));
+  }
+  return guardian;
+}
+
+Guardian::~Guardian() {
+  if (pid_ < 0) return;
+  pipe_.reset();
+  waitpid(pid_, nullptr, 0);
+}
+
+void Guardian::Protect(pid_t group) {
+  const Word word{true, group};
+  // A guardian that was killed protects nobody, and SIGPIPE must not end us for it.
+  if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
+}
+
+void Guardian::Release(pid_t group) {
+  const Word word{false, group};
+  if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
+}
+
+}  // namespace tfjob::process

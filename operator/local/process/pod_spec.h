@@ -1,0 +1,95 @@
+// What the process runner reads of a pod: a v1 Pod, or a PodTemplateSpec, as plain values.
+// https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/objects/metadata.h"
+
+namespace tfjob::process {
+
+enum class RestartPolicy { kAlways, kOnFailure, kNever };
+
+// One entry of a container's env. `path` is its JSON path, for errors.
+struct EnvVar {
+  enum class Source { kValue, kField, kConfigMapKey, kUnsupported };
+  std::string name;
+  Source source = Source::kValue;
+  std::string value;  // kValue: the text; kField: the field path; kUnsupported: the kind of source
+  std::string config_map;  // kConfigMapKey
+  std::string key;
+  bool optional = false;
+  std::string path;
+};
+
+// One entry of a container's envFrom that names a ConfigMap.
+struct EnvFrom {
+  std::string prefix;
+  std::string config_map;
+  bool optional = false;
+};
+
+struct VolumeMount {
+  std::string volume;
+  std::string mount_path;
+  std::string sub_path;          // "" for the whole volume
+  bool expand_sub_path = false;  // it came as subPathExpr
+  bool read_only = false;
+  std::string path;
+};
+
+struct Container {
+  std::string name;
+  std::string image;
+  std::vector<std::string> command;
+  std::vector<std::string> args;
+  std::string working_dir;  // "": the runner's
+  std::vector<EnvFrom> env_from;
+  std::vector<EnvVar> env;
+  std::vector<VolumeMount> mounts;
+  bool init = false;
+  std::string path;
+};
+
+struct Volume {
+  enum class Kind { kEmptyDir, kHostPath, kConfigMap, kClaim, kUnsupported };
+  // One key of a ConfigMap as a file.
+  struct Item {
+    std::string key;
+    std::string path;
+    std::optional<int32_t> mode;
+  };
+  std::string name;
+  Kind kind = Kind::kEmptyDir;
+  std::string
+      source;  // kHostPath: the path; kConfigMap, kClaim: the name; kUnsupported: the kind of volume
+  std::string host_type;  // "", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", …
+  std::vector<Item> items;
+  int32_t default_mode = 0644;
+  bool optional = false;
+  std::string path;
+};
+
+struct PodSpec {
+  objects::ObjectMeta metadata;
+  std::string service_account;
+  RestartPolicy restart_policy = RestartPolicy::kAlways;
+  int64_t grace_period_seconds = 30;
+  std::vector<Container> containers;  // init containers first, in order
+  std::vector<Volume> volumes;
+  // Fields that a kubelet acts upon and this runner does not: one sentence each, with the field's
+  // path.
+  std::vector<std::string> warnings;
+
+  const Volume* volume(const std::string& name) const;
+};
+
+// InvalidArgument, with the path, for wrong types, a mount of a volume that does not exist and
+// names that occur twice. `root` is the path of the object itself ("" for a pod,
+// "spec.tfReplicaSpecs.Worker.template" for a template).
+StatusOr<PodSpec> ParsePodSpec(const Json& pod, const std::string& root = "");
+
+}  // namespace tfjob::process

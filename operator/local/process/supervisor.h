@@ -1,0 +1,78 @@
+// One pod and its processes. Used by the runner's thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/local/process/guardian.h"
+#include "operator/local/process/launch.h"
+#include "operator/local/process/lifecycle.h"
+#include "operator/local/process/oom.h"
+#include "operator/local/process/options.h"
+#include "operator/local/process/volumes.h"
+
+namespace tfjob::process {
+
+// What all pods share; outlives them.
+struct Shared {
+  client::Client& client;
+  const Options& options;
+  Guardian& guardian;
+  OomWatch& oom;
+  Clock& clock;
+};
+
+// Removes a pod without processes from the store. Logs what goes wrong; a pod that is gone is no
+// error.
+void DeletePod(client::Client& client, const objects::ObjectMeta& metadata);
+
+class Supervisor {
+ public:
+  // `spec` is the pod's own; nothing is started before the first Step.
+  Supervisor(Shared shared, PodSpec spec, const objects::Pod& pod);
+  ~Supervisor();  // kills what still runs
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  // Does what is due and writes the status when it changed. Logs what goes wrong.
+  void Step();
+  std::optional<Duration> wake_at() const;
+
+  void Delete(Duration grace);
+  // The object is gone from the store: everything is killed at once and nothing more is written.
+  void Abandon();
+  // The process of that container (by index) has ended.
+  void OnEnded(size_t container);
+  // No process is left, and the object is deleted or gone.
+  bool finished() const { return object_gone_ && !lifecycle_.running(); }
+
+  // The pidfd of a container's process, or -1.
+  int pidfd(size_t container) const { return processes_[container].pidfd.get(); }
+  pid_t pid(size_t container) const { return processes_[container].pid; }
+  size_t size() const { return processes_.size(); }
+
+ private:
+  Moment Now() const;
+  std::string PodFolder() const;
+  void CarryOut(const PodLifecycle::Action& action);
+  void LaunchContainer(size_t container);
+  StatusOr<LaunchPlan> Prepare(size_t container);
+  Status OpenLog(size_t container, const std::string& path);
+  void WriteStatus();
+  void DeleteObject();
+
+  const Shared shared_;
+  const PodSpec spec_;
+  PodLifecycle lifecycle_;
+  std::vector<Process> processes_;
+  std::optional<HostVolumes> volumes_;  // once they are prepared
+  std::optional<objects::Pod> written_;
+  std::optional<Duration> retry_at_;  // of a write that failed
+  bool object_gone_ = false;
+};
+
+}  // namespace tfjob::process

@@ -1,0 +1,82 @@
+#include "operator/local/process/unsupported.h"
+
+#include <array>
+#include <string_view>
+
+namespace tfjob::process {
+namespace {
+
+struct Unsupported {
+  std::string_view field;
+  std::string_view consequence;
+};
+
+constexpr std::array kPodFields = {
+    Unsupported{"activeDeadlineSeconds", "the pod may run for longer"},
+    Unsupported{"affinity", "every pod runs on this machine"},
+    Unsupported{"dnsConfig", "names are resolved as on this machine"},
+    Unsupported{"hostAliases", "names are resolved as on this machine"},
+    Unsupported{"imagePullSecrets", "images are not pulled"},
+    Unsupported{"nodeSelector", "every pod runs on this machine"},
+    Unsupported{"runtimeClassName", "containers are processes of this machine"},
+    Unsupported{"securityContext", "containers run as the user who started the program"},
+    Unsupported{"shareProcessNamespace", "all processes of this machine see each other"},
+    Unsupported{"tolerations", "every pod runs on this machine"},
+    Unsupported{"topologySpreadConstraints", "every pod runs on this machine"},
+};
+
+constexpr std::array kContainerFields = {
+    Unsupported{"lifecycle", "no hook is called"},
+    Unsupported{"livenessProbe", "a container is alive while its process is"},
+    Unsupported{"readinessProbe", "a container is ready while its process runs"},
+    Unsupported{"resources", "the process may use the whole machine"},
+    Unsupported{"securityContext", "the container runs as the user who started the program"},
+    Unsupported{"startupProbe", "a container is started when its process is"},
+    Unsupported{"stdin", "standard input is empty"},
+    Unsupported{"tty", "there is no terminal"},
+    Unsupported{"volumeDevices", "no device is mapped"},
+};
+
+template <size_t N>
+void Collect(const JsonField& object, const std::array<Unsupported, N>& fields,
+             std::vector<std::string>& warnings) {
+  for (const auto& [field, consequence] : fields) {
+    const JsonField value = object[field];
+    if (!value.present() || DescribeJson(*value.value()) == "false") continue;
+    warnings.push_back(StrCat(value.path(), " has no effect on this machine: ", consequence));
+  }
+}
+
+void CollectFromVolumes(const JsonField& spec, std::vector<std::string>& warnings) {
+  const auto volumes = spec["volumes"].Elements();
+  if (!volumes.ok()) return;
+  for (const JsonField& volume : *volumes) {
+    if (const JsonField claim = volume["persistentVolumeClaim"]; claim.present()) {
+      warnings.push_back(StrCat(claim.path(), " becomes a folder of this run: nothing is claimed"));
+    }
+    for (const char* field : {"medium", "sizeLimit"}) {
+      const JsonField value = volume["emptyDir"][field];
+      if (value.present()) {
+        warnings.push_back(
+            StrCat(value.path(), " has no effect on this machine: the volume is a folder on disk"));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> UnsupportedFields(const JsonField& pod) {
+  std::vector<std::string> warnings;
+  const JsonField spec = pod["spec"];
+  Collect(spec, kPodFields, warnings);
+  for (const char* list : {"initContainers", "containers"}) {
+    const auto containers = spec[list].Elements();
+    if (!containers.ok()) continue;
+    for (const JsonField& container : *containers) Collect(container, kContainerFields, warnings);
+  }
+  CollectFromVolumes(spec, warnings);
+  return warnings;
+}
+
+}  // namespace tfjob::process
