@@ -1,0 +1,142 @@
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/exec/evaluate.h"
+#include "runtime/exec/program_state.h"
+#include "runtime/graph/passes.h"
+
+namespace tfjob::exec {
+
+using graph::Graph;
+
+// Turns a plan into a program: prepares the kernels, places the buffers, resolves every address.
+class Compiler {
+ public:
+  Compiler(Plan plan, const Device& device) : device_(device), s_(new Program::State()) {
+    s_->plan = std::move(plan);
+    s_->device = device.name;
+    s_->stream = kernels::Stream(device.pool);
+  }
+
+  StatusOr<std::unique_ptr<Program>> Run(const Graph& graph, const CompileOptions& options) {
+    for (int id : s_->plan.feeds) s_->feeds.push_back({graph.node(id).name, graph.type({id, 0})});
+    RETURN_IF_ERROR(PrepareKernels());
+    RETURN_IF_ERROR(AllocateArena());
+    for (size_t i = 0; i < s_->steps.size(); ++i) ResolveAddresses(static_cast<int>(i));
+    for (const PlannedFetch& fetch : s_->plan.fetches) {
+      const kernels::Operand& operand = fetch.value.operand;
+      s_->fetches.push_back({fetch.name, {operand.dtype, operand.shape}});
+      s_->fetched.push_back(static_cast<const std::byte*>(AddressOf(fetch.value)));
+    }
+    RETURN_IF_ERROR(CutSegments(options.announced));
+    return std::unique_ptr<Program>(new Program(std::move(s_)));
+  }
+
+ private:
+  Status PrepareKernels() {
+    for (const PlannedStep& step : s_->plan.steps) {
+      auto kernel = device_.kernels->Prepare(step.request);
+      if (!kernel.ok()) return Annotate(kernel.status(), "node " + step.name);
+      s_->workspace_bytes = std::max(s_->workspace_bytes, (*kernel)->workspace_bytes());
+      s_->steps.push_back({*std::move(kernel), {}, {}});
+    }
+    return OkStatus();
+  }
+
+  Status AllocateArena() {
+    s_->memory = PlanMemory(s_->plan.buffers);
+    const size_t bytes = s_->memory.arena_bytes + s_->workspace_bytes;
+    ASSIGN_OR_RETURN(s_->arena, device_.allocate(bytes));
+    s_->workspace = static_cast<std::byte*>(s_->arena.get()) + s_->memory.arena_bytes;
+    return OkStatus();
+  }
+
+  void ResolveAddresses(int index) {
+    const PlannedStep& planned = s_->plan.steps[static_cast<size_t>(index)];
+    Step& step = s_->steps[static_cast<size_t>(index)];
+    for (const Value& value : planned.inputs) {
+      if (value.home == Home::kFeed) {
+        s_->fed_inputs.push_back({index, static_cast<int>(step.inputs.size()), value.index});
+      }
+      step.inputs.push_back(AddressOf(value));
+    }
+    for (const Value& value : planned.outputs) step.outputs.push_back(AddressOf(value));
+  }
+
+  void* AddressOf(const Value& value) {
+    const auto i = static_cast<size_t>(value.index);
+    switch (value.home) {
+      case Home::kFeed:
+        return nullptr;
+      case Home::kVariable:
+        return s_->plan.variables[i]->data();
+      case Home::kConstant:
+        return s_->plan.constants[i].bytes().data();
+      case Home::kArena:
+        return static_cast<std::byte*>(s_->arena.get()) + s_->memory.offsets[i];
+    }
+    return nullptr;
+  }
+
+  // A segment ends where an announced fetch is ready; the last one at the end.
+  Status CutSegments(const std::vector<std::string>& announced) {
+    std::map<int, std::vector<int>> ready;
+    for (const std::string& name : announced) {
+      const auto found = std::ranges::find(s_->fetches, name, &Port::name);
+      if (found == s_->fetches.end()) {
+        return InvalidArgument("announced fetch ", name, " is not among the fetches");
+      }
+      const auto fetch = found - s_->fetches.begin();
+      ready[s_->plan.fetches[static_cast<size_t>(fetch)].ready].push_back(static_cast<int>(fetch));
+    }
+    const int count = static_cast<int>(s_->steps.size());
+    ready[count];
+    int begin = 0;
+    for (auto& [end, fetches] : ready) {
+      s_->segments.push_back({begin, end, std::move(fetches)});
+      begin = end;
+    }
+    return OkStatus();
+  }
+
+  const Device& device_;
+  std::unique_ptr<Program::State> s_;
+};
+
+namespace {
+
+// The graph with the wanted fetches only, in the wanted order.
+StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& names) {
+  Graph chosen;
+  for (const graph::Node& node : graph.nodes()) chosen.Append(node);
+  for (const std::string& name : names) {
+    const graph::Fetch* fetch = graph.FindFetch(name);
+    if (fetch == nullptr) {
+      std::string known;
+      for (const graph::Fetch& other : graph.fetches()) {
+        known += (known.empty() ? "" : ", ") + other.name;
+      }
+      return NotFound("the graph has no fetch ", name, "; it has ", known.empty() ? "none" : known);
+    }
+    chosen.AddFetch(*fetch);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::VariableStore& store,
+                                           const Device& device, const CompileOptions& options) {
+  Graph chosen = graph;
+  if (!options.fetches.empty()) {
+    ASSIGN_OR_RETURN(chosen, WithFetches(graph, options.fetches));
+  }
+  if (options.optimize) {
+    ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels)));
+  }
+  ASSIGN_OR_RETURN(Plan plan, MakePlan(chosen, store, device));
+  return Compiler(std::move(plan), device).Run(chosen, options);
+}
+
+}  // namespace tfjob::exec

@@ -1,0 +1,12 @@
+// Runs single ops on the host, for folding constants.
+#pragma once
+
+#include "runtime/graph/passes.h"
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::exec {
+
+// Prepares the node's kernel of the table (a host's) and runs it once. The table must outlive the evaluator.
+graph::Evaluator KernelEvaluator(const kernels::KernelTable* table);
+
+}  // namespace tfjob::exec

@@ -1,0 +1,282 @@
+#include "runtime/exec/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "runtime/base/check.h"
+#include "runtime/exec/schedule.h"
+#include "runtime/exec/slots.h"
+#include "runtime/exec/uses.h"
+#include "runtime/graph/op.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::exec {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Output;
+using graph::TensorType;
+using kernels::Operand;
+using variables::Variable;
+
+constexpr int kForever = std::numeric_limits<int>::max();
+
+class Planner {
+ public:
+  Planner(const Graph& graph, variables::VariableStore& store, const Device& device)
+      : graph_(graph),
+        store_(store),
+        device_(device),
+        schedule_(Schedule(graph)),
+        uses_(FindUses(graph, schedule_)) {}
+
+  StatusOr<Plan> Run() {
+    for (int id = 0; id < static_cast<int>(graph_.nodes().size()); ++id) {
+      if (graph_.node(id).op == "Placeholder") PlanFeed(id);
+    }
+    for (position_ = 0; position_ < static_cast<int>(schedule_.size()); ++position_) {
+      const int id = schedule_[static_cast<size_t>(position_)];
+      Status planned = PlanNode(id);
+      if (!planned.ok()) return Annotate(planned, "node " + graph_.node(id).name);
+    }
+    for (const graph::Fetch& fetch : graph_.fetches()) {
+      const int ready = ready_[SourceOf(graph_, fetch.output)];
+      plan_.fetches.push_back({fetch.name, values_[fetch.output], ready});
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  Status PlanNode(int id) {
+    const Node& node = graph_.node(id);
+    if (node.op == "Placeholder") return CopyFedFetch(id);
+    if (node.op == "Const") return PlanConst(id);
+    if (node.op == "ReadVariable") return PlanRead(id);
+    if (node.op == "Identity" || node.op == "Reshape") return PlanView(id);
+    if (node.op == "ApplyOptimizer") return PlanApply(id);
+    if (graph::FindOp(node.op)->effect == graph::Effect::kWrite) return PlanWrite(id);
+    return PlanKernel(id);
+  }
+
+  void PlanFeed(int id) {
+    const TensorType& type = graph_.type({id, 0});
+    const int index = static_cast<int>(plan_.feeds.size());
+    plan_.feeds.push_back(id);
+    values_[{id, 0}] = {Home::kFeed, index, Operand::Dense(type.dtype, type.shape)};
+  }
+
+  // What is fetched outlives the memory of the feed.
+  Status CopyFedFetch(int id) {
+    if (uses_[{id, 0}].fetched) CopyIntoArena(id, values_[{id, 0}]);
+    return OkStatus();
+  }
+
+  Status PlanConst(int id) {
+    const Tensor* value = graph_.node(id).attributes.Find<Tensor>("value");
+    const int index = static_cast<int>(plan_.constants.size());
+    plan_.constants.push_back(*value);
+    values_[{id, 0}] = {Home::kConstant, index, Operand::Dense(value->dtype(), value->shape())};
+    return OkStatus();
+  }
+
+  Status PlanRead(int id) {
+    ASSIGN_OR_RETURN(Value value, VariableOf(graph_.node(id)));
+    const TensorType& type = graph_.type({id, 0});
+    RETURN_IF_ERROR(ExpectType(value, type));
+    const Uses& uses = uses_[{id, 0}];
+    if (uses.fetched || uses.overwritten) {
+      CopyIntoArena(id, value);
+    } else {
+      values_[{id, 0}] = value;
+    }
+    return OkStatus();
+  }
+
+  // Identity and Reshape: the same memory, unless rows with padding would have to move.
+  Status PlanView(int id) {
+    const Node& node = graph_.node(id);
+    Value value = values_[node.inputs[0]];
+    if (node.op == "Identity") {
+      values_[{id, 0}] = value;
+      return OkStatus();
+    }
+    if (!value.operand.dense()) return PlanKernel(id);
+    value.operand = Operand::Dense(node.outputs[0].dtype, node.outputs[0].shape);
+    values_[{id, 0}] = value;
+    return OkStatus();
+  }
+
+  Status PlanApply(int id) {
+    const Node& node = graph_.node(id);
+    ASSIGN_OR_RETURN(Value variable, VariableOf(node));
+    RETURN_IF_ERROR(ExpectType(variable, graph_.type(node.inputs[0])));
+    ASSIGN_OR_RETURN(optimizer::Optimizer optimizer, optimizer::FromAttributes(node.attributes));
+    ASSIGN_OR_RETURN(std::vector<Variable*> slots,
+                     FindOrCreateSlots(optimizer, *At(variable), store_));
+    std::vector<Value> written{variable};
+    for (Variable* slot : slots) written.push_back(ValueOf(slot));
+    std::vector<Value> inputs{Use(node.inputs[1]), Use(node.inputs[0])};
+    inputs.insert(inputs.end(), written.begin(), written.end());
+    EmitWrite(node, std::move(inputs), std::move(written));
+    return OkStatus();
+  }
+
+  Status PlanWrite(int id) {
+    const Node& node = graph_.node(id);
+    ASSIGN_OR_RETURN(Value variable, VariableOf(node));
+    RETURN_IF_ERROR(ExpectType(variable, graph_.type(node.inputs[0])));
+    EmitWrite(node, {variable, Use(node.inputs[0])}, {variable});
+    return OkStatus();
+  }
+
+  Status PlanKernel(int id) {
+    const Node& node = graph_.node(id);
+    std::vector<Value> inputs;
+    for (Output input : node.inputs) inputs.push_back(Use(input));
+    std::vector<Value> outputs;
+    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) {
+      outputs.push_back(PlaceOutput(id, i, inputs));
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      values_[{id, static_cast<int>(i)}] = outputs[i];
+      ready_[{id, static_cast<int>(i)}] = static_cast<int>(plan_.steps.size()) + 1;
+    }
+    Emit(node, node.op, std::move(inputs), std::move(outputs));
+    return OkStatus();
+  }
+
+  // A dense copy of `from` as the value of node `id`.
+  void CopyIntoArena(int id, const Value& from) {
+    const Value copy = NewBuffer({id, 0}, Operand::Dense(from.operand.dtype, from.operand.shape));
+    values_[{id, 0}] = copy;
+    ready_[{id, 0}] = static_cast<int>(plan_.steps.size()) + 1;
+    Emit(graph_.node(id), "Identity", {from}, {copy});
+  }
+
+  Value PlaceOutput(int id, int index, const std::vector<Value>& inputs) {
+    const Operand operand = LayoutOf({id, index});
+    for (const kernels::InPlace& rule : InPlaceRules(graph_.node(id).op)) {
+      if (rule.output != index || !MayOverwrite(id, rule.input, operand, inputs)) continue;
+      const Value shared = inputs[static_cast<size_t>(rule.input)];
+      if (uses_[{id, index}].fetched) BufferOf(shared).last = kForever;
+      taken_ = {id, shared.index};
+      return {Home::kArena, shared.index, operand};
+    }
+    return NewBuffer({id, index}, operand);
+  }
+
+  const std::vector<kernels::InPlace>& InPlaceRules(const std::string& op) const {
+    static const std::vector<kernels::InPlace>* const kNone = new std::vector<kernels::InPlace>();
+    const kernels::KernelEntry* entry = device_.kernels->Find(op);
+    return entry == nullptr ? *kNone : entry->in_place;
+  }
+
+  // Whether node `id` may put an output where its input is: laid out alike, used by nobody later, by the node itself
+  // only in this layout, and not taken by another output.
+  bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
+    if (input >= static_cast<int>(inputs.size())) return false;
+    const Value& value = inputs[static_cast<size_t>(input)];
+    if (value.home != Home::kArena || value.operand != operand) return false;
+    if (taken_ == std::pair(id, value.index) || BufferOf(value).last == kForever) return false;
+    const Uses& uses = uses_[SourceOf(graph_, graph_.node(id).inputs[static_cast<size_t>(input)])];
+    if (uses.fetched || uses.last > position_) return false;
+    return std::ranges::all_of(inputs, [&](const Value& other) {
+      return other.home != Home::kArena || other.index != value.index || other.operand == operand;
+    });
+  }
+
+  Operand LayoutOf(Output output) {
+    const TensorType& type = graph_.type(output);
+    Operand operand = Operand::Dense(type.dtype, type.shape);
+    const Uses& uses = uses_[output];
+    if (!uses.fetched && !uses.reshaped) {
+      operand.row_stride = device_.row_stride(type.dtype, type.shape);
+    }
+    return operand;
+  }
+
+  Value NewBuffer(Output output, Operand operand) {
+    const int step = static_cast<int>(plan_.steps.size());
+    const int last = uses_[output].fetched ? kForever : step;
+    plan_.buffers.push_back({operand.bytes(), step, last});
+    return {Home::kArena, static_cast<int>(plan_.buffers.size()) - 1, std::move(operand)};
+  }
+
+  Lifetime& BufferOf(const Value& value) { return plan_.buffers[static_cast<size_t>(value.index)]; }
+
+  // The value as an input of the next step.
+  Value Use(Output output) {
+    const Value& value = values_[output];
+    if (value.home == Home::kArena) {
+      Lifetime& buffer = BufferOf(value);
+      buffer.last = std::max(buffer.last, static_cast<int>(plan_.steps.size()));
+    }
+    return value;
+  }
+
+  void Emit(const Node& node, std::string op, std::vector<Value> inputs,
+            std::vector<Value> outputs) {
+    PlannedStep step{
+        node.name, {std::move(op), node.attributes, {}, {}}, std::move(inputs), std::move(outputs)};
+    for (const Value& value : step.inputs) step.request.inputs.push_back(value.operand);
+    for (const Value& value : step.outputs) step.request.outputs.push_back(value.operand);
+    plan_.steps.push_back(std::move(step));
+  }
+
+  void EmitWrite(const Node& node, std::vector<Value> inputs, std::vector<Value> written) {
+    for (const Value& value : written) {
+      Variable* variable = At(value);
+      if (std::ranges::find(plan_.written, variable) == plan_.written.end()) {
+        plan_.written.push_back(variable);
+      }
+    }
+    Emit(node, node.op, std::move(inputs), std::move(written));
+  }
+
+  Variable* At(const Value& value) { return plan_.variables[static_cast<size_t>(value.index)]; }
+
+  StatusOr<Value> VariableOf(const Node& node) {
+    const std::string name = node.attributes.Get("variable", std::string());
+    auto variable = store_.Get(name);
+    if (!variable.ok())
+      return FailedPrecondition(Message(variable.status()), "; create it before compiling");
+    return ValueOf(*variable);
+  }
+
+  Value ValueOf(Variable* variable) {
+    auto found = std::ranges::find(plan_.variables, variable);
+    const int index = static_cast<int>(found - plan_.variables.begin());
+    if (found == plan_.variables.end()) plan_.variables.push_back(variable);
+    Operand operand{variable->dtype(), variable->shape(), variable->row_stride()};
+    return {Home::kVariable, index, std::move(operand)};
+  }
+
+  Status ExpectType(const Value& variable, const TensorType& type) {
+    const TensorType actual{variable.operand.dtype, variable.operand.shape};
+    if (actual == type) return OkStatus();
+    return InvalidArgument("variable ", At(variable)->name(), " is ", actual.ToString(),
+                           ", the graph has ", type.ToString(), " for it");
+  }
+
+  const Graph& graph_;
+  variables::VariableStore& store_;
+  const Device& device_;
+  std::vector<int> schedule_;
+  std::map<Output, Uses> uses_;
+  std::map<Output, Value> values_;
+  std::map<Output, int> ready_;  // of sources that a step computes: the number of steps then done
+  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output that was put in place
+  int position_ = 0;
+  Plan plan_;
+};
+
+}  // namespace
+
+StatusOr<Plan> MakePlan(const Graph& graph, variables::VariableStore& store, const Device& device) {
+  return Planner(graph, store, device).Run();
+}
+
+}  // namespace tfjob::exec

@@ -1,0 +1,52 @@
+// What a Program is made of; shared by its compiler, its run and its printing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/exec/plan.h"
+#include "runtime/exec/program.h"
+#include "runtime/kernels/stream.h"
+
+namespace tfjob::exec {
+
+// A prepared kernel with its operands' addresses.
+struct Step {
+  std::unique_ptr<kernels::Kernel> kernel;
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+};
+
+// An input that is where the caller's feed is.
+struct FedInput {
+  int step;
+  int input;
+  int feed;
+};
+
+// Steps [begin, end), then the announced fetches that are ready at its end.
+struct Segment {
+  int begin = 0;
+  int end = 0;
+  std::vector<int> announced;
+};
+
+struct Program::State {
+  Plan plan;
+  MemoryPlan memory;
+  std::string device;
+  DeviceMemory arena;
+  void* workspace = nullptr;  // in the arena, behind the buffers; of the largest kernel
+  size_t workspace_bytes = 0;
+  std::vector<Port> feeds;
+  std::vector<Port> fetches;
+  std::vector<Step> steps;
+  std::vector<FedInput> fed_inputs;
+  std::vector<Segment> segments;
+  std::vector<const std::byte*> fetched;  // where each fetch is
+  kernels::Stream stream;
+};
+
+}  // namespace tfjob::exec

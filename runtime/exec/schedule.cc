@@ -1,0 +1,66 @@
+#include "runtime/exec/schedule.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "runtime/graph/op.h"
+
+namespace tfjob::exec {
+namespace {
+
+bool IsWrite(const graph::Node& node) {
+  const graph::Op* op = graph::FindOp(node.op);
+  return op != nullptr && op->effect == graph::Effect::kWrite;
+}
+
+// Reading a variable is a pointer to it: whoever uses the value must run before a later write, as the read itself. Adds
+// the users of each read to the dependencies of the writes that depend on it.
+void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
+  const int count = static_cast<int>(graph.nodes().size());
+  std::vector<std::vector<int>> users(static_cast<size_t>(count));
+  for (int id = 0; id < count; ++id) {
+    for (graph::Output input : graph.node(id).inputs) {
+      users[static_cast<size_t>(input.node)].push_back(id);
+    }
+  }
+  for (int id = 0; id < count; ++id) {
+    if (!IsWrite(graph.node(id))) continue;
+    std::vector<int>& dependencies = before[static_cast<size_t>(id)];
+    for (size_t i = 0, reads = dependencies.size(); i < reads; ++i) {
+      for (int user : users[static_cast<size_t>(dependencies[i])]) {
+        if (user < id) dependencies.push_back(user);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<int> Schedule(const graph::Graph& graph) {
+  const int count = static_cast<int>(graph.nodes().size());
+  std::vector<std::vector<int>> before = graph::StateDependencies(graph);
+  AddUsersOfReads(graph, before);
+  std::vector<int> keys(static_cast<size_t>(count));
+  for (int id = 0; id < count; ++id) {
+    int& key = keys[static_cast<size_t>(id)];
+    key = id;
+    if (!IsWrite(graph.node(id))) continue;
+    key = -1;
+    for (graph::Output input : graph.node(id).inputs) {
+      key = std::max(key, keys[static_cast<size_t>(input.node)]);
+    }
+    for (int earlier : before[static_cast<size_t>(id)]) {
+      key = std::max(key, keys[static_cast<size_t>(earlier)]);
+    }
+  }
+  // A write takes the place right behind the last node it waits for.
+  std::vector<int> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](int id) {
+    return std::tuple(keys[static_cast<size_t>(id)], IsWrite(graph.node(id)), id);
+  });
+  return order;
+}
+
+}  // namespace tfjob::exec

@@ -1,0 +1,58 @@
+#include "runtime/graph/passes/constants.h"
+
+#include <algorithm>
+
+#include "runtime/base/check.h"
+
+namespace tfjob::graph {
+namespace {
+
+template <typename T>
+std::optional<double> UniformOf(const Tensor& tensor) {
+  const auto values = tensor.data<T>();
+  const bool equal = std::ranges::all_of(values, [&](T value) { return value == values[0]; });
+  if (values.empty() || !equal) return std::nullopt;
+  return static_cast<double>(values[0]);
+}
+
+}  // namespace
+
+std::optional<double> UniformValue(const Graph& graph, Output output) {
+  const Node& node = graph.node(output);
+  if (node.op == "Fill") {
+    const double* value = node.attributes.Find<double>("value");
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  }
+  if (node.op != "Const") return std::nullopt;
+  const Tensor& tensor = *node.attributes.Find<Tensor>("value");
+  switch (tensor.dtype()) {
+    case DType::kFloat32:
+      return UniformOf<float>(tensor);
+    case DType::kFloat64:
+      return UniformOf<double>(tensor);
+    case DType::kInt32:
+      return UniformOf<int32_t>(tensor);
+    // A double does not hold every int64.
+    case DType::kInt64:
+    case DType::kUInt8:
+    case DType::kBool:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Tensor ScalarOf(DType dtype, double value) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return Tensor::Scalar(static_cast<float>(value));
+    case DType::kFloat64:
+      return Tensor::Scalar(value);
+    case DType::kInt32:
+      return Tensor::Scalar(static_cast<int32_t>(value));
+    default:
+      break;
+  }
+  ENFORCE(false, "a scalar of float32, float64 or int32");
+}
+
+}  // namespace tfjob::graph

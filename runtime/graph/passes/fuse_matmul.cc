@@ -1,0 +1,81 @@
+#include <optional>
+#include <set>
+#include <string>
+
+#include "runtime/graph/passes.h"
+#include "runtime/graph/passes/rewriter.h"
+
+namespace tfjob::graph {
+namespace {
+
+bool IsActivation(const std::string& op) {
+  return op == "Relu" || op == "Sigmoid" || op == "Tanh";
+}
+
+// A chain MatMul [→ BiasAdd] [→ activation] of at least two nodes, found from its end.
+struct Chain {
+  int matmul = -1;
+  int bias_add = -1;
+  int activation = -1;
+
+  bool worth_it() const { return matmul >= 0 && (bias_add >= 0 || activation >= 0); }
+};
+
+Chain ChainEndingAt(const Graph& graph, const std::map<Output, int>& uses, int id) {
+  Chain chain;
+  auto inside = [&](Output value) { return uses.at(value) == 1; };
+  if (IsActivation(graph.node(id).op)) {
+    chain.activation = id;
+    const Output input = graph.node(id).inputs[0];
+    if (!inside(input)) return {};
+    id = input.node;
+  }
+  if (graph.node(id).op == "BiasAdd") {
+    chain.bias_add = id;
+    const Output input = graph.node(id).inputs[0];
+    if (!inside(input)) return {};
+    id = input.node;
+  }
+  if (graph.node(id).op == "MatMul") chain.matmul = id;
+  return chain;
+}
+
+void AppendFused(const Graph& graph, const Chain& chain, int id, Rewriter& rewriter) {
+  Attributes attributes = graph.node(chain.matmul).attributes;
+  std::vector<Output> inputs = rewriter.Now(graph.node(chain.matmul).inputs);
+  if (chain.bias_add >= 0) {
+    inputs.push_back(rewriter.Now(graph.node(chain.bias_add).inputs[1]));
+    attributes.Set("bias", true);
+  }
+  if (chain.activation >= 0) attributes.Set("activation", graph.node(chain.activation).op);
+  rewriter.Replace({id, 0},
+                   rewriter.Append(id, "FusedMatMul", std::move(inputs), std::move(attributes)));
+}
+
+}  // namespace
+
+Graph FuseMatMul(const Graph& graph) {
+  const std::map<Output, int> uses = CountUses(graph);
+  const int count = static_cast<int>(graph.nodes().size());
+  // From the end, so that the longest chain wins.
+  std::map<int, Chain> chains;
+  std::set<int> absorbed;
+  for (int id = count - 1; id >= 0; --id) {
+    if (absorbed.contains(id)) continue;
+    const Chain chain = ChainEndingAt(graph, uses, id);
+    if (!chain.worth_it()) continue;
+    chains[id] = chain;
+    absorbed.insert({chain.matmul, chain.bias_add, chain.activation});
+  }
+  Rewriter rewriter(graph);
+  for (int id = 0; id < count; ++id) {
+    if (const auto chain = chains.find(id); chain != chains.end()) {
+      AppendFused(graph, chain->second, id, rewriter);
+    } else if (!absorbed.contains(id)) {
+      rewriter.Copy(id);
+    }
+  }
+  return std::move(rewriter).Finish();
+}
+
+}  // namespace tfjob::graph

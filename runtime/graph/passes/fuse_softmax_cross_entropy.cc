@@ -1,0 +1,73 @@
+#include <string>
+
+#include "runtime/graph/passes.h"
+#include "runtime/graph/passes/rewriter.h"
+
+namespace tfjob::graph {
+namespace {
+
+constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
+constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
+
+// The logits x of log(softmax(x)), of log(clip(softmax(x))) and of logsoftmax(x); invalid for anything else.
+Output LogitsOfLog(const Graph& graph, Output output) {
+  const Node& log = graph.node(output);
+  if (log.op == "LogSoftmax") return log.inputs[0];
+  if (log.op != "Log") return Output();
+  Output inner = log.inputs[0];
+  if (graph.node(inner).op == "ClipByValue") inner = graph.node(inner).inputs[0];
+  return graph.node(inner).op == "Softmax" ? graph.node(inner).inputs[0] : Output();
+}
+
+struct Match {
+  Output logits;
+  Output labels;
+};
+
+// Σ labels · log(softmax(logits)) over the last axis of matrices, the factors in either order.
+Match MatchSumOfProducts(const Graph& graph, Output output) {
+  const Node& sum = graph.node(output);
+  if (sum.op != "Sum" ||
+      sum.attributes.Get("axes", std::vector<int64_t>()) != std::vector<int64_t>{1} ||
+      sum.attributes.Get("keep_dims", false) || graph.type(sum.inputs[0]).shape.rank() != 2) {
+    return {};
+  }
+  const Node& product = graph.node(sum.inputs[0]);
+  if (product.op != "Mul") return {};
+  for (size_t i = 0; i < 2; ++i) {
+    const Output logits = LogitsOfLog(graph, product.inputs[i]);
+    const Output labels = product.inputs[1 - i];
+    if (logits.valid() && graph.type(logits) == graph.type(labels)) return {logits, labels};
+  }
+  return {};
+}
+
+}  // namespace
+
+Graph FuseSoftmaxCrossEntropy(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    // Keras hands log-probabilities to the op that takes logits: their softmax is the probabilities again.
+    const bool loss_op = node.op == kDense || node.op == kSparse;
+    const Output logits = loss_op ? LogitsOfLog(graph, node.inputs[0]) : Output();
+    if (logits.valid()) {
+      const Output fused = rewriter.Append(
+          id, node.op, {rewriter.Now(logits), rewriter.Now(node.inputs[1])}, node.attributes);
+      rewriter.Replace({id, 0}, fused);
+      rewriter.Replace({id, 1}, {fused.node, 1});
+      continue;
+    }
+    const Match match = node.op == "Neg" ? MatchSumOfProducts(graph, node.inputs[0]) : Match();
+    if (match.logits.valid()) {
+      rewriter.Replace(
+          {id, 0}, rewriter.Append(id, kDense,
+                                   {rewriter.Now(match.logits), rewriter.Now(match.labels)}, {}));
+    } else {
+      rewriter.Copy(id);
+    }
+  }
+  return std::move(rewriter).Finish();
+}
+
+}  // namespace tfjob::graph
