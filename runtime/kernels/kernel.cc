@@ -60,10 +60,14 @@ StatusOr<std::unique_ptr<Kernel>> KernelTable::Prepare(const KernelRequest& requ
   return Annotate(kernel.status(), StrCat("device ", device_, ": ", request.ToString()));
 }
 
+int64_t KernelTable::PreferredRowStride(DType dtype, const Shape& shape) const {
+  return row_stride_ == nullptr ? Operand::Dense(dtype, shape).cols() : row_stride_(dtype, shape);
+}
+
 KernelTable KernelTable::With(const KernelTable& more) const {
   Entries entries = more.entries_;
   entries.insert(entries_.begin(), entries_.end());
-  return KernelTable(device_, std::move(entries));
+  return KernelTable(device_, std::move(entries), row_stride_);
 }
 
 }  // namespace tfjob::kernels

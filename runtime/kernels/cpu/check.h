@@ -1,0 +1,41 @@
+// For the tests of this room: runs one op in every way that its contract allows and compares with
+// what is expected.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cpu {
+
+struct Case {
+  std::string op;
+  Attributes attributes;
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> expected;
+  double tolerance = 1e-6;  // relative to the larger of 1 and the expected value; f64 is held to a
+                            // thousandth of it
+};
+
+// Dense and padded rows (the padding holds NaN and must not spread), one thread and three, and each
+// permitted way of running in place, all against `expected`; reports through gtest.
+void Check(const Case& test);
+
+// The error of preparing the op for these operands.
+Status PrepareError(const std::string& op, const Attributes& attributes,
+                    std::vector<Operand> inputs, std::vector<Operand> outputs);
+
+// Values in [low, high], the same for the same arguments.
+Tensor Values(DType dtype, const Shape& shape, int seed, double low = -3, double high = 3);
+
+double ValueAt(const Tensor& tensor, int64_t i);
+void SetValue(Tensor& tensor, int64_t i, double value);
+
+// f(values of the inputs at one index), of the first input's shape.
+Tensor Elementwise(DType dtype, const std::vector<Tensor>& inputs,
+                   const std::function<double(const std::vector<double>&)>& f);
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,19 @@
+// The prepare functions of each family, for the table.
+#pragma once
+
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cpu {
+
+KernelTable::Entries UnaryKernels();      // Relu … ClipByValue, and the activations' gradients
+KernelTable::Entries BroadcastKernels();  // Add … Pow, comparisons, Select, BroadcastTo
+KernelTable::Entries BiasKernels();       // BiasAdd, BiasAddGrad
+KernelTable::Entries MatMulKernels();     // MatMul, FusedMatMul, MatMulAccumulate
+KernelTable::Entries SoftmaxKernels();    // Softmax, LogSoftmax, the two cross entropies
+KernelTable::Entries ReduceKernels();     // Sum, Mean, Max, Min, ArgMax
+KernelTable::Entries MoveKernels();  // Reshape, Transpose, Identity, Const, Fill, Assign, AssignAdd
+KernelTable::Entries CastKernels();
+KernelTable::Entries RandomKernels();  // Dropout, DropoutGrad and the initialisers
+KernelTable::Entries FusedElementwiseKernels();
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,26 @@
+// c = alpha · op(a) · op(b) + beta · c, row-major, op the identity or the transposition, with row
+// strides: oneDNN's sgemm for float (the only file that knows oneDNN), plain loops for double,
+// which only gradient checks use.
+//
+// Single-threaded whatever OMP_NUM_THREADS says: Debian's oneDNN is an OpenMP build, whose spinning
+// barriers collapse when cores are shared. Callers cut the product into blocks instead. oneDNN
+// allocates and frees packing buffers itself.
+#pragma once
+
+#include <cstdint>
+
+namespace tfjob::kernels::cpu {
+
+template <typename T>
+struct Matrix {
+  T* data;
+  int64_t row_stride;
+  bool transposed = false;  // the memory holds the transposed matrix
+};
+
+void Gemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix<const float> a,
+          Matrix<const float> b, float beta, Matrix<float> c);
+void Gemm(int64_t m, int64_t n, int64_t k, double alpha, Matrix<const double> a,
+          Matrix<const double> b, double beta, Matrix<double> c);
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,32 @@
+// Reductions over contiguous elements in eight partial results, which gcc keeps in one vector
+// register without being allowed to reorder arithmetic. The result does not depend on threads.
+#pragma once
+
+#include <cstdint>
+
+namespace tfjob::kernels::cpu {
+
+inline constexpr int64_t kLanes = 16;
+
+// combine(…combine(start, map(x[0])), …); start is combine's neutral element.
+template <typename T, typename Combine, typename MapElement>
+inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
+                     const MapElement& map) {
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = start;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[lane] = combine(lanes[lane], map(x[i + lane]));
+    }
+  }
+  for (int64_t lane = 0; i < count; ++i, ++lane) lanes[lane] = combine(lanes[lane], map(x[i]));
+  for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (int64_t lane = 0; lane < half; ++lane) {
+      lanes[lane] = combine(lanes[lane], lanes[lane + half]);
+    }
+  }
+  return lanes[0];
+}
+
+}  // namespace tfjob::kernels::cpu

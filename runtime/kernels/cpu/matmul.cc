@@ -1,0 +1,163 @@
+#include <algorithm>
+
+#include "runtime/kernels/cpu/families.h"
+#include "runtime/kernels/cpu/functions.h"
+#include "runtime/kernels/cpu/gemm.h"
+#include "runtime/kernels/cpu/rows.h"
+
+namespace tfjob::kernels::cpu {
+namespace {
+
+// Blocks that threads take are whole tiles of the vector units, and large enough to pay for a
+// wake-up.
+constexpr int64_t kTile = 48;
+constexpr int64_t kGrainMultiplications = 1 << 20;
+
+struct Product {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  int64_t a_stride = 0, b_stride = 0, c_stride = 0;
+};
+
+// y = activation(y + bias) over a block, with null for no bias.
+template <typename T>
+using Epilogue = void (*)(int64_t rows, int64_t cols, T* y, int64_t stride, const T* bias);
+
+template <typename T, typename F>
+void BiasAndActivation(int64_t rows, int64_t cols, T* y, int64_t stride, const T* bias) {
+  const F f;
+  for (int64_t row = 0; row < rows; ++row, y += stride) {
+    if (bias != nullptr) {
+      Map(cols, [&](T value, T add) { return f(value + add); }, y, y, bias);
+    } else {
+      Map(cols, f, y, y);
+    }
+  }
+}
+
+template <typename T>
+class MatMul : public Kernel {
+ public:
+  MatMul(const Product& product, T alpha, T beta, bool bias, Epilogue<T> epilogue)
+      : p_(product), alpha_(alpha), beta_(beta), bias_(bias), epilogue_(epilogue) {}
+
+  void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
+    const auto* a = static_cast<const T*>(inputs[0]);
+    const auto* b = static_cast<const T*>(inputs[1]);
+    const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
+    auto* c = static_cast<T*>(outputs[0]);
+    // Along the longer side: the operand of the other side is read by every thread.
+    const bool by_rows = p_.m >= p_.n;
+    const int64_t length = by_rows ? p_.m : p_.n;
+    const int64_t tiles = (length + kTile - 1) / kTile;
+    const int64_t tile_work = kTile * p_.k * (by_rows ? p_.n : p_.m);
+    const int64_t grain = 1 + kGrainMultiplications / std::max<int64_t>(1, tile_work);
+    stream.ParallelFor(tiles, grain, [&](int64_t first, int64_t last) {
+      const int64_t begin = first * kTile, size = std::min(last * kTile, length) - begin;
+      if (by_rows) {
+        Block(begin, size, 0, p_.n, a, b, bias, c);
+      } else {
+        Block(0, p_.m, begin, size, a, b, bias, c);
+      }
+    });
+  }
+
+ private:
+  // Rows [i, i + m) and columns [j, j + n).
+  void Block(int64_t i, int64_t m, int64_t j, int64_t n, const T* a, const T* b, const T* bias,
+             T* c) const {
+    a += p_.transpose_a ? i : i * p_.a_stride;
+    b += p_.transpose_b ? j * p_.b_stride : j;
+    c += i * p_.c_stride + j;
+    Gemm(m, n, p_.k, alpha_, {a, p_.a_stride, p_.transpose_a}, {b, p_.b_stride, p_.transpose_b},
+         beta_, Matrix<T>{c, p_.c_stride});
+    if (epilogue_ != nullptr) {
+      epilogue_(m, n, c, p_.c_stride, bias == nullptr ? nullptr : bias + j);
+    }
+  }
+
+  Product p_;
+  T alpha_, beta_;
+  bool bias_;
+  Epilogue<T> epilogue_;
+};
+
+StatusOr<Product> ProductOf(const KernelRequest& request) {
+  const Operand &a = request.inputs[0], &b = request.inputs[1], &c = request.outputs[0];
+  for (const Operand* operand : {&a, &b, &c}) {
+    if (operand->shape.rank() != 2) {
+      return InvalidArgument(operand->ToString(), " must be a matrix");
+    }
+    if (operand->dtype != c.dtype) return InvalidArgument("operands of different dtypes");
+  }
+  Product p;
+  p.transpose_a = request.attributes.Get("transpose_a", false);
+  p.transpose_b = request.attributes.Get("transpose_b", false);
+  p.m = a.shape.dim(p.transpose_a ? 1 : 0);
+  p.k = a.shape.dim(p.transpose_a ? 0 : 1);
+  p.n = b.shape.dim(p.transpose_b ? 0 : 1);
+  if (b.shape.dim(p.transpose_b ? 1 : 0) != p.k || c.shape != Shape({p.m, p.n})) {
+    return InvalidArgument("the inner dimensions must be equal and the outer ones the output's");
+  }
+  // BLAS wants strides of at least 1, of empty matrices too.
+  p.a_stride = std::max<int64_t>(1, a.row_stride);
+  p.b_stride = std::max<int64_t>(1, b.row_stride);
+  p.c_stride = std::max<int64_t>(1, c.row_stride);
+  return p;
+}
+
+template <typename T>
+StatusOr<Epilogue<T>> EpilogueOf(const std::string& activation, bool bias) {
+  if (activation == "Relu") return BiasAndActivation<T, Relu>;
+  if (activation == "Sigmoid") return BiasAndActivation<T, SigmoidOf>;
+  if (activation == "Tanh") return BiasAndActivation<T, TanhOf>;
+  if (!activation.empty()) return Unimplemented("no activation \"", activation, "\" in a product");
+  return bias ? BiasAndActivation<T, Copy> : nullptr;
+}
+
+Prepared PrepareMatMul(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
+  ASSIGN_OR_RETURN(Product product, ProductOf(request));
+  return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) {
+    return Make<MatMul<T>>(product, T{1}, T{0}, false, nullptr);
+  });
+}
+
+Prepared PrepareFusedMatMul(const KernelRequest& request) {
+  const bool bias = request.attributes.Get("bias", false);
+  RETURN_IF_ERROR(ExpectOperands(request, bias ? 3 : 2, 1));
+  ASSIGN_OR_RETURN(Product product, ProductOf(request));
+  if (bias) {
+    RETURN_IF_ERROR(ExpectShape(request.inputs[2], Shape({product.n})));
+    if (request.inputs[2].dtype != request.outputs[0].dtype) {
+      return InvalidArgument("the bias is of another dtype");
+    }
+  }
+  return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) -> Prepared {
+    ASSIGN_OR_RETURN(Epilogue<T> epilogue,
+                     EpilogueOf<T>(request.attributes.Get<std::string>("activation", ""), bias));
+    return Make<MatMul<T>>(product, T{1}, T{0}, bias, epilogue);
+  });
+}
+
+Prepared PrepareMatMulAccumulate(const KernelRequest& request) {
+  RETURN_IF_ERROR(ExpectOperands(request, 3, 1));
+  if (request.inputs[2] != request.outputs[0]) {
+    return InvalidArgument("the output must be input 2 itself");
+  }
+  ASSIGN_OR_RETURN(Product product, ProductOf(request));
+  const double alpha = NumberOf(request.attributes, "alpha", 1);
+  return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) {
+    return Make<MatMul<T>>(product, static_cast<T>(alpha), T{1}, false, nullptr);
+  });
+}
+
+}  // namespace
+
+KernelTable::Entries MatMulKernels() {
+  return {{"MatMul", {PrepareMatMul, {}}},
+          {"FusedMatMul", {PrepareFusedMatMul, {}}},
+          {"MatMulAccumulate", {PrepareMatMulAccumulate, {{0, 2, InPlace::kAlways}}}}};
+}
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,76 @@
+// What the prepare functions share: checks of a request's operands, and the choice of a template by
+// dtype.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cpu {
+
+using Prepared = StatusOr<std::unique_ptr<Kernel>>;
+
+// Work for which waking a second thread pays, in elements of a cheap loop.
+inline constexpr int64_t kGrain = 16384;
+
+// InvalidArgument unless there are that many of each.
+Status ExpectOperands(const KernelRequest& request, size_t inputs, size_t outputs);
+// InvalidArgument unless inputs [first, last) and output 0 have one shape and one dtype.
+Status ExpectAlike(const KernelRequest& request, size_t first, size_t last);
+Status ExpectShape(const Operand& operand, const Shape& shape);
+// Unimplemented, naming the dtype.
+Status NoKernelFor(DType dtype);
+// A scalar of int64: the step and the seed.
+Status ExpectInt64Scalar(const Operand& operand);
+// The attribute `axes` counted from 0, sorted; every axis when it is absent.
+StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank);
+// The attribute `name` as a number, whether it is a double, an int or a bool.
+double NumberOf(const Attributes& attributes, const char* name, double fallback);
+
+template <typename T>
+struct Type {
+  using type = T;
+};
+
+// f(Type<float>()) or f(Type<double>()); f gives Prepared.
+template <typename F>
+Prepared ForFloat(DType dtype, F f) {
+  if (dtype == DType::kFloat32) return f(Type<float>());
+  if (dtype == DType::kFloat64) return f(Type<double>());
+  return NoKernelFor(dtype);
+}
+
+template <typename F>
+Prepared ForNumber(DType dtype, F f) {
+  if (dtype == DType::kInt32) return f(Type<int32_t>());
+  if (dtype == DType::kInt64) return f(Type<int64_t>());
+  return ForFloat(dtype, f);
+}
+
+template <typename F>
+Prepared ForAny(DType dtype, F f) {
+  if (dtype == DType::kUInt8) return f(Type<uint8_t>());
+  if (dtype == DType::kBool) return f(Type<bool>());
+  return ForNumber(dtype, f);
+}
+
+// For kernels that only move elements: a type of the element's size.
+template <typename F>
+Prepared ForSize(DType dtype, F f) {
+  switch (SizeOf(dtype)) {
+    case 1:
+      return f(Type<uint8_t>());
+    case 4:
+      return f(Type<uint32_t>());
+    default:
+      return f(Type<uint64_t>());
+  }
+}
+
+template <typename K, typename... Arguments>
+Prepared Make(Arguments&&... arguments) {
+  return std::unique_ptr<Kernel>(std::make_unique<K>(std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace tfjob::kernels::cpu

@@ -1,0 +1,68 @@
+// A nest of loops over up to four operands of any strides: broadcasting, transposition, reduction.
+// Neighbouring dimensions that all operands walk as one are merged, so that the common cases are
+// one or two loops.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "runtime/kernels/kernel.h"
+
+namespace tfjob::kernels::cpu {
+
+inline constexpr int kMaxRank = 8;
+inline constexpr int kMaxOperands = 4;
+
+using Strides = std::array<int64_t, kMaxRank>;  // elements a dimension; 0 where an operand repeats
+
+// The strides of an operand's own dimensions.
+Strides StridesOf(const Operand& operand);
+// The strides with which it fills `shape`: its dimensions stand at the end, those of 1 repeat.
+// InvalidArgument when it does not broadcast.
+StatusOr<Strides> BroadcastStrides(const Operand& operand, const Shape& shape);
+
+class StridedLoop {
+ public:
+  // Unimplemented above kMaxRank dimensions.
+  static StatusOr<StridedLoop> Create(const Shape& shape, std::span<const Strides> operands);
+
+  // The iterations of all loops but the innermost, and of the innermost.
+  int64_t outer() const { return outer_; }
+  int64_t inner() const { return dims_[rank_ - 1]; }
+  int64_t inner_stride(int operand) const { return strides_[operand][rank_ - 1]; }
+  int64_t outer_stride(int operand) const { return rank_ < 2 ? 0 : strides_[operand][rank_ - 2]; }
+  int rank() const { return rank_; }
+
+  // body(offsets) for outer iterations [begin, end), with each operand's offset in elements.
+  template <typename Body>
+  void ForEachInner(int64_t begin, int64_t end, const Body& body) const {
+    if (begin >= end) return;
+    std::array<int64_t, kMaxRank> index{};
+    std::array<int64_t, kMaxOperands> offsets{};
+    int64_t rest = begin;
+    for (int d = rank_ - 2; d >= 0; --d) {
+      index[d] = rest % dims_[d];
+      rest /= dims_[d];
+      for (int o = 0; o < operands_; ++o) offsets[o] += index[d] * strides_[o][d];
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      body(offsets);
+      for (int d = rank_ - 2; d >= 0; --d) {
+        for (int o = 0; o < operands_; ++o) offsets[o] += strides_[o][d];
+        if (++index[d] < dims_[d]) break;
+        index[d] = 0;
+        for (int o = 0; o < operands_; ++o) offsets[o] -= dims_[d] * strides_[o][d];
+      }
+    }
+  }
+
+ private:
+  int rank_ = 1;
+  int operands_ = 0;
+  int64_t outer_ = 1;
+  std::array<int64_t, kMaxRank> dims_{};
+  std::array<Strides, kMaxOperands> strides_{};
+};
+
+}  // namespace tfjob::kernels::cpu
