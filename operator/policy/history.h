@@ -26,32 +26,41 @@ struct Snapshot;
 
 // One index of a replica type.
 struct IndexHistory {
-  std::string uid;     // of the last pod seen alive; "" for none yet
-  bool alive = false;  // that pod lived at the last look
-  Time lost_at;        // when the index was first seen without a living pod; unset while one lives
-  int32_t recreations =
-      0;  // in the present series; 0 again after options.restart_delay_reset of running
+  std::string uid;        // of the last pod seen in the slot; "" for none yet
+  int32_t attempt = 0;    // of that pod
+  bool alive = false;     // that pod lived at the last look
+  bool vanished = false;  // it lived, then it was gone at once: somebody deleted it
+  Time lost_at;  // when the slot was first seen without a living pod; unset while one lives
+  int32_t recreations = 0;  // in the present series, which restart_delay_reset of running ends
+
+  bool operator==(const IndexHistory&) const = default;
 };
 
 // A wanted name held by an object that is not the job's.
 struct BlockedName {
-  std::string holder_uid;
-  Time tried_at;  // when a create last met the holder
+  std::string holder;      // its controller, for people: "ReplicaSet web-5d9", or "nobody"
+  std::string holder_uid;  // of the object itself
+  Time tried_at;           // when a create last met it
 };
 
 struct History {
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
-  // By name. The loop adds an entry when a create meets AlreadyExists with a foreign controller or
-  // none, refreshes tried_at at every further meeting, and erases it when a create succeeds.
+  // By name. The loop adds an entry when a create meets AlreadyExists with a foreign controller or none, refreshes
+  // tried_at at every further meeting, erases it when a create succeeds, and looks at the job again each time.
   std::map<std::string, BlockedName> blocked_pods;
   std::map<std::string, BlockedName> blocked_services;
   // Causes of standing events (Event::standing) that were sent; the loop inserts them after
   // sending.
   std::set<std::string> reported;
+
+  // Nothing when the slot was never seen with a pod.
+  const IndexHistory* Find(const Slot& slot) const;
+  // Whether a stranger holds the name of the slot's pod.
+  bool BlocksPod(const api::TFJob& job, const Slot& slot) const;
 };
 
-// Takes what the snapshot shows of the job's pods into the history. Call before Decide, once a
-// look. Forgets the indexes of a job that is suspended or has ended.
+// Takes what the snapshot shows of the job's pods into the history. Call before Decide, once a look. Forgets all indexes
+// of a job that is suspended or has ended, and those beyond `replicas`.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options,
               History& history);
 

@@ -1,20 +1,18 @@
-// One place of a job: a replica type and an index from 0 to replicas - 1. Its pod and its service
-// bear the name
-// `<job>-<type>-<index>`. Slots sort in the order in which objects are created and printed.
+// One place of a job: a replica type and an index from 0 to replicas - 1. Its pod and its service bear the name
+// `<job>-<type>-<index>`, which is what tells an object's slot (labels can be edited, names cannot). Slots sort in the
+// order in which objects are created and printed.
 #pragma once
 
-#include <compare>
-#include <cstdint>
+#include <optional>
+#include <string_view>
 
-#include "operator/api/tfjob.h"
+#include "operator/api/names.h"
 
 namespace tfjob::policy {
 
-struct Slot {
-  api::ReplicaType type = api::ReplicaType::kWorker;
-  int32_t index = 0;
+using Slot = api::ReplicaId;
 
-  auto operator<=>(const Slot&) const = default;
-};
+// The slot whose objects bear that name; nothing when no slot of the job's does.
+std::optional<Slot> SlotOfName(std::string_view job_name, std::string_view object_name);
 
 }  // namespace tfjob::policy

@@ -1,0 +1,33 @@
+#include "operator/policy/blocked.h"
+
+#include "operator/api/reasons.h"
+
+namespace tfjob::policy {
+
+std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
+                                    const std::string& name, Time now, const Options& options) {
+  const auto found = names.find(name);
+  if (found == names.end()) return std::nullopt;
+  const Duration left = found->second.tried_at + options.blocked_retry - now;
+  if (left <= Duration::zero()) return std::nullopt;
+  return left;
+}
+
+void WarnAboutBlockedNames(Draft& draft) {
+  if (draft.history() == nullptr) return;
+  const auto warn = [&](const std::map<std::string, BlockedName>& names, const char* reason,
+                        std::string (*message)(std::string_view, std::string_view)) {
+    for (const auto& [name, blocked] : names) {
+      if (!draft.replicas.Has(SlotOfName(draft.job.metadata.name, name))) continue;
+      draft.Tell(Event{objects::EventType::kWarning, reason, message(name, blocked.holder),
+                       StrCat("blocked/", name, "/", blocked.holder_uid), true});
+      draft.WakeAfter(
+          TimeBlocked(names, name, draft.now, draft.options).value_or(draft.options.blocked_retry));
+    }
+  };
+  warn(draft.history()->blocked_pods, api::kReasonPodNameTaken, api::PodNameTakenMessage);
+  warn(draft.history()->blocked_services, api::kReasonServiceNameTaken,
+       api::ServiceNameTakenMessage);
+}
+
+}  // namespace tfjob::policy

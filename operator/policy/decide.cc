@@ -1,0 +1,195 @@
+#include "operator/policy/decide.h"
+
+#include "operator/api/conditions.h"
+#include "operator/api/reasons.h"
+#include "operator/api/replicas.h"
+#include "operator/policy/blocked.h"
+#include "operator/policy/completed.h"
+#include "operator/policy/counts.h"
+#include "operator/policy/deadline.h"
+#include "operator/policy/draft.h"
+#include "operator/policy/end.h"
+#include "operator/policy/managed_by.h"
+#include "operator/policy/pods.h"
+#include "operator/policy/restarting.h"
+#include "operator/policy/running.h"
+#include "operator/policy/services.h"
+#include "operator/policy/spec_warnings.h"
+#include "operator/policy/suspend.h"
+#include "operator/policy/tell.h"
+#include "operator/policy/ttl.h"
+
+namespace tfjob::policy {
+namespace {
+
+using api::ConditionType;
+
+// More slots than any cluster has room for are a mistake, and memory is needed for each.
+constexpr int64_t kMaxReplicas = 100'000;
+
+bool IsNotOurs(const api::TFJob& job) {
+  return IsManagedElsewhere(job) || job.metadata.terminating();
+}
+
+Verdict Ignore(const api::TFJob& job) {
+  Verdict verdict;
+  verdict.status = job.status;
+  return verdict;
+}
+
+void WriteCreated(Draft& draft) {
+  const bool first_look =
+      api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
+                        api::CreatedMessage(draft.job), draft.now);
+  if (!first_look) return;
+  for (Event& event : WarnAboutSpec(draft.job)) draft.Tell(std::move(event));
+}
+
+// The cause of an event that comes with a condition's change: the same for every look at that change.
+std::string CauseAt(std::string_view what, Time now) {
+  return StrCat(what, "/", FormatTime(now));
+}
+
+void Suspend(Draft& draft) {
+  draft.verdict.stage = Stage::kSuspended;
+  draft.Rearrange();
+  RememberCompleted(draft.replicas, draft.status());
+  CountContainerRestarts(draft.replicas, draft.status());
+  CountSuspendedReplicas(draft.job, draft.replicas, draft.snapshot, draft.status());
+  if (WriteSuspended(draft.job, draft.now, draft.status())) {
+    draft.Tell(objects::EventType::kNormal, api::kReasonSuspended, api::SuspendedMessage(draft.job),
+               CauseAt("suspended", draft.now));
+  }
+  DropPods(draft);
+  DropServices(draft);
+}
+
+void ResumeOrStart(Draft& draft) {
+  if (WriteResumed(draft.job, draft.now, draft.status())) {
+    draft.Tell(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
+               CauseAt("resumed", draft.now));
+  }
+  if (!draft.status().start_time) draft.status().start_time = TruncateToSeconds(draft.now);
+}
+
+// What remains of a job that ended: its clean-up, and its time to live.
+void CleanUp(Draft& draft) {
+  draft.verdict.stage = Stage::kEnded;
+  CleanUpPods(draft);
+  DropServices(draft);
+  const std::optional<Duration> left = TimeToLive(draft.job, draft.status(), draft.now);
+  if (!left) return;
+  draft.verdict.delete_job = *left <= Duration::zero();
+  if (!draft.verdict.delete_job) draft.WakeAfter(*left);
+}
+
+void EndJob(const End& end, Draft& draft) {
+  TellExitsAtEnd(draft);
+  CountReplicas(draft.job, draft.replicas, draft.status());
+  if (end.condition == ConditionType::kSucceeded) {
+    CountAtSuccess(draft.status());
+  } else {
+    CountAtFailure(draft.replicas, draft.status());
+  }
+  draft.status().completion_time = TruncateToSeconds(draft.now);
+  api::SetCondition(draft.status(), end.condition, true, end.reason, end.message, draft.now);
+  draft.Tell(end.event_type, end.reason, end.message, "end");
+  CleanUp(draft);
+}
+
+void Restart(Draft& draft) {
+  const std::vector<Restarted> restarts =
+      FindRestarts(draft.job, draft.replicas, draft.history(), draft.status());
+  if (restarts.empty()) return;
+  TellRestarts(restarts, draft);
+  if (draft.job.spec.run_policy.restart_scope == api::RestartScope::kJob) {
+    StartAttempt(restarts, draft.replicas, draft.status());
+  } else {
+    CountRestarts(restarts, draft.status());
+  }
+  api::SetCondition(draft.status(), ConditionType::kRestarting, true, api::kReasonRestarting,
+                    api::RestartingMessage(draft.job, restarts.front().slot.type), draft.now);
+  draft.Rearrange();
+}
+
+void WriteRunning(Draft& draft) {
+  if (!DriverRuns(draft.replicas)) return;
+  if (api::IsTrue(draft.status(), ConditionType::kRestarting) &&
+      !ReplacementsExist(draft.job, draft.replicas, draft.history())) {
+    return;
+  }
+  api::SetCondition(draft.status(), ConditionType::kRunning, true, api::kReasonRunning,
+                    api::RunningMessage(draft.job), draft.now);
+}
+
+void GoOn(Draft& draft) {
+  draft.verdict.stage = Stage::kRunning;
+  CountSurplusRestarts(draft.job, draft.replicas, draft.status());
+  Restart(draft);
+  WriteRunning(draft);
+  CountReplicas(draft.job, draft.replicas, draft.status());
+  TellOfReplicas(draft);
+  WantServices(draft);
+  WantPods(draft);
+  WarnAboutBlockedNames(draft);
+  if (const auto left = TimeToDeadline(draft.job, draft.status(), draft.now)) {
+    draft.WakeAfter(*left);
+  }
+}
+
+void Run(Draft& draft) {
+  ResumeOrStart(draft);
+  draft.Rearrange();
+  for (const objects::Pod* pod : RememberCompleted(draft.replicas, draft.status())) {
+    TellExit(*pod, draft);
+  }
+  if (const std::optional<End> end =
+          FindEnd(draft.job, draft.status(), draft.replicas, draft.now)) {
+    EndJob(*end, draft);
+  } else {
+    GoOn(draft);
+  }
+}
+
+}  // namespace
+
+Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options) {
+  if (IsNotOurs(job)) return Ignore(job);
+  if (api::TotalReplicas(job) > kMaxReplicas) {
+    return Refuse(job, snapshot,
+                  InvalidArgument("spec.tfReplicaSpecs: ", api::TotalReplicas(job),
+                                  " replicas in all, expected at most ", kMaxReplicas),
+                  now, options);
+  }
+  Draft draft(job, snapshot, now, options);
+  HandleLostPods(draft);
+  if (api::IsFinished(job.status)) {
+    CleanUp(draft);
+    return draft.Finish();
+  }
+  WriteCreated(draft);
+  if (MustStandStill(job, snapshot)) {
+    Suspend(draft);
+  } else {
+    Run(draft);
+  }
+  return draft.Finish();
+}
+
+Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
+               const Options& options) {
+  if (IsNotOurs(job)) return Ignore(job);
+  Draft draft(job, snapshot, now, options);
+  HandleLostPods(draft);
+  if (api::IsFinished(job.status)) {
+    CleanUp(draft);
+  } else {
+    WriteCreated(draft);
+    EndJob({ConditionType::kFailed, api::kReasonFailedValidation,
+            api::InvalidSpecMessage(job, Message(why)), objects::EventType::kWarning},
+           draft);
+  }
+  return draft.Finish();
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,56 @@
+#include "operator/policy/pod_warnings.h"
+
+#include <algorithm>
+
+#include "operator/api/reasons.h"
+
+namespace tfjob::policy {
+namespace {
+
+using State = objects::ContainerStatus::State;
+
+void Warn(std::string reason, std::string message, std::string cause, std::vector<Event>& events) {
+  events.push_back({objects::EventType::kWarning, std::move(reason), std::move(message),
+                    std::move(cause), true});
+}
+
+void WarnAboutContainer(const objects::Pod& pod, const objects::ContainerStatus& container,
+                        std::vector<Event>& events) {
+  const std::string& name = pod.metadata.name;
+  const std::string cause =
+      StrCat("container/", pod.metadata.uid, "/", container.name, "/", container.reason);
+  if (container.state == State::kTerminated && container.exit_code != 0) {
+    Warn(container.reason,
+         api::ContainerTerminatedMessage(name, container.name, container.exit_code,
+                                         container.message),
+         StrCat(cause, "/", container.restart_count), events);
+  } else if (container.state == State::kWaiting && !container.message.empty()) {
+    Warn(container.reason, api::ContainerWaitingMessage(name, container.name, container.message),
+         cause, events);
+  }
+}
+
+const objects::PodCondition* NewestCondition(const objects::Pod& pod) {
+  const auto newest = std::max_element(
+      pod.conditions.begin(), pod.conditions.end(),
+      [](const auto& a, const auto& b) { return a.last_transition_time < b.last_transition_time; });
+  return newest == pod.conditions.end() ? nullptr : &*newest;
+}
+
+}  // namespace
+
+void WarnAboutPod(const objects::Pod& pod, std::vector<Event>& events) {
+  const bool active = !pod.metadata.terminating() && pod.phase != objects::PodPhase::kSucceeded &&
+                      pod.phase != objects::PodPhase::kFailed;
+  if (!active) return;
+  for (const objects::ContainerStatus& container : pod.containers) {
+    WarnAboutContainer(pod, container, events);
+  }
+  if (!pod.containers.empty()) return;
+  const objects::PodCondition* condition = NewestCondition(pod);
+  if (condition == nullptr || condition->status == "True" || condition->reason.empty()) return;
+  Warn(condition->reason, api::PodConditionMessage(pod.metadata.name, condition->message),
+       StrCat("condition/", pod.metadata.uid, "/", condition->reason), events);
+}
+
+}  // namespace tfjob::policy

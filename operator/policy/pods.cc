@@ -1,0 +1,114 @@
+#include "operator/policy/pods.h"
+
+#include "operator/api/reasons.h"
+#include "operator/policy/blocked.h"
+#include "operator/policy/clean_up.h"
+#include "operator/policy/lost_pod.h"
+#include "operator/policy/pod_end.h"
+#include "operator/policy/restart_delay.h"
+
+namespace tfjob::policy {
+namespace {
+
+// Why a slot without a usable pod gets none now; nothing when it may.
+std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const Replica& replica) {
+  PodThatWaits waits{slot, draft.NameOf(slot), std::nullopt, ""};
+  if (replica.state != ReplicaState::kMissing) {
+    waits.why = "the pod before it is not gone yet";
+    return waits;
+  }
+  if (draft.replicas.any_outdated) {
+    waits.why = "pods of the attempt before are not gone yet";
+    return waits;
+  }
+  const History* history = draft.history();
+  if (history == nullptr) return std::nullopt;
+  if (const auto left = TimeBlocked(history->blocked_pods, waits.name, draft.now, draft.options)) {
+    waits.not_before = draft.now + *left;
+    waits.why = "a pod of that name belongs to somebody else";
+    return waits;
+  }
+  const Time not_before = NotBefore(history->Find(slot), draft.options);
+  if (not_before <= draft.now) return std::nullopt;
+  waits.not_before = not_before;
+  waits.why = "it failed before: recreations are delayed";
+  return waits;
+}
+
+bool WantsPod(const Replica& replica) {
+  switch (replica.state) {
+    case ReplicaState::kMissing:
+    case ReplicaState::kRetryable:
+    case ReplicaState::kDisrupted:
+    case ReplicaState::kReplacing:
+    case ReplicaState::kTerminating:
+    case ReplicaState::kOutdated:
+      return true;
+    case ReplicaState::kPending:
+    case ReplicaState::kActive:
+    case ReplicaState::kCompleted:
+    case ReplicaState::kSucceeded:
+    case ReplicaState::kFailed:
+      return false;
+  }
+  return false;
+}
+
+void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
+  if (replica.state == ReplicaState::kReplacing) {
+    draft.DeletePod(*replica.pod, DeleteReason::kRestart);
+  } else if (replica.state == ReplicaState::kOutdated) {
+    draft.DeletePod(*replica.pod, DeleteReason::kNewAttempt);
+  }
+  if (!WantsPod(replica)) return;
+  if (std::optional<PodThatWaits> waits = MustWait(draft, slot, replica)) {
+    if (waits->not_before) draft.WakeAfter(*waits->not_before - draft.now);
+    draft.verdict.waiting_pods.push_back(*std::move(waits));
+  } else {
+    draft.verdict.create_pods.push_back({slot, draft.NameOf(slot), draft.status().attempt});
+  }
+}
+
+}  // namespace
+
+void WantPods(Draft& draft) {
+  for (const ReplicaGroup& group : draft.replicas.groups) {
+    for (int32_t i = 0; i < group.size(); ++i) WantPod({group.type, i}, group.replicas[i], draft);
+  }
+  for (const objects::Pod* pod : draft.replicas.surplus) {
+    const bool outdated = AttemptOf(*pod) < draft.status().attempt;
+    draft.DeletePod(*pod, outdated ? DeleteReason::kNewAttempt : DeleteReason::kScaleDown);
+  }
+}
+
+void DropPods(Draft& draft) {
+  for (const auto& pod : draft.snapshot.pods) draft.DeletePod(*pod, DeleteReason::kSuspend);
+}
+
+void CleanUpPods(Draft& draft) {
+  const api::CleanPodPolicy policy =
+      draft.job.spec.run_policy.clean_pod_policy.value_or(api::CleanPodPolicy::kNone);
+  for (const auto& pod : draft.snapshot.pods) {
+    if (IsCleanedUp(*pod, policy)) draft.DeletePod(*pod, DeleteReason::kCleanUp);
+  }
+}
+
+void HandleLostPods(Draft& draft) {
+  if (!draft.snapshot.lost_nodes || draft.snapshot.lost_nodes->empty()) return;
+  for (const auto& pod : draft.snapshot.pods) {
+    const auto left = TimeToLost(*pod, draft.snapshot.lost_nodes, draft.now, draft.options);
+    if (!left) continue;
+    if (*left > Duration::zero()) {
+      draft.WakeAfter(*left);
+    } else if (ForcesDeletion(draft.job)) {
+      draft.verdict.delete_pods.push_back(
+          {pod->metadata.name, pod->metadata.uid, 0, DeleteReason::kLostNode});
+    } else {
+      draft.Tell(Event{objects::EventType::kWarning, api::kReasonPodOnLostNode,
+                       api::PodOnLostNodeMessage(pod->metadata.name, pod->node_name),
+                       StrCat("lost-node/", pod->metadata.uid), true});
+    }
+  }
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,36 @@
+#include "operator/policy/spec_warnings.h"
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/reasons.h"
+#include "operator/api/validate.h"
+
+namespace tfjob::policy {
+namespace {
+
+bool SetsRestartPolicy(const api::ReplicaSpec& spec) {
+  if (spec.pod_template == nullptr) return false;
+  const Json* value = JsonField(*spec.pod_template)["spec"]["restartPolicy"].value();
+  return value != nullptr && *value != "";
+}
+
+}  // namespace
+
+std::vector<Event> WarnAboutSpec(const api::TFJob& job) {
+  std::vector<Event> events;
+  const auto warn = [&](const char* reason, std::string message, std::string cause) {
+    events.push_back(
+        {objects::EventType::kWarning, reason, std::move(message), std::move(cause), false});
+  };
+  for (const auto& [type, spec] : job.spec.replicas) {
+    if (!SetsRestartPolicy(spec)) continue;
+    warn(api::kReasonPodTemplateRestartPolicy, api::PodTemplateRestartPolicyMessage(type),
+         StrCat("restart-policy/", api::Name(type)));
+  }
+  for (const api::FieldIssue& issue : api::Warnings(job)) {
+    warn(api::kReasonSpecWarning, api::ToString(issue), StrCat("spec/", issue.path));
+  }
+  return events;
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,14 @@
+// Warnings about a spec that is accepted although part of it has no effect or is probably a mistake.
+#pragma once
+
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/verdict.h"
+
+namespace tfjob::policy {
+
+// Sent once, when the job is first seen: a template that sets restartPolicy, several chiefs, minAvailable above the total.
+std::vector<Event> WarnAboutSpec(const api::TFJob& job);
+
+}  // namespace tfjob::policy

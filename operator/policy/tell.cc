@@ -1,0 +1,75 @@
+#include "operator/policy/tell.h"
+
+#include "operator/api/reasons.h"
+#include "operator/policy/dynamic_worker.h"
+#include "operator/policy/pod_end.h"
+#include "operator/policy/pod_warnings.h"
+
+namespace tfjob::policy {
+namespace {
+
+void TellExit(const objects::Pod& pod, bool standing, Draft& draft) {
+  const std::optional<int32_t> code = ExitCode(pod);
+  if (!code) return;
+  draft.Tell(Event{objects::EventType::kNormal, api::kReasonExitedWithCode,
+                   api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code),
+                   StrCat("exit/", pod.metadata.uid), standing});
+}
+
+// " Pod mnist-worker-1: Evicted: the node was low on memory"
+std::string Detail(const Restarted& restart, const Draft& draft) {
+  if (!restart.disrupted) return "";
+  std::optional<std::string> disruption;
+  if (restart.pod != nullptr) disruption = Disruption(*restart.pod);
+  return StrCat(" Pod ", draft.NameOf(restart.slot), ": ", disruption.value_or("deleted"));
+}
+
+const std::string& UidOf(const Restarted& restart, const Draft& draft) {
+  return restart.pod != nullptr ? restart.pod->metadata.uid
+                                : draft.history()->Find(restart.slot)->uid;
+}
+
+}  // namespace
+
+void TellExit(const objects::Pod& pod, Draft& draft) {
+  TellExit(pod, false, draft);
+}
+
+void TellExitsAtEnd(Draft& draft) {
+  for (const ReplicaGroup& group : draft.replicas.groups) {
+    const bool tolerated = ToleratesFailure(draft.job, group.type);
+    for (const Replica& replica : group.replicas) {
+      if ((replica.state == ReplicaState::kFailed && !tolerated) ||
+          replica.state == ReplicaState::kRetryable || replica.state == ReplicaState::kDisrupted) {
+        TellExit(*replica.pod, draft);
+      }
+    }
+  }
+}
+
+void TellRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
+  std::optional<api::ReplicaType> told;
+  for (const Restarted& restart : restarts) {
+    if (restart.pod != nullptr) TellExit(*restart.pod, draft);
+    const api::ReplicaType type = restart.slot.type;
+    if (told == type) continue;
+    told = type;
+    // A pod that vanished leaves no trace in the status: its cause stands until the next pod is there.
+    draft.Tell(Event{objects::EventType::kWarning, api::kReasonRestarting,
+                     api::RestartingMessage(draft.job, type) + Detail(restart, draft),
+                     StrCat("restart/", UidOf(restart, draft)), restart.pod == nullptr});
+  }
+}
+
+void TellOfReplicas(Draft& draft) {
+  std::vector<Event> warnings;
+  for (const ReplicaGroup& group : draft.replicas.groups) {
+    for (const Replica& replica : group.replicas) {
+      if (replica.alive()) WarnAboutPod(*replica.pod, warnings);
+      if (replica.state == ReplicaState::kFailed) TellExit(*replica.pod, true, draft);
+    }
+  }
+  for (Event& warning : warnings) draft.Tell(std::move(warning));
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,28 @@
+#include "operator/policy/ttl.h"
+
+#include "operator/api/conditions.h"
+#include "operator/policy/timing.h"
+
+namespace tfjob::policy {
+namespace {
+
+std::optional<Time> EndOf(const api::TFJobStatus& status) {
+  if (status.completion_time) return status.completion_time;
+  for (const api::Condition& condition : status.conditions) {
+    const bool end = condition.type == api::ConditionType::kSucceeded ||
+                     condition.type == api::ConditionType::kFailed;
+    if (end && condition.status) return condition.last_transition_time;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Duration> TimeToLive(const api::TFJob& job, const api::TFJobStatus& status,
+                                   Time now) {
+  const std::optional<int32_t>& ttl = job.spec.run_policy.ttl_seconds_after_finished;
+  if (!ttl || !api::IsFinished(status)) return std::nullopt;
+  return *EndOf(status) + Seconds(*ttl) - now;
+}
+
+}  // namespace tfjob::policy

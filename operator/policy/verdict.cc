@@ -1,0 +1,110 @@
+#include "operator/policy/verdict.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/status_json.h"
+
+namespace tfjob::policy {
+namespace {
+
+// FNV-1a: equal in every build and process, which std::hash is not.
+uint64_t Hash(std::string_view text, uint64_t hash) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+Json ToJson(const PodToCreate& pod) {
+  return {{"name", pod.name}, {"attempt", pod.attempt}};
+}
+
+Json ToJson(const PodThatWaits& pod) {
+  Json json = {{"name", pod.name}, {"why", pod.why}};
+  if (pod.not_before) json["notBefore"] = FormatMicroTime(*pod.not_before);
+  return json;
+}
+
+Json ToJson(const PodToDelete& pod) {
+  Json json = {{"name", pod.name}, {"uid", pod.uid}, {"why", Name(pod.reason)}};
+  if (pod.grace_period_seconds) json["gracePeriodSeconds"] = *pod.grace_period_seconds;
+  return json;
+}
+
+Json ToJson(const ServiceToCreate& service) {
+  return service.name;
+}
+
+Json ToJson(const ServiceRef& service) {
+  return {{"name", service.name}, {"uid", service.uid}};
+}
+
+Json ToJson(const Event& event) {
+  return {{"type", objects::Name(event.type)},
+          {"reason", event.reason},
+          {"message", event.message},
+          {"cause", event.cause}};
+}
+
+template <typename Value>
+void SetList(const char* key, const std::vector<Value>& values, Json& json) {
+  if (values.empty()) return;
+  Json& list = json[key] = Json::array();
+  for (const Value& value : values) list.push_back(ToJson(value));
+}
+
+}  // namespace
+
+std::string_view Name(Stage stage) {
+  switch (stage) {
+    case Stage::kIgnored:
+      return "Ignored";
+    case Stage::kSuspended:
+      return "Suspended";
+    case Stage::kRunning:
+      return "Running";
+    case Stage::kEnded:
+      return "Ended";
+  }
+  return "";
+}
+
+std::string_view Name(DeleteReason reason) {
+  switch (reason) {
+    case DeleteReason::kRestart:
+      return "Restart";
+    case DeleteReason::kNewAttempt:
+      return "NewAttempt";
+    case DeleteReason::kScaleDown:
+      return "ScaleDown";
+    case DeleteReason::kSuspend:
+      return "Suspend";
+    case DeleteReason::kCleanUp:
+      return "CleanUp";
+    case DeleteReason::kLostNode:
+      return "LostNode";
+  }
+  return "";
+}
+
+std::string EventName(const api::TFJob& job, std::string_view cause) {
+  const uint64_t hash = Hash(cause, Hash(job.metadata.uid, 0xcbf29ce484222325u));
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return StrCat(job.metadata.name, ".", digits);
+}
+
+Json Print(const Verdict& verdict) {
+  Json json = {{"stage", Name(verdict.stage)}, {"status", api::StatusToJson(verdict.status)}};
+  SetList("createServices", verdict.create_services, json);
+  SetList("adoptServices", verdict.adopt_services, json);
+  SetList("deleteServices", verdict.delete_services, json);
+  SetList("createPods", verdict.create_pods, json);
+  SetList("waitingPods", verdict.waiting_pods, json);
+  SetList("deletePods", verdict.delete_pods, json);
+  SetList("events", verdict.events, json);
+  if (verdict.delete_job) json["deleteJob"] = true;
+  if (verdict.requeue_after) json["requeueAfter"] = FormatDuration(*verdict.requeue_after);
+  return json;
+}
+
+}  // namespace tfjob::policy
