@@ -1,0 +1,240 @@
+// What each pass does to the structure of graphs. That it keeps their values is checked where there are kernels:
+// runtime/exec/passes_test.cc.
+#include "runtime/graph/passes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/graph/ops.h"
+
+namespace tfjob::graph {
+namespace {
+
+constexpr DType kF32 = DType::kFloat32;
+
+// The ops of a graph in order, without its sources.
+std::vector<std::string> OpsOf(const Graph& graph) {
+  std::vector<std::string> ops;
+  for (const Node& node : graph.nodes()) {
+    if (!node.inputs.empty()) ops.push_back(node.op);
+  }
+  return ops;
+}
+
+const Node* FindNode(const Graph& graph, std::string_view op) {
+  const auto found = std::ranges::find(graph.nodes(), op, &Node::op);
+  return found == graph.nodes().end() ? nullptr : &*found;
+}
+
+Graph Finished(Builder& b) {
+  EXPECT_TRUE(b.ok()) << b.status();
+  return *std::move(b).Finish();
+}
+
+using Ops = std::vector<std::string>;
+
+TEST(RemoveDeadCode, KeepsFetchesWritesAndPlaceholders) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  Placeholder(b, "unused", kF32, {2});
+  Exp(b, x);
+  Assign(b, "v", Neg(b, x));
+  b.AddFetch("y", Square(b, x));
+  const Graph graph = RemoveDeadCode(Finished(b));
+  EXPECT_EQ(OpsOf(graph), (Ops{"Neg", "Assign", "Square"}));
+  EXPECT_EQ(graph.nodes().size(), 5u);
+  EXPECT_EQ(graph.NameOf(graph.FindFetch("y")->output), "Square");
+}
+
+TEST(MergeCommonSubexpressions, MergesEqualNodesOnly) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2, 2});
+  const Output same = Add(b, Exp(b, x), Exp(b, x));
+  const Output other = Add(b, Sum(b, x, {0}), Sum(b, x, {1}));
+  b.AddFetch("y", Mul(b, same, other));
+  EXPECT_EQ(OpsOf(MergeCommonSubexpressions(Finished(b))),
+            (Ops{"Exp", "Add", "Sum", "Sum", "Add", "Mul"}));
+}
+
+TEST(MergeCommonSubexpressions, TellsConstantsApartBeyondWhatIsPrinted) {
+  Builder b;
+  const Output one = Const(b, Tensor::Of<float>({9}, {1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  const Output two = Const(b, Tensor::Of<float>({9}, {1, 2, 3, 4, 5, 6, 7, 8, 10}));
+  b.AddFetch("y", Add(b, one, two));
+  EXPECT_EQ(MergeCommonSubexpressions(Finished(b)).nodes().size(), 3u);
+}
+
+TEST(MergeCommonSubexpressions, DoesNotMergeReadsAcrossAWrite) {
+  Builder b;
+  const Output first = ReadVariable(b, "v", kF32, {});
+  const Output again = ReadVariable(b, "v", kF32, {});
+  AssignAdd(b, "v", Add(b, first, again));
+  b.AddFetch("after", ReadVariable(b, "v", kF32, {}));
+  const Graph graph = MergeCommonSubexpressions(Finished(b));
+  EXPECT_EQ(std::ranges::count(graph.nodes(), "ReadVariable", &Node::op), 2);
+}
+
+StatusOr<std::vector<Tensor>> AddOnly(const Node& node, const std::vector<Tensor>& inputs) {
+  if (node.op != "Add") return Unimplemented("only Add");
+  return std::vector{Tensor::Scalar(inputs[0].data<float>()[0] + inputs[1].data<float>()[0])};
+}
+
+TEST(FoldConstants, ComputesWhatDependsOnConstantsOnly) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {});
+  const Output three = Add(b, Scalar(b, kF32, 1), Scalar(b, kF32, 2));
+  b.AddFetch("y", Add(b, x, Add(b, three, three)));
+  auto graph = FoldConstants(Finished(b), AddOnly);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Graph live = RemoveDeadCode(*graph);
+  EXPECT_EQ(OpsOf(live), (Ops{"Add"}));
+  EXPECT_EQ(FindNode(live, "Const")->attributes.Find<Tensor>("value")->data<float>()[0], 6);
+}
+
+TEST(FoldConstants, LeavesRandomOpsAndNamesTheNodeThatFails) {
+  Builder b;
+  const Output zero = Const(b, Tensor::Scalar<int64_t>(0));
+  b.AddFetch("r", RandomUniform(b, zero, zero, kF32, {2}, 0, 1));
+  EXPECT_TRUE(FoldConstants(Finished(b), AddOnly).ok());
+
+  Builder bad;
+  bad.AddFetch("y", Exp(bad, Scalar(bad, kF32, 1)));
+  EXPECT_EQ(Message(FoldConstants(Finished(bad), AddOnly).status()), "folding node Exp: only Add");
+}
+
+TEST(Simplify, DropsWhatChangesNothing) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2, 3});
+  Output y = Mul(b, x, Scalar(b, kF32, 1));
+  y = Add(b, Fill(b, kF32, {2, 3}, 0), y);
+  y = Sub(b, y, Fill(b, kF32, {3}, 0));
+  y = Identity(b, Reshape(b, BroadcastTo(b, y, {2, 3}), {2, 3}));
+  b.AddFetch("y", y);
+  EXPECT_EQ(OpsOf(RemoveDeadCode(Simplify(Finished(b)))), Ops());
+}
+
+TEST(Simplify, KeepsANeutralOperandThatBroadcasts) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {3});
+  b.AddFetch("y", Mul(b, x, Fill(b, kF32, {2, 3}, 1)));
+  b.AddFetch("z", Sub(b, Scalar(b, kF32, 0), x));
+  EXPECT_EQ(OpsOf(Simplify(Finished(b))), (Ops{"Mul", "Sub"}));
+}
+
+TEST(Simplify, MakesScalarsOfUniformConstants) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2, 3});
+  b.AddFetch("y", Mul(b, x, Const(b, Tensor::Of<float>({2, 1}, {0.5, 0.5}))));
+  const Graph graph = RemoveDeadCode(Simplify(Finished(b)));
+  EXPECT_EQ(graph.type(FindNode(graph, "Mul")->inputs[1]).ToString(), "float32[]");
+}
+
+TEST(FuseSoftmaxCrossEntropy, FindsKerasFormsWithProbabilities) {
+  for (const bool clip : {false, true}) {
+    for (const bool sparse : {false, true}) {
+      Builder b;
+      const Output x = Placeholder(b, "x", kF32, {4, 3});
+      Output p = Softmax(b, x);
+      if (clip) p = ClipByValue(b, p, 1e-7, 1 - 1e-7);
+      Output loss;
+      if (sparse) {
+        loss = SparseSoftmaxCrossEntropyWithLogits(b, Log(b, p),
+                                                   Placeholder(b, "labels", DType::kInt64, {4}))
+                   .loss;
+      } else {
+        loss = Neg(b, Sum(b, Mul(b, Placeholder(b, "labels", kF32, {4, 3}), Log(b, p)), {-1}));
+      }
+      b.AddFetch("loss", loss);
+      const Graph graph = RemoveDeadCode(FuseSoftmaxCrossEntropy(Finished(b)));
+      const Ops expected{sparse ? "SparseSoftmaxCrossEntropyWithLogits"
+                                : "SoftmaxCrossEntropyWithLogits"};
+      EXPECT_EQ(OpsOf(graph), expected);
+      EXPECT_EQ(graph.NameOf(graph.nodes().back().inputs[0]), "x");
+    }
+  }
+}
+
+TEST(FuseSoftmaxCrossEntropy, LeavesOtherSumsAlone) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {4, 3});
+  const Output labels = Placeholder(b, "labels", kF32, {4, 3});
+  b.AddFetch("other_axis", Neg(b, Sum(b, Mul(b, labels, Log(b, Softmax(b, x))), {0})));
+  b.AddFetch("no_softmax", Neg(b, Sum(b, Mul(b, labels, Log(b, x)), {1})));
+  const Graph before = Finished(b);
+  EXPECT_EQ(OpsOf(FuseSoftmaxCrossEntropy(before)), OpsOf(before));
+}
+
+TEST(FuseMatMul, TakesBiasAndActivationAlong) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {4, 3});
+  const Output w = Placeholder(b, "w", kF32, {5, 3});
+  const Output bias = Placeholder(b, "bias", kF32, {5});
+  b.AddFetch("y", Tanh(b, BiasAdd(b, MatMul(b, x, w, false, true), bias)));
+  const Graph graph = FuseMatMul(Finished(b));
+  EXPECT_EQ(OpsOf(graph), (Ops{"FusedMatMul"}));
+  EXPECT_EQ(FindNode(graph, "FusedMatMul")->attributes.ToString(),
+            "activation=\"Tanh\", bias=true, transpose_b=true");
+  EXPECT_EQ(FindNode(graph, "FusedMatMul")->inputs.size(), 3u);
+}
+
+TEST(FuseMatMul, LeavesPartsWithOtherUses) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {4, 3});
+  const Output w = Placeholder(b, "w", kF32, {3, 5});
+  const Output logits = BiasAdd(b, MatMul(b, x, w), Placeholder(b, "bias", kF32, {5}));
+  b.AddFetch("y", Relu(b, logits));
+  b.AddFetch("logits", logits);
+  EXPECT_EQ(OpsOf(FuseMatMul(Finished(b))), (Ops{"FusedMatMul", "Relu"}));
+
+  Builder both;
+  const Output product =
+      MatMul(both, Placeholder(both, "x", kF32, {2, 2}), Placeholder(both, "w", kF32, {2, 2}));
+  both.AddFetch("product", product);
+  both.AddFetch("y", Relu(both, product));
+  EXPECT_EQ(OpsOf(FuseMatMul(Finished(both))), (Ops{"MatMul", "Relu"}));
+}
+
+TEST(FuseElementwise, MakesOneProgramOfATree) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {4, 3});
+  const Output row = Placeholder(b, "row", kF32, {3});
+  const Output difference = Sub(b, x, row);
+  b.AddFetch("y",
+             ClipByValue(b, Mul(b, Mul(b, difference, difference), Scalar(b, kF32, 0.5)), 0, 2));
+  const Graph graph = RemoveDeadCode(FuseElementwise(Finished(b)));
+  EXPECT_EQ(OpsOf(graph), (Ops{"FusedElementwise"}));
+  const Node* fused = FindNode(graph, "FusedElementwise");
+  EXPECT_EQ(fused->attributes.Get("program", std::string()),
+            "Sub i0 i1; Mul t0 t0; Mul t1 0.5; ClipByValue t2 0 2");
+  EXPECT_EQ(graph.NameOf(fused->inputs[1]), "row");
+}
+
+TEST(FuseElementwise, StopsAtOtherShapesOtherUsersAndFetches) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {4, 3});
+  const Output column = Placeholder(b, "column", kF32, {4, 1});
+  const Output shifted = Add(b, Exp(b, x), Exp(b, column));  // a column is not readable
+  const Output kept = Neg(b, Square(b, shifted));
+  b.AddFetch("kept", kept);
+  b.AddFetch("y", Add(b, Sqrt(b, kept), Sum(b, kept, {0})));
+  const Graph graph = FuseElementwise(Finished(b));
+  EXPECT_EQ(OpsOf(graph),
+            (Ops{"Exp", "Exp", "Add", "FusedElementwise", "Sum", "FusedElementwise"}));
+}
+
+TEST(Optimize, LeavesNamesUnique) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2, 3});
+  const Output y = Mul(b, Add(b, x, Const(b, Tensor::Of<float>({2, 1}, {2, 2}))),
+                       Const(b, Tensor::Of<float>({3}, {3, 3, 3})));
+  b.AddFetch("y", Mean(b, y, {}));
+  auto graph = Optimize(Finished(b), AddOnly);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::set<std::string> names;
+  for (const Node& node : graph->nodes()) EXPECT_TRUE(names.insert(node.name).second) << node.name;
+}
+
+}  // namespace
+}  // namespace tfjob::graph
