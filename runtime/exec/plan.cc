@@ -149,7 +149,7 @@ class Planner {
   }
 
   // A dense copy of `from` as the value of node `id`.
-  void CopyIntoArena(int id, const Value& from) {
+  void CopyIntoArena(int id, Value from) {
     const Value copy = NewBuffer({id, 0}, Operand::Dense(from.operand.dtype, from.operand.shape));
     values_[{id, 0}] = copy;
     ready_[{id, 0}] = static_cast<int>(plan_.steps.size()) + 1;

@@ -1,0 +1,232 @@
+// Every gradient function of the op table against central differences in float64.
+#include "runtime/graph/gradients.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <set>
+
+#include "runtime/exec/program.h"
+#include "runtime/graph/gradient_functions.h"
+#include "runtime/graph/op.h"
+#include "runtime/graph/ops.h"
+
+namespace tfjob::exec {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+using Inputs = std::vector<Output>;
+
+constexpr DType kF64 = DType::kFloat64;
+constexpr double kStep = 1e-6;
+
+// A function of float64 inputs with values from `low` to `high`.
+struct Case {
+  const char* op;
+  std::vector<Shape> shapes;
+  std::function<Output(Builder&, const Inputs&)> build;
+  double low = -2;
+  double high = 2;
+};
+
+Tensor Random(const Shape& shape, double low, double high, std::mt19937& random) {
+  Tensor tensor(kF64, shape);
+  std::uniform_real_distribution<double> values(low, high);
+  for (double& value : tensor.data<double>()) value = values(random);
+  return tensor;
+}
+
+double LossAt(Program& program, const std::vector<Tensor>& inputs) {
+  std::vector<Feed> feeds;
+  for (const Tensor& input : inputs) feeds.push_back(Feed::Of(input));
+  const Status run = program.Run(feeds);
+  EXPECT_TRUE(run.ok()) << run;
+  return program.Fetch<double>(0)[0];
+}
+
+// The loss is a sum with random weights, so that no part of the gradient is hidden by symmetry. Fetches: the loss, then
+// the gradient of each input.
+StatusOr<graph::Graph> LossAndGradients(const Case& test, std::mt19937& random) {
+  Builder b;
+  Inputs inputs;
+  for (size_t i = 0; i < test.shapes.size(); ++i) {
+    inputs.push_back(Placeholder(b, StrCat("input", i), kF64, test.shapes[i]));
+  }
+  const Output y = Cast(b, test.build(b, inputs), kF64);
+  const Output loss = Sum(b, Mul(b, y, Const(b, Random(b.shape(y), -1, 1, random))), {});
+  const std::vector<Output> gradients = Gradients(b, loss, inputs);
+  b.AddFetch("loss", loss);
+  for (size_t i = 0; i < gradients.size(); ++i) b.AddFetch(StrCat("gradient", i), gradients[i]);
+  return std::move(b).Finish();
+}
+
+void CheckCase(const Case& test, bool optimize) {
+  SCOPED_TRACE(test.op);
+  std::mt19937 random(1);
+  auto graph = LossAndGradients(test, random);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  variables::VariableStore store;
+  CompileOptions options;
+  options.optimize = optimize;
+  auto program = Compile(*graph, store, CpuDevice(), options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::vector<Tensor> inputs;
+  for (const Shape& shape : test.shapes)
+    inputs.push_back(Random(shape, test.low, test.high, random));
+  LossAt(**program, inputs);
+  std::vector<std::vector<double>> gradients;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto values = (*program)->Fetch<double>(static_cast<int>(i) + 1);
+    gradients.emplace_back(values.begin(), values.end());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto values = inputs[i].data<double>();
+    for (size_t j = 0; j < values.size(); ++j) {
+      const double value = values[j];
+      values[j] = value + kStep;
+      const double above = LossAt(**program, inputs);
+      values[j] = value - kStep;
+      const double below = LossAt(**program, inputs);
+      values[j] = value;
+      const double expected = (above - below) / (2 * kStep);
+      EXPECT_NEAR(gradients[i][j], expected, 1e-7 * (1 + std::abs(expected)) * 10)
+          << "input " << i << ", element " << j;
+    }
+  }
+}
+
+Output Unary(Builder& b, const char* op, const Inputs& in) {
+  return b.Add(op, {in[0]});
+}
+
+Output StepAndSeed(Builder& b) {
+  return Const(b, Tensor::Scalar<int64_t>(3));
+}
+
+std::vector<Case> ElementwiseCases() {
+  std::vector<Case> cases;
+  for (const char* op : {"Relu", "Sigmoid", "Tanh", "Identity", "Neg", "Abs", "Square", "Exp"}) {
+    cases.push_back(
+        {op, {{3, 4}}, [op](Builder& b, const Inputs& in) { return Unary(b, op, in); }});
+  }
+  for (const char* op : {"Log", "Sqrt", "Rsqrt"}) {
+    cases.push_back(
+        {op, {{3, 4}}, [op](Builder& b, const Inputs& in) { return Unary(b, op, in); }, 0.3, 3});
+  }
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "Pow"}) {
+    auto build = [op](Builder& b, const Inputs& in) { return b.Add(op, {in[0], in[1]}); };
+    const std::pair<Shape, Shape> shapes[] = {
+        {{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {2, 1, 4}}, {{}, {3, 4}}, {{1}, {2, 2}}};
+    for (const auto& [x, y] : shapes) cases.push_back({op, {x, y}, build, 0.4, 2});
+  }
+  cases.push_back(
+      {"Mul", {{5}}, [](Builder& b, const Inputs& in) { return Mul(b, in[0], in[0]); }});
+  cases.push_back({"ClipByValue", {{20}}, [](Builder& b, const Inputs& in) {
+                     return ClipByValue(b, in[0], -1, 0.5);
+                   }});
+  cases.push_back({"Select", {{3, 4}, {4}}, [](Builder& b, const Inputs& in) {
+                     return Select(b, Greater(b, in[0], Scalar(b, kF64, 0)), in[0], in[1]);
+                   }});
+  cases.push_back({"Dropout", {{5, 8}}, [](Builder& b, const Inputs& in) {
+                     return Dropout(b, in[0], StepAndSeed(b), StepAndSeed(b), 0.4);
+                   }});
+  return cases;
+}
+
+std::vector<Case> LinearCases() {
+  std::vector<Case> cases;
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      cases.push_back(
+          {"MatMul",
+           {ta ? Shape{4, 3} : Shape{3, 4}, tb ? Shape{5, 4} : Shape{4, 5}},
+           [ta, tb](Builder& b, const Inputs& in) { return MatMul(b, in[0], in[1], ta, tb); }});
+    }
+  }
+  cases.push_back({"BiasAdd", {{2, 3, 4}, {4}}, [](Builder& b, const Inputs& in) {
+                     return BiasAdd(b, in[0], in[1]);
+                   }});
+  for (const char* op : {"Softmax", "LogSoftmax"}) {
+    cases.push_back(
+        {op, {{3, 4}}, [op](Builder& b, const Inputs& in) { return Unary(b, op, in); }});
+  }
+  cases.push_back(
+      {"SparseSoftmaxCrossEntropyWithLogits", {{3, 4}}, [](Builder& b, const Inputs& in) {
+         const Output labels = Const(b, Tensor::Of<int64_t>({3}, {2, 0, 3}));
+         return SparseSoftmaxCrossEntropyWithLogits(b, in[0], labels).loss;
+       }});
+  cases.push_back(
+      {"SoftmaxCrossEntropyWithLogits", {{3, 4}, {3, 4}}, [](Builder& b, const Inputs& in) {
+         return SoftmaxCrossEntropyWithLogits(b, in[0], Softmax(b, in[1])).loss;
+       }});
+  return cases;
+}
+
+std::vector<Case> ShapeCases() {
+  std::vector<Case> cases;
+  for (const char* op : {"Sum", "Mean", "Max", "Min"}) {
+    for (const std::vector<int64_t>& axes : {std::vector<int64_t>{}, {0}, {1}, {2}, {0, 2}}) {
+      for (const bool keep_dims : {false, true}) {
+        cases.push_back({op, {{2, 3, 4}}, [=](Builder& b, const Inputs& in) {
+                           return b.Add(op, {in[0]}, {{"axes", axes}, {"keep_dims", keep_dims}});
+                         }});
+      }
+    }
+  }
+  cases.push_back({"Reshape", {{2, 6}}, [](Builder& b, const Inputs& in) {
+                     return Reshape(b, in[0], {3, 4});
+                   }});
+  cases.push_back({"Transpose", {{2, 3, 4}}, [](Builder& b, const Inputs& in) {
+                     return Transpose(b, in[0], {2, 0, 1});
+                   }});
+  cases.push_back({"BroadcastTo", {{3, 1}}, [](Builder& b, const Inputs& in) {
+                     return BroadcastTo(b, in[0], {2, 3, 4});
+                   }});
+  // float32 in between would be too coarse for differences: the way back is what matters.
+  cases.push_back({"Cast", {{3}}, [](Builder& b, const Inputs& in) {
+                     return Mul(b, in[0], b.Add("Cast", {in[0]}, {{"dtype", kF64}}));
+                   }});
+  return cases;
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases = ElementwiseCases();
+  for (Case& test : LinearCases()) cases.push_back(std::move(test));
+  for (Case& test : ShapeCases()) cases.push_back(std::move(test));
+  return cases;
+}
+
+TEST(GradientsOfOps, AgreeWithCentralDifferences) {
+  for (const Case& test : AllCases()) CheckCase(test, false);
+}
+
+TEST(GradientsOfOps, AgreeWithCentralDifferencesAfterThePasses) {
+  for (const Case& test : AllCases()) CheckCase(test, true);
+}
+
+TEST(GradientsOfOps, AreAllChecked) {
+  std::set<std::string_view> checked;
+  for (const Case& test : AllCases()) checked.insert(test.op);
+  for (const graph::Op& op : graph::AllOps()) {
+    if (op.gradient == nullptr || op.gradient == graph::NoGradient) continue;
+    EXPECT_TRUE(checked.contains(op.name)) << op.name;
+  }
+}
+
+TEST(Gradients, OfANetAgreeWithCentralDifferences) {
+  const Case net{"net", {{4, 5}, {5, 6}, {6}, {6, 3}, {3}}, [](Builder& b, const Inputs& in) {
+                   const Output hidden = Tanh(b, BiasAdd(b, MatMul(b, in[0], in[1]), in[2]));
+                   const Output logits = BiasAdd(b, MatMul(b, hidden, in[3]), in[4]);
+                   const Output labels = Const(b, Tensor::Of<int64_t>({4}, {2, 0, 1, 1}));
+                   const Output loss = SparseSoftmaxCrossEntropyWithLogits(b, logits, labels).loss;
+                   return Add(b, Mean(b, loss, {}), Mean(b, Square(b, in[1]), {}));
+                 }};
+  CheckCase(net, false);
+  CheckCase(net, true);
+}
+
+}  // namespace
+}  // namespace tfjob::exec
