@@ -1,17 +1,23 @@
 #include "runtime/base/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 
 namespace tfjob {
 namespace {
 
-constexpr int kMaxDepth = 200;
-constexpr size_t kMaxNodes = 500'000;  // aliases may multiply a small text ("billion laughs")
+constexpr size_t kMaxDepth = 200;
+// Aliases may multiply a small text ("billion laughs"): to this many values and bytes, and to a few
+// times the text itself, which no text without aliases reaches.
+constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
   return InvalidArgument("line ", mark.line + 1, ", column ", mark.column + 1, ": ", text);
@@ -61,10 +67,9 @@ bool ParseFloat(const std::string& text, Json& value) {
   return true;
 }
 
-Json Scalar(const YAML::Node& node) {
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str")
-    return text;  // "!" marks a quoted scalar
+// The tag "!" marks a quoted scalar, "?" a plain one.
+Json Scalar(const std::string& tag, const std::string& text) {
+  if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
   if (IsOneOf(text, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"}))
     return true;
@@ -75,78 +80,160 @@ Json Scalar(const YAML::Node& node) {
   return text;
 }
 
-class Converter {
- public:
-  StatusOr<Json> Convert(const YAML::Node& node, int depth) {
-    if (depth > kMaxDepth)
-      return At(node.Mark(), StrCat("nested deeper than ", kMaxDepth, " levels"));
-    if (++nodes_ > kMaxNodes) return At(node.Mark(), "aliases expand to more than 500,000 values");
-    switch (node.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null:
-        return Json(nullptr);
-      case YAML::NodeType::Scalar:
-        return Scalar(node);
-      case YAML::NodeType::Sequence:
-        return Sequence(node, depth);
-      case YAML::NodeType::Map:
-        return Map(node, depth);
+// "<<: *anchor" or a list of them; the first mapping that has a key wins.
+bool Merge(const Json& value, Json& merged) {
+  const Json sources = value.is_array() ? value : Json::array({value});
+  for (const Json& source : sources) {
+    if (!source.is_object()) return false;
+    for (const auto& [key, member] : source.items()) {
+      if (!merged.contains(key)) merged[key] = member;
     }
-    return Json(nullptr);
   }
+  return true;
+}
+
+// Builds the value of one document from parse events, without yaml-cpp's node graph: a cycle cannot
+// arise, and an alias has a known cost before it is copied. After the first error it ignores all
+// further events.
+class Builder : public YAML::EventHandler {
+ public:
+  // `budget`: how many values and bytes of text the document may have, aliases expanded.
+  explicit Builder(size_t budget) : budget_(budget) {}
+
+  const Status& status() const { return status_; }
+  const YAML::Mark& start() const { return start_; }
+  Json Take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { start_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (ExpectsKey()) return Fail(mark, "a key must be a string");
+    Place(mark, {nullptr, 1}, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) return Fail(mark, "an alias stands inside the value it refers to");
+    const Sized& value = found->second;
+    if (!ExpectsKey()) return Place(mark, value, YAML::NullAnchor);
+    if (!value.json.is_string()) return Fail(mark, "a key must be a string");
+    PlaceKey(mark, value.json.get_ref<const std::string&>(), false);
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    if (!ExpectsKey()) return Place(mark, {Scalar(tag, text), 1 + text.size()}, anchor);
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = {text, 1 + text.size()};
+    PlaceKey(mark, text, text == "<<" && tag != "!");
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, Json::array(), anchor);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, Json::object(), anchor);
+  }
+  void OnMapEnd() override { Close(); }
 
  private:
-  StatusOr<Json> Sequence(const YAML::Node& node, int depth) {
-    Json list = Json::array();
-    for (const auto& element : node) {
-      ASSIGN_OR_RETURN(Json value, Convert(element, depth + 1));
-      list.push_back(std::move(value));
-    }
-    return list;
-  }
-
-  StatusOr<Json> Map(const YAML::Node& node, int depth) {
-    Json object = Json::object();
+  struct Sized {
+    Json json;
+    size_t cost = 0;  // values and bytes of text
+  };
+  struct Container {
+    Sized value;
+    YAML::Mark mark;
+    YAML::anchor_t anchor = YAML::NullAnchor;
+    std::optional<std::string> key;  // read, its value not yet
+    bool is_merge = false;           // the key is "<<"
     Json merged = Json::object();
-    for (const auto& member : node) {
-      if (!member.first.IsScalar()) return At(member.first.Mark(), "a key must be a string");
-      const std::string& key = member.first.Scalar();
-      ASSIGN_OR_RETURN(Json value, Convert(member.second, depth + 1));
-      if (key == "<<" && member.first.Tag() != "!") {
-        RETURN_IF_ERROR(Merge(member.second, value, merged));
-        continue;
-      }
-      if (object.contains(key))
-        return At(member.first.Mark(), StrCat("duplicate key \"", key, "\""));
-      object[key] = std::move(value);
-    }
-    for (auto& [key, value] : merged.items()) {
-      if (!object.contains(key)) object[key] = value;
-    }
-    return object;
+  };
+
+  void Fail(const YAML::Mark& mark, std::string_view text) {
+    if (status_.ok()) status_ = At(mark, text);
   }
 
-  // "<<: *anchor" or a list of them; the first mapping that has a key wins.
-  static Status Merge(const YAML::Node& node, const Json& value, Json& merged) {
-    const Json sources = value.is_array() ? value : Json::array({value});
-    for (const Json& source : sources) {
-      if (!source.is_object()) return At(node.Mark(), "a merge key (<<) takes mappings");
-      for (const auto& [key, member] : source.items()) {
-        if (!merged.contains(key)) merged[key] = member;
-      }
-    }
-    return OkStatus();
+  bool ExpectsKey() const {
+    return status_.ok() && !open_.empty() && open_.back().value.json.is_object() &&
+           !open_.back().key;
   }
 
-  size_t nodes_ = 0;
+  void PlaceKey(const YAML::Mark& mark, const std::string& key, bool is_merge) {
+    if (!status_.ok()) return;
+    Container& map = open_.back();
+    if (!is_merge && map.value.json.contains(key)) {
+      return Fail(mark, StrCat("duplicate key \"", key, "\""));
+    }
+    map.value.cost += 1 + key.size();
+    map.key = key;
+    map.is_merge = is_merge;
+  }
+
+  void Place(const YAML::Mark& mark, Sized value, YAML::anchor_t anchor) {
+    if (!status_.ok()) return;
+    if (OpenCost() + value.cost > budget_) {
+      return Fail(mark, StrCat("aliases expand to more than ", budget_, " values and bytes"));
+    }
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    if (open_.empty()) {
+      root_ = std::move(value.json);
+      return;
+    }
+    Container& parent = open_.back();
+    parent.value.cost += value.cost;
+    if (parent.value.json.is_array()) {
+      parent.value.json.push_back(std::move(value.json));
+    } else if (!parent.is_merge) {
+      parent.value.json[*parent.key] = std::move(value.json);
+    } else if (!Merge(value.json, parent.merged)) {
+      return Fail(mark, "a merge key (<<) takes mappings");
+    }
+    parent.key.reset();
+  }
+
+  // What the unfinished containers cost so far.
+  size_t OpenCost() const {
+    size_t cost = 0;
+    for (const Container& container : open_) cost += container.value.cost;
+    return cost;
+  }
+
+  void Open(const YAML::Mark& mark, Json empty, YAML::anchor_t anchor) {
+    if (ExpectsKey()) return Fail(mark, "a key must be a string");
+    if (open_.size() >= kMaxDepth) {
+      return Fail(mark, StrCat("nested deeper than ", kMaxDepth, " levels"));
+    }
+    if (!status_.ok()) return;
+    Container container;
+    container.value = {std::move(empty), 1};
+    container.mark = mark;
+    container.anchor = anchor;
+    open_.push_back(std::move(container));
+  }
+
+  void Close() {
+    if (!status_.ok()) return;
+    Container closed = std::move(open_.back());
+    open_.pop_back();
+    for (auto& [key, member] : closed.merged.items()) {
+      if (!closed.value.json.contains(key)) closed.value.json[key] = std::move(member);
+    }
+    Place(closed.mark, std::move(closed.value), closed.anchor);
+  }
+
+  const size_t budget_;
+  Status status_;
+  YAML::Mark start_;
+  Json root_;
+  std::vector<Container> open_;
+  std::map<YAML::anchor_t, Sized> anchors_;
 };
 
 void Emit(const Json& value, YAML::Emitter& out);
 
 void EmitString(const std::string& text, YAML::Emitter& out) {
   // Quoted whenever a reader could take the plain form for something else.
-  YAML::Node plain(text);
-  const Json reread = Scalar(plain);
+  const Json reread = Scalar("?", text);
   if (!reread.is_string()) out << YAML::DoubleQuoted;
   out << text;
 }
@@ -199,11 +286,21 @@ Status CheckUtf8(std::string_view text, std::string_view what) {
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what) {
   RETURN_IF_ERROR(CheckUtf8(text, what));
   std::vector<Json> documents;
+  std::istringstream stream{std::string(text)};
   try {
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
-      StatusOr<Json> document = Converter().Convert(node, 0);
-      if (!document.ok()) return Annotate(document.status(), what);
-      if (!document->is_null()) documents.push_back(*std::move(document));
+    YAML::Parser parser(stream);
+    int last_start = -1;
+    while (true) {
+      Builder builder(kFreeExpansion + 4 * text.size());
+      if (!parser.HandleNextDocument(builder)) break;
+      if (!builder.status().ok()) return Annotate(builder.status(), what);
+      // At a stray "," or "]" the parser gives empty documents without end and reads no further.
+      if (builder.start().pos == last_start) {
+        return Annotate(At(builder.start(), "no document can begin here"), what);
+      }
+      last_start = builder.start().pos;
+      Json document = builder.Take();
+      if (!document.is_null()) documents.push_back(std::move(document));
     }
   } catch (const YAML::ParserException& error) {
     return Annotate(At(error.mark, error.msg), what);

@@ -52,6 +52,36 @@ TEST(ParseYaml, BoundsAliasExpansion) {
   EXPECT_NE(OneAsJson(text).find("aliases expand"), std::string::npos);
 }
 
+TEST(ParseYaml, BoundsAliasesOfLongTexts) {
+  std::string text = "a: &a " + std::string(3000, 'x') + "\nb: [";
+  for (int i = 0; i < 1000; ++i) text += (i ? ",*a" : "*a");
+  EXPECT_NE(OneAsJson(text + "]").find("aliases expand"), std::string::npos);
+}
+
+TEST(ParseYaml, RefusesAnAliasInsideItsOwnValue) {
+  EXPECT_EQ(OneAsJson("a: &a [*a]"),
+            "doc: line 1, column 8: an alias stands inside the value it refers to");
+}
+
+TEST(ParseYaml, EndsAtTextThatIsNoDocument) {
+  EXPECT_EQ(OneAsJson(", &"), "doc: line 1, column 1: no document can begin here");
+  EXPECT_EQ(OneAsJson("a: 1\n---\n, b: 2"), "doc: line 3, column 1: no document can begin here");
+}
+
+TEST(ParseYaml, KeysAreStrings) {
+  EXPECT_EQ(OneAsJson("1: a\ntrue: b\n'<<': c"), R"({"1":"a","<<":"c","true":"b"})");
+  for (const char* text : {"[a]: b", "{a: b}: c", "~: a", "? &a [x]\n: y", "&b {}: *b"}) {
+    EXPECT_NE(OneAsJson(text).find("a key must be a string"), std::string::npos) << text;
+  }
+  EXPECT_EQ(OneAsJson("a: &k key\n*k : 1"), R"({"a":"key","key":1})");
+}
+
+TEST(ParseYaml, MergeKeysTakeMappingsOnly) {
+  EXPECT_EQ(OneAsJson("a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {z: 0, <<: [*a, *b]}"),
+            R"({"a":{"x":1},"b":{"x":2,"y":2},"c":{"x":1,"y":2,"z":0}})");
+  EXPECT_NE(OneAsJson("c: {<<: 7}").find("takes mappings"), std::string::npos);
+}
+
 TEST(PrintYaml, ReadsBackEqual) {
   Json value = *ParseJson(
       R"({"a":"yes","b":[1,"2",{}],"c":{"d":null,"e":[]},"f":"x: y","g":"","h":1.5})", "doc");
