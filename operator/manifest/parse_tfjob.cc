@@ -2,7 +2,6 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/manifest/reader.h"
-#include "operator/manifest/status_json.h"
 #include "operator/manifest/tfjob_json.h"
 #include "runtime/base/did_you_mean.h"
 
@@ -185,7 +184,7 @@ StatusOr<api::TFJob> ParseTFJob(const Json& object, std::vector<api::FieldIssue>
   CheckConstant(root["kind"], api::kKind, reader);
   job.metadata = ReadMetadata(root["metadata"], reader);
   ReadSpec(root["spec"], job.spec, reader);
-  job.status = ReadStatus(root["status"]);
+  job.status = api::ReadStatus(root["status"]);
   if (warnings != nullptr) *warnings = reader.warnings();
   RETURN_IF_ERROR(reader.ToStatus());
   return job;

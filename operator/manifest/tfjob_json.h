@@ -1,9 +1,10 @@
 // The kubeflow.org/v1 TFJob's JSON form, both ways. Field names are the API's; what is ours beyond it:
-// spec.runPolicy.restartScope, status.attempt, and of each replica status restarts, completedIndexes, selector.
+// spec.runPolicy.restartScope, and what operator/api/status_json.h names.
 #pragma once
 
 #include <vector>
 
+#include "operator/api/status_json.h"
 #include "operator/api/tfjob.h"
 #include "operator/api/validate.h"
 
@@ -20,7 +21,6 @@ StatusOr<api::TFJob> ParseTFJob(const Json& object,
 
 // The whole object; spec members that were not given are absent, an empty status is absent.
 Json ToJson(const api::TFJob& job);
-// The value of "status". Zero counts are omitted, so an all-zero replica status prints {}.
-Json StatusToJson(const api::TFJobStatus& status);
+using api::StatusToJson;
 
 }  // namespace tfjob::manifest

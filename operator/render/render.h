@@ -1,6 +1,6 @@
-// Verdict → the objects to create, as JSON exactly as they are sent to the API server. Rules:
-// names, labels, owner references and template transformation of the reference (facts 2.1–2.3),
-// with services that publish addresses of pods that are not ready.
+// Verdict → the objects to create, as JSON exactly as they are sent to the API server. Rules: names, labels, owner
+// references and template transformation of the reference (facts 2.1–2.3), with services that publish the addresses of
+// pods that are not ready, and ports that keep their order and protocol.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,7 @@ namespace tfjob::render {
 enum class Kind { kService, kPod };
 std::string_view Name(Kind kind);  // "Service"
 
+// Settings of the operator that shape objects; none yet beside the address scheme.
 struct Options {};
 
 // An object to create.
@@ -25,20 +26,21 @@ struct DesiredObject {
   Kind kind = Kind::kPod;
   policy::Slot slot;
   std::string name;
-  int32_t attempt = 0;
+  int32_t attempt = 0;  // of a pod
+  bool master = false;  // a pod with the label job-role: master
 
   bool operator==(const DesiredObject&) const = default;
 };
 
-// The objects of one verdict. Each is built when asked for (a job of 1,000 workers has a megabyte
-// of TF_CONFIG a dozen times over): what they share is prepared once. A value: cheap to copy, holds
-// what it needs, const calls are thread-safe.
+// The objects of one verdict. Each is built when asked for, since TF_CONFIG names all tasks in each of their pods; what
+// they share is prepared once. A value: cheap to copy, holds all it needs; const calls are thread-safe.
 class Desired {
  public:
   Desired() = default;
 
   // Services first, then pods, each in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
+  // `object` is one of objects().
   Json Build(const DesiredObject& object) const;
   // All of them.
   std::vector<Json> BuildAll() const;
@@ -52,9 +54,9 @@ class Desired {
   std::shared_ptr<const Shared> shared_;
 };
 
-// InvalidArgument, with the path, for a template that cannot become a pod (no container
-// `tensorflow`, containers not a list): permanent until the spec changes, so policy::Refuse is the
-// answer.
+// InvalidArgument, with the path, for a template that cannot become a pod (no container `tensorflow`, containers that are
+// no list, labels that are no strings): permanent until the spec changes, so policy::Refuse is the answer. Only types of
+// which something is to be created are looked at.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const Options& options);
 

@@ -63,6 +63,10 @@ struct TfConfig {
 
 // Compact, members in the order cluster, task, environment, as the Training Operator writes it.
 std::string Print(const TfConfig& config);
+// The same in two halves, for a writer of one cluster to its many tasks.
+std::string PrintCluster(const Cluster& cluster);
+std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
+                          std::string_view environment);
 
 // "" and "{}" mean: alone. InvalidArgument, with the JSON path, for: not JSON, addresses without a
 // port, one address twice, negative indexes, Chief and Master together, more than one of either, a

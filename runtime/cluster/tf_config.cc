@@ -145,13 +145,22 @@ StatusOr<TfConfig> Parse(const Json& document) {
 }  // namespace
 
 std::string Print(const TfConfig& config) {
-  OrderedJson document;
-  OrderedJson& cluster = document["cluster"] = OrderedJson::object();
-  for (const Job& job : config.cluster.jobs) cluster[job.name] = AddressesOf(job);
-  document["task"]["type"] = config.task.type;
-  document["task"]["index"] = config.task.index;
-  if (!config.environment.empty()) document["environment"] = config.environment;
+  return PrintWithTask(PrintCluster(config.cluster), config.task, config.environment);
+}
+
+std::string PrintCluster(const Cluster& cluster) {
+  OrderedJson document = OrderedJson::object();
+  for (const Job& job : cluster.jobs) document[job.name] = AddressesOf(job);
   return document.dump();
+}
+
+std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
+                          std::string_view environment) {
+  OrderedJson rest;
+  rest["task"]["type"] = task.type;
+  rest["task"]["index"] = task.index;
+  if (!environment.empty()) rest["environment"] = environment;
+  return StrCat("{\"cluster\":", printed_cluster, ",", rest.dump().substr(1));
 }
 
 StatusOr<TfConfig> ParseTfConfig(std::string_view text) {

@@ -1,0 +1,196 @@
+#include "operator/plan/plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/names.h"
+#include "operator/api/reasons.h"
+#include "operator/api/status_json.h"
+
+namespace tfjob::plan {
+namespace {
+
+objects::ObjectReference ReferenceTo(const api::TFJob& job) {
+  objects::ObjectReference reference;
+  reference.api_version = api::kApiVersion;
+  reference.kind = api::kKind;
+  reference.name_space = job.metadata.name_space;
+  reference.name = job.metadata.name;
+  reference.uid = job.metadata.uid;
+  reference.resource_version = job.metadata.resource_version;
+  return reference;
+}
+
+NamedEvent MakeEvent(const api::TFJob& job, objects::EventType type, std::string reason,
+                     std::string message, std::string cause, bool standing = false) {
+  NamedEvent event;
+  event.name = policy::EventName(job, cause);
+  event.event = {ReferenceTo(job), type, std::move(reason), std::move(message)};
+  event.cause = std::move(cause);
+  event.standing = standing;
+  return event;
+}
+
+// A merge patch replaces a list as a whole: owners that are no controllers stay in it. The UID is a precondition.
+Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
+                const policy::Snapshot& snapshot) {
+  objects::ObjectMeta metadata;
+  metadata.uid = service.uid;
+  for (const auto& orphan : snapshot.orphan_services) {
+    if (orphan->metadata.uid == service.uid) {
+      metadata.owner_references = orphan->metadata.owner_references;
+    }
+  }
+  metadata.owner_references.push_back(api::OwnerReferenceOf(job));
+  return {service.name,
+          std::make_shared<const Json>(Json{{"metadata", objects::ToJson(metadata)}})};
+}
+
+// Everything that identifies the job; the status subresource ignores the rest.
+std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJobStatus& status) {
+  objects::ObjectMeta metadata;
+  metadata.name = job.metadata.name;
+  metadata.name_space = job.metadata.name_space;
+  metadata.uid = job.metadata.uid;
+  metadata.resource_version = job.metadata.resource_version;
+  return std::make_shared<const Json>(Json{{"apiVersion", api::kApiVersion},
+                                           {"kind", api::kKind},
+                                           {"metadata", objects::ToJson(metadata)},
+                                           {"status", api::StatusToJson(status)}});
+}
+
+std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& verdict) {
+  std::vector<Delete> deletes;
+  for (const policy::PodToDelete& pod : verdict.delete_pods) {
+    deletes.push_back({DeleteKind::kPod, pod.name, pod.uid, pod.grace_period_seconds});
+  }
+  for (const policy::ServiceRef& service : verdict.delete_services) {
+    deletes.push_back({DeleteKind::kService, service.name, service.uid, std::nullopt});
+  }
+  if (verdict.delete_job) {
+    deletes.push_back({DeleteKind::kJob, job.metadata.name, job.metadata.uid, std::nullopt});
+  }
+  return deletes;
+}
+
+std::string_view Name(DeleteKind kind) {
+  switch (kind) {
+    case DeleteKind::kPod:
+      return "Pod";
+    case DeleteKind::kService:
+      return "Service";
+    case DeleteKind::kJob:
+      return api::kKind;
+  }
+  return "";
+}
+
+// What the events about one kind of object say.
+struct Words {
+  const char* created;
+  const char* create_failed;
+  const char* deleted;
+  const char* delete_failed;
+  std::string (*created_message)(std::string_view);
+  std::string (*deleted_message)(std::string_view);
+};
+
+const Words& WordsOf(DeleteKind kind) {
+  static constexpr Words kPod = {api::kReasonCreatedPod, api::kReasonFailedCreatePod,
+                                 api::kReasonDeletedPod, api::kReasonFailedDeletePod,
+                                 api::CreatedPodMessage, api::DeletedPodMessage};
+  static constexpr Words kService = {api::kReasonCreatedService, api::kReasonFailedCreateService,
+                                     api::kReasonDeletedService, api::kReasonFailedDeleteService,
+                                     api::CreatedServiceMessage, api::DeletedServiceMessage};
+  static constexpr Words kJob = {
+      "", "", api::kReasonDeletedJob, api::kReasonFailedDeleteJob, nullptr, api::DeletedJobMessage};
+  switch (kind) {
+    case DeleteKind::kPod:
+      return kPod;
+    case DeleteKind::kService:
+      return kService;
+    case DeleteKind::kJob:
+      return kJob;
+  }
+  return kPod;
+}
+
+const Words& WordsOf(render::Kind kind) {
+  return WordsOf(kind == render::Kind::kPod ? DeleteKind::kPod : DeleteKind::kService);
+}
+
+}  // namespace
+
+bool Plan::empty() const {
+  return adopts.empty() && creates.empty() && status == nullptr && deletes.empty() &&
+         events.empty();
+}
+
+Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
+              const policy::Snapshot& snapshot) {
+  Plan plan;
+  for (const policy::ServiceRef& service : verdict.adopt_services) {
+    plan.adopts.push_back(MakeAdopt(job, service, snapshot));
+  }
+  plan.creates = desired.objects();
+  if (verdict.status != job.status) plan.status = StatusUpdate(job, verdict.status);
+  plan.deletes = MakeDeletes(job, verdict);
+  for (const policy::Event& event : verdict.events) {
+    plan.events.push_back(
+        MakeEvent(job, event.type, event.reason, event.message, event.cause, event.standing));
+  }
+  plan.requeue_after = verdict.requeue_after;
+  return plan;
+}
+
+NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& name,
+                   const std::string& uid) {
+  const Words& words = WordsOf(kind);
+  return MakeEvent(job, objects::EventType::kNormal, words.created, words.created_message(name),
+                   StrCat("created/", uid));
+}
+
+NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const std::string& name,
+                        const Status& error) {
+  return MakeEvent(job, objects::EventType::kWarning, WordsOf(kind).create_failed,
+                   api::FailedCreateMessage(Message(error)),
+                   StrCat("create-failed/", name, "/", Message(error)), true);
+}
+
+NamedEvent Deleted(const api::TFJob& job, const Delete& deleted) {
+  const Words& words = WordsOf(deleted.kind);
+  return MakeEvent(job, objects::EventType::kNormal, words.deleted,
+                   words.deleted_message(deleted.name), StrCat("deleted/", deleted.uid));
+}
+
+NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error) {
+  return MakeEvent(job, objects::EventType::kWarning, WordsOf(failed.kind).delete_failed,
+                   api::FailedDeleteMessage(Message(error)),
+                   StrCat("delete-failed/", failed.uid, "/", Message(error)), true);
+}
+
+Json Print(const Plan& plan) {
+  Json steps = Json::array();
+  for (const Adopt& adopt : plan.adopts) {
+    steps.push_back({{"adopt", StrCat("Service ", adopt.name)}, {"patch", *adopt.patch}});
+  }
+  for (const render::DesiredObject& object : plan.creates) {
+    steps.push_back({{"create", StrCat(render::Name(object.kind), " ", object.name)}});
+  }
+  if (plan.status != nullptr) steps.push_back({{"status", (*plan.status)["status"]}});
+  for (const Delete& deleted : plan.deletes) {
+    Json step = {{"delete", StrCat(Name(deleted.kind), " ", deleted.name)}, {"uid", deleted.uid}};
+    if (deleted.grace_period_seconds) step["gracePeriodSeconds"] = *deleted.grace_period_seconds;
+    steps.push_back(std::move(step));
+  }
+  for (const NamedEvent& event : plan.events) {
+    steps.push_back({{"event", event.event.reason},
+                     {"type", objects::Name(event.event.type)},
+                     {"message", event.event.message},
+                     {"name", event.name}});
+  }
+  Json json = {{"steps", std::move(steps)}};
+  if (plan.requeue_after) json["requeueAfter"] = FormatDuration(*plan.requeue_after);
+  return json;
+}
+
+}  // namespace tfjob::plan

@@ -1,0 +1,63 @@
+#include "operator/render/render.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/names.h"
+#include "operator/api/replicas.h"
+#include "operator/render/cluster_spec.h"
+#include "operator/render/template.h"
+
+namespace tfjob::render {
+
+struct Desired::Shared {
+  std::string job_uid;
+  std::map<api::ReplicaType, Template> templates;
+  std::optional<ClusterSpec> cluster;  // unless local
+};
+
+std::string_view Name(Kind kind) {
+  return kind == Kind::kService ? "Service" : "Pod";
+}
+
+Json Desired::Build(const DesiredObject& object) const {
+  const Template& parts = shared_->templates.at(object.slot.type);
+  if (object.kind == Kind::kService) return parts.Service(object.slot);
+  PodEnvironment environment{shared_->job_uid, object.attempt, ""};
+  if (shared_->cluster) environment.tf_config = shared_->cluster->TfConfigOf(object.slot);
+  return parts.Pod(object.slot, object.master, environment);
+}
+
+std::vector<Json> Desired::BuildAll() const {
+  std::vector<Json> built;
+  built.reserve(objects_.size());
+  for (const DesiredObject& object : objects_) built.push_back(Build(object));
+  return built;
+}
+
+StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
+                         const AddressScheme& address, const Options&) {
+  Desired desired;
+  for (const policy::ServiceToCreate& service : verdict.create_services) {
+    desired.objects_.push_back({Kind::kService, service.slot, service.name});
+  }
+  for (const policy::PodToCreate& pod : verdict.create_pods) {
+    const bool master = api::IsMasterRole(job, pod.slot.type, pod.slot.index);
+    desired.objects_.push_back({Kind::kPod, pod.slot, pod.name, pod.attempt, master});
+  }
+  if (desired.objects_.empty()) return desired;
+
+  auto shared = std::make_shared<Desired::Shared>();
+  shared->job_uid = job.metadata.uid;
+  for (const DesiredObject& object : desired.objects_) {
+    const api::ReplicaType type = object.slot.type;
+    if (shared->templates.contains(type)) continue;
+    ASSIGN_OR_RETURN(Template parts, Template::Create(job, type));
+    shared->templates.emplace(type, std::move(parts));
+  }
+  if (!api::IsLocal(job) && !verdict.create_pods.empty()) shared->cluster.emplace(job, address);
+  desired.shared_ = std::move(shared);
+  return desired;
+}
+
+}  // namespace tfjob::render

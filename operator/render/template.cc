@@ -1,0 +1,136 @@
+#include "operator/render/template.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "operator/api/names.h"
+#include "operator/api/replicas.h"
+
+namespace tfjob::render {
+namespace {
+
+constexpr char kTcp[] = "TCP";
+
+// The restart policy that kubelet sees. Under ExitCode it is we who restart.
+std::string_view PodRestartPolicy(api::RestartPolicy policy) {
+  return policy == api::RestartPolicy::kExitCode ? api::Name(api::RestartPolicy::kNever)
+                                                 : api::Name(policy);
+}
+
+StatusOr<size_t> FindContainer(const JsonField& containers) {
+  ASSIGN_OR_RETURN(const auto elements, containers.Elements());
+  for (size_t i = 0; i < elements.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string name, elements[i]["name"].StringOr(""));
+    if (name == api::kContainerName) return i;
+  }
+  return InvalidArgument(containers.path(), ": one of the containers must be named \"",
+                         api::kContainerName, "\"");
+}
+
+// A service needs a name for each of several ports; containers need not have any.
+std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
+  if (!name.empty()) return name;
+  if (protocol == kTcp) return StrCat("port-", port);
+  return StrCat("port-", port, "-", absl::AsciiStrToLower(protocol));
+}
+
+// A service's ports from a container's, in their order. A port that is listed twice is one port.
+StatusOr<Json> ServicePorts(const JsonField& container_ports) {
+  Json ports = Json::array();
+  std::set<std::pair<int32_t, std::string>> seen;
+  ASSIGN_OR_RETURN(const auto elements, container_ports.Elements());
+  for (const JsonField& field : elements) {
+    ASSIGN_OR_RETURN(const int32_t port, field["containerPort"].Int32());
+    ASSIGN_OR_RETURN(const std::string name, field["name"].StringOr(""));
+    ASSIGN_OR_RETURN(const std::string protocol, field["protocol"].StringOr(kTcp));
+    if (!seen.insert({port, protocol}).second) continue;
+    Json entry = {{"name", PortName(name, port, protocol)}, {"port", port}};
+    if (protocol != kTcp) entry["protocol"] = protocol;
+    ports.push_back(std::move(entry));
+  }
+  return ports;
+}
+
+// Members of the template's metadata that its pods take over.
+StatusOr<objects::ObjectMeta> PodMetadata(const objects::ObjectMeta& shared,
+                                          const JsonField& template_metadata) {
+  objects::ObjectMeta metadata = shared;
+  if (!template_metadata.present()) return metadata;
+  ASSIGN_OR_RETURN(objects::ObjectMeta of_template, objects::ParseObjectMeta(template_metadata));
+  metadata.labels = std::move(of_template.labels);
+  metadata.annotations = std::move(of_template.annotations);
+  metadata.finalizers = std::move(of_template.finalizers);
+  return metadata;
+}
+
+void AddVariable(const char* name, std::string value, Json& env) {
+  env.push_back({{"name", name}, {"value", std::move(value)}});
+}
+
+}  // namespace
+
+StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type) {
+  const auto found = job.spec.replicas.find(type);
+  const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
+  if (found == job.spec.replicas.end() || found->second.pod_template == nullptr) {
+    return InvalidArgument(path, ": a pod template is required");
+  }
+  const JsonField root(*found->second.pod_template, path);
+  const JsonField containers = root["spec"]["containers"];
+  Template result;
+  result.job_name_ = job.metadata.name;
+  result.metadata_.name_space = job.metadata.name_space;
+  result.metadata_.owner_references = {api::OwnerReferenceOf(job)};
+  ASSIGN_OR_RETURN(result.pod_metadata_, PodMetadata(result.metadata_, root["metadata"]));
+  ASSIGN_OR_RETURN(result.container_, FindContainer(containers));
+  const JsonField container = containers[result.container_];
+  const JsonField env = container["env"];
+  if (env.present() && !env.value()->is_array()) return env.Mismatch("a list");
+  ASSIGN_OR_RETURN(Json ports, ServicePorts(container["ports"]));
+  result.ports_ = std::make_shared<const Json>(std::move(ports));
+
+  Json spec = *root["spec"].value();
+  spec["restartPolicy"] =
+      PodRestartPolicy(found->second.restart_policy.value_or(api::RestartPolicy::kNever));
+  Json& variables = spec["containers"][result.container_]["env"];
+  if (variables.is_null()) variables = Json::array();
+  result.pod_spec_ = std::make_shared<const Json>(std::move(spec));
+  return result;
+}
+
+Json Template::Pod(const policy::Slot& slot, bool master_role,
+                   const PodEnvironment& environment) const {
+  objects::ObjectMeta metadata = pod_metadata_;
+  metadata.name = api::ReplicaName(job_name_, slot.type, slot.index);
+  // Ours win over the template's.
+  api::Labels labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
+  labels[api::kAttemptLabel] = StrCat(environment.attempt);
+  if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;
+  labels.merge(metadata.labels);
+  metadata.labels = std::move(labels);
+
+  Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", objects::ToJson(metadata)}};
+  Json& spec = pod["spec"] = *pod_spec_;
+  Json& env = spec["containers"][container_]["env"];
+  AddVariable("TFJOB_UID", environment.job_uid, env);
+  AddVariable("TFJOB_ATTEMPT", StrCat(environment.attempt), env);
+  if (!environment.tf_config.empty()) AddVariable("TF_CONFIG", environment.tf_config, env);
+  return pod;
+}
+
+Json Template::Service(const policy::Slot& slot) const {
+  objects::ObjectMeta metadata = metadata_;
+  metadata.name = api::ReplicaName(job_name_, slot.type, slot.index);
+  metadata.labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", objects::ToJson(metadata)},
+          {"spec",
+           {{"clusterIP", "None"},
+            {"publishNotReadyAddresses", true},
+            {"selector", metadata.labels},
+            {"ports", *ports_}}}};
+}
+
+}  // namespace tfjob::render

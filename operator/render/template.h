@@ -1,0 +1,39 @@
+// What all pods and services of one replica type share, prepared once from the type's template.
+#pragma once
+
+#include <memory>
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/slot.h"
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::render {
+
+// The environment of one pod beyond its template's.
+struct PodEnvironment {
+  std::string job_uid;    // TFJOB_UID
+  int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
+  std::string tf_config;  // TF_CONFIG, last; "" leaves it out
+};
+
+class Template {
+ public:
+  // InvalidArgument with the path inside the TFJob. `job` must outlive this only for the call.
+  static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type);
+
+  Json Pod(const policy::Slot& slot, bool master_role, const PodEnvironment& environment) const;
+  Json Service(const policy::Slot& slot) const;
+
+ private:
+  Template() = default;
+
+  std::string job_name_;
+  objects::ObjectMeta metadata_;  // without name and our labels; of pods also with the template's
+  objects::ObjectMeta pod_metadata_;
+  std::shared_ptr<const Json> pod_spec_;
+  size_t container_ = 0;  // index of the container `tensorflow`
+  std::shared_ptr<const Json> ports_;
+};
+
+}  // namespace tfjob::render
