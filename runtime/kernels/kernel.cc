@@ -25,15 +25,15 @@ int64_t Operand::rows() const {
 }
 
 std::string Operand::ToString() const {
-  std::string text = std::string(Name(dtype)) + shape.ToString();
-  if (!dense()) text.insert(text.size() - 1, ":" + std::to_string(row_stride));
+  std::string text = StrCat(Name(dtype), shape.ToString());
+  if (!dense()) text.insert(text.size() - 1, StrCat(":", row_stride));
   return text;
 }
 
 std::string KernelRequest::ToString() const {
-  std::string text = op + "(" + List(inputs) + ")";
-  if (!attributes.values().empty()) text += "{" + attributes.ToString() + "}";
-  return text + " -> " + List(outputs);
+  std::string text = StrCat(op, "(", List(inputs), ")");
+  if (!attributes.values().empty()) text += StrCat("{", attributes.ToString(), "}");
+  return StrCat(text, " -> ", List(outputs));
 }
 
 const KernelEntry* KernelTable::Find(std::string_view op) const {
@@ -60,14 +60,10 @@ StatusOr<std::unique_ptr<Kernel>> KernelTable::Prepare(const KernelRequest& requ
   return Annotate(kernel.status(), StrCat("device ", device_, ": ", request.ToString()));
 }
 
-int64_t KernelTable::PreferredRowStride(DType dtype, const Shape& shape) const {
-  return row_stride_ == nullptr ? Operand::Dense(dtype, shape).cols() : row_stride_(dtype, shape);
-}
-
 KernelTable KernelTable::With(const KernelTable& more) const {
   Entries entries = more.entries_;
   entries.insert(entries_.begin(), entries_.end());
-  return KernelTable(device_, std::move(entries), row_stride_);
+  return KernelTable(device_, std::move(entries));
 }
 
 }  // namespace tfjob::kernels

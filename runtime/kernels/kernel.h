@@ -86,11 +86,8 @@ struct KernelEntry {
 class KernelTable {
  public:
   using Entries = std::map<std::string, KernelEntry, std::less<>>;
-  using RowStride = int64_t (*)(DType, const Shape&);
-
-  // `row_stride` null: the device likes dense rows.
-  KernelTable(std::string device, Entries entries, RowStride row_stride = nullptr)
-      : device_(std::move(device)), entries_(std::move(entries)), row_stride_(row_stride) {}
+  KernelTable(std::string device, Entries entries)
+      : device_(std::move(device)), entries_(std::move(entries)) {}
 
   std::string_view device() const { return device_; }
   const Entries& entries() const { return entries_; }
@@ -101,17 +98,12 @@ class KernelTable {
   // does not fit.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
-  // The row stride with which a matrix product on this device reads and writes such a tensor
-  // fastest; kernels take any.
-  int64_t PreferredRowStride(DType dtype, const Shape& shape) const;
-
   // Both tables as one; an op of `more` replaces one of this.
   KernelTable With(const KernelTable& more) const;
 
  private:
   std::string device_;
   Entries entries_;
-  RowStride row_stride_;
 };
 
 // runtime/optimizer adds ApplyOptimizer: optimizer/apply_kernel.h.

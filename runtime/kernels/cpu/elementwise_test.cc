@@ -227,14 +227,6 @@ TEST(TableTest, RefusesRowsThatOverlap) {
   EXPECT_EQ(PrepareError("Relu", {}, {x}, {x}).code(), StatusCode::kInvalidArgument);
 }
 
-TEST(TableTest, PadsRowsThatWouldCollideInTheCache) {
-  const KernelTable& cpu = CpuKernels();
-  EXPECT_EQ(cpu.PreferredRowStride(D::kFloat32, Shape({784, 512})), 528);
-  EXPECT_EQ(cpu.PreferredRowStride(D::kFloat32, Shape({784, 128})), 144);
-  EXPECT_EQ(cpu.PreferredRowStride(D::kFloat32, Shape({128, 784})), 784);
-  EXPECT_EQ(cpu.PreferredRowStride(D::kFloat32, Shape({512})), 512);
-}
-
 TEST(TableTest, WithoutCudaSaysSo) {
   EXPECT_EQ(CudaKernels().status().code(), StatusCode::kUnimplemented);
 }

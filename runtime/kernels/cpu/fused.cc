@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kBlock = 256;  // elements
 constexpr int kMaxSteps = 24;    // their results stand on the stack: 24 KiB of float
-constexpr int kMaxLiterals = 8;
+constexpr int kMaxLiterals = 24;
 
 struct Source {
   enum Kind { kInput, kStep, kLiteral } kind = kInput;
@@ -86,7 +86,8 @@ struct Program {
 
 template <typename T>
 StatusOr<Source> Program<T>::Parse(const std::string& word, size_t inputs) {
-  const bool named = word[0] == 'i' || word[0] == 't';
+  // "inf" is a number.
+  const bool named = (word[0] == 'i' || word[0] == 't') && word.substr(1, 1) != "n";
   const char *begin = word.data() + (named ? 1 : 0), *end = word.data() + word.size();
   double number = 0;
   const auto [stop, error] = std::from_chars(begin, end, number);

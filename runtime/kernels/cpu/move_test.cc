@@ -120,6 +120,14 @@ TEST(FusedElementwiseTest, RepeatsRowsAndScalars) {
          {expected}});
 }
 
+TEST(FusedElementwiseTest, ReadsInfinity) {
+  const auto x = Tensor::Of<float>({2}, {-5, 7});
+  Check({"FusedElementwise",
+         {{"program", std::string("ClipByValue i0 0 inf; Minimum t0 1e+3; Maximum t1 -inf")}},
+         {x},
+         {Tensor::Of<float>({2}, {0, 7})}});
+}
+
 TEST(FusedElementwiseTest, RefusesProgramsThatMakeNoSense) {
   const Operand x = Operand::Dense(D::kFloat32, Shape({2, 3}));
   for (const char* program : {"", "Add i0", "Add i0 i1", "Relu t0", "Relu i0 i0", "Foo i0",

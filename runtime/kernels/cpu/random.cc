@@ -4,7 +4,7 @@
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/rows.h"
-#include "runtime/kernels/philox.h"
+#include "runtime/kernels/random_stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -13,10 +13,8 @@ constexpr int64_t kWeight = 8;    // a word against an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
 // Ten rounds on eight counters side by side: a vector register's worth.
-void FillBlocks(const PhiloxStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
+void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
   constexpr int64_t kLanes = 8;
-  const PhiloxKey seed = {static_cast<uint32_t>(stream.seed),
-                          static_cast<uint32_t>(stream.seed >> 32)};
   for (int64_t at = 0; at < blocks; at += kLanes) {
     uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
     for (int64_t i = 0; i < kLanes; ++i) {
@@ -25,17 +23,18 @@ void FillBlocks(const PhiloxStream& stream, uint32_t first, int64_t blocks, uint
       c2[i] = stream.replica;
       c3[i] = stream.step;
     }
-    PhiloxKey key = seed;
+    auto key_low = static_cast<uint32_t>(stream.seed);
+    auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kLanes; ++i) {
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
-        c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key[0];
+        c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         c1[i] = static_cast<uint32_t>(b);
-        c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key[1];
+        c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;
         c3[i] = static_cast<uint32_t>(a);
       }
-      key[0] += 0x9E3779B9;
-      key[1] += 0xBB67AE85;
+      key_low += 0x9E3779B9;
+      key_high += 0xBB67AE85;
     }
     for (int64_t i = 0; i < kLanes; ++i) {
       uint32_t* block = words + (at + i) * 4;
@@ -47,7 +46,7 @@ void FillBlocks(const PhiloxStream& stream, uint32_t first, int64_t blocks, uint
 // body(word of the first element, element, count) for the dense elements [begin, end), chunk by
 // chunk.
 template <typename Body>
-void ForWords(const PhiloxStream& stream, int64_t begin, int64_t end, const Body& body) {
+void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
   alignas(64) uint32_t words[kChunk + 64];
   while (begin < end) {
     const int64_t count = std::min(kChunk, end - begin), skip = begin % 4;
@@ -65,7 +64,7 @@ struct StreamAttributes {
       : op_id(static_cast<uint32_t>(attributes.Get<int64_t>("op_id", 0))),
         replica(static_cast<uint16_t>(attributes.Get<int64_t>("replica", 0))) {}
 
-  PhiloxStream At(const void* step, const void* seed) const {
+  RandomStream At(const void* step, const void* seed) const {
     return {static_cast<uint64_t>(*static_cast<const int64_t*>(seed)), op_id, replica,
             static_cast<uint32_t>(*static_cast<const int64_t*>(step))};
   }
@@ -85,7 +84,7 @@ class Dropout : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* x = static_cast<const T*>(inputs[0]);
     auto* y = static_cast<T*>(outputs[0]);
-    const PhiloxStream words = stream_.At(inputs[1], inputs[2]);
+    const RandomStream words = stream_.At(inputs[1], inputs[2]);
     rows_.ForEach(
         stream,
         [&](int64_t row, int64_t begin, int64_t end) {
@@ -127,7 +126,7 @@ template <typename T>
 struct Uniform {
   T low, high;
 
-  void operator()(const PhiloxStream&, uint32_t, const PhiloxCounter& words, T* out) const {
+  void operator()(const RandomStream&, uint32_t, const PhiloxBlock& words, T* out) const {
     const T last = std::nextafter(high, low);
     for (int i = 0; i < 4; ++i) {
       // 24 bits: every float in [0, 1) of that spacing is exact.
@@ -138,7 +137,7 @@ struct Uniform {
 };
 
 template <typename T>
-void BoxMuller(const PhiloxCounter& words, T* out) {
+void BoxMuller(const PhiloxBlock& words, T* out) {
   for (int i = 0; i < 4; i += 2) {
     const double unit = (words[i] + 1.0) / 4294967296.0;  // in (0, 1]
     const double radius = std::sqrt(-2 * std::log(unit));
@@ -153,7 +152,7 @@ struct Normal {
   T mean, stddev;
   bool truncated;
 
-  void operator()(const PhiloxStream& stream, uint32_t block, const PhiloxCounter& words,
+  void operator()(const RandomStream& stream, uint32_t block, const PhiloxBlock& words,
                   T* out) const {
     BoxMuller(words, out);
     for (uint16_t attempt = 1; truncated && Outside(out); ++attempt) {
@@ -176,7 +175,7 @@ class Random : public Kernel {
       : out_(request.outputs[0]), stream_(request.attributes), distribution_(distribution) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    const PhiloxStream words = stream_.At(inputs[0], inputs[1]);
+    const RandomStream words = stream_.At(inputs[0], inputs[1]);
     auto* out = static_cast<T*>(outputs[0]);
     const int64_t count = out_.shape.num_elements(), cols = std::max<int64_t>(1, out_.cols());
     stream.ParallelFor((count + 3) / 4, kGrain / 64, [&](int64_t begin, int64_t end) {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "runtime/kernels/cpu/check.h"
-#include "runtime/kernels/philox.h"
+#include "runtime/kernels/random_stream.h"
 
 namespace tfjob::kernels::cpu {
 namespace {
@@ -85,7 +85,7 @@ TEST(DropoutTest, KeepsTheElementsThatPhiloxSays) {
   for (const Shape& shape : {Shape({7, 5}), Shape({3000}), Shape({100, 333})}) {
     const Tensor x = Values(D::kFloat32, shape, 1, 1, 2);
     Tensor y = x.Clone();
-    const PhiloxStream stream{static_cast<uint64_t>(seed), 9, 2, 42};
+    const RandomStream stream{static_cast<uint64_t>(seed), 9, 2, 42};
     for (int64_t i = 0; i < x.num_elements(); ++i) {
       const uint32_t word = stream.Block(static_cast<uint32_t>(i / 4))[static_cast<size_t>(i % 4)];
       SetValue(y, i, word >= 0x40000000u ? ValueAt(x, i) / 0.75 : 0);
@@ -94,6 +94,17 @@ TEST(DropoutTest, KeepsTheElementsThatPhiloxSays) {
       Check({op, attributes, {x, Tensor::Scalar(step), Tensor::Scalar(seed)}, {y}});
     }
   }
+}
+
+TEST(RandomTest, EveryPartOfTheStreamMatters) {
+  const PhiloxBlock block = RandomStream{1, 2, 3, 4}.Block(5);
+  EXPECT_EQ(block, (RandomStream{1, 2, 3, 4}.Block(5)));
+  EXPECT_NE(block, (RandomStream{1, 2, 3, 4}.Block(6)));
+  EXPECT_NE(block, (RandomStream{1, 2, 3, 4}.Block(5, 1)));
+  EXPECT_NE(block, (RandomStream{2, 2, 3, 4}.Block(5)));
+  EXPECT_NE(block, (RandomStream{1, 3, 3, 4}.Block(5)));
+  EXPECT_NE(block, (RandomStream{1, 2, 4, 4}.Block(5)));
+  EXPECT_NE(block, (RandomStream{1, 2, 3, 5}.Block(5)));
 }
 
 TEST(DropoutTest, RefusesARateThatDropsEverything) {
