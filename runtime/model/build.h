@@ -22,7 +22,7 @@ inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, updates done b
 inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, of dropout
 
 // Names of fetches.
-inline constexpr char kPrediction[] = "prediction";  // float32 [b, …]
+inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict: float32 [b, …]
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, what is minimised
 // kTrain, kEval: float32 scalar, Σ over the batch's examples. Divided by the number of examples of any number of batches
 // it is their exact mean.
@@ -39,7 +39,8 @@ struct BuildOptions {
   Shape label_shape;
   Loss loss;
   std::vector<Metric> metrics;
-  // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without, gradients are only fetched.
+  // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without one,
+  // gradients are fetched.
   std::optional<optimizer::Optimizer> optimizer;
 };
 

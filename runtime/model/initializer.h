@@ -45,7 +45,7 @@ struct Initializer {
   bool operator==(const Initializer&) const = default;
 };
 
-// A name ("glorot_uniform"), {Class: {arguments}}, or Keras' {class_name, config}. InvalidArgument names the path, the
+// A name ("glorot_uniform", or the class), {Class: {arguments}}, or Keras' {class_name, config}. InvalidArgument names the path, the
 // class or argument and what is supported.
 StatusOr<Initializer> ReadInitializer(const JsonField& field);
 

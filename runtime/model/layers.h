@@ -1,47 +1,148 @@
-// The layers, each with the arguments that Keras gives it (keras.io/api/layers) as far as they are supported. What each
-// class does is in layer_class.h's table.
+// The layers, each a value with the arguments that Keras gives it (keras.io/api/layers) as far as they are supported.
+//
+// What every layer has:
+//   kClass                        Keras' class name
+//   Read(arguments)               takes its arguments from a file; errors name what is supported
+//   Write(config)                 puts them into Keras 3's config
+//   OutputShape(in)               shapes are of one example; InvalidArgument "expected …, got …" when `in` does not fit
+//   Variables(in)                 (some) names without the layer's, in the order of checkpoints
+//   Apply(call)                   appends its ops
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "runtime/graph/builder.h"
+#include "runtime/model/arguments.h"
 #include "runtime/model/initializer.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::model {
 
+// A variable of a model, named as TensorFlow and Keras name it in checkpoints: "dense_1/kernel".
+struct VariableSpec {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Initializer initializer;
+  bool trainable = true;
+};
+
+// What a layer sees when it is applied.
+struct LayerCall {
+  graph::Builder& b;
+  graph::Output input;                   // [batch, …]
+  std::vector<graph::Output> variables;  // as Variables() orders them
+  bool training = false;
+  graph::Output step, seed;  // int64 scalars; valid when training
+};
+
 enum class ActivationKind { kLinear, kRelu, kSigmoid, kTanh, kSoftmax };
 
 struct InputLayer {
+  static constexpr std::string_view kClass = "InputLayer";
   Shape shape;  // of one example
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
 };
+
 // y = activation(x·kernel + bias) over the last axis. Variables kernel [in, units], bias [units].
 struct Dense {
+  static constexpr std::string_view kClass = "Dense";
   int64_t units = 0;
   ActivationKind activation = ActivationKind::kLinear;
   bool use_bias = true;
   Initializer kernel_initializer = Initializer::GlorotUniform();
   Initializer bias_initializer = Initializer::Zeros();
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  std::vector<VariableSpec> Variables(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
 };
-struct Flatten {};
+
+struct Flatten {
+  static constexpr std::string_view kClass = "Flatten";
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
 struct Reshape {
+  static constexpr std::string_view kClass = "Reshape";
   std::vector<int64_t> target_shape;  // of one example; one of it may be -1
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
 };
+
 struct Activation {
+  static constexpr std::string_view kClass = "Activation";
   ActivationKind activation = ActivationKind::kLinear;
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
 };
-struct ReLU {};
-struct Softmax {};  // over the last axis
+
+struct ReLU {
+  static constexpr std::string_view kClass = "ReLU";
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
+};
+
+// Over the last axis.
+struct Softmax {
+  static constexpr std::string_view kClass = "Softmax";
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const;
+  graph::Output Apply(const LayerCall& call) const;
+};
+
 // Only when training: each element is 0 with probability `rate`, else divided by 1 - rate.
 struct Dropout {
+  static constexpr std::string_view kClass = "Dropout";
   double rate = 0;
   std::optional<int64_t> seed;  // kept for the file; randomness follows the run's seed
+
+  Status Read(Arguments& arguments);
+  void Write(Json& config) const;
+  StatusOr<Shape> OutputShape(const Shape& in) const { return in; }
+  graph::Output Apply(const LayerCall& call) const;
 };
 
 using LayerConfig =
     std::variant<InputLayer, Dense, Flatten, Reshape, Activation, ReLU, Softmax, Dropout>;
+
+std::string_view ClassName(const LayerConfig& config);
+// In the order of the variant.
+std::vector<std::string> LayerClasses();
+// With its defaults; nothing when there is no such class.
+std::optional<LayerConfig> MakeLayer(std::string_view class_name);
+
+// Of the layers' functions, for any layer.
+Status ReadArguments(LayerConfig& config, Arguments& arguments);
+void WriteArguments(const LayerConfig& config, Json& json);
+StatusOr<Shape> OutputShape(const LayerConfig& config, const Shape& in);
+std::vector<VariableSpec> Variables(const LayerConfig& config, const Shape& in);
+graph::Output Apply(const LayerConfig& config, const LayerCall& call);
 
 }  // namespace tfjob::model

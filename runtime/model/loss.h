@@ -37,7 +37,13 @@ enum class Metric { kAccuracy, kMeanSquaredError };
 StatusOr<Metric> ParseMetric(std::string_view name);
 std::string_view Name(Metric metric);
 
-// [b] float32. Errors stick to the builder and name the loss, the shapes and what was expected.
+// Whether the loss or metric fits examples that come out with shape `output` and labels of this type and shape (of one
+// example): InvalidArgument says what was expected.
+Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
+                 const Shape& label_shape);
+Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
+
+// [b] float32, of a prediction and labels that were checked.
 graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
                              graph::Output labels);
 graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/model/initializer.h"
 #include "runtime/model/layers.h"
-#include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::model {
@@ -17,12 +15,12 @@ struct Layer {
   std::string name;  // unique in the model: "dense_1"
   LayerConfig config;
   bool trainable = true;
-  // What the file says that this layer takes, without the batch ("input_shape", "batch_input_shape", "build_config"):
+  // What the file says that this layer takes, of one example ("input_shape", "batch_input_shape", "build_config"):
   // checked against what comes.
-  std::optional<Shape> stated_input;
+  std::optional<Shape> stated_input = {};
 };
 
-// One application of a layer. `inputs` are positions of earlier calls.
+// One application of a layer. `inputs` are positions of earlier calls; none: the features.
 struct Call {
   int layer = 0;
   std::vector<int> inputs;
@@ -35,21 +33,23 @@ struct Model {
   int output = -1;          // the call whose value is the model's
 };
 
-// A variable of a model, named as TensorFlow and Keras name it in checkpoints: "dense_1/kernel".
-struct VariableSpec {
-  std::string name;
-  DType dtype = DType::kFloat32;
-  Shape shape;
-  Initializer initializer;
-  bool trainable = true;
-};
+// A chain of the layers.
+Model Sequential(std::string name, std::vector<Layer> layers);
 
-// The variables in the order of their layers. `feature_shape` is that of one example; what the model's InputLayer says
-// must agree with it. InvalidArgument names both layers and shapes when two do not fit.
-StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
+// "layer dense_1 (Dense)", for errors.
+std::string Describe(const Layer& layer);
 
-// The shape of one example of the output. The same errors.
+// What the model itself says of its features, of one example: its InputLayer, or its first layer's stated input.
+std::optional<Shape> StatedFeatureShape(const Model& model);
+
+// The shape of one example after each call, in the order of the calls. `feature_shape` is that of one example of the
+// data. InvalidArgument names both layers and shapes when two do not fit.
+StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape);
+// The last of them. The same errors.
 StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape);
+
+// The variables with their full names, in the order of their layers. The same errors.
+StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
 
 // One line a layer: name, class, output shape, parameters; then their sum. For --print=model.
 StatusOr<std::string> Summary(const Model& model, const Shape& feature_shape);

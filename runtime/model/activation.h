@@ -1,0 +1,13 @@
+// Activation functions by their Keras names.
+#pragma once
+
+#include "runtime/model/layers.h"
+
+namespace tfjob::model {
+
+std::string_view Name(ActivationKind kind);
+// A name, null (linear) or Keras 3's {class_name: function, config: name}.
+Status ReadActivation(Arguments& arguments, std::string_view argument, ActivationKind& into);
+graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
+
+}  // namespace tfjob::model

@@ -1,0 +1,63 @@
+// Reading a class with its arguments, as Keras and the training file write layers and initialisers.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::model {
+
+// One of:  Dense  ·  {Dense: {units: 10}}  ·  {Dense: null}  ·  {class_name: Dense, config: {units: 10}, …}
+struct ClassForm {
+  std::string class_name;
+  JsonField arguments;  // may be absent
+  JsonField stated;     // Keras 3's build_config.input_shape; may be absent
+};
+// `what` names the kind of class in errors: "a layer".
+StatusOr<ClassForm> ReadClassForm(const JsonField& field, std::string_view what);
+
+// The arguments of one class. Every argument that is asked for is known; Finish refuses the others. Errors name the
+// subject ("layer dense_1 (Dense)"), the path of the argument, what is supported and what came.
+class Arguments {
+ public:
+  Arguments(std::string subject, const JsonField& arguments)
+      : subject_(std::move(subject)), arguments_(arguments) {}
+
+  const std::string& subject() const { return subject_; }
+  JsonField operator[](std::string_view name);
+
+  // The value where it is given; `into` stays as it is when it is not.
+  Status Read(std::string_view name, int64_t& into);
+  Status Read(std::string_view name, double& into);
+  Status Read(std::string_view name, bool& into);
+  Status Read(std::string_view name, std::optional<int64_t>& into);
+  Status Read(std::string_view name, std::vector<int64_t>& into);
+  // A list whose first element is the batch: null.
+  Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
+  Status ReadShape(std::string_view name, std::optional<Shape>& into);
+
+  // An argument that has one supported value, given here as JSON; absent or null is that value.
+  Status Only(std::string_view name, std::string_view supported);
+  // Several whose one value is null.
+  Status OnlyNull(std::initializer_list<std::string_view> names);
+  // An argument without effect here.
+  void Ignore(std::string_view name) { (*this)[name]; }
+
+  // InvalidArgument for an argument that nobody asked for.
+  Status Finish() const;
+  // The error with the subject before it.
+  Status Named(const Status& error) const { return Annotate(error, subject_); }
+
+ private:
+  std::string subject_;
+  JsonField arguments_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace tfjob::model

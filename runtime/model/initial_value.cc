@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "runtime/base/philox.h"
+#include "runtime/model/initializer.h"
+
+namespace tfjob::model {
+namespace {
+
+// The standard deviation of N(0, 1) cut at two standard deviations.
+constexpr double kTruncatedDeviation = 0.87962566103423978;
+
+double Normal(PhiloxStream& random) {
+  const double radius = std::sqrt(-2 * std::log1p(-random.Uniform()));
+  return radius * std::cos(2 * std::numbers::pi * random.Uniform());
+}
+
+double TruncatedNormal(PhiloxStream& random) {
+  double value = Normal(random);
+  while (std::abs(value) > 2) value = Normal(random);
+  return value;
+}
+
+double Fan(Initializer::Mode mode, const Shape& shape) {
+  const int rank = shape.rank();
+  if (rank == 0) return 1;
+  if (rank == 1) return static_cast<double>(std::max<int64_t>(1, shape.dim(0)));
+  const double last = static_cast<double>(shape.dim(-1));
+  const double receptive =
+      static_cast<double>(shape.num_elements()) / last / static_cast<double>(shape.dim(-2));
+  const double in = static_cast<double>(shape.dim(-2)) * receptive;
+  const double out = last * receptive;
+  switch (mode) {
+    case Initializer::Mode::kFanIn:
+      return std::max(1.0, in);
+    case Initializer::Mode::kFanOut:
+      return std::max(1.0, out);
+    case Initializer::Mode::kFanAvg:
+      break;
+  }
+  return std::max(1.0, (in + out) / 2);
+}
+
+// Variance scaling as the plain distribution that it comes to.
+Initializer Resolve(const Initializer& initializer, const Shape& shape) {
+  if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
+  const double variance = initializer.scale / Fan(initializer.mode, shape);
+  switch (initializer.distribution) {
+    case Initializer::Distribution::kUniform: {
+      const double limit = std::sqrt(3 * variance);
+      return {.kind = Initializer::Kind::kRandomUniform, .minval = -limit, .maxval = limit};
+    }
+    case Initializer::Distribution::kUntruncatedNormal:
+      return {.kind = Initializer::Kind::kRandomNormal, .stddev = std::sqrt(variance)};
+    case Initializer::Distribution::kTruncatedNormal:
+      break;
+  }
+  return {.kind = Initializer::Kind::kTruncatedNormal,
+          .stddev = std::sqrt(variance) / kTruncatedDeviation};
+}
+
+double Draw(const Initializer& initializer, PhiloxStream& random) {
+  switch (initializer.kind) {
+    case Initializer::Kind::kZeros:
+      return 0;
+    case Initializer::Kind::kOnes:
+      return 1;
+    case Initializer::Kind::kConstant:
+      return initializer.value;
+    case Initializer::Kind::kRandomUniform:
+      return initializer.minval + (initializer.maxval - initializer.minval) * random.Uniform();
+    case Initializer::Kind::kRandomNormal:
+      return initializer.mean + initializer.stddev * Normal(random);
+    case Initializer::Kind::kTruncatedNormal:
+      return initializer.mean + initializer.stddev * TruncatedNormal(random);
+    case Initializer::Kind::kVarianceScaling:
+      break;
+  }
+  ENFORCE(false, "variance scaling was resolved");
+}
+
+template <typename T>
+void Fill(const Initializer& initializer, PhiloxStream& random, Tensor& tensor) {
+  for (T& element : tensor.data<T>()) element = static_cast<T>(Draw(initializer, random));
+}
+
+}  // namespace
+
+Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
+                    std::string_view variable) {
+  ENFORCE(dtype == DType::kFloat32 || dtype == DType::kFloat64,
+          "trainable variables are floating point");
+  uint64_t key = PhiloxKey(seed, variable);
+  if (initializer.seed)
+    key = PhiloxKey(key + static_cast<uint64_t>(*initializer.seed), "initializer");
+  PhiloxStream random(key);
+  const Initializer plain = Resolve(initializer, shape);
+  Tensor tensor(dtype, shape);
+  if (dtype == DType::kFloat32) {
+    Fill<float>(plain, random, tensor);
+  } else {
+    Fill<double>(plain, random, tensor);
+  }
+  return tensor;
+}
+
+}  // namespace tfjob::model

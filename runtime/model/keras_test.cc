@@ -1,0 +1,281 @@
+#include "runtime/model/keras.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/yaml.h"
+
+namespace tfjob::model {
+namespace {
+
+// What model.to_json() of Keras 3.15 gave for
+//   Sequential([Input((28, 28)), Flatten(), Dense(128, activation="relu"), Dropout(0.2),
+//               Dense(10, kernel_initializer=TruncatedNormal(stddev=0.1)), ReLU(), Activation("tanh"), Softmax(),
+//               Reshape((5, 2))])
+// clang-format off
+const char* const kKeras3 =
+    R"json({"module": "keras", "class_name": "Sequential", "config": {"name": "sequential", "trainable": true, )json"
+    R"json("dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered)json"
+    R"json(_name": null}, "layers": [{"module": "keras.layers", "class_name": "InputLayer", "config": {"batch_s)json"
+    R"json(hape": [null, 28, 28], "dtype": "float32", "sparse": false, "ragged": false, "name": "input_layer", )json"
+    R"json("optional": false}, "registered_name": null}, {"module": "keras.layers", "class_name": "Flatten", "c)json"
+    R"json(onfig": {"name": "flatten", "trainable": true, "dtype": {"module": "keras", "class_name": "DTypePoli)json"
+    R"json(cy", "config": {"name": "float32"}, "registered_name": null}, "data_format": "channels_last"}, "regi)json"
+    R"json(stered_name": null, "build_config": {"input_shape": [null, 28, 28]}}, {"module": "keras.layers", "cl)json"
+    R"json(ass_name": "Dense", "config": {"name": "dense", "trainable": true, "dtype": {"module": "keras", "cla)json"
+    R"json(ss_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": null}, "units": 128, "act)json"
+    R"json(ivation": "relu", "use_bias": true, "kernel_initializer": {"module": "keras.initializers", "class_na)json"
+    R"json(me": "GlorotUniform", "config": {"seed": null, "input_axes": null, "output_axes": null}, "registered)json"
+    R"json(_name": null}, "bias_initializer": {"module": "keras.initializers", "class_name": "Zeros", "config":)json"
+    R"json( {}, "registered_name": null}, "kernel_regularizer": null, "bias_regularizer": null, "kernel_constra)json"
+    R"json(int": null, "bias_constraint": null, "quantization_config": null}, "registered_name": null, "build_c)json"
+    R"json(onfig": {"input_shape": [null, 784]}}, {"module": "keras.layers", "class_name": "Dropout", "config":)json"
+    R"json( {"name": "dropout", "trainable": true, "dtype": {"module": "keras", "class_name": "DTypePolicy", "c)json"
+    R"json(onfig": {"name": "float32"}, "registered_name": null}, "rate": 0.2, "seed": null, "noise_shape": nul)json"
+    R"json(l}, "registered_name": null}, {"module": "keras.layers", "class_name": "Dense", "config": {"name": ")json"
+    R"json(dense_1", "trainable": true, "dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"n)json"
+    R"json(ame": "float32"}, "registered_name": null}, "units": 10, "activation": "linear", "use_bias": true, ")json"
+    R"json(kernel_initializer": {"module": "keras.initializers", "class_name": "TruncatedNormal", "config": {"s)json"
+    R"json(eed": null, "mean": 0.0, "stddev": 0.1}, "registered_name": null}, "bias_initializer": {"module": "k)json"
+    R"json(eras.initializers", "class_name": "Zeros", "config": {}, "registered_name": null}, "kernel_regulariz)json"
+    R"json(er": null, "bias_regularizer": null, "kernel_constraint": null, "bias_constraint": null, "quantizati)json"
+    R"json(on_config": null}, "registered_name": null, "build_config": {"input_shape": [null, 128]}}, {"module")json"
+    R"json(: "keras.layers", "class_name": "ReLU", "config": {"name": "re_lu", "trainable": true, "dtype": {"mo)json"
+    R"json(dule": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_name": null})json"
+    R"json(, "max_value": null, "negative_slope": 0.0, "threshold": 0.0}, "registered_name": null}, {"module": )json"
+    R"json("keras.layers", "class_name": "Activation", "config": {"name": "activation", "trainable": true, "dty)json"
+    R"json(pe": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float32"}, "registered_nam)json"
+    R"json(e": null}, "activation": "tanh"}, "registered_name": null}, {"module": "keras.layers", "class_name":)json"
+    R"json( "Softmax", "config": {"name": "softmax", "trainable": true, "dtype": {"module": "keras", "class_nam)json"
+    R"json(e": "DTypePolicy", "config": {"name": "float32"}, "registered_name": null}, "axis": -1}, "registered)json"
+    R"json(_name": null}, {"module": "keras.layers", "class_name": "Reshape", "config": {"name": "reshape", "tr)json"
+    R"json(ainable": true, "dtype": {"module": "keras", "class_name": "DTypePolicy", "config": {"name": "float3)json"
+    R"json(2"}, "registered_name": null}, "target_shape": [5, 2]}, "registered_name": null}], "build_input_shap)json"
+    R"json(e": [null, 28, 28]}, "registered_name": null, "build_config": {"input_shape": [null, 28, 28]}, "comp)json"
+    R"json(ile_config": {}})json";
+// clang-format on
+
+// The form of tf.keras 2.
+constexpr char kKeras2[] = R"({
+  "class_name": "Sequential",
+  "config": {
+    "name": "sequential",
+    "layers": [
+      {"class_name": "InputLayer", "config": {"batch_input_shape": [null, 28, 28], "dtype": "float32", "sparse": false,
+                                              "ragged": false, "name": "flatten_input"}},
+      {"class_name": "Flatten", "config": {"name": "flatten", "trainable": true,
+                                           "batch_input_shape": [null, 28, 28], "dtype": "float32",
+                                           "data_format": "channels_last"}},
+      {"class_name": "Dense", "config": {
+        "name": "dense", "trainable": false, "dtype": "float32", "units": 128, "activation": "relu", "use_bias": true,
+        "kernel_initializer": {"class_name": "GlorotUniform", "config": {"seed": null}},
+        "bias_initializer": {"class_name": "Zeros", "config": {}}, "kernel_regularizer": null,
+        "bias_regularizer": null, "activity_regularizer": null, "kernel_constraint": null, "bias_constraint": null}},
+      {"class_name": "Dropout", "config": {"name": "dropout", "trainable": true, "dtype": "float32", "rate": 0.2,
+                                           "noise_shape": null, "seed": null}},
+      {"class_name": "Dense", "config": {"name": "dense_1", "units": 10, "activation": "softmax"}}
+    ]
+  },
+  "keras_version": "2.8.0",
+  "backend": "tensorflow"
+})";
+
+StatusOr<Model> FromYaml(const std::string& text) {
+  ASSIGN_OR_RETURN(std::vector<Json> documents, ParseYaml(text, "test"));
+  return ReadLayers(JsonField(documents[0], "layers"));
+}
+
+std::string Error(const std::string& yaml) {
+  const StatusOr<Model> model = FromYaml(yaml);
+  return model.ok() ? "accepted" : std::string(Message(model.status()));
+}
+
+std::vector<std::string> LayerNames(const Model& model) {
+  std::vector<std::string> names;
+  for (const Layer& layer : model.layers) names.push_back(layer.name);
+  return names;
+}
+
+std::string VariableNames(const Model& model, const Shape& features) {
+  const StatusOr<std::vector<VariableSpec>> variables = Variables(model, features);
+  EXPECT_TRUE(variables.ok()) << variables.status();
+  std::string text;
+  for (const VariableSpec& variable : *variables)
+    text += variable.name + variable.shape.ToString() + " ";
+  return text;
+}
+
+TEST(KerasJson, ReadsWhatKeras3Writes) {
+  const StatusOr<Model> model = ReadKerasJson(kKeras3, "model.json");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(LayerNames(*model),
+            (std::vector<std::string>{"input_layer", "flatten", "dense", "dropout", "dense_1",
+                                      "re_lu", "activation", "softmax", "reshape"}));
+  EXPECT_EQ(VariableNames(*model, {28, 28}),
+            "dense/kernel[784,128] dense/bias[128] dense_1/kernel[128,10] "
+            "dense_1/bias[10] ");
+  EXPECT_EQ(*OutputShape(*model, {28, 28}), Shape({5, 2}));
+  EXPECT_EQ(std::get<Dense>(model->layers[2].config).activation, ActivationKind::kRelu);
+  EXPECT_EQ(std::get<Dropout>(model->layers[3].config).rate, 0.2);
+  EXPECT_EQ(std::get<Dense>(model->layers[4].config).kernel_initializer.stddev, 0.1);
+  EXPECT_EQ(model->layers[4].stated_input, Shape({128}));
+}
+
+TEST(KerasJson, ReadsWhatTfKeras2Writes) {
+  const StatusOr<Model> model = ReadKerasJson(kKeras2, "model.json");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(VariableNames(*model, {28, 28}),
+            "dense/kernel[784,128] dense/bias[128] dense_1/kernel[128,10] "
+            "dense_1/bias[10] ");
+  EXPECT_FALSE((*Variables(*model, {28, 28}))[0].trainable) << "the layer is frozen";
+  EXPECT_EQ(std::get<Dense>(model->layers[4].config).activation, ActivationKind::kSoftmax);
+  EXPECT_EQ(StatedFeatureShape(*model), Shape({28, 28}));
+}
+
+TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
+  for (const char* text : {kKeras3, kKeras2}) {
+    const StatusOr<Model> model = ReadKerasJson(text, "model.json");
+    ASSERT_TRUE(model.ok()) << model.status();
+    const Json written = WriteKerasJson(*model);
+    const StatusOr<Model> again = ReadKerasJson(PrintJson(written), "written");
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(WriteKerasJson(*again), written);
+    EXPECT_EQ(VariableNames(*again, {28, 28}), VariableNames(*model, {28, 28}));
+  }
+}
+
+// Member by member what Keras wrote, but for what has no meaning here.
+TEST(KerasJson, WritesTheLayersAsKeras3Does) {
+  const Json expected = *ParseJson(kKeras3, "k");
+  const Json written = WriteKerasJson(*ReadKerasJson(kKeras3, "k"));
+  for (size_t i = 0; i < expected["config"]["layers"].size(); ++i) {
+    Json layer = expected["config"]["layers"][i];
+    layer["config"].erase("optional");
+    layer["config"].erase("quantization_config");
+    if (layer["config"].contains("kernel_initializer")) {
+      layer["config"]["kernel_initializer"]["config"].erase("input_axes");
+      layer["config"]["kernel_initializer"]["config"].erase("output_axes");
+    }
+    EXPECT_EQ(written["config"]["layers"][i], layer) << i;
+  }
+  EXPECT_EQ(written["config"]["build_input_shape"], expected["config"]["build_input_shape"]);
+}
+
+TEST(InlineLayers, ReadShortFormsAndNumberNames) {
+  const StatusOr<Model> model = FromYaml(R"(
+- InputLayer: {batch_shape: [null, 4, 4]}
+- Flatten:
+- Dense: {units: 3, activation: tanh}
+- {class_name: Dense, config: {units: 2, name: mine}}
+- Dropout: {rate: 0.5}
+- ReLU
+- Dense: {units: 2, use_bias: false, kernel_initializer: he_normal}
+- Reshape: {target_shape: [2, -1]}
+)");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(LayerNames(*model),
+            (std::vector<std::string>{"input_layer", "flatten", "dense", "mine", "dropout", "re_lu",
+                                      "dense_1", "reshape"}));
+  EXPECT_EQ(VariableNames(*model, {4, 4}),
+            "dense/kernel[16,3] dense/bias[3] mine/kernel[3,2] mine/bias[2] dense_1/kernel[2,2] ");
+  EXPECT_EQ(*OutputShape(*model, {4, 4}), Shape({2, 1}));
+}
+
+TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
+  EXPECT_EQ(Error("- Dens: {units: 3}"),
+            "layers[0]: layer class Dens is not supported; did you mean \"Dense\"?");
+  EXPECT_EQ(Error("- Conv2D: {filters: 3}").substr(0, 62),
+            "layers[0]: layer class Conv2D is not supported; known are Inpu");
+  EXPECT_EQ(Error("- Dense: {unit: 3, units: 3}"),
+            "layer dense (Dense): layers[0].Dense.unit: unknown argument; did you mean \"units\"?");
+  EXPECT_EQ(Error("- Dense: {units: 0}"),
+            "layer dense (Dense): layers[0].Dense.units: expected an integer of at least 1, got 0");
+  EXPECT_EQ(Error("- Dense:"),
+            "layer dense (Dense): layers[0].Dense.units: expected an integer of at least 1, but it "
+            "is missing");
+  EXPECT_EQ(Error("- Dense: {units: 3, activation: rleu}"),
+            "layer dense (Dense): layers[0].Dense.activation: activation rleu is not supported; "
+            "did you mean \"relu\"?");
+  EXPECT_EQ(Error("- Dense: {units: 3, kernel_regularizer: {class_name: L2, config: {l2: 0.1}}}"),
+            "layer dense (Dense): layers[0].Dense.kernel_regularizer: "
+            "{\"class_name\":\"L2\",\"config\":{\"l2\":0.1}} is not supported; only null is");
+  EXPECT_EQ(Error("- Dense: {units: 3, kernel_initializer: glrot_uniform}"),
+            "layer dense (Dense): layers[0].Dense.kernel_initializer: initializer glrot_uniform is "
+            "not supported; did "
+            "you mean \"glorot_uniform\"?");
+  EXPECT_EQ(Error("- ReLU: {max_value: 6}"),
+            "layer re_lu (ReLU): layers[0].ReLU.max_value: 6 is not supported; only null is");
+  EXPECT_EQ(Error("- Dropout: {rate: 1}"),
+            "layer dropout (Dropout): layers[0].Dropout.rate: expected a number from 0 to below 1, "
+            "got 1");
+  EXPECT_EQ(Error("- Dense: {units: 1, dtype: float16}"),
+            "layer dense (Dense): layers[0].Dense.dtype: dtype \"float16\" is not supported; only "
+            "float32 is");
+  EXPECT_EQ(Error("- Reshape: {target_shape: [-1, -1]}"),
+            "layer reshape (Reshape): layers[0].Reshape.target_shape: expected dimensions of at "
+            "least 1, at most one of "
+            "them -1, got a list");
+  EXPECT_EQ(Error("- InputLayer: {batch_shape: [32, 4]}").substr(0, 84),
+            "layer input_layer (InputLayer): layers[0].InputLayer.batch_shape: expected a list wh");
+  EXPECT_EQ(Error("[{Dense: {units: 1, name: a}}, {Dense: {units: 1, name: a}}]"),
+            "layers[1]: two layers are called \"a\"; give each a name of its own");
+  EXPECT_EQ(Error("- Dense: {units: 1, name: a/b}").substr(0, 45),
+            "layers[0].Dense.name: expected a name of lett");
+  EXPECT_EQ(
+      Error("- {Dense: {units: 1}, ReLU: }"),
+      "layers[0]: expected a layer: a class, or {Class: {argument: value}}, got a map of 2 keys");
+  EXPECT_EQ(Error("- 3"),
+            "layers[0]: expected a layer: a class, or {Class: {argument: value}}, got 3");
+}
+
+TEST(KerasJson, RefusesOtherModelsAndBrokenFiles) {
+  const auto error = [](const char* text) {
+    return std::string(Message(ReadKerasJson(text, "m.json").status()));
+  };
+  EXPECT_EQ(error(R"({"class_name": "Functional", "config": {}})"),
+            "m.json: class_name: model class Functional is not supported; only Sequential is");
+  EXPECT_EQ(error("{").substr(0, 24), "m.json is not valid JSON");
+  EXPECT_EQ(error("{}"), "m.json: class_name: expected a string, but it is missing");
+  EXPECT_EQ(error(R"({"class_name": "Sequential", "config": {"layers": []}})"),
+            "m.json: config.layers: expected a list of at least one layer, got a list");
+  EXPECT_NE(error(R"({"class_name": "Sequential", "config": {"layers": [
+              {"class_name": "Dense", "registered_name": "mine>Dense", "config": {"units": 1}}]}})")
+                .find("config.layers[0]: layer class Dense is not supported"),
+            std::string::npos);
+}
+
+std::string ShapeError(const std::string& yaml, const Shape& features) {
+  const StatusOr<Model> model = FromYaml(yaml);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return std::string(Message(OutputShape(*model, features).status()));
+}
+
+TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
+  EXPECT_EQ(ShapeError("[{Flatten: }, {Reshape: {target_shape: [10, 10]}}]", {28, 28}),
+            "layer reshape (Reshape) does not fit after layer flatten (Flatten): target_shape "
+            "[10,10] does not hold the "
+            "784 elements of shape [784]");
+  EXPECT_EQ(ShapeError("[{InputLayer: {batch_shape: [null, 784]}}, {Dense: {units: 1}}]", {28, 28}),
+            "layer input_layer (InputLayer) does not fit after the data: expected examples of "
+            "shape [784], got [28,28]");
+  EXPECT_EQ(ShapeError("[{Dense: {units: 3}}, {Dense: {units: 1, input_shape: [4]}}]", {2}),
+            "layer dense_1 (Dense) does not fit after layer dense (Dense): expected examples of "
+            "shape [4], as its input "
+            "shape says, got [3]");
+  EXPECT_EQ(ShapeError("[{Reshape: {target_shape: [4000000000, 4000000000, 4000000000]}}]", {4})
+                .substr(0, 76),
+            "layer reshape (Reshape) does not fit after the data: target_shape [400000000");
+}
+
+TEST(Summary, ListsLayersAndParameters) {
+  const StatusOr<Model> model = FromYaml("[{Flatten: }, {Dense: {units: 10}}]");
+  EXPECT_EQ(*Summary(*model, {28, 28}),
+            "Model sequential, features [28,28]\n"
+            "flatten (Flatten)               [784]           0\n"
+            "dense (Dense)                   [10]            7850\n"
+            "Parameters: 7850\n");
+}
+
+}  // namespace
+}  // namespace tfjob::model
