@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "runtime/base/clock.h"
@@ -55,14 +54,19 @@ class Connection {
   Duration Silence() const;
 
  private:
+  enum class Turn { kFrame, kData, kEnd };
+
   void WriteLoop();
-  bool NextOutgoing(OutgoingFrame& frame, std::string& body);
-  Status Handle(IncomingFrame& frame);
+  // Waits for something to write: `frame` (over `body`), data to be asked for, or the end.
+  Turn Next(OutgoingFrame& frame, std::string& body);
+  void Spend(int64_t bytes);
+  void Handle(IncomingFrame& frame);
 
   Transport& transport_;
   ConnectionHandler& handler_;
   const ConnectionOptions options_;
   std::atomic<int64_t> last_heard_us_;
+  std::atomic<bool> handling_ = false;  // the peer is not silent while we do not listen
 
   Mutex mutex_;
   CondVar wake_;
@@ -72,7 +76,6 @@ class Connection {
   bool data_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
-  std::thread writer_;
 };
 
 }  // namespace tfjob::rpc

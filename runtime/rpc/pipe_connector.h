@@ -23,9 +23,8 @@ class PipeConnector : public Connector {
   // Breaks the address's streams and refuses new ones, as a process that dies does.
   void Close(const std::string& address);
 
-  StatusOr<std::unique_ptr<Transport>> Connect(const std::string& address,
-                                               const std::string& service, const Identity& self,
-                                               Duration timeout) override;
+  StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
+                               const Identity& self, Duration timeout) override;
 
  private:
   struct Listener {
@@ -37,6 +36,8 @@ class PipeConnector : public Connector {
     std::unique_ptr<Transport> end;
     std::thread thread;
   };
+
+  void Serve(Listener listener, const std::string& address, Transport& end);
 
   Mutex mutex_;
   std::map<std::pair<std::string, std::string>, Listener> listeners_ ABSL_GUARDED_BY(mutex_);

@@ -36,6 +36,12 @@ class StreamHandler {
   virtual void Serve(const Identity& peer, const std::string& address, Transport& transport) = 0;
 };
 
+// A stream that is open, and who is at its other end.
+struct OpenStream {
+  std::unique_ptr<Transport> transport;
+  Identity peer;
+};
+
 // Opens streams to tasks.
 class Connector {
  public:
@@ -43,9 +49,8 @@ class Connector {
   // Connects to the task at `address`, introduces `self`, and asks for the stream handler
   // `service`. Unavailable or DeadlineExceeded (nobody answers there), FailedPrecondition (refused,
   // in the peer's words), Unimplemented (no such service). Every message names the address.
-  virtual StatusOr<std::unique_ptr<Transport>> Connect(const std::string& address,
-                                                       const std::string& service,
-                                                       const Identity& self, Duration timeout) = 0;
+  virtual StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
+                                       const Identity& self, Duration timeout) = 0;
 };
 
 }  // namespace tfjob::rpc

@@ -1,0 +1,258 @@
+#include "runtime/rpc/connection.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <thread>
+
+#include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/pipe_connector.h"
+#include "runtime/rpc/server.h"
+
+namespace tfjob::rpc {
+namespace {
+
+Identity Task(const std::string& type, int index) {
+  return {
+      .job_uid = "job-a", .attempt = 1, .task_type = type, .task_index = index, .incarnation = 7};
+}
+
+// Waits, with a deadline, for a condition over what handlers saw.
+class Seen {
+ public:
+  void Add(const std::string& what) {
+    MutexLock lock(mutex_);
+    seen_.push_back(what);
+    changed_.NotifyAll();
+  }
+  bool Await(const std::string& what) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    MutexLock lock(mutex_);
+    while (std::find(seen_.begin(), seen_.end(), what) == seen_.end()) {
+      if (!changed_.WaitUntil(mutex_, deadline)) return false;
+    }
+    return true;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> seen_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Sends back every data frame's bytes, each in a frame of its own, and answers messages.
+class EchoHandler : public StreamHandler {
+ public:
+  Status Admit(const Identity& peer) override {
+    if (peer.task_index == 13) return FailedPrecondition("no task 13 here");
+    return OkStatus();
+  }
+
+  void Serve(const Identity& peer, const std::string& address, Transport& transport) override {
+    EXPECT_FALSE(address.empty());
+    Echo echo;
+    Connection connection(transport, echo, {.window = 1 << 20, .heartbeat = 50ms});
+    echo.connection = &connection;
+    EXPECT_FALSE(connection.Run().ok());
+    seen.Add("left " + TaskName(peer));
+  }
+
+  Seen seen;
+
+ private:
+  struct Echo : ConnectionHandler {
+    void OnFrame(IncomingFrame& frame) override {
+      if (frame.header.type == 2) {
+        connection->Send({.type = 2, .value = frame.header.value + 1},
+                         frame.ReadString(frame.remaining()) + "!");
+        return;
+      }
+      {
+        MutexLock lock(mutex);
+        waiting.push_back({frame.header, frame.segments, frame.ReadString(frame.remaining())});
+      }
+      connection->Wake();
+    }
+    bool NextFrame(OutgoingFrame& frame) override {
+      MutexLock lock(mutex);
+      if (waiting.empty()) return false;
+      current = std::move(waiting.front());
+      waiting.pop_front();
+      frame.header = current.header;
+      size_t offset = 0;
+      for (const SegmentInfo& info : current.segments) {
+        frame.segments.push_back(
+            {.index = info.index,
+             .flags = info.flags,
+             .offset = info.offset,
+             .bytes = std::as_bytes(std::span(current.bytes)).subspan(offset, info.length)});
+        offset += info.length;
+      }
+      return true;
+    }
+    struct Item {
+      FrameHeader header;
+      std::vector<SegmentInfo> segments;
+      std::string bytes;
+    };
+    Connection* connection = nullptr;
+    Mutex mutex;
+    std::deque<Item> waiting ABSL_GUARDED_BY(mutex);
+    Item current;
+  };
+};
+
+// Sends `frames` frames of two segments over its own memory and compares what comes back.
+struct Client : ConnectionHandler {
+  Client(int frames, size_t bytes) : total(frames), data(bytes), back(bytes) {
+    std::iota(data.begin(), data.end(), 0);
+  }
+  void OnFrame(IncomingFrame& frame) override {
+    if (frame.header.type == 2) {
+      seen.Add(frame.ReadString(frame.remaining()));
+      return;
+    }
+    ASSERT_EQ(frame.segments.size(), 2u);
+    EXPECT_EQ(frame.segments[1].offset, 3u);
+    EXPECT_EQ(frame.header.sequence, static_cast<uint64_t>(received));
+    frame.Skip(frame.segments[0].length);
+    frame.Read(std::as_writable_bytes(std::span(back)));
+    EXPECT_EQ(back, data);
+    if (++received == total) seen.Add("all");
+  }
+  bool NextFrame(OutgoingFrame& frame) override {
+    if (sent == total) return false;
+    frame.header = {.type = 1, .sequence = static_cast<uint64_t>(sent++)};
+    auto released = [](void* count) { ++*static_cast<std::atomic<int>*>(count); };
+    frame.segments.push_back({.bytes = std::as_bytes(std::span(data)).first(5),
+                              .release = released,
+                              .argument = &releases});
+    frame.segments.push_back({.index = 4,
+                              .offset = 3,
+                              .bytes = std::as_bytes(std::span(data)),
+                              .release = released,
+                              .argument = &releases});
+    return true;
+  }
+  const int total;
+  std::vector<uint8_t> data, back;
+  int sent = 0, received = 0;
+  std::atomic<int> releases = 0;
+  Seen seen;
+};
+
+void ExchangeBothWays(Connector& connector, const std::string& address, EchoHandler& handler) {
+  StatusOr<OpenStream> stream = connector.Connect(address, "echo", Task("worker", 1), 10s);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  EXPECT_EQ(stream->peer, Task("ps", 0));
+  Client client(40, 300'000);  // 12 MB through a window of 1 MiB, both ways at once
+  {
+    Connection connection(*stream->transport, client, {.window = 1 << 20, .heartbeat = 50ms});
+    std::thread reader([&] { EXPECT_FALSE(connection.Run().ok()); });
+    connection.Wake();
+    connection.Send({.type = 2, .value = 1}, "hello");
+    EXPECT_TRUE(client.seen.Await("hello!"));
+    EXPECT_TRUE(client.seen.Await("all"));
+    EXPECT_LT(connection.Silence(), 10s);
+    connection.Cancel(Cancelled("done"));
+    reader.join();
+  }
+  stream->transport.reset();
+  EXPECT_TRUE(handler.seen.Await("left worker 1"));
+  EXPECT_EQ(client.releases, 80);
+}
+
+TEST(PipeConnector, CarriesFramesBothWaysUnderCredits) {
+  EchoHandler handler;
+  PipeConnector connector;
+  connector.Listen("here", "echo", Task("ps", 0), handler);
+  ExchangeBothWays(connector, "here", handler);
+  EXPECT_EQ(connector.Connect("there", "echo", Task("worker", 0), 1s).status().code(),
+            StatusCode::kUnavailable);
+}
+
+class GrpcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    StatusOr<std::unique_ptr<Server>> server = Server::Start(
+        {.host = "127.0.0.1", .identity = Task("ps", 0), .streams = {{"echo", &handler_}}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    address_ = StrCat("127.0.0.1:", server_->port());
+  }
+  Status Refusal(const Identity& self, const std::string& service = "echo") {
+    return connector_->Connect(address_, service, self, 10s).status();
+  }
+
+  EchoHandler handler_;
+  std::unique_ptr<Server> server_;
+  std::string address_;
+  std::unique_ptr<Connector> connector_ = MakeGrpcConnector();
+};
+
+TEST_F(GrpcTest, CarriesFramesBothWaysUnderCredits) {
+  ExchangeBothWays(*connector_, address_, handler_);
+}
+
+TEST_F(GrpcTest, RefusesWhoDoesNotBelongHere) {
+  Identity other_job = Task("worker", 0), other_attempt = Task("worker", 0);
+  other_job.job_uid = "job-b";
+  other_attempt.attempt = 2;
+  EXPECT_EQ(Message(Refusal(other_job)),
+            address_ +
+                ": refused: this is ps 0 of job 'job-a' attempt 1, protocol 1, the caller is "
+                "worker 0 of job 'job-b' attempt 1, protocol 1: another job's task has this "
+                "address; give the jobs different ports");
+  EXPECT_EQ(Refusal(other_attempt).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(Refusal(Task("worker", 13))), address_ + ": no task 13 here");
+  EXPECT_EQ(Refusal(Task("worker", 0), "ehco").code(), StatusCode::kUnimplemented);
+}
+
+TEST_F(GrpcTest, NamesThePortThatIsTaken) {
+  Status status =
+      Server::Start({.host = "127.0.0.1", .port = server_->port(), .identity = Task("ps", 1)})
+          .status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(status),
+            address_ +
+                ": the port is taken by another process; end it (ss -ltnp shows it) or give "
+                "this task another port in TF_CONFIG");
+  EXPECT_EQ(Server::Start({.host = "192.0.2.1", .port = 2222}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST_F(GrpcTest, KnowsWithinTwoSecondsThatThePeerIsGone) {
+  StatusOr<OpenStream> stream = connector_->Connect(address_, "echo", Task("worker", 1), 10s);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  Client client(0, 0);
+  Connection connection(*stream->transport, client);
+  std::thread killer([&] { server_.reset(); });
+  const Duration begin = RealClock().Monotonic();
+  EXPECT_EQ(connection.Run().code(), StatusCode::kUnavailable);
+  EXPECT_LT(RealClock().Monotonic() - begin, 2s);
+  killer.join();
+  EXPECT_EQ(connector_->Connect(address_, "echo", Task("worker", 1), 300ms).status().code(),
+            StatusCode::kUnavailable);
+}
+
+TEST(Frame, RefusesBytesThatAreNoFrame) {
+  OutgoingFrame out{.header = {.type = 3}, .segments = {{.bytes = {}}, {.bytes = {}}}};
+  std::string wire;
+  AppendPrefix(out, wire);
+  for (size_t length = 0; length < wire.size(); ++length) {
+    IncomingFrame in;
+    in.pieces = {std::as_bytes(std::span(wire).first(length))};
+    EXPECT_EQ(in.Parse().code(), StatusCode::kDataLoss) << length;
+  }
+  IncomingFrame in;
+  in.pieces = {std::as_bytes(std::span(wire))};
+  EXPECT_TRUE(in.Parse().ok());
+  wire[kHeaderBytes + 23] = '\x7f';  // a segment of 2^63 bytes
+  in.pieces = {std::as_bytes(std::span(wire))};
+  EXPECT_EQ(in.Parse().code(), StatusCode::kDataLoss);
+}
+
+}  // namespace
+}  // namespace tfjob::rpc

@@ -1,0 +1,23 @@
+// What channels and servers share. Inside the room only.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <utility>
+
+namespace tfjob::rpc {
+
+// Frames are large and their senders hold back by credits: windows open at once, not after probing.
+inline constexpr std::pair<const char*, int> kStreamArguments[] = {
+    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},
+    {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
+    {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20},
+    {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20},
+    {GRPC_ARG_KEEPALIVE_TIME_MS, 20'000},
+    {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000},
+    {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+    {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000},
+    {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
+};
+
+}  // namespace tfjob::rpc

@@ -1,0 +1,103 @@
+#include "runtime/rpc/grpc_connector.h"
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/rpc_method.h>
+
+#include "runtime/rpc/grpc_arguments.h"
+#include "runtime/rpc/grpc_stream.h"
+#include "runtime/rpc/handshake.h"
+#include "runtime/rpc/status_mapping.h"
+
+namespace tfjob::rpc {
+namespace {
+
+using ClientStream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// The caller's end: owns channel, context and call.
+class ClientTransport : public Transport {
+ public:
+  explicit ClientTransport(std::shared_ptr<grpc::Channel> channel)
+      : channel_(std::move(channel)),
+        stream_(
+            grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
+                channel_.get(),
+                grpc::internal::RpcMethod(kStreamMethod, grpc::internal::RpcMethod::BIDI_STREAMING,
+                                          channel_),
+                &context_)),
+        inner_(stream_.get(), &context_) {}
+
+  ~ClientTransport() override {
+    context_.TryCancel();
+    if (!finished_) stream_->Finish();
+  }
+
+  Status Write(const OutgoingFrame& frame) override { return inner_.Write(frame); }
+  Status Read(IncomingFrame& frame) override { return inner_.Read(frame); }
+  void Cancel() override { inner_.Cancel(); }
+
+  // Why the call ended; after Read or Write failed, and once.
+  Status Finish() {
+    finished_ = true;
+    return FromGrpc(stream_->Finish());
+  }
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  grpc::ClientContext context_;
+  std::unique_ptr<ClientStream> stream_;
+  GrpcStream<ClientStream, grpc::ClientContext> inner_;
+  bool finished_ = false;
+};
+
+class GrpcConnector : public Connector {
+ public:
+  explicit GrpcConnector(Credentials credentials) : credentials_(credentials) {}
+
+  StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
+                               const Identity& self, Duration timeout) override {
+    const Time deadline = RealClock().Now() + timeout;
+    auto channel = MakeChannel(address);
+    if (!channel->WaitForConnected(std::chrono::system_clock::time_point(deadline))) {
+      return Unavailable(address, ": no connection within ", FormatDuration(timeout));
+    }
+    auto transport = std::make_unique<ClientTransport>(std::move(channel));
+    StatusOr<Identity> peer = Greet(*transport, service, self, deadline);
+    if (!peer.ok()) return Annotate(peer.status(), address);
+    return OpenStream{std::move(transport), *std::move(peer)};
+  }
+
+ private:
+  std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const {
+    grpc::ChannelArguments arguments;
+    for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
+    // A connection of our own, whose end is this peer's end.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+    arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
+    // No proxy between the tasks of a job.
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    return grpc::CreateCustomChannel(address, ChannelCredentialsOf(credentials_), arguments);
+  }
+
+  static StatusOr<Identity> Greet(ClientTransport& transport, const std::string& service,
+                                  const Identity& self, Time deadline) {
+    HandshakeTimer timer(transport, deadline - RealClock().Now());
+    StatusOr<Identity> peer = Introduce(transport, service, self);
+    if (peer.ok() || peer.status().code() != StatusCode::kUnavailable) return peer;
+    if (timer.expired()) return DeadlineExceeded("no answer to the handshake");
+    Status why = transport.Finish();
+    return why.ok() ? peer.status() : why;
+  }
+
+  const Credentials credentials_;
+};
+
+}  // namespace
+
+std::unique_ptr<Connector> MakeGrpcConnector(Credentials credentials) {
+  return std::make_unique<GrpcConnector>(credentials);
+}
+
+}  // namespace tfjob::rpc

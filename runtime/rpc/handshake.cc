@@ -1,0 +1,118 @@
+#include "runtime/rpc/handshake.h"
+
+#include <thread>
+
+#include "runtime/base/mutex.h"
+#include "runtime/rpc/handshake.pb.h"
+
+namespace tfjob::rpc {
+namespace {
+
+constexpr uint16_t kHello = 0xFFF1;
+constexpr uint16_t kWelcome = 0xFFF2;
+constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; the text is its message
+constexpr size_t kMaxHelloBytes = 64 << 10;
+
+Status WriteText(Transport& transport, const FrameHeader& header, const std::string& text) {
+  OutgoingFrame frame{.header = header, .segments = {{.bytes = std::as_bytes(std::span(text))}}};
+  return transport.Write(frame);
+}
+
+std::string Encode(const Identity& identity, const std::string& service) {
+  Hello hello;
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_job_uid(identity.job_uid);
+  hello.set_attempt(identity.attempt);
+  hello.set_task_type(identity.task_type);
+  hello.set_task_index(identity.task_index);
+  hello.set_incarnation(identity.incarnation);
+  hello.set_service(service);
+  return hello.SerializeAsString();
+}
+
+StatusOr<Caller> Decode(IncomingFrame& frame) {
+  Hello hello;
+  if (frame.remaining() > kMaxHelloBytes ||
+      !hello.ParseFromString(frame.ReadString(frame.remaining()))) {
+    return DataLoss("the handshake's message is not readable");
+  }
+  return Caller{.identity = {.job_uid = hello.job_uid(),
+                             .attempt = hello.attempt(),
+                             .task_type = hello.task_type(),
+                             .task_index = hello.task_index(),
+                             .incarnation = hello.incarnation()},
+                .protocol_version = hello.protocol_version(),
+                .service = hello.service()};
+}
+
+}  // namespace
+
+StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
+                             const Identity& self) {
+  RETURN_IF_ERROR(WriteText(transport, {.type = kHello}, Encode(self, service)));
+  IncomingFrame frame;
+  RETURN_IF_ERROR(transport.Read(frame));
+  if (frame.header.type == kRefusal) {
+    return Status(static_cast<StatusCode>(frame.header.value), frame.ReadString(frame.remaining()));
+  }
+  if (frame.header.type != kWelcome) return DataLoss("the peer does not answer the handshake");
+  ASSIGN_OR_RETURN(Caller peer, Decode(frame));
+  RETURN_IF_ERROR(CheckPeer(self, peer.identity, peer.protocol_version));
+  return peer.identity;
+}
+
+StatusOr<Caller> AwaitCaller(Transport& transport) {
+  IncomingFrame frame;
+  RETURN_IF_ERROR(transport.Read(frame));
+  if (frame.header.type != kHello) return DataLoss("a stream that begins without a handshake");
+  return Decode(frame);
+}
+
+Status Welcome(Transport& transport, const Identity& self) {
+  return WriteText(transport, {.type = kWelcome}, Encode(self, ""));
+}
+
+void Refuse(Transport& transport, const Status& why) {
+  // Whether it arrives or not, the stream ends.
+  (void)WriteText(transport, {.type = kRefusal, .value = static_cast<int64_t>(why.code())},
+                  std::string(Message(why)));
+}
+
+struct HandshakeTimer::State {
+  Mutex mutex;
+  CondVar done_changed;
+  bool done ABSL_GUARDED_BY(mutex) = false;
+  bool expired ABSL_GUARDED_BY(mutex) = false;
+  std::thread thread;
+};
+
+HandshakeTimer::HandshakeTimer(Transport& transport, Duration timeout)
+    : state_(std::make_unique<State>()) {
+  state_->thread = std::thread([state = state_.get(), &transport, timeout] {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    MutexLock lock(state->mutex);
+    while (!state->done) {
+      if (!state->done_changed.WaitUntil(state->mutex, deadline) && !state->done) {
+        state->expired = true;
+        transport.Cancel();
+        return;
+      }
+    }
+  });
+}
+
+HandshakeTimer::~HandshakeTimer() {
+  {
+    MutexLock lock(state_->mutex);
+    state_->done = true;
+    state_->done_changed.NotifyOne();
+  }
+  state_->thread.join();
+}
+
+bool HandshakeTimer::expired() const {
+  MutexLock lock(state_->mutex);
+  return state_->expired;
+}
+
+}  // namespace tfjob::rpc
