@@ -43,6 +43,9 @@ struct ClientOptions {
   EventSink on_event;
   // How long WaitReady and EndStep may wait for servers, the chief or other workers; 0: for ever.
   Duration patience{0};
+  // How long a refusal (another job, attempt or definition at the address) is taken for a
+  // predecessor that is about to end.
+  Duration refusal_patience{20s};
   // Null: gRPC with `credentials`. Borrowed.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;

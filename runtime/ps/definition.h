@@ -41,8 +41,8 @@ struct Definition {
   Mode mode = Mode::kAsynchronous;
   int replicas_to_aggregate = 1;  // synchronous only
   Placement placement = Placement::kRoundRobin;
-  // A variable with more bytes is cut by rows (its first axis) into shards of at most so many,
-  // but of at least one row.
+  // A variable with more bytes is cut by rows (its first axis) into shards of at most so many; a
+  // shard travels as one piece.
   int64_t max_shard_bytes = int64_t{4} << 20;
 
   bool operator==(const Definition&) const = default;

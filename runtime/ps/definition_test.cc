@@ -84,14 +84,16 @@ TEST(Placement, BalancesBytes) {
   for (const auto& [server, bytes] : load) EXPECT_NEAR(bytes, 1'628'200 / 3, 100'000) << server;
 }
 
-TEST(Placement, KeepsARowWhole) {
-  Definition definition{
-      .variables = {{.name = "wide", .shape = {3, 1000}}, {.name = "none", .shape = {0, 4}}}};
-  definition.max_shard_bytes = 10;
+TEST(Placement, CutsARowThatIsTooWide) {
+  Definition definition{.variables = {{.name = "wide", .shape = {3, 1000}},
+                                      {.name = "none", .shape = {0, 4}},
+                                      {.name = "scalar", .shape = {}}}};
+  definition.max_shard_bytes = 3000;
   std::vector<Shard> shards = Place(definition, 2);
-  ASSERT_EQ(shards.size(), 4u);
-  EXPECT_EQ(shards[2], (Shard{.variable = 0, .server = 0, .offset = 8000, .size = 4000}));
-  EXPECT_EQ(shards[3].size, 0);
+  ASSERT_EQ(shards.size(), 6u);
+  EXPECT_EQ(shards[3], (Shard{.variable = 0, .server = 1, .offset = 9000, .size = 3000}));
+  EXPECT_EQ(shards[4].size, 0);
+  EXPECT_EQ(shards[5].size, 4);
 }
 
 TEST(Snapshot, MustFitTheDefinition) {

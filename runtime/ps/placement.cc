@@ -10,12 +10,15 @@ void AppendShards(const Definition& definition, int index, std::vector<Shard>& s
   const Variable& variable = definition.variables[static_cast<size_t>(index)];
   const int64_t bytes =
       variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
-  const int64_t rows = variable.shape.rank() == 0 ? 1 : variable.shape.dim(0);
-  if (bytes <= definition.max_shard_bytes || rows <= 1) {
+  if (bytes <= definition.max_shard_bytes) {
     shards.push_back({.variable = index, .size = bytes});
     return;
   }
-  const int64_t row_bytes = bytes / rows;
+  // A row that is too wide for a shard is cut between elements.
+  const auto element = static_cast<int64_t>(SizeOf(variable.dtype));
+  int64_t row_bytes = variable.shape.rank() == 0 ? element : bytes / variable.shape.dim(0);
+  if (row_bytes > definition.max_shard_bytes) row_bytes = element;
+  const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, definition.max_shard_bytes / row_bytes);
   // As many shards as needed, and those as equal as whole rows allow.
   const int64_t count = (rows + most_rows - 1) / most_rows;

@@ -10,7 +10,7 @@
 namespace tfjob::ps {
 
 // Consecutive elements of one variable on one server. `offset` and `size` are bytes into the dense,
-// row-major value; they fall on row borders.
+// row-major value; they fall on row borders, or on elements when a row alone exceeds the limit.
 struct Shard {
   int variable = 0;
   int server = 0;

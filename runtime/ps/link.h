@@ -1,0 +1,174 @@
+// A client's connection to one server, and that server's part of the exchange in progress. Inside
+// the room only.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/ps/client.h"
+#include "runtime/ps/placement.h"
+#include "runtime/rpc/connection.h"
+#include "runtime/rpc/peer_watch.h"
+
+namespace tfjob::ps {
+
+// The step in progress, common to all links.
+struct Step {
+  bool active = false;
+  bool pull = false;  // values only
+  uint64_t sequence = 0;
+  int64_t step = 0;  // of the values that the gradients were computed from
+  std::vector<std::span<const std::byte>> gradients;
+  std::vector<std::span<std::byte>> values;
+  std::vector<bool> marked;
+  size_t unmarked = 0;
+};
+
+// What the client and its links share; the one lock of both.
+struct LinkContext {
+  LinkContext(ClientOptions client_options, std::vector<Shard> all_shards)
+      : options(std::move(client_options)), shards(std::move(all_shards)) {}
+
+  const ClientOptions options;
+  const std::vector<Shard> shards;
+  rpc::Connector* connector = nullptr;
+  rpc::PeerWatch* watch = nullptr;
+  Mutex mutex;
+  CondVar changed;
+  Step step ABSL_GUARDED_BY(mutex);
+  bool finished ABSL_GUARDED_BY(mutex) = false;           // the chief ended the job
+  std::vector<PeerState> members ABSL_GUARDED_BY(mutex);  // as ps 0 last said
+};
+
+// What a server said of itself.
+struct RemoteState {
+  bool ready = false;
+  int64_t epoch = 0;
+  int64_t step = 0;
+  std::string fingerprint;  // "" unless ready
+};
+
+// The caller's thread calls the methods; Mark and Describe may be called on any.
+class Link : public rpc::ConnectionHandler {
+ public:
+  Link(LinkContext& context, int server);
+  ~Link() override;
+
+  const std::string& name() const { return name_; }  // "ps 1 (127.0.0.1:2223)"
+  const std::vector<int>& shards() const { return shards_; }
+
+  // Connects, after taking down what was. Errors as rpc::Connector has them.
+  Status Connect(Duration timeout);
+  void Disconnect();
+
+  // Sends a request and waits for its answer; the answer's header and body. The status that the
+  // server answered with, or Unavailable and DeadlineExceeded.
+  struct Answer {
+    rpc::FrameHeader header;
+    std::string body;
+  };
+  StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
+  StatusOr<RemoteState> Query(Duration timeout);
+  // Asks for ps 0's members, without waiting.
+  void Poll();
+
+  // Puts this server's part of the state there, under `epoch`.
+  Status Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout);
+  // Begins to copy this server's part of the state into `snapshot`, whose tensors have their shapes.
+  Status BeginCopy(Snapshot& snapshot);
+  Status AwaitCopy(Duration timeout);
+
+  // (Re)starts the server's part of context.step, under the server's `epoch`.
+  void Start(int64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  // The server's state is to be asked anew before the next start.
+  void Reset() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex) { started_ = refused_ = false; }
+  void Mark(int shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  // No reader writes into the caller's spans, and the wire reads none of them, from here on.
+  void Abandon();
+
+  enum class Part {
+    kDown,      // not connected
+    kIdle,      // connected; nothing under way
+    kRefused,   // the server has no state, or another epoch's
+    kAwaited,   // under way
+    kAnswered,  // `answer`
+  };
+  Part part() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  const rpc::FrameHeader& answer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex) {
+    return answer_;
+  }
+  const Status& why() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex) { return why_; }
+  PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
+
+  void OnFrame(rpc::IncomingFrame& frame) override;
+  bool NextFrame(rpc::OutgoingFrame& frame) override;
+
+ private:
+  struct FillCursor {
+    const Snapshot* snapshot = nullptr;  // null: not filling
+    uint64_t request = 0;
+    int64_t epoch = 0;
+    size_t next = 0;
+    bool ended = false;
+  };
+  struct Pending {  // a request
+    uint64_t number = 0;
+    bool done = false;
+    Status status;
+    Answer answer;
+  };
+
+  bool NextPush(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  bool NextFill(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  void OnValues(rpc::IncomingFrame& frame);
+  void OnCopy(rpc::IncomingFrame& frame);
+  void OnState(rpc::IncomingFrame& frame);
+  void Settle(const rpc::FrameHeader& header, Status status, std::string body);
+  StatusOr<Answer> Await(uint64_t number, Duration timeout);
+  void Say(Event::Kind kind, const std::string& message) const;
+  static void Released(void* link);
+
+  LinkContext& context_;
+  const int server_;
+  const std::string address_;
+  const std::string name_;
+  std::vector<int> shards_;
+
+  // Changed by the caller's thread only.
+  std::unique_ptr<rpc::Transport> transport_;
+  std::unique_ptr<rpc::Connection> connection_;
+  std::thread reader_;
+  rpc::PeerWatch::Ticket ticket_ = nullptr;
+  std::atomic<int> in_flight_ = 0;  // segments of the caller's memory that the wire holds
+  std::string text_;                // writer thread only
+
+  bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
+  Status why_ ABSL_GUARDED_BY(context_.mutex);  // down or refused
+  rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
+
+  bool started_ ABSL_GUARDED_BY(context_.mutex) = false;
+  bool first_ ABSL_GUARDED_BY(context_.mutex) = false;
+  bool answered_ ABSL_GUARDED_BY(context_.mutex) = false;
+  bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
+  bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
+  int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  std::deque<int> ready_ ABSL_GUARDED_BY(context_.mutex);
+  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  size_t to_send_ ABSL_GUARDED_BY(context_.mutex) = 0;  // shards
+  size_t to_come_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  rpc::FrameHeader answer_ ABSL_GUARDED_BY(context_.mutex);
+
+  uint64_t next_request_ ABSL_GUARDED_BY(context_.mutex) = 1;
+  Pending pending_ ABSL_GUARDED_BY(context_.mutex);
+  FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
+  Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
+  uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;
+};
+
+}  // namespace tfjob::ps

@@ -1,0 +1,464 @@
+#include "runtime/ps/remote_client.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+constexpr Duration kConnectTimeout{1s};
+constexpr Duration kRequestTimeout{10s};
+constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
+constexpr Duration kRetryInterval{100ms};
+constexpr Duration kReportInterval{10s};
+
+std::chrono::steady_clock::time_point Now() {
+  return std::chrono::steady_clock::now();
+}
+
+}  // namespace
+
+RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector> own_connector)
+    : context_(options, Place(options.definition, static_cast<int>(options.servers.size()))),
+      own_connector_(std::move(own_connector)),
+      fingerprint_(Fingerprint(options.definition)),
+      shards_of_(options.definition.variables.size()),
+      states_(options.servers.size()),
+      known_(options.servers.size()) {
+  for (size_t i = 0; i < context_.shards.size(); ++i) {
+    shards_of_[static_cast<size_t>(context_.shards[i].variable)].push_back(static_cast<int>(i));
+  }
+  for (int i = 0; i < static_cast<int>(options.servers.size()); ++i) {
+    links_.push_back(std::make_unique<Link>(context_, i));
+  }
+  context_.connector =
+      own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
+  // Once a second the chief asks who is there.
+  watch_ = std::make_unique<rpc::PeerWatch>([this, ticks = 0]() mutable {
+    if (context_.options.chief && ++ticks % 4 == 0) links_[0]->Poll();
+  });
+  context_.watch = watch_.get();
+}
+
+RemoteClient::~RemoteClient() {
+  for (auto& link : links_) link->Disconnect();
+  watch_.reset();
+}
+
+Status RemoteClient::CheckValues(std::span<const std::span<std::byte>> values) const {
+  const std::vector<Variable>& variables = context_.options.definition.variables;
+  if (values.size() != variables.size()) {
+    return InvalidArgument("expected ", variables.size(), " variables, got ", values.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t bytes =
+        static_cast<size_t>(variables[i].shape.num_elements()) * SizeOf(variables[i].dtype);
+    if (values[i].size() != bytes) {
+      return InvalidArgument(variables[i].name, ": expected ", bytes, " bytes, got ",
+                             values[i].size());
+    }
+  }
+  return OkStatus();
+}
+
+// ---- one step
+
+StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte>> values) {
+  RETURN_IF_ERROR(CheckValues(values));
+  {
+    MutexLock lock(context_.mutex);
+    Step& step = context_.step;
+    step.active = step.pull = true;
+    ++step.sequence;
+    step.step = step_;
+    step.gradients.clear();
+    step.values.assign(values.begin(), values.end());
+    step.unmarked = 0;
+    for (auto& link : links_) link->Reset();
+  }
+  epoch_ = 0;
+  RETURN_IF_ERROR(Complete());
+  return Result();
+}
+
+Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradients,
+                               std::span<const std::span<std::byte>> values) {
+  RETURN_IF_ERROR(CheckValues(values));
+  if (gradients.size() != values.size()) {
+    return InvalidArgument("expected ", values.size(), " gradients, got ", gradients.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!gradients[i].empty() && gradients[i].size() != values[i].size()) {
+      return InvalidArgument(context_.options.definition.variables[i].name, ": a gradient of ",
+                             gradients[i].size(), " bytes for ", values[i].size());
+    }
+  }
+  MutexLock lock(context_.mutex);
+  Step& step = context_.step;
+  if (step.active) return FailedPrecondition("the step before has not ended");
+  step.active = true;
+  step.pull = false;
+  ++step.sequence;
+  step.step = step_;
+  step.gradients.assign(gradients.begin(), gradients.end());
+  step.values.assign(values.begin(), values.end());
+  step.marked.assign(values.size(), false);
+  step.unmarked = values.size();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
+  }
+  return OkStatus();
+}
+
+void RemoteClient::MarkLocked(int variable) {
+  Step& step = context_.step;
+  if (!step.active || step.pull || step.marked[static_cast<size_t>(variable)]) return;
+  step.marked[static_cast<size_t>(variable)] = true;
+  --step.unmarked;
+  for (int shard : shards_of_[static_cast<size_t>(variable)]) {
+    links_[static_cast<size_t>(context_.shards[static_cast<size_t>(shard)].server)]->Mark(shard);
+  }
+}
+
+void RemoteClient::MarkReady(int variable) {
+  MutexLock lock(context_.mutex);
+  MarkLocked(variable);
+  for (auto& link : links_) link->Wake();
+}
+
+StatusOr<StepResult> RemoteClient::EndStep() {
+  {
+    MutexLock lock(context_.mutex);
+    if (!context_.step.active) return FailedPrecondition("no step was begun");
+    for (size_t i = 0; i < shards_of_.size(); ++i) MarkLocked(static_cast<int>(i));
+    for (auto& link : links_) link->Wake();
+  }
+  RETURN_IF_ERROR(Complete());
+  return Result();
+}
+
+StatusOr<StepResult> RemoteClient::Result() {
+  StepResult result{.rolled_back = rolled_back_};
+  MutexLock lock(context_.mutex);
+  context_.step.active = false;
+  const bool pulled = context_.step.pull;
+  result.global_step = links_[0]->answer().step;
+  for (auto& link : links_) {
+    const rpc::FrameHeader& answer = link->answer();
+    result.staleness = std::max(result.staleness, answer.value);
+    result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
+    // The values may be of different steps; the gradient then counts for the oldest.
+    if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
+  }
+  result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
+  if (result.again) result.global_step = links_[0]->answer().step;
+  if (pulled && rolled_back_) result.dropped = true;
+  step_ = result.global_step;
+  return result;
+}
+
+// ---- waiting and repairing
+
+Status RemoteClient::Complete() {
+  const Duration patience = context_.options.patience;
+  const Deadline start = Now();
+  const Deadline deadline = patience > Duration(0) ? start + patience : Deadline::max();
+  next_report_ = start + kReportInterval;
+  refused_since_ = {};
+  rolled_back_ = false;
+  Status status;
+  for (;;) {
+    StatusOr<bool> answered = AwaitAnswers(deadline);
+    status = answered.status();
+    if (!status.ok()) break;
+    if (*answered) return OkStatus();
+    status = Repair();
+    if (!status.ok()) break;
+  }
+  for (auto& link : links_) link->Abandon();
+  MutexLock lock(context_.mutex);
+  context_.step.active = false;
+  return status;
+}
+
+bool RemoteClient::NeedsRepair() {
+  return std::ranges::any_of(links_, [](const auto& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const Link::Part part = link->part();
+    return part == Link::Part::kDown || part == Link::Part::kRefused || part == Link::Part::kIdle;
+  });
+}
+
+StatusOr<bool> RemoteClient::AwaitAnswers(Deadline deadline) {
+  for (;;) {
+    {
+      MutexLock lock(context_.mutex);
+      while (Now() < std::min(deadline, next_report_)) {
+        if (context_.finished) return Cancelled("the chief ended the job");
+        const bool again = links_[0]->part() == Link::Part::kAnswered &&
+                           (links_[0]->answer().flags & wire::kAgain) != 0;
+        const bool all =
+            std::ranges::all_of(links_, [](const auto& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+              return link->part() == Link::Part::kAnswered;
+            });
+        if (all || again) return true;
+        if (NeedsRepair()) return false;
+        context_.changed.WaitUntil(context_.mutex, std::min(deadline, next_report_));
+      }
+    }
+    ReportWait();
+    if (Now() >= deadline) {
+      std::string peers;
+      return DeadlineExceeded("no answer within ", FormatDuration(context_.options.patience), ": ",
+                              Awaited(peers));
+    }
+    next_report_ = Now() + kReportInterval;
+  }
+}
+
+std::string RemoteClient::Awaited(std::string& peers) {
+  MutexLock lock(context_.mutex);
+  const std::string what = context_.step.pull ? std::string("variables")
+                                              : StrCat("the answer to step ", context_.step.step);
+  std::string text = StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " of ");
+  bool first = true;
+  for (auto& link : links_) {
+    const Link::Part part = link->part();
+    if (part == Link::Part::kAnswered) continue;
+    if (!first) {
+      text += ", ";
+      peers += ", ";
+    }
+    first = false;
+    peers += link->name();
+    text += link->name();
+    if (part == Link::Part::kDown || part == Link::Part::kRefused) {
+      text += StrCat(": ", Message(link->why()));
+    }
+  }
+  return text;
+}
+
+void RemoteClient::ReportWait() {
+  if (!context_.options.on_event) return;
+  std::string peers;
+  std::string message = Awaited(peers);
+  context_.options.on_event(
+      {.kind = Event::Kind::kWaiting, .peer = peers, .message = std::move(message)});
+}
+
+// One round: connects what is down, asks what is not known, has the chief fill what is empty, and
+// starts the step again where it must. Returns an error only for what time does not heal.
+Status RemoteClient::Repair() {
+  Status refusal;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    Status status = RepairLink(i);
+    known_[i] = status.ok();
+    const StatusCode code = status.code();
+    if (code == StatusCode::kFailedPrecondition || code == StatusCode::kUnimplemented ||
+        code == StatusCode::kDataLoss) {
+      refusal = status;
+    }
+  }
+  if (refusal.ok()) {
+    refused_since_ = {};
+  } else if (refused_since_ == Deadline{}) {
+    refused_since_ = Now();
+  } else if (Now() - refused_since_ >= context_.options.refusal_patience) {
+    return refusal;
+  }
+  RETURN_IF_ERROR(synchronous() ? ContinueSynchronous() : ContinueAsynchronous());
+  MutexLock lock(context_.mutex);
+  if (NeedsRepair() && !context_.finished) {
+    context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
+  }
+  return OkStatus();
+}
+
+// Connects the link if it is down, and asks for the server's state unless the step runs there.
+Status RemoteClient::RepairLink(size_t server) {
+  Link& link = *links_[server];
+  Link::Part part;
+  {
+    MutexLock lock(context_.mutex);
+    part = link.part();
+  }
+  if (part == Link::Part::kAwaited || part == Link::Part::kAnswered) return OkStatus();
+  if (part == Link::Part::kDown) RETURN_IF_ERROR(link.Connect(kConnectTimeout));
+  ASSIGN_OR_RETURN(states_[server], link.Query(kRequestTimeout));
+  const RemoteState& state = states_[server];
+  if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
+    return FailedPrecondition(link.name(), " holds other variables, another optimizer or mode ",
+                              "than this task has: give all tasks the same training file");
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::ContinueAsynchronous() {
+  std::vector<size_t> empty;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (known_[i] && !states_[i].ready) empty.push_back(i);
+  }
+  if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
+  MutexLock lock(context_.mutex);
+  for (size_t i = 0; i < links_.size(); ++i) {
+    const Link::Part part = links_[i]->part();
+    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+    if (known_[i] && states_[i].ready && !runs) links_[i]->Start(states_[i].epoch);
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::ContinueSynchronous() {
+  if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
+  auto usable = [&] {
+    return std::ranges::all_of(states_, [&](const RemoteState& state) {
+      return state.ready && state.epoch == states_[0].epoch;
+    });
+  };
+  if (!usable()) {
+    if (!context_.options.chief) return OkStatus();
+    std::vector<size_t> all(links_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    RETURN_IF_ERROR(FillFromChief(all));
+    if (!usable()) return OkStatus();
+  }
+  const bool other = epoch_ != states_[0].epoch;
+  MutexLock lock(context_.mutex);
+  if (other && epoch_ != 0) {
+    // The gradients belong to values that are no more.
+    rolled_back_ = true;
+    context_.step.pull = true;
+    context_.step.unmarked = 0;
+    ++context_.step.sequence;
+  }
+  epoch_ = states_[0].epoch;
+  for (auto& link : links_) {
+    const Link::Part part = link->part();
+    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+    if (other || !runs) link->Start(epoch_);
+  }
+  return OkStatus();
+}
+
+// ---- the chief
+
+Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
+  if (!context_.options.provide_state) {
+    return FailedPrecondition("the chief has no state to fill servers with");
+  }
+  std::string names;
+  for (size_t i : servers) names += StrCat(names.empty() ? "" : ", ", links_[i]->name());
+  if (context_.options.on_event) {
+    context_.options.on_event({.kind = Event::Kind::kRestoring,
+                               .peer = names,
+                               .message = StrCat("the chief fills ", names)});
+  }
+  ASSIGN_OR_RETURN(Snapshot snapshot, context_.options.provide_state());
+  Status status = Fill(servers, snapshot);
+  // A server that went away meanwhile is for the next round.
+  return status.code() == StatusCode::kInvalidArgument ? status : OkStatus();
+}
+
+Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& snapshot) {
+  RETURN_IF_ERROR(CheckFits(snapshot, context_.options.definition));
+  int64_t epoch = 0;
+  for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
+  ++epoch;
+  for (size_t i : servers) {
+    RETURN_IF_ERROR(links_[i]->Fill(snapshot, epoch, kTransferTimeout));
+    states_[i] = {.ready = true,
+                  .epoch = epoch,
+                  .step = snapshot.global_step,
+                  .fingerprint = StrCat(fingerprint_)};
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::Restore(const Snapshot& snapshot) {
+  std::vector<size_t> all;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    RETURN_IF_ERROR(RepairLink(i));
+    all.push_back(i);
+  }
+  RETURN_IF_ERROR(Fill(all, snapshot));
+  // WaitReady reads the values.
+  step_ = snapshot.global_step;
+  return OkStatus();
+}
+
+StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
+  const Definition& definition = context_.options.definition;
+  Snapshot snapshot;
+  for (const Variable& variable : definition.variables) {
+    snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
+                                                        Tensor(variable.dtype, variable.shape)));
+  }
+  if (synchronous()) {
+    RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
+  }
+  Status status = Copy(snapshot);
+  if (synchronous()) {
+    Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
+    if (status.ok()) status = released;
+  }
+  RETURN_IF_ERROR(status);
+  return snapshot;
+}
+
+Status RemoteClient::Copy(Snapshot& snapshot) {
+  Status status;
+  size_t begun = 0;
+  for (; begun < links_.size() && status.ok(); ++begun) {
+    status = links_[begun]->BeginCopy(snapshot);
+  }
+  // All that began are awaited: they write into the snapshot.
+  if (!status.ok()) --begun;
+  for (size_t i = 0; i < begun; ++i) {
+    Status copied = links_[i]->AwaitCopy(kTransferTimeout);
+    if (status.ok()) status = copied;
+  }
+  return status;
+}
+
+Status RemoteClient::Leave() {
+  Status status;
+  for (auto& link : links_) {
+    Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
+    if (status.ok()) status = left;
+  }
+  return status;
+}
+
+Status RemoteClient::Finish() {
+  for (size_t i = 0; i < links_.size(); ++i) {
+    Status up = RepairLink(i);
+    if (up.ok() || up.code() == StatusCode::kFailedPrecondition) {
+      up = links_[i]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
+    }
+    if (!up.ok() && context_.options.on_event) {
+      context_.options.on_event(
+          {.kind = Event::Kind::kLost,
+           .peer = StrCat("ps ", i),
+           .address = context_.options.servers[i],
+           .message = StrCat("could not tell the end to ", links_[i]->name(), ": ", Message(up))});
+    }
+  }
+  return OkStatus();
+}
+
+std::vector<PeerState> RemoteClient::Peers() {
+  std::vector<PeerState> peers;
+  for (auto& link : links_) peers.push_back(link->Describe());
+  MutexLock lock(context_.mutex);
+  const rpc::Identity& self = context_.options.identity;
+  const std::string own = StrCat("/job:", self.task_type, "/task:", self.task_index);
+  for (const PeerState& member : context_.members) {
+    if (member.task != own && !member.task.starts_with("/job:ps/")) peers.push_back(member);
+  }
+  return peers;
+}
+
+}  // namespace tfjob::ps

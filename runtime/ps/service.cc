@@ -1,0 +1,234 @@
+#include "runtime/ps/service.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
+#include "runtime/ps/synchronizer.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+std::string Described(const rpc::Identity& peer, const std::string& address) {
+  return StrCat(rpc::TaskName(peer), " (", address, ")");
+}
+
+// gRPC says "ipv4:127.0.0.1:5000".
+std::string PlainAddress(const std::string& address) {
+  for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
+    if (address.starts_with(prefix)) return address.substr(prefix.size());
+  }
+  return address;
+}
+
+}  // namespace
+
+Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
+    : options_(std::move(options)), own_connector_(std::move(own_connector)) {}
+
+Service::~Service() = default;
+
+// ---- sessions
+
+Status Service::Admit(const rpc::Identity& peer) {
+  MutexLock lock(mutex_);
+  if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are ending");
+  auto found = incarnations_.find({peer.task_type, peer.task_index});
+  if (found != incarnations_.end() && found->second > peer.incarnation) {
+    return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " was here (",
+                              found->second, " after ", peer.incarnation,
+                              "): end the older process, or set its node's clock");
+  }
+  return OkStatus();
+}
+
+void Service::Serve(const rpc::Identity& peer, const std::string& address,
+                    rpc::Transport& transport) {
+  Session session(*this, peer, PlainAddress(address), transport, options_.pool);
+  Register(session);
+  const auto ticket = watch_.Add({.connection = &session.connection(),
+                                  .peer = Described(peer, session.address()),
+                                  .on_change = [&](rpc::Health health, Duration silence) {
+                                    if (health == rpc::Health::kSuspected) {
+                                      Tell(Event::Kind::kSuspected, session,
+                                           StrCat("is silent for ", FormatDuration(silence),
+                                                  ", given up at ", FormatDuration(rpc::kLease)));
+                                    } else {
+                                      Tell(Event::Kind::kRecovered, session, "speaks again");
+                                    }
+                                  }});
+  const Status why = session.connection().Run();
+  watch_.Remove(ticket);
+  Unregister(session, why);
+}
+
+void Service::Register(Session& session) {
+  {
+    MutexLock lock(mutex_);
+    const protocol::Worker task = session.worker();
+    incarnations_[task] = session.peer().incarnation;
+    lost_.erase(task);
+    Session*& current = sessions_[task];
+    if (current != nullptr) current->connection().Cancel(Aborted("the task connected anew"));
+    current = &session;
+  }
+  Tell(Event::Kind::kConnected, session, "connected");
+}
+
+void Service::Unregister(Session& session, const Status& why) {
+  bool was_current = false;
+  {
+    MutexLock lock(mutex_);
+    const protocol::Worker task = session.worker();
+    auto found = sessions_.find(task);
+    was_current = found != sessions_.end() && found->second == &session;
+    if (was_current) {
+      sessions_.erase(found);
+      lost_[task] = {.task = StrCat("/job:", task.type, "/task:", task.index),
+                     .address = session.address(),
+                     .state = "lost",
+                     .silence = Duration(0)};
+    }
+    was_current = was_current && !finished_ && !stopped_;
+  }
+  if (!was_current) return;
+  Tell(Event::Kind::kLost, session, StrCat("is gone: ", Message(why)));
+}
+
+void Service::Tell(Event::Kind kind, const Session& session, const std::string& message) const {
+  if (!options_.on_event) return;
+  options_.on_event(
+      {.kind = kind,
+       .peer = rpc::TaskName(session.peer()),
+       .address = session.address(),
+       .message = StrCat(Described(session.peer(), session.address()), " ", message)});
+}
+
+// ---- state
+
+Status Service::NotReady() const {
+  return FailedPrecondition(rpc::TaskName(options_.identity),
+                            " is uninitialised: it waits for the chief to fill it");
+}
+
+StatusOr<std::shared_ptr<Store>> Service::ReadyStore() {
+  MutexLock lock(mutex_);
+  if (store_ == nullptr) return NotReady();
+  return store_;
+}
+
+StatusOr<std::shared_ptr<Store>> Service::StoreOf(int64_t epoch) {
+  MutexLock lock(mutex_);
+  if (store_ == nullptr) return NotReady();
+  if (store_->epoch() != epoch) {
+    return FailedPrecondition(rpc::TaskName(options_.identity), " is in epoch ", store_->epoch(),
+                              ", not ", epoch);
+  }
+  return store_;
+}
+
+StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_t epoch) {
+  ASSIGN_OR_RETURN(Definition definition, ParseDefinition(text));
+  auto store = std::make_shared<Store>(std::move(definition), index(),
+                                       static_cast<int>(options_.servers.size()), epoch);
+  MutexLock lock(mutex_);
+  if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
+  epoch_ = epoch;
+  store_ = nullptr;
+  filling_ = store;
+  return store;
+}
+
+Status Service::Activate(std::shared_ptr<Store> store) {
+  MutexLock lock(mutex_);
+  if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
+  filling_ = nullptr;
+  store_ = std::move(store);
+  changed_.NotifyAll();
+  return OkStatus();
+}
+
+std::vector<PeerState> Service::MembersLocked() {
+  std::vector<PeerState> members;
+  for (const auto& [task, session] : sessions_) {
+    const Duration silence = session->connection().Silence();
+    const bool alive = rpc::Judge(silence) == rpc::Health::kAlive;
+    members.push_back({.task = StrCat("/job:", task.type, "/task:", task.index),
+                       .address = session->address(),
+                       .state = alive ? "connected" : "suspected",
+                       .silence = silence});
+  }
+  for (const auto& [task, peer] : lost_) members.push_back(peer);
+  return members;
+}
+
+std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
+  MutexLock lock(mutex_);
+  rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
+  Json body = {{"members", Json::array()}};
+  for (const PeerState& peer : MembersLocked()) {
+    body["members"].push_back({{"task", peer.task},
+                               {"address", peer.address},
+                               {"state", peer.state},
+                               {"silence_us", peer.silence.count()}});
+  }
+  if (store_ != nullptr) {
+    header.flags = wire::kReady;
+    header.step = store_->step();
+    body["fingerprint"] = StrCat(store_->fingerprint());
+  }
+  return {header, PrintJson(body)};
+}
+
+ServerState Service::State() {
+  MutexLock lock(mutex_);
+  ServerState state{.ready = store_ != nullptr, .epoch = epoch_, .members = MembersLocked()};
+  if (store_ != nullptr) {
+    state.global_step = store_->step();
+    state.shards = static_cast<int64_t>(store_->shards().size());
+    state.bytes = store_->total_bytes();
+  }
+  return state;
+}
+
+// ---- the end
+
+void Service::Finish() {
+  MutexLock lock(mutex_);
+  finished_ = true;
+  for (const auto& [task, session] : sessions_) {
+    session->connection().Send({.type = wire::kFinished});
+  }
+  changed_.NotifyAll();
+}
+
+Status Service::WaitUntilFinished() {
+  MutexLock lock(mutex_);
+  while (!finished_ && !stopped_) changed_.Wait(mutex_);
+  return finished_ ? OkStatus() : Cancelled("the parameter server was stopped");
+}
+
+void Service::Stop() {
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  for (const auto& [task, session] : sessions_) {
+    session->connection().Cancel(Cancelled("the parameter server was stopped"));
+  }
+  changed_.NotifyAll();
+}
+
+// ---- the synchronous protocol
+
+Synchronizer* Service::synchronizer() {
+  return nullptr;
+}
+void Service::Leave(const protocol::Worker&, int64_t) {}
+void Service::Hold(Session& session, uint64_t sequence) {
+  session.ReplyTo(sequence, OkStatus());
+}
+Status Service::Release(const protocol::Worker&) {
+  return OkStatus();
+}
+void Service::FromParticipant(const rpc::Identity&, const std::string&) {}
+
+}  // namespace tfjob::ps

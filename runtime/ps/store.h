@@ -1,0 +1,105 @@
+// A server's shards: values, optimizer slots, and for each what was applied for whom.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/kernels/stream.h"
+#include "runtime/ps/definition.h"
+#include "runtime/ps/placement.h"
+#include "runtime/ps/protocol/ledger.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::ps {
+
+// Thread-safe: every shard has its lock, so that an update, a read and a copy of one shard exclude
+// each other. Shards are named by their place in Place(definition, servers).
+class Store {
+ public:
+  Store(Definition definition, int server, int servers, int64_t epoch);
+
+  const Definition& definition() const { return definition_; }
+  int64_t epoch() const { return epoch_; }
+  uint64_t fingerprint() const { return fingerprint_; }
+  // This server's shards, ascending.
+  const std::vector<int>& shards() const { return own_; }
+  bool Owns(uint32_t shard) const { return shard < local_.size() && local_[shard] >= 0; }
+  size_t bytes_of(int shard) const { return At(shard).bytes; }
+  int slots_of(int shard) const { return At(shard).slots; }
+  // Of values and slots.
+  int64_t total_bytes() const;
+
+  // The job's counter on server 0; elsewhere the greatest step that a push named.
+  std::atomic<int64_t>& step() { return step_; }
+
+  // Applies `update` (a gradient, a value, a difference: as the variable's Update says) for `name`,
+  // unless it was applied before; says whether.
+  bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
+             kernels::Stream& stream);
+  // The mean of several tasks' updates, in the given order, for all `names`; nullptr: that task has
+  // none for this shard. `sum` is memory of the shard's size to add in.
+  void ApplyMean(int shard, std::span<const protocol::Name> names,
+                 std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
+                 kernels::Stream& stream);
+
+  void CopyValue(int shard, std::byte* to);
+  // Value, then slots, one after the other; appends the shard's ledger as text.
+  void CopyState(int shard, std::byte* to, std::string& ledger);
+
+  // Filling, before anybody else uses the store. InvalidArgument for what does not fit.
+  Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
+  std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
+  // All bytes of all shards and slots have come.
+  bool filled() const { return unfilled_ == 0; }
+
+  // Ledgers as text, a line an entry: "shard type index incarnation sequence"; shard -1 is the
+  // counter's. Entries of other servers' shards are left out.
+  Status SetLedger(const std::string& text);
+  std::string CounterLedger();
+
+  // Server 0's counter: counts `name` once; returns the value before.
+  int64_t Count(const protocol::Name& name);
+
+ private:
+  struct Entry {
+    explicit Entry(const Variable& variable, size_t bytes, int slots);
+
+    DType dtype = DType::kFloat32;
+    Update update = Update::kGradient;
+    size_t bytes = 0;
+    int slots = 0;
+    // The value (part 0) and the slots, each at a multiple of 64 bytes.
+    std::span<std::byte> Part(int part) const {
+      return {state->data() + static_cast<size_t>(part) * stride, bytes};
+    }
+
+    size_t stride = 0;
+    Mutex mutex;
+    std::unique_ptr<Buffer> state;  // guarded by `mutex` once the store is in use
+    protocol::Ledger ledger ABSL_GUARDED_BY(mutex);
+  };
+
+  Entry& At(int shard) const;
+  void ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
+                   kernels::Stream& stream);
+
+  const Definition definition_;
+  const int64_t epoch_;
+  const uint64_t fingerprint_;
+  std::vector<int> own_;
+  std::vector<int> local_;  // shard → place in entries_, or -1
+  std::vector<std::unique_ptr<Entry>> entries_;
+  int64_t unfilled_ = 0;
+  std::atomic<int64_t> step_ = 0;
+
+  Mutex counter_mutex_;
+  protocol::Ledger counter_ledger_ ABSL_GUARDED_BY(counter_mutex_);
+};
+
+}  // namespace tfjob::ps

@@ -1,0 +1,44 @@
+#include "runtime/rpc/buffer_pool.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tfjob::rpc {
+namespace {
+
+constexpr size_t kSmallest = size_t{16} << 10;
+// More free buffers than this serve nobody.
+constexpr size_t kMostFree = 64;
+
+}  // namespace
+
+BufferPool::Lease* BufferPool::Take(size_t bytes) {
+  MutexLock lock(mutex_);
+  auto fits = [&](const auto& lease) { return lease->buffer_.size() >= bytes; };
+  auto smaller = [&](const auto& a, const auto& b) {
+    return fits(a) && (!fits(b) || a->buffer_.size() < b->buffer_.size());
+  };
+  std::unique_ptr<Lease> lease;
+  auto best = std::min_element(free_.begin(), free_.end(), smaller);
+  if (best != free_.end() && fits(*best)) {
+    lease = std::move(*best);
+    *best = std::move(free_.back());
+    free_.pop_back();
+  } else {
+    lease.reset(new Lease(std::bit_ceil(std::max(bytes, kSmallest))));
+  }
+  lease->holders_ = 1;
+  lease->pool_ = shared_from_this();
+  return lease.release();
+}
+
+void BufferPool::Lease::Release(void* argument) {
+  auto* lease = static_cast<Lease*>(argument);
+  if (lease->holders_.fetch_sub(1) != 1) return;
+  std::unique_ptr<Lease> owned(lease);
+  std::shared_ptr<BufferPool> pool = std::move(lease->pool_);
+  MutexLock lock(pool->mutex_);
+  if (pool->free_.size() < kMostFree) pool->free_.push_back(std::move(owned));
+}
+
+}  // namespace tfjob::rpc

@@ -1,0 +1,63 @@
+#include "runtime/rpc/peer_watch.h"
+
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::rpc {
+namespace {
+
+constexpr Duration kInterval{250ms};
+
+}  // namespace
+
+PeerWatch::PeerWatch(std::function<void()> on_tick) : on_tick_(std::move(on_tick)) {
+  thread_ = std::thread([this] {
+    SetThreadName("peer-watch");
+    Loop();
+  });
+}
+
+PeerWatch::~PeerWatch() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.NotifyOne();
+  }
+  thread_.join();
+}
+
+PeerWatch::Ticket PeerWatch::Add(Watched watched) {
+  MutexLock lock(mutex_);
+  return &entries_.emplace_back(Entry{std::move(watched)});
+}
+
+void PeerWatch::Remove(Ticket ticket) {
+  MutexLock lock(mutex_);
+  entries_.remove_if([&](const Entry& entry) { return &entry == ticket; });
+}
+
+void PeerWatch::Look(Entry& entry) {
+  const Duration silence = entry.watched.connection->Silence();
+  const Health health = Judge(silence);
+  if (health == entry.health) return;
+  entry.health = health;
+  if (health == Health::kLost) {
+    entry.watched.connection->Cancel(
+        Unavailable(entry.watched.peer, " gave no sign of life for ", FormatDuration(silence)));
+  } else if (entry.watched.on_change) {
+    entry.watched.on_change(health, silence);
+  }
+}
+
+void PeerWatch::Loop() {
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (!stopping_) wake_.WaitFor(mutex_, kInterval);
+      if (stopping_) return;
+      for (Entry& entry : entries_) Look(entry);
+    }
+    if (on_tick_) on_tick_();
+  }
+}
+
+}  // namespace tfjob::rpc
