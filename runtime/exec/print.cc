@@ -44,8 +44,10 @@ std::string Program::ToString() const {
     text += StrCat("segment ", number, "\n");
     for (int i = segment.begin; i < segment.end; ++i) {
       const PlannedStep& step = s.plan.steps[static_cast<size_t>(i)];
+      const std::string attributes = step.request.attributes.ToString();
       text += StrCat("  ", i, " ", step.name, ": ", step.request.op, "(", print_all(step.inputs),
-                     ") -> ", print_all(step.outputs), "\n");
+                     attributes.empty() ? "" : "; " + attributes, ") -> ", print_all(step.outputs),
+                     "\n");
     }
     for (int fetch : segment.announced) {
       text += "  announce " + s.fetches[static_cast<size_t>(fetch)].name + "\n";

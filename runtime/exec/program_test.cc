@@ -418,10 +418,11 @@ TEST(Program, PrintsItsScheduleAndMemory) {
   EXPECT_EQ(text.substr(text.find('\n') + 1),
             "feed x float32[4,3]\n"
             "segment 0\n"
-            "  0 Relu: FusedMatMul(x float32[4,3], w float32[3,2]) -> @0 float32[4,2]\n"
+            "  0 Relu: FusedMatMul(x float32[4,3], w float32[3,2]; activation=\"Relu\") -> @0 "
+            "float32[4,2]\n"
             "  announce y\n"
             "segment 1\n"
-            "  1 Mean: Mean(@0 float32[4,2]) -> @64 float32[]\n"
+            "  1 Mean: Mean(@0 float32[4,2]; axes=[0,1]) -> @64 float32[]\n"
             "fetch y = @0 float32[4,2]\n"
             "fetch mean = @64 float32[]\n");
 }

@@ -1,0 +1,57 @@
+#include "runtime/exec/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/graph/builder.h"
+#include "runtime/graph/ops.h"
+
+namespace tfjob::exec {
+namespace {
+
+using graph::Builder;
+using graph::Output;
+
+constexpr DType kF32 = DType::kFloat32;
+
+std::vector<std::string> Names(const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (int id : Schedule(graph)) names.push_back(graph.node(id).name);
+  return names;
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(Schedule, PutsAWriteRightBehindWhatItWaitsFor) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  const Output gradient = Neg(b, x);
+  Exp(b, x);
+  Square(b, x);
+  AssignAdd(b, "v", gradient);
+  EXPECT_EQ(Names(b.graph()), (Strings{"x", "Neg", "v/AssignAdd", "Exp", "Square"}));
+}
+
+TEST(Schedule, WritesAfterTheUsersOfEarlierReads) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  const Output v = ReadVariable(b, "v", kF32, {2});
+  Exp(b, x);
+  Mul(b, v, x);
+  Square(b, x);
+  AssignAdd(b, "v", x);
+  ReadVariable(b, "v", kF32, {2});
+  EXPECT_EQ(Names(b.graph()), (Strings{"x", "v", "Exp", "Mul", "v/AssignAdd", "Square", "v_1"}));
+}
+
+TEST(Schedule, KeepsTheOrderOfWritesToOneVariable) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {2});
+  const Output y = Exp(b, x);
+  Assign(b, "v", y);
+  AssignAdd(b, "v", x);
+  Assign(b, "w", x);
+  EXPECT_EQ(Names(b.graph()), (Strings{"x", "w/Assign", "Exp", "v/Assign", "v/AssignAdd"}));
+}
+
+}  // namespace
+}  // namespace tfjob::exec
