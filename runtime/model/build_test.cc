@@ -1,0 +1,176 @@
+#include "runtime/model/build.h"
+
+#include <gtest/gtest.h>
+
+namespace tfjob::model {
+namespace {
+
+Model Mlp() {
+  return Sequential(
+      "mlp", {{.name = "flatten", .config = Flatten{}},
+              {.name = "dense", .config = Dense{.units = 4, .activation = ActivationKind::kRelu}},
+              {.name = "dense_1", .config = Dense{.units = 3}}});
+}
+
+BuildOptions Options(Mode mode) {
+  return {.mode = mode,
+          .batch_size = 5,
+          .feature_shape = {2, 2},
+          .loss = {.from_logits = true},
+          .metrics = {Metric::kAccuracy}};
+}
+
+BuiltGraph MustBuild(const Model& model, const BuildOptions& options) {
+  StatusOr<BuiltGraph> built = Build(model, options);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+std::string Error(const Model& model, const BuildOptions& options) {
+  const StatusOr<BuiltGraph> built = Build(model, options);
+  return built.ok() ? "accepted" : std::string(Message(built.status()));
+}
+
+std::vector<std::string> Ops(const BuiltGraph& built) {
+  std::vector<std::string> ops;
+  for (const graph::Node& node : built.graph.nodes()) ops.push_back(node.op);
+  return ops;
+}
+int64_t Count(const std::vector<std::string>& ops, const char* op) {
+  return std::count(ops.begin(), ops.end(), op);
+}
+
+std::vector<std::string> FeedNames(const BuiltGraph& built) {
+  std::vector<std::string> names;
+  for (const graph::Node& node : built.graph.nodes()) {
+    if (node.op == "Placeholder") names.push_back(node.name);
+  }
+  return names;
+}
+std::vector<std::string> FetchNames(const BuiltGraph& built) {
+  std::vector<std::string> names;
+  for (const graph::Fetch& fetch : built.graph.fetches()) names.push_back(fetch.name);
+  return names;
+}
+
+TEST(Build, TrainingFeedsFetchesAndGradients) {
+  const BuiltGraph built = MustBuild(Mlp(), Options(Mode::kTrain));
+  EXPECT_EQ(FeedNames(built), (std::vector<std::string>{"features", "labels", "step", "seed"}));
+  EXPECT_EQ(FetchNames(built),
+            (std::vector<std::string>{"loss", "loss_sum", "accuracy_sum", "gradients/dense_1/bias",
+                                      "gradients/dense_1/kernel", "gradients/dense/bias",
+                                      "gradients/dense/kernel"}));
+  ASSERT_EQ(built.gradients.size(), 4u);
+  EXPECT_EQ(built.gradients[0].variable, "dense_1/bias");
+  EXPECT_EQ(built.gradients[3].fetch, "gradients/dense/kernel");
+  const graph::Fetch* kernel = built.graph.FindFetch("gradients/dense/kernel");
+  EXPECT_EQ(built.graph.type(kernel->output).shape, Shape({4, 4}));
+  ASSERT_EQ(built.variables.size(), 4u);
+  EXPECT_EQ(built.variables[0].name, "dense/kernel");
+  EXPECT_EQ(built.variables[0].shape, Shape({4, 4}));
+  EXPECT_EQ(built.examples, 5);
+}
+
+TEST(Build, EvaluationAndPredictionHaveWhatTheyNeed) {
+  const BuiltGraph eval = MustBuild(Mlp(), Options(Mode::kEval));
+  EXPECT_EQ(FeedNames(eval), (std::vector<std::string>{"features", "labels"}));
+  EXPECT_EQ(FetchNames(eval),
+            (std::vector<std::string>{"prediction", "loss", "loss_sum", "accuracy_sum"}));
+  const BuiltGraph predict = MustBuild(Mlp(), Options(Mode::kPredict));
+  EXPECT_EQ(FeedNames(predict), (std::vector<std::string>{"features"}));
+  EXPECT_EQ(FetchNames(predict), (std::vector<std::string>{"prediction"}));
+}
+
+TEST(Build, AnOptimizerIsAppliedToEveryTrainableVariable) {
+  BuildOptions options = Options(Mode::kTrain);
+  options.optimizer = optimizer::Optimizer();
+  const BuiltGraph built = MustBuild(Mlp(), options);
+  EXPECT_EQ(Count(Ops(built), "ApplyOptimizer"), 4);
+  EXPECT_TRUE(built.gradients.empty());
+}
+
+TEST(Build, FrozenLayersGetNoGradient) {
+  Model model = Mlp();
+  model.layers[1].trainable = false;
+  const BuiltGraph built = MustBuild(model, Options(Mode::kTrain));
+  ASSERT_EQ(built.gradients.size(), 2u);
+  EXPECT_EQ(built.gradients[1].variable, "dense_1/kernel");
+  EXPECT_FALSE(built.variables[0].trainable);
+  model.layers[2].trainable = false;
+  EXPECT_EQ(Error(model, Options(Mode::kTrain)),
+            "the model has no trainable variables: there is nothing to train");
+}
+
+TEST(Build, ALayerThatIsCalledTwiceSharesItsVariables) {
+  Model model{.layers = {{.name = "shared", .config = Dense{.units = 4}},
+                         {.name = "flatten", .config = Flatten{}}}};
+  model.calls = {
+      {.layer = 1, .inputs = {}}, {.layer = 0, .inputs = {0}}, {.layer = 0, .inputs = {1}}};
+  model.output = 2;
+  const BuiltGraph built = MustBuild(model, Options(Mode::kTrain));
+  EXPECT_EQ(built.variables.size(), 2u);
+  EXPECT_EQ(Count(Ops(built), "ReadVariable"), 2);
+  EXPECT_GE(Count(Ops(built), "MatMul"), 4);
+}
+
+TEST(Build, DropoutIsInTrainingOnly) {
+  const Model model = Sequential("m", {{.name = "dropout", .config = Dropout{.rate = 0.5}},
+                                       {.name = "flatten", .config = Flatten{}},
+                                       {.name = "dense", .config = Dense{.units = 3}}});
+  EXPECT_EQ(Count(Ops(MustBuild(model, Options(Mode::kTrain))), "Dropout"), 1);
+  EXPECT_EQ(Count(Ops(MustBuild(model, Options(Mode::kEval))), "Dropout"), 0);
+}
+
+TEST(Build, ASoftmaxBeforeTheLossIsSkipped) {
+  Model model = Mlp();
+  std::get<Dense>(model.layers[2].config).activation = ActivationKind::kSoftmax;
+  BuildOptions options = Options(Mode::kTrain);
+  options.loss.from_logits = false;
+  EXPECT_EQ(Count(Ops(MustBuild(model, options)), "Log"), 0)
+      << "the loss is computed from the logits";
+  model = Mlp();
+  EXPECT_EQ(Count(Ops(MustBuild(model, options)), "Log"), 1)
+      << "no softmax: these are probabilities";
+}
+
+TEST(Build, ErrorsNameLayersAndShapes) {
+  const std::string logits =
+      "after layer dense_1 (Dense): sparse_categorical_crossentropy expects ";
+  Model flat = Mlp();
+  flat.layers.erase(flat.layers.begin());
+  flat = Sequential("m", flat.layers);
+  EXPECT_EQ(Error(flat, Options(Mode::kTrain)),
+            logits + "one score a class, shape [classes], but examples come out with shape [2,3]");
+  BuildOptions options = Options(Mode::kTrain);
+  options.label_dtype = DType::kFloat32;
+  EXPECT_EQ(Error(Mlp(), options),
+            logits + "class numbers as labels, got float32 of shape []; set data.labels to class");
+  options.loss = {.kind = LossKind::kClippedCrossentropy};
+  options.label_shape = {4};
+  EXPECT_EQ(Error(Mlp(), options),
+            "after layer dense_1 (Dense): clipped_crossentropy expects labels like its "
+            "predictions, float32 of shape "
+            "[3], got float32 of shape [4]; set data.labels to one_hot");
+  options.loss = {.kind = LossKind::kMeanSquaredError};
+  EXPECT_EQ(Error(Mlp(), options).substr(0, 66),
+            "after layer dense_1 (Dense): mean_squared_error expects labels lik");
+  options.label_shape = {3};
+  options.metrics = {};
+  EXPECT_EQ(Error(Mlp(), options), "accepted");
+  Model bad = Mlp();
+  bad.layers[1].config = Reshape{.target_shape = {3}};
+  EXPECT_EQ(Error(bad, Options(Mode::kPredict)),
+            "layer dense (Reshape) does not fit after layer flatten (Flatten): target_shape [3] "
+            "does not hold the 4 "
+            "elements of shape [4]");
+}
+
+TEST(LossNames, AreParsedWithSuggestions) {
+  EXPECT_EQ(*ParseLoss("clipped_crossentropy"), LossKind::kClippedCrossentropy);
+  EXPECT_EQ(*ParseMetric("accuracy"), Metric::kAccuracy);
+  EXPECT_EQ(Message(ParseLoss("mean_square_error").status()),
+            "loss mean_square_error is not supported; did you mean \"mean_squared_error\"?");
+}
+
+}  // namespace
+}  // namespace tfjob::model
