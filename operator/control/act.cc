@@ -1,0 +1,270 @@
+#include "operator/control/act.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/base/log.h"
+
+namespace tfjob::control {
+namespace {
+
+using client::Kind;
+
+const Logger kLog("control");
+
+// Small enough not to flood a namespace whose quota is used up, large enough for one round trip a usual job.
+constexpr size_t kFirstBatch = 8;
+constexpr size_t kMaxEventsKept = 1000;
+
+Kind KindOf(render::Kind kind) {
+  return kind == render::Kind::kPod ? Kind::kPod : Kind::kService;
+}
+
+Kind KindOf(plan::DeleteKind kind) {
+  switch (kind) {
+    case plan::DeleteKind::kPod:
+      return Kind::kPod;
+    case plan::DeleteKind::kService:
+      return Kind::kService;
+    case plan::DeleteKind::kJob:
+      return Kind::kTFJob;
+  }
+  return Kind::kPod;
+}
+
+bool IsControlledBy(const objects::ObjectMeta& metadata, const std::string& uid) {
+  const objects::OwnerReference* controller = metadata.controller();
+  return controller != nullptr && controller->uid == uid;
+}
+
+policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
+  const objects::OwnerReference* controller = metadata.controller();
+  return {controller == nullptr ? "nobody" : StrCat(controller->kind, " ", controller->name),
+          metadata.uid, now};
+}
+
+// Errors that say something about the one object only.
+bool IsAboutObject(const Status& status) {
+  return status.code() == StatusCode::kInvalidArgument;
+}
+
+// Errors that the server gave a reason for, which a person should read.
+bool IsRefusal(const Status& status) {
+  return status.code() == StatusCode::kInvalidArgument ||
+         status.code() == StatusCode::kPermissionDenied ||
+         status.code() == StatusCode::kResourceExhausted;
+}
+
+// Whether the server may have carried the call out.
+bool IsUnanswered(const Status& status) {
+  return status.code() == StatusCode::kUnavailable ||
+         status.code() == StatusCode::kDeadlineExceeded || status.code() == StatusCode::kInternal;
+}
+
+bool IsPassing(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kAborted:
+    case StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Keep(Status& first, Status status) {
+  if (first.ok()) first = std::move(status);
+}
+
+}  // namespace
+
+Status Actor::Act(const Look& look, const plan::Plan& plan, const render::Desired& desired,
+                  Memory& memory) {
+  Status first = Adopt(look, plan);
+  Keep(first, CreateAll(look, plan, desired, memory));
+  if (plan.status != nullptr) RETURN_IF_ERROR(WriteStatus(look, plan, memory));
+  cache_.Acknowledge(look.key, look.snapshot);
+  Keep(first, DeleteAll(look, plan, memory));
+  memory.events.insert(memory.events.end(), plan.events.begin(), plan.events.end());
+  Keep(first, SendEvents(memory));
+  return first;
+}
+
+Status Actor::Adopt(const Look& look, const plan::Plan& plan) {
+  Status first;
+  for (const plan::Adopt& adopt : plan.adopts) {
+    const client::Key key{Kind::kService, look.job.metadata.name_space, adopt.name};
+    Status status = client_.Patch(key, *adopt.patch).status();
+    // Gone, or somebody else's by now: the watch will tell.
+    if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) continue;
+    Keep(first, Annotate(status, StrCat("adopting ", client::ToString(key))));
+  }
+  return first;
+}
+
+Status Actor::CreateAll(const Look& look, const plan::Plan& plan, const render::Desired& desired,
+                        Memory& memory) {
+  std::vector<render::DesiredObject> services;
+  std::vector<render::DesiredObject> pods;
+  for (const render::DesiredObject& wanted : plan.creates) {
+    (wanted.kind == render::Kind::kService ? services : pods).push_back(wanted);
+  }
+  Status first = CreateInBatches(look, services, desired, memory);
+  if (!first.ok() && !IsAboutObject(first)) return first;
+  Keep(first, CreateInBatches(look, pods, desired, memory));
+  return first;
+}
+
+Status Actor::CreateInBatches(const Look& look, const std::vector<render::DesiredObject>& wanted,
+                              const render::Desired& desired, Memory& memory) {
+  Status first;
+  size_t done = 0;
+  for (size_t batch = kFirstBatch; done < wanted.size(); batch *= 2) {
+    const size_t count = std::min(batch, wanted.size() - done);
+    std::vector<CreateResult> results(count);
+    pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        results[i] = CreateOne(look, wanted[done + i], desired);
+      }
+    });
+    for (size_t i = 0; i < count; ++i) {
+      Keep(first, Note(look, wanted[done + i], std::move(results[i]), memory));
+    }
+    if (!first.ok() && !IsAboutObject(first)) return first;
+    done += count;
+  }
+  return first;
+}
+
+// A name that is taken is a success when its holder is ours: a create whose answer was lost, or which the watch has not
+// shown. So is a create without an answer whose object is there.
+Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObject& wanted,
+                                     const render::Desired& desired) {
+  const Kind kind = KindOf(wanted.kind);
+  StatusOr<client::Object> object = client_.Create(kind, desired.Build(wanted));
+  if (object.status().code() == StatusCode::kAlreadyExists || IsUnanswered(object.status())) {
+    const client::Key key{kind, look.job.metadata.name_space, wanted.name};
+    const Status refused = object.status();
+    object = client_.Get(key);
+    if (object.status().code() == StatusCode::kNotFound) {
+      // Not created, or gone meanwhile: again at the next look.
+      return {Unavailable(Message(refused)), std::nullopt, std::nullopt};
+    }
+    if (object.ok() && !IsControlledBy(client::MetadataOf(*object), look.job.metadata.uid)) {
+      return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
+    }
+  }
+  if (!object.ok()) return {object.status(), std::nullopt, std::nullopt};
+  return {OkStatus(), *std::move(object), std::nullopt};
+}
+
+Status Actor::Note(const Look& look, const render::DesiredObject& wanted, CreateResult result,
+                   Memory& memory) {
+  auto& blocked = wanted.kind == render::Kind::kPod ? memory.history.blocked_pods
+                                                    : memory.history.blocked_services;
+  if (!result.status.ok()) {
+    if (IsRefusal(result.status)) {
+      memory.events.push_back(
+          plan::CreateFailed(look.job, wanted.kind, wanted.name, result.status));
+    }
+    return Annotate(result.status,
+                    StrCat("creating ", render::Name(wanted.kind), " ", wanted.name));
+  }
+  if (result.holder) {
+    blocked[wanted.name] = *std::move(result.holder);
+    memory.look_again = true;
+    return OkStatus();
+  }
+  blocked.erase(wanted.name);
+  const std::string& uid = client::MetadataOf(*result.object).uid;
+  memory.events.push_back(plan::Created(look.job, wanted.kind, wanted.name, uid));
+  cache_.Created(look.key, *result.object);
+  return OkStatus();
+}
+
+Status Actor::WriteStatus(const Look& look, const plan::Plan& plan, Memory& memory) {
+  StatusOr<client::Object> written = client_.UpdateStatus(Kind::kTFJob, *plan.status);
+  if (written.ok()) {
+    cache_.Wrote(look.key, look.job.metadata.resource_version,
+                 std::get<std::shared_ptr<const objects::CustomResource>>(*written));
+    return OkStatus();
+  }
+  if (IsUnanswered(written.status())) {
+    memory.unanswered = {PrintJson((*plan.status)["status"]), plan.events};
+  }
+  return Annotate(written.status(), StrCat("writing the status of TFJob ", look.key));
+}
+
+Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory) {
+  std::vector<Status> results(plan.deletes.size());
+  pool_.ParallelFor(static_cast<int64_t>(results.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const plan::Delete& wanted = plan.deletes[i];
+      client::DeleteOptions options;
+      options.uid = wanted.uid;
+      options.grace_period_seconds = wanted.grace_period_seconds;
+      results[i] =
+          client_.Delete({KindOf(wanted.kind), look.job.metadata.name_space, wanted.name}, options);
+    }
+  });
+  Status first;
+  for (size_t i = 0; i < results.size(); ++i) {
+    Keep(first, NoteDeleted(look, plan.deletes[i], results[i], memory));
+  }
+  return first;
+}
+
+Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const Status& status,
+                          Memory& memory) {
+  if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) {
+    cache_.Gone(look.key, wanted.uid);
+    return OkStatus();
+  }
+  if (!status.ok()) {
+    if (IsRefusal(status)) {
+      memory.events.push_back(plan::DeleteFailed(look.job, wanted, status));
+    }
+    return Annotate(status, StrCat("deleting ", wanted.name));
+  }
+  memory.events.push_back(plan::Deleted(look.job, wanted));
+  if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
+    // The server's answer does not say how long; the watch will.
+    const auto grace = std::chrono::seconds(wanted.grace_period_seconds.value_or(30));
+    cache_.Deleted(look.key, wanted.uid, clock_.Now() + grace);
+  } else {
+    cache_.Gone(look.key, wanted.uid);
+  }
+  return OkStatus();
+}
+
+Status Actor::SendEvents(Memory& memory) {
+  if (memory.events.empty()) return OkStatus();
+  std::vector<plan::NamedEvent> events = std::exchange(memory.events, {});
+  std::vector<Status> results(events.size());
+  const Time now = clock_.Now();
+  pool_.ParallelFor(static_cast<int64_t>(events.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Json event = objects::ToJson(events[i].event, now);
+      event["metadata"]["name"] = events[i].name;
+      results[i] = client_.Create(Kind::kEvent, event).status();
+    }
+  });
+  Status first;
+  for (size_t i = 0; i < events.size(); ++i) {
+    // The name tells the cause, so that a taken name is an event that was sent before.
+    if (results[i].ok() || results[i].code() == StatusCode::kAlreadyExists) {
+      if (events[i].standing) memory.history.reported.insert(events[i].cause);
+    } else if (IsPassing(results[i])) {
+      Keep(first, Annotate(results[i], "sending an event"));
+      if (memory.events.size() < kMaxEventsKept) memory.events.push_back(std::move(events[i]));
+    } else {
+      kLog.Warning("event refused", {{"event", events[i].event.message}, {"error", results[i]}});
+    }
+  }
+  return first;
+}
+
+}  // namespace tfjob::control

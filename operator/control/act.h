@@ -1,0 +1,70 @@
+// Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events. What was done is noted in the
+// cache at once, so that the next look sees it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/control/cache.h"
+#include "operator/control/memory.h"
+#include "operator/plan/plan.h"
+#include "operator/policy/history.h"
+#include "operator/render/render.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::control {
+
+// One job at one look.
+struct Look {
+  std::string key;  // "namespace/name"
+  api::TFJob job;
+  policy::Snapshot snapshot;
+};
+
+// Thread-safe; for one job by one worker at a time.
+class Actor {
+ public:
+  // Calls of one plan go out on `pool`, several at a time. All must outlive this.
+  Actor(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool)
+      : client_(client), cache_(cache), clock_(clock), pool_(pool) {}
+
+  // The first error that a later try may cure. Aborted: the status was decided from an old version of the job; nothing
+  // that follows the status was done.
+  Status Act(const Look& look, const plan::Plan& plan, const render::Desired& desired,
+             Memory& memory);
+
+  // Sends memory.events; those that fail for a passing reason stay.
+  Status SendEvents(Memory& memory);
+
+ private:
+  struct CreateResult {
+    Status status;                              // OK: one of the two below is set
+    std::optional<client::Object> object;       // ours, now there
+    std::optional<policy::BlockedName> holder;  // the stranger that holds the name
+  };
+
+  Status Adopt(const Look& look, const plan::Plan& plan);
+  Status CreateAll(const Look& look, const plan::Plan& plan, const render::Desired& desired,
+                   Memory& memory);
+  // Creates those of `wanted`, in growing batches, until a batch meets an error that would meet all.
+  Status CreateInBatches(const Look& look, const std::vector<render::DesiredObject>& wanted,
+                         const render::Desired& desired, Memory& memory);
+  CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
+                         const render::Desired& desired);
+  Status Note(const Look& look, const render::DesiredObject& wanted, CreateResult result,
+              Memory& memory);
+  Status WriteStatus(const Look& look, const plan::Plan& plan, Memory& memory);
+  Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
+  Status NoteDeleted(const Look& look, const plan::Delete& wanted, const Status& status,
+                     Memory& memory);
+
+  client::Client& client_;
+  Cache& cache_;
+  Clock& clock_;
+  ThreadPool& pool_;
+};
+
+}  // namespace tfjob::control

@@ -1,0 +1,39 @@
+#include "operator/control/admit.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "operator/api/defaults.h"
+#include "operator/api/validate.h"
+#include "operator/manifest/tfjob_json.h"
+
+namespace tfjob::control {
+namespace {
+
+// What remains of a job whose spec cannot be read: enough to write a condition.
+api::TFJob WithoutSpec(const objects::CustomResource& stored) {
+  Json rest = *stored.object;
+  rest["spec"] = {{"tfReplicaSpecs", Json::object()}};
+  api::TFJob job = manifest::ParseTFJob(rest).value_or(api::TFJob());
+  job.metadata = stored.metadata;
+  return job;
+}
+
+}  // namespace
+
+Admission Admit(const objects::CustomResource& stored) {
+  StatusOr<api::TFJob> parsed = manifest::ParseTFJob(*stored.object);
+  if (!parsed.ok()) return {WithoutSpec(stored), parsed.status()};
+  Admission admission{*std::move(parsed), OkStatus()};
+  api::SetDefaults(admission.job);
+  std::string problems;
+  for (const api::FieldIssue& issue : api::Validate(admission.job)) {
+    if (!problems.empty()) problems += '\n';
+    problems += api::ToString(issue);
+  }
+  if (!problems.empty()) admission.verdict = InvalidArgument(problems);
+  return admission;
+}
+
+}  // namespace tfjob::control

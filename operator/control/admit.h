@@ -1,0 +1,20 @@
+// A TFJob as the server holds it → as decisions take it, or why it cannot be run: the CRD refuses most of that at the door, but
+// an older one may have let it through.
+#pragma once
+
+#include "operator/api/tfjob.h"
+#include "operator/objects/custom_resource.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::control {
+
+struct Admission {
+  // With defaults. When `verdict` is an error of decoding: metadata and status only.
+  api::TFJob job;
+  // InvalidArgument, one problem a line, each with its path.
+  Status verdict;
+};
+
+Admission Admit(const objects::CustomResource& stored);
+
+}  // namespace tfjob::control

@@ -1,0 +1,291 @@
+#include "operator/control/cache.h"
+
+#include <map>
+#include <type_traits>
+#include <utility>
+
+#include "operator/api/names.h"
+#include "operator/api/tfjob.h"
+
+namespace tfjob::control {
+namespace {
+
+using client::Kind;
+using client::Object;
+using objects::CustomResource;
+using objects::ObjectMeta;
+using objects::Pod;
+using objects::Service;
+
+std::string JobKey(const ObjectMeta& metadata) {
+  return StrCat(metadata.name_space, "/", metadata.name);
+}
+
+// The job that a pod or service belongs to; "/" at the end: none.
+std::string ParentKey(const ObjectMeta& metadata) {
+  const objects::OwnerReference* controller = metadata.controller();
+  if (controller != nullptr && controller->kind == api::kKind) {
+    return StrCat(metadata.name_space, "/", controller->name);
+  }
+  return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
+}
+
+bool IsControlledBy(const ObjectMeta& metadata, const std::string& uid) {
+  const objects::OwnerReference* controller = metadata.controller();
+  return controller != nullptr && controller->uid == uid;
+}
+
+std::shared_ptr<const CustomResource> JobOf(const Object& object) {
+  return std::get<std::shared_ptr<const CustomResource>>(object);
+}
+
+}  // namespace
+
+Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
+    : clock_(clock), changed_(std::move(changed)) {}
+
+bool Cache::Synced() {
+  MutexLock lock(mutex_);
+  return synced_.size() == 3;
+}
+
+void Cache::DropIfEmpty(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  const Entry& entry = found->second;
+  if (entry.seen == nullptr && entry.pods.empty() && entry.services.empty()) entries_.erase(found);
+}
+
+bool Cache::Upsert(std::shared_ptr<const CustomResource> job) {
+  Entry& entry = entries_[JobKey(job->metadata)];
+  const std::string& version = job->metadata.resource_version;
+  bool own = false;
+  if (entry.written != nullptr) {
+    own = entry.written->metadata.resource_version == version;
+    if (entry.superseded.count(version) == 0) {
+      entry.written = nullptr;
+      entry.superseded.clear();
+    }
+  } else if (entry.seen != nullptr) {
+    own = entry.seen->metadata.resource_version == version;
+  }
+  entry.seen = std::move(job);
+  return !own;
+}
+
+void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
+  MutexLock lock(cache_.mutex_);
+  std::set<std::string> listed;
+  for (const Object& object : objects) {
+    const std::string key = JobKey(client::MetadataOf(object));
+    listed.insert(key);
+    cache_.Upsert(JobOf(object));
+    cache_.changed_(key);
+  }
+  std::vector<std::string> gone;
+  for (auto& [key, entry] : cache_.entries_) {
+    if (entry.seen == nullptr || listed.count(key) > 0) continue;
+    entry.seen = entry.written = nullptr;
+    entry.departed.clear();
+    gone.push_back(key);
+  }
+  for (const std::string& key : gone) {
+    cache_.DropIfEmpty(key);
+    cache_.changed_(key);
+  }
+  cache_.synced_.insert(this);
+}
+
+void Cache::JobSink::OnUpserted(Object object) {
+  MutexLock lock(cache_.mutex_);
+  if (cache_.Upsert(JobOf(object))) cache_.changed_(JobKey(client::MetadataOf(object)));
+}
+
+void Cache::JobSink::OnDeleted(Object last_state) {
+  MutexLock lock(cache_.mutex_);
+  const std::string key = JobKey(client::MetadataOf(last_state));
+  const auto found = cache_.entries_.find(key);
+  if (found == cache_.entries_.end()) return;
+  found->second.seen = found->second.written = nullptr;
+  found->second.departed.clear();
+  cache_.DropIfEmpty(key);
+  cache_.changed_(key);
+}
+
+template <typename T>
+void Cache::Depart(Entry& entry, const std::shared_ptr<const T>& child) {
+  if (entry.seen == nullptr) return;
+  if (!IsControlledBy(child->metadata, entry.seen->metadata.uid)) {
+    entry.freed.push_back(child->metadata.uid);
+  } else if constexpr (std::is_same_v<T, Pod>) {
+    entry.departed.push_back(child);
+  }
+}
+
+template <typename T>
+void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
+  MutexLock lock(cache_.mutex_);
+  std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const T>>> by_job;
+  for (Object& object : objects) {
+    auto child = std::get<std::shared_ptr<const T>>(std::move(object));
+    by_job[ParentKey(child->metadata)].emplace(child->metadata.name, child);
+  }
+  for (const auto& [key, children] : by_job) cache_.entries_[key];
+  std::vector<std::string> keys;
+  for (auto& [key, entry] : cache_.entries_) {
+    Children<T>& children = entry.*children_;
+    const auto listed = by_job.find(key);
+    if (listed == by_job.end() && children.empty()) continue;
+    std::map<std::string, std::shared_ptr<const T>> shown;
+    if (listed != by_job.end()) shown = std::move(listed->second);
+    for (const auto& child : children.Replace(std::move(shown))) Depart(entry, child);
+    keys.push_back(key);
+  }
+  for (const std::string& key : keys) {
+    cache_.DropIfEmpty(key);
+    cache_.changed_(key);
+  }
+  cache_.synced_.insert(this);
+}
+
+template <typename T>
+void Cache::ChildSink<T>::OnUpserted(Object object) {
+  MutexLock lock(cache_.mutex_);
+  auto child = std::get<std::shared_ptr<const T>>(std::move(object));
+  const std::string key = ParentKey(child->metadata);
+  (cache_.entries_[key].*children_).Upsert(std::move(child));
+  cache_.changed_(key);
+}
+
+template <typename T>
+void Cache::ChildSink<T>::OnDeleted(Object last_state) {
+  MutexLock lock(cache_.mutex_);
+  const auto child = std::get<std::shared_ptr<const T>>(std::move(last_state));
+  const std::string key = ParentKey(child->metadata);
+  const auto found = cache_.entries_.find(key);
+  if (found == cache_.entries_.end()) return;
+  (found->second.*children_).Erase(child->metadata);
+  Depart(found->second, child);
+  cache_.DropIfEmpty(key);
+  cache_.changed_(key);
+}
+
+std::shared_ptr<const CustomResource> Cache::Job(const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return nullptr;
+  return found->second.written != nullptr ? found->second.written : found->second.seen;
+}
+
+policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
+  MutexLock lock(mutex_);
+  policy::Snapshot snapshot;
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return snapshot;
+  for (auto& pod : found->second.pods.View()) {
+    if (IsControlledBy(pod->metadata, uid)) snapshot.pods.push_back(std::move(pod));
+  }
+  for (auto& service : found->second.services.View()) {
+    if (IsControlledBy(service->metadata, uid)) {
+      snapshot.services.push_back(std::move(service));
+    } else if (service->metadata.controller() == nullptr) {
+      snapshot.orphan_services.push_back(std::move(service));
+    }
+  }
+  for (const auto& pod : found->second.departed) {
+    if (IsControlledBy(pod->metadata, uid)) snapshot.departed.push_back(pod);
+  }
+  return snapshot;
+}
+
+void Cache::Wrote(const std::string& key, const std::string& base,
+                  std::shared_ptr<const CustomResource> newer) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.seen == nullptr) return;
+  Entry& entry = found->second;
+  const auto& newest = entry.written != nullptr ? entry.written : entry.seen;
+  // Otherwise the watch has shown this version, or a newer one, already.
+  if (newest->metadata.resource_version != base) return;
+  entry.superseded.insert(base);
+  entry.superseded.insert(entry.seen->metadata.resource_version);
+  entry.written = std::move(newer);
+}
+
+void Cache::Created(const std::string& key, const Object& object) {
+  MutexLock lock(mutex_);
+  Entry& entry = entries_[key];
+  if (const auto* pod = std::get_if<std::shared_ptr<const Pod>>(&object)) {
+    entry.pods.Created(*pod, clock_.Monotonic());
+  } else if (const auto* service = std::get_if<std::shared_ptr<const Service>>(&object)) {
+    entry.services.Created(*service, clock_.Monotonic());
+  }
+}
+
+void Cache::Deleted(const std::string& key, const std::string& uid, Time ends) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  found->second.pods.Deleted(uid, ends);
+  found->second.services.Deleted(uid, ends);
+}
+
+void Cache::Gone(const std::string& key, const std::string& uid) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  found->second.pods.Deleted(uid, std::nullopt);
+  found->second.services.Deleted(uid, std::nullopt);
+}
+
+std::vector<std::string> Cache::TakeFreed(const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return {};
+  return std::exchange(found->second.freed, {});
+}
+
+void Cache::Acknowledge(const std::string& key, const policy::Snapshot& looked) {
+  if (looked.departed.empty()) return;
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  const std::set<std::shared_ptr<const Pod>> done(looked.departed.begin(), looked.departed.end());
+  std::erase_if(found->second.departed, [&](const auto& pod) { return done.count(pod) > 0; });
+}
+
+std::vector<client::Key> Cache::Unconfirmed(const std::string& key, Duration patience) {
+  MutexLock lock(mutex_);
+  std::vector<client::Key> keys;
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return keys;
+  const std::string name_space = key.substr(0, key.find('/'));
+  const Duration since = clock_.Monotonic() - patience;
+  for (std::string& name : found->second.services.Unconfirmed(since)) {
+    keys.push_back({Kind::kService, name_space, std::move(name)});
+  }
+  for (std::string& name : found->second.pods.Unconfirmed(since)) {
+    keys.push_back({Kind::kPod, name_space, std::move(name)});
+  }
+  return keys;
+}
+
+void Cache::Unconfirm(const client::Key& object, const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  if (object.kind == Kind::kPod) {
+    found->second.pods.Unconfirm(object.name);
+  } else {
+    found->second.services.Unconfirm(object.name);
+  }
+}
+
+bool Cache::WaitsForWatch(const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  return found != entries_.end() &&
+         (found->second.pods.waits_for_watch() || found->second.services.waits_for_watch());
+}
+
+}  // namespace tfjob::control

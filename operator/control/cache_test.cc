@@ -1,0 +1,193 @@
+#include "operator/control/cache.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/names.h"
+#include "operator/api/tfjob.h"
+
+namespace tfjob::control {
+namespace {
+
+using objects::CustomResource;
+using objects::Pod;
+
+constexpr char kKey[] = "ns/job";
+constexpr char kUid[] = "job-uid";
+
+class CacheTest : public ::testing::Test {
+ protected:
+  CacheTest() : cache_(clock_, [this](const std::string& key) { changed_.push_back(key); }) {}
+
+  static std::shared_ptr<const CustomResource> Job(const std::string& version,
+                                                   const std::string& uid = kUid) {
+    auto job = std::make_shared<CustomResource>();
+    job->metadata.name = "job";
+    job->metadata.name_space = "ns";
+    job->metadata.uid = uid;
+    job->metadata.resource_version = version;
+    job->object = std::make_shared<const Json>();
+    return job;
+  }
+
+  static std::shared_ptr<const Pod> MakePod(const std::string& name, const std::string& uid,
+                                            const std::string& owner = kUid) {
+    auto pod = std::make_shared<Pod>();
+    pod->metadata.name = name;
+    pod->metadata.name_space = "ns";
+    pod->metadata.uid = uid;
+    pod->metadata.labels[api::kJobNameLabel] = "job";
+    if (!owner.empty()) {
+      pod->metadata.owner_references.push_back(
+          {api::kApiVersion, api::kKind, "job", owner, true, true});
+    }
+    return pod;
+  }
+
+  // "uid uid*": the pods of a look, '*' marks terminating ones.
+  std::string Pods() {
+    std::vector<std::string> uids;
+    for (const auto& pod : cache_.Look(kKey, kUid).pods) {
+      uids.push_back(pod->metadata.uid + (pod->metadata.terminating() ? "*" : ""));
+    }
+    std::sort(uids.begin(), uids.end());
+    std::string text;
+    for (const std::string& uid : uids) text += (text.empty() ? "" : " ") + uid;
+    return text;
+  }
+
+  FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
+  std::vector<std::string> changed_;
+  Cache cache_;
+};
+
+TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThere) {
+  cache_.pods().OnReplaced({});
+  cache_.services().OnReplaced({});
+  EXPECT_FALSE(cache_.Synced());
+  cache_.jobs().OnReplaced({Job("1")});
+  EXPECT_TRUE(cache_.Synced());
+  EXPECT_EQ(changed_, std::vector<std::string>{kKey});
+}
+
+TEST_F(CacheTest, ShowsOnlyWhatTheJobOwnsAndWakesItForTheRest) {
+  cache_.jobs().OnReplaced({Job("1")});
+  changed_.clear();
+  cache_.pods().OnUpserted(MakePod("own", "1"));
+  cache_.pods().OnUpserted(MakePod("older", "2", "other-uid"));
+  cache_.pods().OnUpserted(MakePod("free", "3", ""));
+  EXPECT_EQ(Pods(), "1");
+  EXPECT_EQ(changed_.size(), 3u);
+}
+
+TEST_F(CacheTest, ShowsOwnCreatesUntilTheWatchTells) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.Created(kKey, MakePod("a", "1"));
+  EXPECT_EQ(Pods(), "1");
+  EXPECT_TRUE(cache_.WaitsForWatch(kKey));
+  cache_.pods().OnUpserted(MakePod("a", "1"));
+  EXPECT_EQ(Pods(), "1");
+  EXPECT_FALSE(cache_.WaitsForWatch(kKey));
+  cache_.pods().OnDeleted(MakePod("a", "1"));
+  EXPECT_EQ(Pods(), "");
+}
+
+TEST_F(CacheTest, AnOwnCreateHidesThePodThatTheWatchStillShowsUnderThatName) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.pods().OnUpserted(MakePod("a", "old"));
+  cache_.Created(kKey, MakePod("a", "new"));
+  EXPECT_EQ(Pods(), "new");
+  cache_.pods().OnDeleted(MakePod("a", "old"));
+  EXPECT_EQ(Pods(), "new");
+  cache_.pods().OnUpserted(MakePod("a", "new"));
+  EXPECT_EQ(Pods(), "new");
+}
+
+TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.pods().OnUpserted(MakePod("a", "1"));
+  cache_.pods().OnUpserted(MakePod("b", "2"));
+  cache_.Deleted(kKey, "1", clock_.Now() + 30s);
+  cache_.Gone(kKey, "2");
+  EXPECT_EQ(Pods(), "1*");
+  cache_.pods().OnUpserted(MakePod("a", "1"));  // older than our deletion
+  EXPECT_EQ(Pods(), "1*");
+  cache_.pods().OnDeleted(MakePod("a", "1"));
+  cache_.pods().OnDeleted(MakePod("b", "2"));
+  EXPECT_EQ(Pods(), "");
+}
+
+TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.Created(kKey, MakePod("a", "1"));
+  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  clock_.Advance(10s);
+  const auto keys = cache_.Unconfirmed(kKey, 10s);
+  ASSERT_EQ(keys.size(), 1u);
+  EXPECT_EQ(client::ToString(keys[0]), "Pod ns/a");
+  cache_.Unconfirm(keys[0], kKey);
+  EXPECT_EQ(Pods(), "");
+}
+
+TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.Wrote(kKey, "1", Job("2"));
+  cache_.Wrote(kKey, "2", Job("3"));
+  changed_.clear();
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
+  cache_.jobs().OnUpserted(Job("2"));
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
+  changed_.clear();
+  cache_.jobs().OnUpserted(Job("3"));
+  EXPECT_TRUE(changed_.empty());
+  cache_.jobs().OnUpserted(Job("4"));
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "4");
+  EXPECT_EQ(changed_.size(), 1u);
+}
+
+TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.jobs().OnUpserted(Job("2"));  // our write
+  cache_.jobs().OnUpserted(Job("3"));  // a user's, after it
+  cache_.Wrote(kKey, "1", Job("2"));
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
+}
+
+TEST_F(CacheTest, AListThatLacksThingsTakesThemAway) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.pods().OnReplaced({MakePod("a", "1"), MakePod("b", "2")});
+  cache_.pods().OnReplaced({MakePod("b", "2"), MakePod("c", "3")});
+  EXPECT_EQ(Pods(), "2 3");
+  policy::Snapshot look = cache_.Look(kKey, kUid);
+  ASSERT_EQ(look.departed.size(), 1u);
+  EXPECT_EQ(look.departed[0]->metadata.uid, "1");
+  cache_.jobs().OnReplaced({});
+  EXPECT_EQ(cache_.Job(kKey), nullptr);
+  EXPECT_EQ(changed_.back(), kKey);
+}
+
+TEST_F(CacheTest, RemembersDepartedPodsUntilTheyAreAcknowledged) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.pods().OnUpserted(MakePod("a", "1"));
+  cache_.pods().OnDeleted(MakePod("a", "1"));
+  const policy::Snapshot look = cache_.Look(kKey, kUid);
+  ASSERT_EQ(look.departed.size(), 1u);
+  cache_.pods().OnDeleted(MakePod("b", "2"));
+  cache_.Acknowledge(kKey, look);
+  EXPECT_EQ(cache_.Look(kKey, kUid).departed.size(), 1u);
+}
+
+TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
+  cache_.jobs().OnReplaced({Job("1")});
+  auto service = std::make_shared<objects::Service>();
+  service->metadata = MakePod("a", "1", "")->metadata;
+  cache_.services().OnUpserted(std::shared_ptr<const objects::Service>(service));
+  const policy::Snapshot look = cache_.Look(kKey, kUid);
+  EXPECT_TRUE(look.services.empty());
+  EXPECT_EQ(look.orphan_services.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tfjob::control

@@ -1,0 +1,123 @@
+// The pods (or services) of one job as the watch has shown them, under our own writes that it has not shown yet: a decision
+// must never rest on a view older than what we did ourselves. Not thread-safe: the cache locks.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/objects/metadata.h"
+
+namespace tfjob::control {
+
+template <typename T>
+class Children {
+ public:
+  using Pointer = std::shared_ptr<const T>;
+
+  bool empty() const { return seen_.empty() && created_.empty(); }
+
+  // What the watch tells.
+  void Upsert(Pointer object) {
+    const objects::ObjectMeta& metadata = object->metadata;
+    DropCreated(metadata);
+    if (metadata.terminating()) deleted_.erase(metadata.uid);
+    if (const auto found = seen_.find(metadata.name);
+        found != seen_.end() && found->second->metadata.uid != metadata.uid) {
+      deleted_.erase(found->second->metadata.uid);
+    }
+    seen_[metadata.name] = std::move(object);
+  }
+  void Erase(const objects::ObjectMeta& metadata) {
+    DropCreated(metadata);
+    deleted_.erase(metadata.uid);
+    const auto found = seen_.find(metadata.name);
+    if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
+  }
+  // The whole list; gives what is gone. A create of ours may be younger than the list and stays until it is confirmed.
+  std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
+    std::vector<Pointer> gone;
+    std::set<std::string> listed;
+    for (const auto& [name, object] : objects) listed.insert(object->metadata.uid);
+    for (auto& [name, object] : seen_) {
+      if (listed.count(object->metadata.uid) == 0) gone.push_back(object);
+    }
+    for (const Pointer& object : gone) deleted_.erase(object->metadata.uid);
+    seen_.clear();
+    for (auto& [name, object] : objects) Upsert(std::move(object));
+    return gone;
+  }
+
+  // What we did. An object that the watch shows already needs no memory.
+  void Created(Pointer object, Duration now) {
+    const auto found = seen_.find(object->metadata.name);
+    if (found != seen_.end() && found->second->metadata.uid == object->metadata.uid) return;
+    const std::string name = object->metadata.name;
+    created_[name] = {std::move(object), now};
+  }
+  // `ends`: when its grace period ends; nothing: it is gone.
+  void Deleted(const std::string& uid, std::optional<Time> ends) {
+    for (const auto& [name, object] : seen_) {
+      if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
+        deleted_[uid] = ends;
+      }
+    }
+    for (auto created = created_.begin(); created != created_.end();) {
+      const bool same = created->second.object->metadata.uid == uid;
+      if (same && ends) deleted_[uid] = ends;
+      created = same && !ends ? created_.erase(created) : std::next(created);
+    }
+  }
+  // The create of `name` turned out not to exist any more.
+  void Unconfirm(const std::string& name) { created_.erase(name); }
+
+  // Names of creates that the watch has not shown since `since`.
+  std::vector<std::string> Unconfirmed(Duration since) const {
+    std::vector<std::string> names;
+    for (const auto& [name, created] : created_) {
+      if (created.at <= since) names.push_back(name);
+    }
+    return names;
+  }
+  bool waits_for_watch() const { return !created_.empty(); }
+
+  std::vector<Pointer> View() const {
+    std::vector<Pointer> view;
+    for (const auto& [name, object] : seen_) {
+      if (created_.count(name) == 0) Show(object, view);
+    }
+    for (const auto& [name, created] : created_) Show(created.object, view);
+    return view;
+  }
+
+ private:
+  struct OwnCreate {
+    Pointer object;
+    Duration at{0};
+  };
+
+  void DropCreated(const objects::ObjectMeta& metadata) {
+    const auto created = created_.find(metadata.name);
+    if (created == created_.end() || created->second.object->metadata.uid != metadata.uid) return;
+    created_.erase(created);
+  }
+
+  void Show(const Pointer& object, std::vector<Pointer>& view) const {
+    const auto deleted = deleted_.find(object->metadata.uid);
+    if (deleted == deleted_.end()) return view.push_back(object);
+    if (!deleted->second) return;
+    auto terminating = std::make_shared<T>(*object);
+    terminating->metadata.deletion_timestamp = *deleted->second;
+    view.push_back(std::move(terminating));
+  }
+
+  std::map<std::string, Pointer> seen_;                 // by name
+  std::map<std::string, OwnCreate> created_;            // by name: ours, not seen yet
+  std::map<std::string, std::optional<Time>> deleted_;  // by UID: ours, not seen as terminating yet
+};
+
+}  // namespace tfjob::control

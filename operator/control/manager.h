@@ -1,0 +1,61 @@
+// The control loop: watches → caches → work queue → reconcile, on threads or step by step.
+//
+// Threads: `workers` take keys and reconcile, `parallel_writes` more carry out the writes of one plan side by side; watch
+// events come on the client's threads. With workers 0 nothing runs by itself: Step() does, for tests with a FakeClock.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/control/cache.h"
+#include "operator/control/reconcile.h"
+#include "operator/control/work_queue.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::control {
+
+struct Options {
+  std::string name_space;  // "": all
+  int workers = 4;
+  int parallel_writes = 16;  // 0: a plan's writes go out one by one
+  Settings settings;
+  Clock* clock = &RealClock();
+};
+
+class Manager {
+ public:
+  // Subscribes and starts the workers. `client` must outlive the manager. Work begins when the first lists are there.
+  static StatusOr<std::unique_ptr<Manager>> Start(client::Client& client, Options options);
+  // Stop().
+  ~Manager();
+
+  // Lets the workers finish the job in hand, ends the subscriptions and joins all threads. Idempotent.
+  void Stop();
+
+  // With workers 0: reconciles one job that is due; false when none is.
+  bool Step();
+  // How long until a job is due by itself (0: now); nothing when none waits for a time.
+  std::optional<Duration> NextTimer() { return queue_.NextTimer(); }
+
+ private:
+  Manager(client::Client& client, Options options);
+
+  Status Subscribe(client::Client& client);
+  void Work();
+  void ReconcileOne(const std::string& key);
+
+  const Options options_;
+  WorkQueue queue_;
+  Cache cache_;
+  ThreadPool pool_;
+  Reconciler reconciler_;
+  std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace tfjob::control

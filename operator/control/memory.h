@@ -1,0 +1,28 @@
+// What the loop keeps of one job between two looks, in memory only: losing it at a restart of the operator does no harm.
+// Belongs to the worker that holds the job's key.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/plan/plan.h"
+#include "operator/policy/history.h"
+
+namespace tfjob::control {
+
+struct Memory {
+  std::string uid;  // of the job; another job of the same name starts with a new memory
+  policy::History history;
+  std::vector<plan::NamedEvent> events;  // to be sent
+  bool look_again = false;               // the last look changed the history: look again at once
+
+  // A status write whose answer was lost: when it turns out to have been carried out, its events are due.
+  struct Unanswered {
+    std::string status;  // as JSON
+    std::vector<plan::NamedEvent> events;
+  };
+  std::optional<Unanswered> unanswered;
+};
+
+}  // namespace tfjob::control

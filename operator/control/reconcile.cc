@@ -1,0 +1,199 @@
+#include "operator/control/reconcile.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "operator/control/admit.h"
+#include "operator/plan/plan.h"
+#include "operator/policy/decide.h"
+#include "operator/policy/history.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::control {
+namespace {
+
+using client::Kind;
+using objects::CustomResource;
+
+const Logger kLog("control");
+
+// How often a look is repeated at once when somebody else wrote the job meanwhile.
+constexpr int kConflictTries = 4;
+// A create that no watch event has confirmed for so long is read.
+constexpr Duration kWatchPatience = 10s;
+
+client::Key JobKey(const std::string& key) {
+  const size_t slash = key.find('/');
+  return {Kind::kTFJob, key.substr(0, slash), key.substr(slash + 1)};
+}
+
+std::shared_ptr<const CustomResource> JobOf(const client::Object& object) {
+  return std::get<std::shared_ptr<const CustomResource>>(object);
+}
+
+std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duration> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+std::string LastCondition(const api::TFJobStatus& status) {
+  if (status.conditions.empty()) return "none";
+  const api::Condition& last = status.conditions.back();
+  return StrCat(api::Name(last.type), "=", last.status ? "True" : "False", " ", last.reason);
+}
+
+// One line a decision, none when there is nothing to do.
+void LogDecision(const Look& look, const policy::Verdict& verdict, const plan::Plan& plan) {
+  if (plan.empty() || !Logger::Enabled(LogLevel::kInfo)) return;
+  kLog.Info("decided", {{"job", look.key},
+                        {"uid", look.job.metadata.uid},
+                        {"stage", policy::Name(verdict.stage)},
+                        {"condition", LastCondition(verdict.status)},
+                        {"status", plan.status != nullptr ? "write" : "keep"},
+                        {"creates", plan.creates.size()},
+                        {"deletes", plan.deletes.size()},
+                        {"events", plan.events.size()}});
+}
+
+// A name whose holder is gone may be tried at once.
+void Unblock(const std::vector<std::string>& freed, policy::History& history) {
+  if (freed.empty()) return;
+  const auto is_free = [&](const auto& blocked) {
+    return std::find(freed.begin(), freed.end(), blocked.second.holder_uid) != freed.end();
+  };
+  std::erase_if(history.blocked_pods, is_free);
+  std::erase_if(history.blocked_services, is_free);
+}
+
+}  // namespace
+
+Reconciler::Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
+                       Settings settings)
+    : client_(client),
+      cache_(cache),
+      clock_(clock),
+      settings_(std::move(settings)),
+      actor_(client, cache, clock, pool) {}
+
+Outcome Reconciler::Reconcile(const std::string& key) {
+  Outcome outcome;
+  for (int i = 0; i < kConflictTries; ++i) {
+    const auto stored = cache_.Job(key);
+    if (stored == nullptr) {
+      Forget(key);
+      return {};
+    }
+    const auto memory = MemoryOf(key, stored->metadata.uid);
+    outcome = LookAndAct(key, stored, *memory);
+    if (outcome.status.code() != StatusCode::kAborted) return outcome;
+    if (Status status = Reread(key, stored->metadata.resource_version); !status.ok()) {
+      return {status, std::nullopt};
+    }
+  }
+  return outcome;
+}
+
+Outcome Reconciler::LookAndAct(const std::string& key,
+                               const std::shared_ptr<const CustomResource>& stored,
+                               Memory& memory) {
+  if (memory.unanswered) {
+    // Aborted makes the caller start again with what was found.
+    Status settled = SettleUnanswered(key, memory);
+    if (!settled.ok()) return {settled, std::nullopt};
+  }
+  if (Status confirmed = ConfirmCreates(key); !confirmed.ok()) return {confirmed, std::nullopt};
+
+  Admission admission = Admit(*stored);
+  Look look{key, std::move(admission.job), cache_.Look(key, stored->metadata.uid)};
+  if (settings_.lost_nodes) look.snapshot.lost_nodes = settings_.lost_nodes();
+  look.snapshot.history = &memory.history;
+  Unblock(cache_.TakeFreed(key), memory.history);
+  const Time now = clock_.Now();
+  policy::Remember(look.job, look.snapshot, now, settings_.policy, memory.history);
+
+  const Decision decision = Decide(look, admission.verdict, now);
+  const plan::Plan plan =
+      plan::MakePlan(look.job, decision.verdict, decision.desired, look.snapshot);
+  LogDecision(look, decision.verdict, plan);
+
+  Outcome outcome;
+  outcome.status = actor_.Act(look, plan, decision.desired, memory);
+  if (outcome.status.code() == StatusCode::kNotFound) outcome.status = OkStatus();
+  outcome.again_after = plan.requeue_after;
+  if (std::exchange(memory.look_again, false)) outcome.again_after = Duration(0);
+  if (cache_.WaitsForWatch(key)) {
+    outcome.again_after = Earlier(outcome.again_after, kWatchPatience);
+  }
+  return outcome;
+}
+
+Reconciler::Decision Reconciler::Decide(const Look& look, const Status& admitted, Time now) {
+  const policy::Options& options = settings_.policy;
+  Decision decision;
+  decision.verdict = admitted.ok()
+                         ? policy::Decide(look.job, look.snapshot, now, options)
+                         : policy::Refuse(look.job, look.snapshot, admitted, now, options);
+  StatusOr<render::Desired> desired =
+      render::Render(look.job, decision.verdict, settings_.address, settings_.render);
+  if (!desired.ok()) {
+    decision.verdict = policy::Refuse(look.job, look.snapshot, desired.status(), now, options);
+    desired = render::Render(look.job, decision.verdict, settings_.address, settings_.render);
+  }
+  if (desired.ok()) decision.desired = *std::move(desired);
+  return decision;
+}
+
+std::shared_ptr<Memory> Reconciler::MemoryOf(const std::string& key, const std::string& uid) {
+  MutexLock lock(mutex_);
+  std::shared_ptr<Memory>& memory = memories_[key];
+  if (memory == nullptr || memory->uid != uid) {
+    memory = std::make_shared<Memory>();
+    memory->uid = uid;
+  }
+  return memory;
+}
+
+void Reconciler::Forget(const std::string& key) {
+  MutexLock lock(mutex_);
+  memories_.erase(key);
+}
+
+Status Reconciler::Reread(const std::string& key, const std::string& known_version) {
+  StatusOr<client::Object> fresh = client_.Get(JobKey(key));
+  if (fresh.status().code() == StatusCode::kNotFound) return OkStatus();  // the watch will tell
+  if (!fresh.ok()) return Annotate(fresh.status(), StrCat("reading TFJob ", key));
+  cache_.Wrote(key, known_version, JobOf(*fresh));
+  return OkStatus();
+}
+
+Status Reconciler::SettleUnanswered(const std::string& key, Memory& memory) {
+  StatusOr<client::Object> fresh = client_.Get(JobKey(key));
+  if (!fresh.ok() && fresh.status().code() != StatusCode::kNotFound) {
+    return Annotate(fresh.status(), StrCat("reading TFJob ", key));
+  }
+  const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
+  if (!fresh.ok()) return OkStatus();
+  const auto found = JobOf(*fresh);
+  const JsonField status = JsonField(*found->object)["status"];
+  const bool arrived = found->metadata.uid == memory.uid && status.present() &&
+                       PrintJson(*status.value()) == attempt.status;
+  if (arrived) {
+    memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
+  }
+  return Aborted("the status write of ", key, " had no answer");
+}
+
+Status Reconciler::ConfirmCreates(const std::string& key) {
+  for (const client::Key& object : cache_.Unconfirmed(key, kWatchPatience)) {
+    StatusOr<client::Object> found = client_.Get(object);
+    if (!found.ok() && found.status().code() != StatusCode::kNotFound) {
+      return Annotate(found.status(), StrCat("reading ", client::ToString(object)));
+    }
+    cache_.Unconfirm(object, key);
+    if (found.ok()) cache_.Created(key, *found);
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::control

@@ -1,0 +1,108 @@
+#include "operator/control/work_queue.h"
+
+#include <algorithm>
+
+namespace tfjob::control {
+
+void WorkQueue::AddLocked(const std::string& key) {
+  if (stopping_ || !wanted_.insert(key).second) return;
+  if (working_.count(key) > 0) return;  // Done puts it back
+  ready_.push_back(key);
+  changed_.NotifyOne();
+}
+
+void WorkQueue::Add(const std::string& key) {
+  MutexLock lock(mutex_);
+  AddLocked(key);
+}
+
+void WorkQueue::AddAfter(const std::string& key, Duration delay) {
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  if (delay <= Duration(0)) return AddLocked(key);
+  const Duration due = clock_.Monotonic() + delay;
+  const auto [waiting, is_new] = due_.emplace(key, due);
+  if (!is_new) {
+    if (waiting->second <= due) return;
+    delayed_.erase({waiting->second, key});
+    waiting->second = due;
+  }
+  delayed_.emplace(due, key);
+  // The sleeper may have to wake earlier.
+  if (delayed_.begin()->second == key) changed_.NotifyOne();
+}
+
+void WorkQueue::AddBackedOff(const std::string& key) {
+  int failures;
+  {
+    MutexLock lock(mutex_);
+    failures = ++failures_[key];
+  }
+  AddAfter(key, BackoffDelay(backoff_, failures));
+}
+
+void WorkQueue::Forget(const std::string& key) {
+  MutexLock lock(mutex_);
+  failures_.erase(key);
+}
+
+void WorkQueue::AddDueLocked() {
+  if (delayed_.empty()) return;
+  const Duration now = clock_.Monotonic();
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    const std::string key = delayed_.begin()->second;
+    delayed_.erase(delayed_.begin());
+    due_.erase(key);
+    AddLocked(key);
+  }
+}
+
+std::optional<std::string> WorkQueue::TakeLocked() {
+  AddDueLocked();
+  if (ready_.empty() || stopping_) return std::nullopt;
+  std::string key = std::move(ready_.front());
+  ready_.pop_front();
+  wanted_.erase(key);
+  working_.insert(key);
+  return key;
+}
+
+std::optional<std::string> WorkQueue::TryGet() {
+  MutexLock lock(mutex_);
+  return TakeLocked();
+}
+
+std::optional<std::string> WorkQueue::Get() {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (std::optional<std::string> key = TakeLocked()) return key;
+    if (delayed_.empty()) {
+      changed_.Wait(mutex_);
+    } else {
+      changed_.WaitFor(mutex_, delayed_.begin()->first - clock_.Monotonic());
+    }
+  }
+  return std::nullopt;
+}
+
+void WorkQueue::Done(const std::string& key) {
+  MutexLock lock(mutex_);
+  working_.erase(key);
+  if (wanted_.count(key) == 0 || stopping_) return;
+  ready_.push_back(key);
+  changed_.NotifyOne();
+}
+
+void WorkQueue::ShutDown() {
+  MutexLock lock(mutex_);
+  stopping_ = true;
+  changed_.NotifyAll();
+}
+
+std::optional<Duration> WorkQueue::NextTimer() {
+  MutexLock lock(mutex_);
+  if (delayed_.empty()) return std::nullopt;
+  return std::max(Duration(0), delayed_.begin()->first - clock_.Monotonic());
+}
+
+}  // namespace tfjob::control

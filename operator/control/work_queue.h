@@ -1,0 +1,62 @@
+// Keys that want work. A key is a request, not a message: added often, it is worked on once. Several workers take keys, never
+// two the same one; a key that is added while it is worked on is worked on again afterwards.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "runtime/base/backoff.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::control {
+
+// Thread-safe. Times are the clock's monotonic ones; Get() sleeps on real time, so that only a real clock suits it.
+class WorkQueue {
+ public:
+  explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}) : clock_(clock), backoff_(backoff) {}
+
+  void Add(const std::string& key);
+  // Adds the key when the time comes; of two waiting times the earlier stays.
+  void AddAfter(const std::string& key, Duration delay);
+  // After a failure: adds it after the back-off of its failures so far (5 ms, 10 ms, … 1000 s).
+  void AddBackedOff(const std::string& key);
+  // After a success: its failures are forgotten.
+  void Forget(const std::string& key);
+
+  // A key to work on; Done(key) must follow. Get waits for one, and gives nothing once the queue is shut down.
+  std::optional<std::string> Get();
+  std::optional<std::string> TryGet();
+  void Done(const std::string& key);
+
+  // Wakes all who wait; nothing is given out or added any more.
+  void ShutDown();
+
+  // How long until the next delayed key is due (0: now); nothing when none waits.
+  std::optional<Duration> NextTimer();
+
+ private:
+  void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddDueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<std::string> TakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Clock& clock_;
+  const BackoffPolicy backoff_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> wanted_ ABSL_GUARDED_BY(mutex_);  // in ready_, or to be once done
+  std::unordered_set<std::string> working_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // of each in delayed_
+  std::unordered_map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tfjob::control

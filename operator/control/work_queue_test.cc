@@ -1,0 +1,107 @@
+#include "operator/control/work_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+namespace tfjob::control {
+namespace {
+
+class WorkQueueTest : public ::testing::Test {
+ protected:
+  FakeClock clock_{Time()};
+  WorkQueue queue_{clock_};
+};
+
+TEST_F(WorkQueueTest, GivesKeysInOrderAndEachOnce) {
+  queue_.Add("a");
+  queue_.Add("b");
+  queue_.Add("a");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  EXPECT_EQ(queue_.TryGet(), "b");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, AKeyAddedDuringItsWorkComesAgainAfterIt) {
+  queue_.Add("a");
+  ASSERT_EQ(queue_.TryGet(), "a");
+  queue_.Add("a");
+  queue_.Add("a");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+  queue_.Done("a");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  queue_.Done("a");
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, OfTwoDelaysTheEarlierStays) {
+  queue_.AddAfter("a", 10s);
+  queue_.AddAfter("a", 3s);
+  queue_.AddAfter("a", 5s);
+  EXPECT_EQ(queue_.NextTimer(), Duration(3s));
+  clock_.Advance(3s);
+  EXPECT_EQ(queue_.TryGet(), "a");
+  queue_.Done("a");
+  clock_.Advance(1h);
+  EXPECT_EQ(queue_.TryGet(), std::nullopt);
+  EXPECT_EQ(queue_.NextTimer(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
+  queue_.AddBackedOff("a");
+  EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
+  clock_.Advance(5ms);
+  EXPECT_EQ(queue_.TryGet(), "a");
+  queue_.AddBackedOff("a");
+  EXPECT_EQ(queue_.NextTimer(), Duration(10ms));
+  queue_.Done("a");
+  queue_.AddBackedOff("b");
+  EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
+  clock_.Advance(10ms);
+  EXPECT_EQ(queue_.TryGet(), "b");
+  EXPECT_EQ(queue_.TryGet(), "a");
+  queue_.Forget("a");
+  queue_.AddBackedOff("a");
+  EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
+}
+
+TEST(WorkQueue, NeverGivesAKeyToTwoWorkersAndStopsPromptly) {
+  WorkQueue queue(RealClock());
+  Mutex mutex;
+  std::set<std::string> busy;
+  int worked = 0;
+  bool doubled = false;
+  std::vector<std::thread> workers;
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([&] {
+      while (std::optional<std::string> key = queue.Get()) {
+        {
+          MutexLock lock(mutex);
+          doubled |= !busy.insert(*key).second;
+        }
+        std::this_thread::yield();
+        {
+          MutexLock lock(mutex);
+          busy.erase(*key);
+          ++worked;
+        }
+        queue.Done(*key);
+      }
+    });
+  }
+  for (int i = 0; i < 2000; ++i) queue.Add(i % 2 == 0 ? "even" : "odd");
+  queue.AddAfter("late", 1ms);
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (queue.NextTimer() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  queue.ShutDown();
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_FALSE(doubled);
+  EXPECT_GE(worked, 2);
+  EXPECT_EQ(queue.Get(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tfjob::control
