@@ -1,0 +1,265 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "operator/api/conditions.h"
+#include "operator/manifest/tfjob_json.h"
+#include "tests/timelines/player.h"
+
+namespace tfjob::timelines {
+namespace {
+
+using client::Kind;
+
+std::string Join(const std::vector<std::string>& words, const std::string& separator = " ") {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : separator) + word;
+  return text;
+}
+
+std::vector<std::string> From(const Step& step, size_t first) {
+  return {step.words.begin() + static_cast<std::ptrdiff_t>(std::min(first, step.words.size())),
+          step.words.end()};
+}
+
+Status Compare(const std::string& expected, const std::string& found) {
+  if (expected == found) return OkStatus();
+  return FailedPrecondition("expected: ", expected, "\n   found: ", found);
+}
+
+// Without the job's name and its dash.
+std::string ShortName(const std::string& name) {
+  const std::string prefix = StrCat(kJob, "-");
+  return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
+}
+
+Status NeedWords(const Step& step, size_t count) {
+  if (step.words.size() >= count) return OkStatus();
+  return InvalidArgument("the expectation lacks words");
+}
+
+}  // namespace
+
+const std::map<std::string, Player::Action>& Player::Expectations() {
+  static const std::map<std::string, Action> expectations = {
+      {"conditions", &Player::ExpectConditions},
+      {"condition", &Player::ExpectCondition},
+      {"pods", &Player::ExpectPods},
+      {"services", &Player::ExpectServices},
+      {"counts", &Player::ExpectCounts},
+      {"label", &Player::ExpectLabel},
+      {"event", &Player::ExpectEvent},
+      {"calls", &Player::ExpectCalls},
+      {"no", &Player::ExpectNoCalls},
+      {"time", &Player::ExpectTime},
+      {"status", &Player::ExpectStatus},
+      {"job", &Player::ExpectJobGone},
+      {"json", &Player::ExpectJson},
+      {"tf_config", &Player::ExpectTfConfig},
+  };
+  return expectations;
+}
+
+Status Player::Expect(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 2));
+  const auto expectation = Expectations().find(step.words[1]);
+  if (expectation == Expectations().end()) return InvalidArgument("no such expectation");
+  return (this->*expectation->second)(step);
+}
+
+StatusOr<api::TFJob> Player::Job() {
+  ASSIGN_OR_RETURN(Json object, world_.server().GetJson(World::KeyOf(Kind::kTFJob, kJob)));
+  // A timeline may hold a job that does not decode; its status still does.
+  object["spec"] = {{"tfReplicaSpecs", Json::object()}};
+  return manifest::ParseTFJob(object);
+}
+
+Status Player::ExpectConditions(const Step& step) {
+  ASSIGN_OR_RETURN(const api::TFJob job, Job());
+  std::vector<std::string> found;
+  for (const api::Condition& condition : job.status.conditions) {
+    found.push_back(StrCat(api::Name(condition.type), condition.status ? "" : "=False"));
+  }
+  return Compare(Join(From(step, 2)), Join(found));
+}
+
+Status Player::ExpectCondition(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const api::TFJob job, Job());
+  const auto type = api::ParseConditionType(step.words[2]);
+  if (!type) return InvalidArgument("no such condition type");
+  const api::Condition* condition = api::Find(job.status, *type);
+  if (condition == nullptr) return FailedPrecondition("there is no such condition");
+  RETURN_IF_ERROR(Compare(step.words[3], condition->reason));
+  if (step.words.size() < 5 || condition->message.find(step.words[4]) != std::string::npos) {
+    return OkStatus();
+  }
+  return Compare(step.words[4], condition->message);
+}
+
+Status Player::ExpectPods(const Step& step) {
+  ASSIGN_OR_RETURN(const auto pods, world_.server().List(Kind::kPod, kNamespace, {}));
+  std::vector<std::string> found;
+  for (const client::Object& object : pods) {
+    const auto& pod = std::get<std::shared_ptr<const objects::Pod>>(object);
+    const objects::OwnerReference* controller = pod->metadata.controller();
+    if (controller == nullptr || controller->name != kJob) continue;
+    found.push_back(StrCat(ShortName(pod->metadata.name), "=", objects::Name(pod->phase),
+                           pod->metadata.terminating() ? "*" : ""));
+  }
+  std::vector<std::string> expected = From(step, 2);
+  std::sort(expected.begin(), expected.end());
+  std::sort(found.begin(), found.end());
+  return Compare(Join(expected), Join(found));
+}
+
+Status Player::ExpectServices(const Step& step) {
+  ASSIGN_OR_RETURN(const auto services, world_.server().List(Kind::kService, kNamespace, {}));
+  std::vector<std::string> found;
+  for (const client::Object& object : services) {
+    const objects::ObjectMeta& metadata = client::MetadataOf(object);
+    if (metadata.controller() != nullptr) found.push_back(ShortName(metadata.name));
+  }
+  std::vector<std::string> expected = From(step, 2);
+  std::sort(expected.begin(), expected.end());
+  std::sort(found.begin(), found.end());
+  return Compare(Join(expected), Join(found));
+}
+
+Status Player::ExpectCounts(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const api::TFJob job, Job());
+  const auto type = api::ParseReplicaType(step.words[2]);
+  if (!type) return InvalidArgument("no such replica type");
+  const auto entry = job.status.replica_statuses.find(*type);
+  const api::ReplicaStatus status =
+      entry == job.status.replica_statuses.end() ? api::ReplicaStatus() : entry->second;
+  const std::map<std::string, std::string> values = {
+      {"active", StrCat(status.active)},       {"succeeded", StrCat(status.succeeded)},
+      {"failed", StrCat(status.failed)},       {"restarts", StrCat(status.restarts)},
+      {"completed", status.completed_indexes},
+  };
+  std::vector<std::string> found;
+  for (const std::string& word : From(step, 3)) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto value = values.find(name);
+    if (value == values.end()) return InvalidArgument("no such count: ", name);
+    found.push_back(StrCat(name, "=", value->second));
+  }
+  return Compare(Join(From(step, 3)), Join(found));
+}
+
+Status Player::ExpectLabel(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const client::Object pod,
+                   world_.server().Get(World::KeyOf(Kind::kPod, FullName(step.words[2]))));
+  const std::string key = step.words[3].substr(0, step.words[3].find('='));
+  return Compare(step.words[3], StrCat(key, "=", client::MetadataOf(pod).label(key)));
+}
+
+Status Player::ExpectEvent(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 5));
+  ASSIGN_OR_RETURN(const auto events, world_.server().List(Kind::kEvent, kNamespace, {}));
+  int count = 0;
+  std::string all;
+  for (const client::Object& object : events) {
+    const Json& event = *std::get<std::shared_ptr<const objects::CustomResource>>(object)->object;
+    const std::string reason = event.value("reason", "");
+    const std::string message = event.value("message", "");
+    all += StrCat("\n     ", reason, ": ", message);
+    if (reason == step.words[2] && message.find(step.words[3]) != std::string::npos) ++count;
+  }
+  Status status = Compare(step.words[4], StrCat(count));
+  return status.ok() ? status : Annotate(status, StrCat("events:", all, "\n"));
+}
+
+std::vector<std::string> Player::Calls() {
+  std::vector<std::string> calls;
+  const std::vector<client::Call> all = world_.operator_client().Calls();
+  for (size_t i = mark_; i < all.size(); ++i) {
+    calls.push_back(StrCat(client::Name(all[i].verb), " ", client::Name(all[i].key.kind), " ",
+                           ShortName(all[i].key.name)));
+  }
+  return calls;
+}
+
+Status Player::ExpectCalls(const Step& step) {
+  const std::vector<std::string> calls = Calls();
+  auto at = calls.begin();
+  for (const std::string& word : From(step, 2)) {
+    if (word == "<") continue;
+    at = std::find(at, calls.end(), word);
+    if (at == calls.end()) {
+      return FailedPrecondition("no such call in this place: ", word, "\n   calls:\n     ",
+                                Join(calls, "\n     "));
+    }
+    ++at;
+  }
+  return OkStatus();
+}
+
+Status Player::ExpectNoCalls(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  const std::vector<std::string> verbs = From(step, 3);
+  for (const std::string& call : Calls()) {
+    const bool reads =
+        call.rfind("get ", 0) == 0 || call.rfind("list ", 0) == 0 || call.rfind("watch ", 0) == 0;
+    for (const std::string& verb : verbs) {
+      if (verb == "writes" ? !reads : call.rfind(verb, 0) == 0) {
+        return FailedPrecondition("there was: ", call);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status Player::ExpectTime(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const api::TFJob job, Job());
+  const std::optional<Time> time =
+      step.words[2] == "startTime" ? job.status.start_time : job.status.completion_time;
+  return Compare(step.words[3], time ? FormatTime(*time) : "none");
+}
+
+Status Player::ExpectStatus(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const Json object, world_.server().GetJson(World::KeyOf(Kind::kTFJob, kJob)));
+  const JsonField field = JsonField(object)["status"][step.words[2]];
+  return Compare(step.words[3], field.present() ? PrintJson(*field.value()) : "none");
+}
+
+Status Player::ExpectJson(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 6));
+  const Kind kind = step.words[2] == "pod" ? Kind::kPod : Kind::kService;
+  ASSIGN_OR_RETURN(const Json object,
+                   world_.server().GetJson(World::KeyOf(kind, FullName(step.words[3]))));
+  const Json::json_pointer pointer(step.words[4]);
+  const bool present = object.contains(pointer);
+  const Json value = present ? object[pointer] : Json();
+  const std::string found = !present            ? "none"
+                            : value.is_string() ? value.get_ref<const std::string&>()
+                                                : PrintJson(value);
+  return Compare(step.words[5], found);
+}
+
+Status Player::ExpectTfConfig(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 3));
+  ASSIGN_OR_RETURN(const Json pod,
+                   world_.server().GetJson(World::KeyOf(Kind::kPod, FullName(step.words[2]))));
+  ASSIGN_OR_RETURN(const auto variables, JsonField(pod)["spec"]["containers"][0]["env"].Elements());
+  for (const JsonField& variable : variables) {
+    if (variable["name"].StringOr("").value_or("") != "TF_CONFIG") continue;
+    ASSIGN_OR_RETURN(const std::string text, variable["value"].String());
+    ASSIGN_OR_RETURN(const Json found, ParseJson(text, "TF_CONFIG"));
+    return Compare(PrintJson(*step.block), PrintJson(found));
+  }
+  return FailedPrecondition("the pod has no TF_CONFIG");
+}
+
+Status Player::ExpectJobGone(const Step&) {
+  const Status status = world_.server().Get(World::KeyOf(Kind::kTFJob, kJob)).status();
+  if (status.code() == StatusCode::kNotFound) return OkStatus();
+  return FailedPrecondition("the job is still there");
+}
+
+}  // namespace tfjob::timelines

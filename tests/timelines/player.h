@@ -1,0 +1,67 @@
+// Plays the steps of a timeline on a World.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "tests/timelines/timeline.h"
+#include "tests/timelines/world.h"
+
+namespace tfjob::timelines {
+
+class Player {
+ public:
+  Player();
+
+  // Stops at the first step that fails: the error says which, what was expected and what is there.
+  Status Play(const std::vector<Step>& steps);
+
+ private:
+  Status Run(const Step& step);
+  Status Apply(const Step& step);
+  Status Patch(const Step& step);
+  Status Create(const Step& step);
+  Status Delete(const Step& step);
+  Status Pod(const Step& step);
+  Status AllPods(const Step& step);
+  Status Node(const Step& step);
+  Status AddFault(const Step& step);
+  Status AddRace(const Step& step);
+  Status Restart(const Step& step);
+  Status Mark(const Step& step);
+
+  // expectations.cc
+  Status Expect(const Step& step);
+  Status ExpectConditions(const Step& step);
+  Status ExpectCondition(const Step& step);
+  Status ExpectPods(const Step& step);
+  Status ExpectServices(const Step& step);
+  Status ExpectCounts(const Step& step);
+  Status ExpectLabel(const Step& step);
+  Status ExpectEvent(const Step& step);
+  Status ExpectCalls(const Step& step);
+  Status ExpectNoCalls(const Step& step);
+  Status ExpectTime(const Step& step);
+  Status ExpectStatus(const Step& step);
+  Status ExpectJson(const Step& step);
+  Status ExpectTfConfig(const Step& step);
+  Status ExpectJobGone(const Step& step);
+  StatusOr<api::TFJob> Job();
+  // "VERB KIND NAME" of the operator's calls since the mark.
+  std::vector<std::string> Calls();
+
+  using Action = Status (Player::*)(const Step&);
+  static const std::map<std::string, Action>& Actions();
+  static const std::map<std::string, Action>& Expectations();
+
+  World world_;
+  size_t mark_ = 0;
+};
+
+// "worker-0" → "job-worker-0"; names that do not begin with a replica type stay.
+std::string FullName(const std::string& name);
+
+}  // namespace tfjob::timelines

@@ -1,0 +1,85 @@
+#include "tests/timelines/world.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace tfjob::timelines {
+namespace {
+
+// Far more than any timeline needs: beyond it the loop chases its own tail.
+constexpr int kMaxRounds = 2000;
+
+store::Options StoreOptions(Clock& clock) {
+  store::Options options;
+  options.clock = &clock;
+  options.deliver_by_hand = true;
+  options.node_name = kNode;
+  return options;
+}
+
+}  // namespace
+
+World::World()
+    : clock_(*ParseTime("2026-01-01T00:00:00Z")), store_(StoreOptions(clock_)), faulty_(store_) {}
+
+Status World::StartOperator() {
+  manager_.reset();
+  control::Options options;
+  options.workers = 0;
+  options.parallel_writes = 0;
+  options.clock = &clock_;
+  options.settings.address = render::ClusterDns("");
+  options.settings.lost_nodes = [this] { return std::optional(lost_nodes_); };
+  ASSIGN_OR_RETURN(manager_, control::Manager::Start(faulty_, options));
+  return OkStatus();
+}
+
+Status World::RunUntilIdle() {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const size_t delivered = store_.Deliver();
+    const bool stepped = manager_->Step();
+    if (delivered == 0 && !stepped) return OkStatus();
+  }
+  return FailedPrecondition("the loop finds no rest at ", FormatTime(clock_.Now()));
+}
+
+Status World::Advance(Duration by) {
+  RETURN_IF_ERROR(RunUntilIdle());
+  const Time until = clock_.Now() + by;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const std::optional<Duration> timer = manager_->NextTimer();
+    const Duration left = until - clock_.Now();
+    if (!timer || *timer > left) {
+      clock_.Advance(left);
+      return RunUntilIdle();
+    }
+    clock_.Advance(*timer);
+    RETURN_IF_ERROR(RunUntilIdle());
+  }
+  return FailedPrecondition("too many timers before ", FormatTime(until));
+}
+
+void World::SetNodeLost(const std::string& node, bool lost) {
+  if (lost) {
+    lost_nodes_.insert(node);
+  } else {
+    lost_nodes_.erase(node);
+  }
+}
+
+Status World::Report(const std::string& pod, const std::function<void(objects::Pod&)>& change) {
+  ASSIGN_OR_RETURN(const client::Object object, store_.Get(KeyOf(client::Kind::kPod, pod)));
+  objects::Pod report = *std::get<std::shared_ptr<const objects::Pod>>(object);
+  change(report);
+  Json status = objects::StatusToJson(report);
+  status["metadata"] = {{"name", pod}, {"namespace", kNamespace}};
+  return store_.UpdateStatus(client::Kind::kPod, status).status();
+}
+
+Status World::Delete(client::Kind kind, const std::string& name, std::optional<int64_t> grace) {
+  client::DeleteOptions options;
+  options.grace_period_seconds = grace;
+  return store_.Delete(KeyOf(kind, name), options);
+}
+
+}  // namespace tfjob::timelines

@@ -1,0 +1,54 @@
+// The cluster of a timeline: the in-memory store, a fake clock, the control loop stepped by hand, and hands for everybody else:
+// users, kubelets, nodes, faults.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/client/faults.h"
+#include "operator/control/manager.h"
+#include "operator/local/store/store.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::timelines {
+
+inline constexpr char kNamespace[] = "ns";
+inline constexpr char kJob[] = "job";
+inline constexpr char kNode[] = "node-1";
+
+class World {
+ public:
+  World();
+
+  client::Client& server() { return store_; }                  // as everybody else sees it
+  client::FaultyClient& operator_client() { return faulty_; }  // as the operator does
+  FakeClock& clock() { return clock_; }
+
+  Status StartOperator();
+  // Delivers and reconciles until nothing is left to do; FailedPrecondition when that does not come to an end.
+  Status RunUntilIdle();
+  // Moves the clock and runs whatever becomes due on the way.
+  Status Advance(Duration by);
+  void SetNodeLost(const std::string& node, bool lost);
+
+  // A kubelet's report: `change` edits the pod's status.
+  Status Report(const std::string& pod, const std::function<void(objects::Pod&)>& change);
+  Status Delete(client::Kind kind, const std::string& name,
+                std::optional<int64_t> grace = std::nullopt);
+
+  static client::Key KeyOf(client::Kind kind, const std::string& name) {
+    return {kind, kNamespace, name};
+  }
+
+ private:
+  FakeClock clock_;
+  store::Store store_;
+  client::FaultyClient faulty_;
+  std::set<std::string> lost_nodes_;
+  std::unique_ptr<control::Manager> manager_;
+};
+
+}  // namespace tfjob::timelines
