@@ -3,6 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/exec/evaluate.h"
+#include "runtime/exec/fuse_sgd.h"
 #include "runtime/exec/program_state.h"
 #include "runtime/graph/passes.h"
 
@@ -134,6 +135,7 @@ StatusOr<std::unique_ptr<Program>> Compile(const Graph& graph, variables::Variab
   }
   if (options.optimize) {
     ASSIGN_OR_RETURN(chosen, graph::Optimize(chosen, KernelEvaluator(CpuDevice().kernels)));
+    chosen = FuseSgd(chosen);
   }
   ASSIGN_OR_RETURN(Plan plan, MakePlan(chosen, store, device));
   return Compiler(std::move(plan), device).Run(chosen, options);

@@ -57,6 +57,7 @@ class Planner {
     if (node.op == "ReadVariable") return PlanRead(id);
     if (node.op == "Identity" || node.op == "Reshape") return PlanView(id);
     if (node.op == "ApplyOptimizer") return PlanApply(id);
+    if (node.op == "MatMulAccumulate") return PlanAccumulate(id);
     if (graph::FindOp(node.op)->effect == graph::Effect::kWrite) return PlanWrite(id);
     return PlanKernel(id);
   }
@@ -121,6 +122,13 @@ class Planner {
     std::vector<Value> inputs{Use(node.inputs[1]), Use(node.inputs[0])};
     inputs.insert(inputs.end(), written.begin(), written.end());
     EmitWrite(node, std::move(inputs), std::move(written));
+    return OkStatus();
+  }
+
+  Status PlanAccumulate(int id) {
+    const Node& node = graph_.node(id);
+    ASSIGN_OR_RETURN(Value variable, VariableOf(node));
+    EmitWrite(node, {Use(node.inputs[0]), Use(node.inputs[1]), variable}, {variable});
     return OkStatus();
   }
 

@@ -218,6 +218,42 @@ TEST(Program, TrainsAsPlainLoopsDoWithThreads) {
   TrainAndCompare(CpuDevice(&pool), true);
 }
 
+TEST(Program, MakesNoGradientOfAPlainSgdStepUponAMatrix) {
+  VariableStore store;
+  CreateVariables(store);
+  CompileOptions options;
+  options.fetches = {"loss", "gradient/w2"};  // a fetched gradient has to exist
+  auto program = MustCompile(Net(8), store, CpuDevice(), options);
+  Reference reference(store);
+  for (unsigned step = 0; step < 5; ++step) {
+    const Batch batch(8, step);
+    ASSERT_TRUE(program->Run(batch.Feeds()).ok());
+    EXPECT_NEAR(Floats(*program, "loss")[0], reference.Step(batch.x, batch.labels), 2e-5);
+  }
+  ExpectNear(Floats(store, "w1"), reference.w1);
+  ExpectNear(Floats(store, "w2"), reference.w2);
+  const std::string text = program->ToString();
+  EXPECT_NE(text.find("w1/Apply: MatMulAccumulate"), std::string::npos) << text;
+  EXPECT_NE(text.find("w2/Apply: ApplyOptimizer"), std::string::npos) << text;
+}
+
+// The product reads the variable that it is added to.
+TEST(Program, AccumulatesAProductOfTheVariableItself) {
+  VariableStore store;
+  const Tensor initial = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+  ASSERT_TRUE((*store.Create("w", kF32, {2, 2}, Kind::kTrainable))->FromTensor(initial).ok());
+  Builder b;
+  const Output w = ReadVariable(b, "w", kF32, {2, 2});
+  optimizer::Optimizer sgd;
+  sgd.learning_rate = 1;
+  ApplyOptimizer(b, "w", MatMul(b, w, w), Placeholder(b, "step", kI64, {}), ToAttributes(sgd));
+  auto program = MustCompile(std::move(b), store);
+  const int64_t step = 0;
+  ASSERT_TRUE(program->Run(std::array{Feed::Of(step)}).ok());
+  EXPECT_NE(program->ToString().find("MatMulAccumulate"), std::string::npos);
+  EXPECT_EQ(Floats(store, "w"), (std::vector<float>{1 - 7, 2 - 10, 3 - 15, 4 - 22}));
+}
+
 TEST(Program, DoesNotAllocateWhenItRuns) {
   VariableStore store;
   CreateVariables(store);

@@ -32,6 +32,7 @@ InferResult InferFusedElementwise(InferenceContext& context);
 
 // Linear algebra and losses.
 InferResult InferMatMul(InferenceContext& context);
+InferResult InferMatMulAccumulate(InferenceContext& context);
 InferResult InferFusedMatMul(InferenceContext& context);
 InferResult InferBiasAdd(InferenceContext& context);
 InferResult InferBiasAddGrad(InferenceContext& context);

@@ -31,6 +31,11 @@ InferResult InferMatMul(InferenceContext& context) {
       TensorType{a.dtype, {a.shape.dim(transpose_a ? 1 : 0), b.shape.dim(transpose_b ? 0 : 1)}}};
 }
 
+InferResult InferMatMulAccumulate(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::vector<TensorType> product, InferMatMul(context));
+  return InferWrite(context);
+}
+
 InferResult InferFusedMatMul(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferMatMul(context));
   if (context.attributes.Get("bias", false) != (context.inputs.size() == 3)) {

@@ -7,6 +7,7 @@
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
 //   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
+//   MatMulAccumulate(a, b)            variable; no outputs
 //   Fill, Random*                     dtype, shape as attributes too, since a node has no other
 //   source for them Cast, Reshape, BroadcastTo        dtype; shape; shape Sum, Mean, Max, Min axes:
 //   always there, ascending, from 0

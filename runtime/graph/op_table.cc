@@ -20,6 +20,7 @@ std::vector<Op> MakeTable() {
       {"Assign", 1, 1, InferWrite, nullptr, Effect::kWrite},
       {"AssignAdd", 1, 1, InferWrite, nullptr, Effect::kWrite},
       {"ApplyOptimizer", 2, 2, InferApplyOptimizer, nullptr, Effect::kWrite},
+      {"MatMulAccumulate", 2, 2, InferMatMulAccumulate, nullptr, Effect::kWrite},
 
       {"MatMul", 2, 2, InferMatMul, MatMulGradient},
       {"FusedMatMul", 2, 3, InferFusedMatMul, nullptr},

@@ -1,0 +1,51 @@
+#include "runtime/exec/fuse_sgd.h"
+
+#include <map>
+#include <utility>
+
+#include "runtime/graph/passes.h"
+#include "runtime/graph/passes/rewriter.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob::exec {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::Output;
+
+bool IsPlainSgd(const Node& node) {
+  if (node.op != "ApplyOptimizer") return false;
+  auto optimizer = optimizer::FromAttributes(node.attributes);
+  return optimizer.ok() && optimizer->kind == optimizer::Kind::kSgd && optimizer->momentum == 0;
+}
+
+// The MatMul that makes the gradient of an SGD step and nothing else; null when there is none.
+const Node* ProductOf(const Graph& graph, const std::map<Output, int>& uses, const Node& apply) {
+  if (!IsPlainSgd(apply)) return nullptr;
+  const Output gradient = apply.inputs[0];
+  const Node& product = graph.node(gradient);
+  return product.op == "MatMul" && uses.at(gradient) == 1 ? &product : nullptr;
+}
+
+}  // namespace
+
+Graph FuseSgd(const Graph& graph) {
+  const std::map<Output, int> uses = graph::CountUses(graph);
+  graph::Rewriter rewriter(graph);
+  for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
+    const Node& node = graph.node(id);
+    const Node* product = ProductOf(graph, uses, node);
+    if (product == nullptr) {
+      rewriter.Copy(id);
+      continue;
+    }
+    Attributes attributes = product->attributes;
+    attributes.Set("variable", node.attributes.Get("variable", std::string()));
+    attributes.Set("alpha", -optimizer::FromAttributes(node.attributes)->learning_rate);
+    rewriter.Append(id, "MatMulAccumulate", rewriter.Now(product->inputs), std::move(attributes));
+  }
+  return graph::RemoveDeadCode(std::move(rewriter).Finish());
+}
+
+}  // namespace tfjob::exec
