@@ -17,19 +17,19 @@ struct Overloaded : Fs... {
 template <typename... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
+// Limits are whole numbers.
+std::string Limit(double value) {
+  return StrCat(static_cast<int64_t>(value));
+}
+
 Status CheckRange(const Key& key, const JsonField& field, double value) {
-  const bool low = key.exclusive ? value <= key.minimum : value < key.minimum;
-  const bool high = key.exclusive ? value >= key.maximum : value > key.maximum;
-  if (std::isfinite(value) && !low && !high) return OkStatus();
-  std::string expected = "a finite number";
-  if (low || high) {
-    const bool both = std::isfinite(key.minimum) && std::isfinite(key.maximum);
-    expected = both ? StrCat("a value from ", key.minimum, " to ", key.maximum)
-               : std::isfinite(key.minimum) ? StrCat("a value of at least ", key.minimum)
-                                            : StrCat("a value of at most ", key.maximum);
-    if (key.exclusive) expected += " (excluded)";
-  }
-  return field.Mismatch(expected);
+  if (!std::isfinite(value)) return field.Mismatch("a finite number");
+  if (value >= key.minimum && value <= key.maximum) return OkStatus();
+  if (!std::isfinite(key.maximum))
+    return field.Mismatch("a value of at least " + Limit(key.minimum));
+  if (!std::isfinite(key.minimum))
+    return field.Mismatch("a value of at most " + Limit(key.maximum));
+  return field.Mismatch(StrCat("a value from ", Limit(key.minimum), " to ", Limit(key.maximum)));
 }
 
 // "1/255", or a plain number.

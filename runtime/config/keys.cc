@@ -160,6 +160,7 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   add(at + "examples", KeyType::kInteger, Bind<kData, source, &S::examples>(), "linear",
       "Number of rows.");
   keys.back().minimum = 1;
+  keys.back().maximum = 1 << 30;
 }
 
 void AddDataKeys(std::vector<Key>& keys) {
@@ -269,6 +270,9 @@ void AddRunKeys(std::vector<Key>& keys) {
   keys.push_back(Plain("threads", kInteger, Bind<&C::threads>(), 0,
                        "For computation; 0: what the cgroup grants."));
   keys.back().maximum = 4096;
+  for (Key& key : keys) {
+    if (key.path == "batch_size" || key.path == "eval.batch_size") key.maximum = 1 << 24;
+  }
 }
 
 }  // namespace

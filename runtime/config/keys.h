@@ -55,7 +55,6 @@ struct Key {
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  bool exclusive = false;  // minimum and maximum themselves are excluded
   // The key means something only when that other key has one of these values.
   std::string when_key = {};
   std::vector<std::string> when_values = {};

@@ -20,10 +20,8 @@ std::vector<std::string> Writable(const Key& key) {
 }
 
 void AddRange(Json& schema, const Key& key) {
-  if (std::isfinite(key.minimum))
-    schema[key.exclusive ? "exclusiveMinimum" : "minimum"] = key.minimum;
-  if (std::isfinite(key.maximum))
-    schema[key.exclusive ? "exclusiveMaximum" : "maximum"] = key.maximum;
+  if (std::isfinite(key.minimum)) schema["minimum"] = key.minimum;
+  if (std::isfinite(key.maximum)) schema["maximum"] = key.maximum;
 }
 
 Json TypeSchema(const Key& key) {

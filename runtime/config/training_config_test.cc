@@ -142,7 +142,7 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
             "t.yaml: batch_size: expected an integer, got \"many\"");
   EXPECT_EQ(ParseError("batch_size: 1.5"), "t.yaml: batch_size: expected an integer, got 1.5");
   EXPECT_EQ(ParseError("batch_size: 0"),
-            "t.yaml: batch_size: expected a value of at least 1, got 0");
+            "t.yaml: batch_size: expected a value from 1 to 16777216, got 0");
   EXPECT_EQ(ParseError("seed: -1"), "t.yaml: seed: expected a value of at least 0, got -1");
   EXPECT_EQ(ParseError("optimizer: {beta_1: 1.5}"),
             "t.yaml: optimizer.beta_1: expected a value from 0 to 1, got 1.5");

@@ -268,6 +268,21 @@ TEST(Shapes, ThatDoNotFitNameBothLayersAndBothShapes) {
             "layer reshape (Reshape) does not fit after the data: target_shape [400000000");
 }
 
+TEST(Shapes, ThatNobodyCouldHoldAreErrors) {
+  const Shape features({4});
+  EXPECT_EQ(ShapeError("[{Reshape: {target_shape: [4, 1]}}, {Dense: {units: 2000000000}}, "
+                       "{Flatten: }, {Dense: {units: 1}}]",
+                       features),
+            "");
+  EXPECT_EQ(ShapeError("[{Dense: {units: 1}}]", {1 << 30, 1 << 30}),
+            "the data: shape [1073741824,1073741824] is too large: more than 2^40 elements");
+  const StatusOr<Model> wide =
+      FromYaml("[{Dense: {units: 2000000000}}, {Dense: {units: 2000000000}}]");
+  EXPECT_EQ(Message(Variables(*wide, features).status()),
+            "variable dense_1/kernel: shape [2000000000,2000000000] is too large: more than 2^40 "
+            "elements");
+}
+
 TEST(Summary, ListsLayersAndParameters) {
   const StatusOr<Model> model = FromYaml("[{Flatten: }, {Dense: {units: 10}}]");
   EXPECT_EQ(*Summary(*model, {28, 28}),

@@ -16,13 +16,29 @@ Input InputOf(const Model& model, const std::vector<Shape>& shapes, const Call& 
   return {shapes[before], Describe(model.layers[static_cast<size_t>(model.calls[before].layer)])};
 }
 
+// A file may say anything; what comes out must be countable. 2^40 floats are 4 TB.
+Status CheckSize(const Shape& shape) {
+  constexpr int64_t kMaxElements = int64_t{1} << 40;
+  int64_t elements = 1;
+  for (int64_t dim : shape.dims()) {
+    const bool overflow = __builtin_mul_overflow(elements, dim, &elements);
+    if (overflow || elements > kMaxElements) {
+      return InvalidArgument("shape ", shape.ToString(), " is too large: more than 2^40 elements");
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<Shape> ShapeAfter(const Layer& layer, const Input& input) {
   StatusOr<Shape> shape = OutputShape(layer.config, input.shape);
   if (shape.ok() && layer.stated_input && *layer.stated_input != input.shape) {
     shape = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
                             ", as its input shape says, got ", input.shape.ToString());
   }
-  if (shape.ok()) return shape;
+  if (shape.ok()) {
+    RETURN_IF_ERROR(Annotate(CheckSize(*shape), Describe(layer)));
+    return shape;
+  }
   return Annotate(shape.status(), StrCat(Describe(layer), " does not fit after ", input.giver));
 }
 
@@ -73,6 +89,7 @@ std::optional<Shape> StatedFeatureShape(const Model& model) {
 }
 
 StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape) {
+  RETURN_IF_ERROR(Annotate(CheckSize(feature_shape), "the data"));
   std::vector<Shape> shapes;
   for (const Call& call : model.calls) {
     const Layer& layer = model.layers[static_cast<size_t>(call.layer)];
@@ -97,6 +114,7 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& f
     seen[index] = true;
     const Input input = InputOf(model, shapes, call, feature_shape);
     for (VariableSpec& variable : VariablesOf(model.layers[index], input.shape)) {
+      RETURN_IF_ERROR(Annotate(CheckSize(variable.shape), StrCat("variable ", variable.name)));
       variables.push_back(std::move(variable));
     }
   }

@@ -1,0 +1,28 @@
+// libFuzzer's entry: bazel build --config=fuzz //tests/fuzz:training_fuzz, then run it on a copy of corpus/training. The
+// first byte of an input says what the rest is read as: t training file, k Keras JSON, i IDX, c CSV.
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/training_property.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0]) {
+    case 't':
+      tfjob::fuzz::CheckTrainingFileProperties(rest);
+      break;
+    case 'k':
+      tfjob::fuzz::CheckKerasJsonProperties(rest);
+      break;
+    case 'i':
+      tfjob::fuzz::CheckIdxProperties(rest);
+      break;
+    case 'c':
+      tfjob::fuzz::CheckCsvProperties(rest);
+      break;
+    default:
+      break;
+  }
+  return 0;
+}
