@@ -7,20 +7,23 @@
 namespace tfjob::policy {
 namespace {
 
+// What the restarts of this look would add to the status.
 struct Due {
   int64_t recreations = 0;
-  int64_t container_restarts = 0;  // of the pods to be recreated
+  int64_t container_restarts = 0;
 };
 
-Due DueOf(const Replicas& replicas) {
+Due DueOf(const Replicas& replicas, api::RestartScope scope) {
   Due due;
   for (const ReplicaGroup& group : replicas.groups) {
     for (const Replica& replica : group.replicas) {
-      if (replica.state != ReplicaState::kRetryable) continue;
-      ++due.recreations;
+      const bool failed = replica.state == ReplicaState::kRetryable;
+      if (!failed && replica.state != ReplicaState::kDisrupted) continue;
+      due.recreations += failed ? 1 : 0;
       due.container_restarts += replica.pod->restart_count();
     }
   }
+  if (scope == api::RestartScope::kJob) due.recreations = std::min<int64_t>(due.recreations, 1);
   return due;
 }
 
@@ -30,13 +33,12 @@ bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
                          const Replicas& replicas) {
   if (!job.spec.run_policy.backoff_limit) return false;
   const int64_t limit = *job.spec.run_policy.backoff_limit;
-  const int64_t used = RestartsInStatus(status);
+  const Due due = DueOf(replicas, job.spec.run_policy.restart_scope);
+  // As it will be once this look is written, so that the next one agrees.
+  const int64_t used = RestartsInStatus(status) + due.recreations + due.container_restarts;
   const int64_t living = RestartsOfLivingPods(replicas);
   if (living > 0 && used + living >= std::max<int64_t>(limit, 1)) return true;
-  Due due = DueOf(replicas);
-  if (due.recreations == 0) return false;
-  if (job.spec.run_policy.restart_scope == api::RestartScope::kJob) due.recreations = 1;
-  return used + due.container_restarts + due.recreations > limit;
+  return due.recreations > 0 && used > limit;
 }
 
 }  // namespace tfjob::policy

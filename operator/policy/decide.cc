@@ -24,9 +24,6 @@ namespace {
 
 using api::ConditionType;
 
-// More slots than any cluster has room for are a mistake, and memory is needed for each.
-constexpr int64_t kMaxReplicas = 100'000;
-
 bool IsNotOurs(const api::TFJob& job) {
   return IsManagedElsewhere(job) || job.metadata.terminating();
 }
@@ -124,7 +121,6 @@ void WriteRunning(Draft& draft) {
 
 void GoOn(Draft& draft) {
   draft.verdict.stage = Stage::kRunning;
-  CountSurplusRestarts(draft.job, draft.replicas, draft.status());
   Restart(draft);
   WriteRunning(draft);
   CountReplicas(draft.job, draft.replicas, draft.status());
@@ -143,6 +139,7 @@ void Run(Draft& draft) {
   for (const objects::Pod* pod : RememberCompleted(draft.replicas, draft.status())) {
     TellExit(*pod, draft);
   }
+  CountSurplusRestarts(draft.job, draft.replicas, draft.status());
   if (const std::optional<End> end =
           FindEnd(draft.job, draft.status(), draft.replicas, draft.now)) {
     EndJob(*end, draft);

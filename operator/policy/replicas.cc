@@ -34,14 +34,14 @@ Memory MemoryOf(const api::TFJobStatus& status, api::ReplicaType type) {
   return memory;
 }
 
-ReplicaState StateOfFailed(const objects::Pod& pod, api::RestartPolicy policy) {
+ReplicaState StateOfFailed(const objects::Pod& pod, api::RestartPolicy policy, bool replacing) {
   switch (JudgeFailure(pod, policy)) {
     case FailureKind::kPermanent:
       return ReplicaState::kFailed;
     case FailureKind::kRetryable:
-      return ReplicaState::kRetryable;
+      return replacing ? ReplicaState::kReplacing : ReplicaState::kRetryable;
     case FailureKind::kDisrupted:
-      return ReplicaState::kDisrupted;
+      return replacing ? ReplicaState::kReplacing : ReplicaState::kDisrupted;
   }
   return ReplicaState::kFailed;
 }
@@ -59,7 +59,7 @@ ReplicaState StateOf(const objects::Pod& pod, api::RestartPolicy policy, const M
     case PodPhase::kSucceeded:
       return ReplicaState::kSucceeded;
     case PodPhase::kFailed:
-      return replacing ? ReplicaState::kReplacing : StateOfFailed(pod, policy);
+      return StateOfFailed(pod, policy, replacing);
     case PodPhase::kRunning:
       return ReplicaState::kActive;
     case PodPhase::kPending:
@@ -143,7 +143,7 @@ Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Sn
     ReplicaGroup& group = result.groups.emplace_back();
     group.type = type;
     group.policy = spec.restart_policy.value_or(api::RestartPolicy::kNever);
-    group.replicas.resize(std::max(0, api::Replicas(job, type)));
+    group.replicas.resize(std::clamp(api::Replicas(job, type), 0, kMaxReplicas));
     by_type[static_cast<size_t>(type)] = &group;
   }
   for (const std::shared_ptr<const objects::Pod>& pod : snapshot.pods) {

@@ -10,6 +10,10 @@
 
 namespace tfjob::policy {
 
+// More slots of a type than any cluster has room for are a mistake. Decide refuses the job; Arrange looks no further, since
+// each slot costs memory.
+inline constexpr int32_t kMaxReplicas = 100'000;
+
 enum class ReplicaState {
   kMissing,  // no pod
   kPending,  // a pod that does not run yet

@@ -1,5 +1,7 @@
 #include "operator/policy/tell.h"
 
+#include <set>
+
 #include "operator/api/reasons.h"
 #include "operator/policy/dynamic_worker.h"
 #include "operator/policy/pod_end.h"
@@ -48,16 +50,16 @@ void TellExitsAtEnd(Draft& draft) {
 }
 
 void TellRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
-  std::optional<api::ReplicaType> told;
+  std::set<std::pair<api::ReplicaType, bool>> told;
   for (const Restarted& restart : restarts) {
-    if (restart.pod != nullptr) TellExit(*restart.pod, draft);
+    const bool vanished = restart.pod == nullptr;
+    if (!vanished) TellExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
-    if (told == type) continue;
-    told = type;
+    if (!told.insert({type, vanished}).second) continue;
     // A pod that vanished leaves no trace in the status: its cause stands until the next pod is there.
     draft.Tell(Event{objects::EventType::kWarning, api::kReasonRestarting,
                      api::RestartingMessage(draft.job, type) + Detail(restart, draft),
-                     StrCat("restart/", UidOf(restart, draft)), restart.pod == nullptr});
+                     StrCat("restart/", UidOf(restart, draft)), vanished});
   }
 }
 

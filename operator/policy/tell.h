@@ -15,7 +15,7 @@ void TellExit(const objects::Pod& pod, Draft& draft);
 // The exits that are news at the end: of failures that were not tolerated before, or would have been restarted.
 void TellExitsAtEnd(Draft& draft);
 
-// Each exit, and one TFJobRestarting for each type that restarts in this look.
+// Each exit, and one TFJobRestarting for each type that restarts in this look (one more if pods of it vanished).
 void TellRestarts(const std::vector<Restarted>& restarts, Draft& draft);
 
 // What changes nothing and is worth telling: pods that do not get on, and failures that are tolerated.

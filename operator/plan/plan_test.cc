@@ -1,0 +1,138 @@
+#include "operator/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/status_json.h"
+#include "operator/policy/testing.h"
+
+namespace tfjob::plan {
+namespace {
+
+using namespace policy::testing;
+using enum ReplicaType;
+using enum RestartPolicy;
+
+Plan PlanOf(Scene& scene, int64_t at) {
+  const policy::Verdict verdict = scene.Look(at);
+  const auto desired = render::Render(scene.job, verdict, render::ClusterDns(""), {});
+  EXPECT_TRUE(desired.ok()) << desired.status();
+  return MakePlan(scene.job, verdict, *desired, scene.snapshot);
+}
+
+// The first plan creates services, then pods, and writes the status with the version it was decided from.
+TEST(MakePlan, CreatesAndWrites) {
+  Scene scene(MakeJob({{kWorker, 2}}), false);
+  const Plan plan = PlanOf(scene, 0);
+  ASSERT_EQ(plan.creates.size(), 4u);
+  EXPECT_EQ(plan.creates[1].kind, render::Kind::kService);
+  EXPECT_EQ(plan.creates[2].kind, render::Kind::kPod);
+  ASSERT_NE(plan.status, nullptr);
+  const Json& status = *plan.status;
+  EXPECT_EQ(status["apiVersion"], "kubeflow.org/v1");
+  EXPECT_EQ(status["kind"], "TFJob");
+  EXPECT_EQ(status["metadata"]["name"], "mnist");
+  EXPECT_EQ(status["metadata"]["namespace"], "ns");
+  EXPECT_EQ(status["metadata"]["resourceVersion"], "1");
+  EXPECT_EQ(status["status"]["startTime"], "2026-11-21T09:00:00Z");
+  EXPECT_FALSE(plan.empty());
+}
+
+// When everything is as it should be there is nothing to write.
+TEST(MakePlan, IsEmptyAtRest) {
+  Scene scene(StartedJob({{kWorker, 2}}));
+  for (const char* name : {"mnist-worker-0", "mnist-worker-1"}) {
+    scene.Put(MakePod(name, PodPhase::kRunning));
+  }
+  EXPECT_FALSE(PlanOf(scene, 1).empty());
+  scene.LookAndWrite(1);
+  scene.job.spec.run_policy.active_deadline_seconds = 60;
+  const Plan plan = PlanOf(scene, 2);
+  EXPECT_TRUE(plan.empty()) << PrintJsonIndented(Print(plan));
+  EXPECT_EQ(plan.requeue_after, Duration(58s));
+}
+
+// A status that went to the server and back is equal: it is not written again.
+TEST(MakePlan, SurvivesTheRoundTrip) {
+  Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
+  scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));
+  scene.Put(Exited("mnist-worker-1", 1));
+  scene.Put(WithSidecar(Exited("mnist-ps-0", 0), true));
+  const policy::Verdict verdict = scene.LookAndWrite(1);
+  const Json json = api::StatusToJson(verdict.status);
+  EXPECT_EQ(api::ReadStatus(JsonField(json)), verdict.status) << PrintJson(json);
+}
+
+// Deletes carry the UID; events are named by their cause.
+TEST(MakePlan, DeletesAndTells) {
+  Scene scene(StartedJob({{kWorker, 2}}));
+  scene.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll;
+  scene.job.spec.run_policy.ttl_seconds_after_finished = 0;
+  scene.Put(Exited("mnist-worker-0", 0));
+  const Plan plan = PlanOf(scene, 1);
+  ASSERT_EQ(plan.deletes.size(), 4u);
+  EXPECT_EQ(plan.deletes[0].kind, DeleteKind::kPod);
+  EXPECT_EQ(plan.deletes[0].uid, "uid-mnist-worker-0");
+  EXPECT_EQ(plan.deletes[1].kind, DeleteKind::kService);
+  EXPECT_EQ(plan.deletes[3].kind, DeleteKind::kJob);
+  EXPECT_EQ(plan.deletes[3].uid, "job-uid");
+  ASSERT_EQ(plan.events.size(), 2u);
+  EXPECT_EQ(plan.events[1].name, policy::EventName(scene.job, "end"));
+  EXPECT_EQ(plan.events[1].event.involved.uid, "job-uid");
+  EXPECT_EQ(plan.events[1].event.message, "TFJob ns/mnist successfully completed.");
+}
+
+// An adopted service keeps its other owners.
+TEST(MakePlan, AdoptsBesideOtherOwners) {
+  Scene scene(StartedJob({{kWorker, 1}}), false);
+  objects::Service orphan = MakeService("mnist-worker-0");
+  orphan.metadata.owner_references = {{"v1", "ConfigMap", "notes", "other-uid", false, false}};
+  scene.snapshot.orphan_services = {std::make_shared<const objects::Service>(orphan)};
+  const Plan plan = PlanOf(scene, 1);
+  ASSERT_EQ(plan.adopts.size(), 1u);
+  const Json& metadata = (*plan.adopts[0].patch)["metadata"];
+  EXPECT_EQ(metadata["uid"], "service-uid-mnist-worker-0");
+  ASSERT_EQ(metadata["ownerReferences"].size(), 2u);
+  EXPECT_EQ(metadata["ownerReferences"][0]["uid"], "other-uid");
+  EXPECT_EQ(metadata["ownerReferences"][1]["uid"], "job-uid");
+}
+
+// The events after an acting, in the words that clients know; failures of one kind share a name.
+TEST(Events, FollowActions) {
+  const api::TFJob job = MakeJob({{kWorker, 1}});
+  const NamedEvent created = Created(job, render::Kind::kPod, "mnist-worker-0", "u1");
+  EXPECT_EQ(created.event.reason, "SuccessfulCreatePod");
+  EXPECT_EQ(created.event.message, "Created pod: mnist-worker-0");
+  EXPECT_EQ(Created(job, render::Kind::kService, "s", "u2").event.message, "Created service: s");
+  EXPECT_NE(Created(job, render::Kind::kPod, "mnist-worker-0", "u3").name, created.name);
+  const NamedEvent failed =
+      CreateFailed(job, render::Kind::kPod, "mnist-worker-0", InvalidArgument("no"));
+  EXPECT_EQ(failed.event.reason, "FailedCreatePod");
+  EXPECT_EQ(failed.event.message, "Error creating: no");
+  EXPECT_EQ(failed.event.type, objects::EventType::kWarning);
+  EXPECT_TRUE(failed.standing);
+  EXPECT_EQ(Deleted(job, {DeleteKind::kPod, "p", "u1", {}}).event.message, "Deleted pod: p");
+  EXPECT_EQ(Deleted(job, {DeleteKind::kService, "s", "u1", {}}).event.reason,
+            "SuccessfulDeleteService");
+  EXPECT_EQ(Deleted(job, {DeleteKind::kJob, "mnist", "u1", {}}).event.reason,
+            "SuccessfulDeleteJob");
+  EXPECT_EQ(DeleteFailed(job, {DeleteKind::kPod, "p", "u1", {}}, Internal("x")).event.message,
+            "Error deleting: x");
+}
+
+// The printed plan is the list of steps.
+TEST(Print, ListsTheSteps) {
+  Scene scene(StartedJob({{kWorker, 1, kOnFailure}}), false);
+  scene.Put(Exited("mnist-worker-0", 1));
+  const Json json = Print(PlanOf(scene, 1));
+  ASSERT_EQ(json["steps"].size(), 5u);
+  EXPECT_EQ(json["steps"][0]["create"], "Service mnist-worker-0");
+  EXPECT_TRUE(json["steps"][1].contains("status"));
+  EXPECT_EQ(json["steps"][2]["delete"], "Pod mnist-worker-0");
+  EXPECT_EQ(json["steps"][3]["event"], "ExitedWithCode");
+  EXPECT_EQ(json["steps"][4]["event"], "TFJobRestarting");
+}
+
+}  // namespace
+}  // namespace tfjob::plan

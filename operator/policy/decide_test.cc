@@ -1,0 +1,291 @@
+// The list of decisions as a whole: a job's start, its ends, and what is left alone.
+#include "operator/policy/decide.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/conditions.h"
+#include "operator/policy/testing.h"
+
+namespace tfjob::policy {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using enum ReplicaType;
+using enum RestartPolicy;
+
+objects::Pod Running(const std::string& name) {
+  return MakePod(name, PodPhase::kRunning);
+}
+
+std::vector<std::string> Names(const std::vector<ServiceToCreate>& services) {
+  std::vector<std::string> names;
+  for (const ServiceToCreate& service : services) names.push_back(service.name);
+  return names;
+}
+
+// The first look creates everything in slot order and starts the clock.
+TEST(Decide, StartsAJob) {
+  Scene scene(MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}}), false);
+  const Verdict verdict = scene.LookAndWrite(0);
+  EXPECT_EQ(verdict.stage, Stage::kRunning);
+  EXPECT_EQ(Conditions(verdict.status), "Created");
+  EXPECT_EQ(verdict.status.start_time, At(0));
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-ps-0", "mnist-ps-1",
+                                            "mnist-worker-0", "mnist-worker-1"));
+  EXPECT_EQ(Names(verdict.create_services), Created(verdict));
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).selector,
+            "training.kubeflow.org/job-name=mnist,training.kubeflow.org/operator-name="
+            "tfjob-controller,training.kubeflow.org/replica-type=worker");
+  EXPECT_THAT(verdict.events, IsEmpty());
+}
+
+// Any worker that runs makes a job without a chief Running; with one, only the chief does.
+TEST(Decide, FollowsTheDriver) {
+  Scene scene(StartedJob({{kWorker, 2}}));
+  scene.Put(MakePod("mnist-worker-0", PodPhase::kPending));
+  EXPECT_EQ(Conditions(scene.LookAndWrite(1).status), "Created");
+  scene.Put(Running("mnist-worker-1"));
+  EXPECT_EQ(Conditions(scene.LookAndWrite(2).status), "Created Running");
+  EXPECT_EQ(scene.job.status.replica_statuses[kWorker].active, 1);
+
+  Scene chiefs(StartedJob({{kChief}, {kWorker, 1}}));
+  chiefs.Put(Running("mnist-worker-0"));
+  EXPECT_EQ(Conditions(chiefs.LookAndWrite(1).status), "Created");
+  chiefs.Put(Running("mnist-chief-0"));
+  EXPECT_EQ(Conditions(chiefs.LookAndWrite(2).status), "Created Running");
+
+  Scene servers(StartedJob({{kPS, 2}, {kWorker, 0}}));
+  servers.Put(Running("mnist-ps-1"));
+  EXPECT_EQ(Conditions(servers.LookAndWrite(1).status), "Created Running");
+}
+
+// Jobs of other managers, and jobs that are being deleted, are not touched at all.
+TEST(Decide, LeavesOthersJobsAlone) {
+  for (const char* manager : {"kueue.x-k8s.io/multikueue", "", "somebody"}) {
+    Scene scene(MakeJob({{kWorker, 1}}), false);
+    scene.job.spec.run_policy.managed_by = manager;
+    Verdict untouched;
+    untouched.status = scene.job.status;
+    EXPECT_EQ(scene.Look(0), untouched) << manager;
+  }
+  Scene ours(MakeJob({{kWorker, 1}}));
+  ours.job.spec.run_policy.managed_by = "kubeflow.org/training-operator";
+  EXPECT_THAT(Created(ours.Look(0)), SizeIs(1));
+  ours.job.metadata.deletion_timestamp = At(5);
+  EXPECT_EQ(ours.Look(0).stage, Stage::kIgnored);
+}
+
+// Success moves the active replicas into succeeded, and nothing that pods do later changes it.
+TEST(Decide, EndsInSuccessForEver) {
+  Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
+  scene.Put(Running("mnist-ps-0"));
+  scene.Put(Running("mnist-worker-1"));
+  scene.Put(Exited("mnist-worker-0", 0));
+  Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(Conditions(verdict.status), "Created Succeeded");
+  EXPECT_EQ(verdict.status.conditions.back().message, "TFJob ns/mnist successfully completed.");
+  EXPECT_EQ(verdict.status.completion_time, At(10));
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kPS).succeeded, 1);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kPS).active, 0);
+  EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobSucceeded"));
+  EXPECT_THAT(verdict.delete_services, SizeIs(3));
+
+  const api::TFJobStatus end = scene.job.status;
+  scene.Put(Exited("mnist-worker-1", 1));
+  scene.Remove("mnist-ps-0");
+  verdict = scene.LookAndWrite(20);
+  EXPECT_EQ(verdict.stage, Stage::kEnded);
+  EXPECT_EQ(scene.job.status, end);
+  EXPECT_THAT(Created(verdict), IsEmpty());
+  EXPECT_THAT(verdict.events, IsEmpty());
+}
+
+// One look that shows success and a failure gives success.
+TEST(Decide, PutsSuccessFirst) {
+  Scene scene(StartedJob({{kChief}, {kWorker, 1}}));
+  scene.job.spec.run_policy.active_deadline_seconds = 5;
+  scene.Put(Exited("mnist-chief-0", 0));
+  scene.Put(Exited("mnist-worker-0", 1));
+  const Verdict verdict = scene.LookAndWrite(100);
+  EXPECT_EQ(Conditions(verdict.status), "Created Succeeded");
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
+}
+
+// A permanent failure ends the job; an ExitCode one warns.
+TEST(Decide, EndsInFailure) {
+  Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
+  scene.Put(Running("mnist-worker-0"));
+  scene.Put(Exited("mnist-worker-1", 3));
+  const Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(Conditions(verdict.status), "Created Failed");
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 1);
+  ASSERT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobFailed"));
+  EXPECT_EQ(verdict.events[1].type, objects::EventType::kWarning);
+  EXPECT_THAT(Created(verdict), IsEmpty());
+}
+
+// The deadline fires by itself: the verdict asks to be looked at then.
+TEST(Decide, WakesForTheDeadline) {
+  Scene scene(StartedJob({{kWorker, 1}}));
+  scene.job.spec.run_policy.active_deadline_seconds = 60;
+  scene.Put(Running("mnist-worker-0"));
+  EXPECT_EQ(scene.LookAndWrite(10).requeue_after, Duration(50s));
+  EXPECT_EQ(Conditions(scene.LookAndWrite(59).status), "Created Running");
+  const Verdict verdict = scene.LookAndWrite(60);
+  EXPECT_EQ(Conditions(verdict.status), "Created (Running) Failed");
+  EXPECT_EQ(verdict.status.conditions.back().message,
+            "Job mnist has failed because it was active longer than specified deadline");
+}
+
+// The clean-up deletes by policy, services always, and waits for the time to live.
+TEST(Decide, CleansUpByPolicy) {
+  const struct {
+    api::CleanPodPolicy policy;
+    std::vector<std::string> deleted;
+  } kCases[] = {
+      {api::CleanPodPolicy::kNone, {}},
+      {api::CleanPodPolicy::kRunning, {"mnist-ps-0", "mnist-worker-2"}},
+      {api::CleanPodPolicy::kAll,
+       {"mnist-ps-0", "mnist-worker-0", "mnist-worker-1", "mnist-worker-2"}},
+  };
+  for (const auto& c : kCases) {
+    Scene scene(StartedJob({{kPS, 2}, {kWorker, 3}}));
+    scene.job.spec.run_policy.clean_pod_policy = c.policy;
+    scene.job.spec.run_policy.ttl_seconds_after_finished = 30;
+    scene.Put(Running("mnist-ps-0"));
+    scene.Put(Terminating(Running("mnist-ps-1"), 1));
+    scene.Put(Exited("mnist-worker-0", 0));
+    scene.Put(Exited("mnist-worker-1", 1));
+    scene.Put(MakePod("mnist-worker-2", PodPhase::kPending));
+    const Verdict end = scene.LookAndWrite(10);
+    EXPECT_EQ(Deleted(end), c.deleted) << api::Name(c.policy);
+    const Verdict later = scene.LookAndWrite(20);
+    EXPECT_EQ(Deleted(later), c.deleted) << api::Name(c.policy);
+    EXPECT_THAT(later.delete_services, SizeIs(5));
+    EXPECT_FALSE(later.delete_job);
+    EXPECT_EQ(later.requeue_after, Duration(20s));
+    EXPECT_TRUE(scene.LookAndWrite(40).delete_job);
+  }
+}
+
+// An index that was done stays done: its pod may go, it is never created again, and it counts.
+TEST(Decide, RemembersCompletedIndexes) {
+  Scene scene(StartedJob({{kChief}, {kWorker, 3}}));
+  scene.Put(Running("mnist-chief-0"));
+  scene.Put(Exited("mnist-worker-0", 0));
+  scene.Put(WithSidecar(Exited("mnist-worker-1", 0), true));
+  scene.Put(Running("mnist-worker-2"));
+  Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "0-1");
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 1);
+  EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "ExitedWithCode"));
+  scene.Remove("mnist-worker-0");
+  scene.Remove("mnist-worker-1");
+  verdict = scene.LookAndWrite(20);
+  EXPECT_THAT(Created(verdict), IsEmpty());
+  EXPECT_THAT(verdict.events, IsEmpty());
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
+}
+
+// A pod that was done and is gone before the first look speaks through the watch.
+TEST(Decide, RemembersDepartedPods) {
+  Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
+  scene.snapshot.departed = {Share(Exited("mnist-worker-0", 0)),
+                             Share(Exited("mnist-worker-1", 1))};
+  const Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "0");
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
+}
+
+// A dynamic worker that failed for good stays, counted, and is told of once.
+TEST(Decide, ToleratesDynamicWorkers) {
+  Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
+  scene.job.spec.enable_dynamic_worker = true;
+  scene.Put(Running("mnist-ps-0"));
+  scene.Put(Running("mnist-worker-0"));
+  scene.Put(Exited("mnist-worker-1", 1));
+  Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(Conditions(verdict.status), "Created Running");
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
+  EXPECT_THAT(Deleted(verdict), IsEmpty());
+  ASSERT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode"));
+  scene.history.reported.insert(verdict.events[0].cause);
+  EXPECT_THAT(scene.LookAndWrite(11).events, IsEmpty());
+}
+
+// Accepted oddities are told of once, at the first look.
+TEST(Decide, WarnsAboutTheSpecOnce) {
+  Scene scene(MakeJob({{kChief, 2}, {kWorker, 1}}));
+  const Json with_policy = {
+      {"spec", {{"restartPolicy", "Always"}, {"containers", {{{"name", "tensorflow"}}}}}}};
+  scene.job.spec.replicas[kWorker].pod_template = std::make_shared<const Json>(with_policy);
+  scene.job.spec.run_policy.scheduling_policy.emplace().min_available = 9;
+  const Verdict verdict = scene.LookAndWrite(0);
+  EXPECT_THAT(Reasons(verdict),
+              ElementsAre("SetPodTemplateRestartPolicy", "TFJobSpecWarning", "TFJobSpecWarning"));
+  EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
+}
+
+// What cannot run fails with the reason, and is cleaned up like every job that ended.
+TEST(Refuse, FailsTheJob) {
+  Scene scene(MakeJob({{kWorker, 1}}));
+  const Verdict verdict =
+      Refuse(scene.job, scene.snapshot, InvalidArgument("spec.x: no"), At(0), Options());
+  EXPECT_EQ(Conditions(verdict.status), "Created Failed");
+  EXPECT_EQ(verdict.status.conditions.back().reason, "TFJobFailedValidation");
+  EXPECT_EQ(verdict.status.conditions.back().message,
+            "TFJob ns/mnist has failed because the spec is invalid: spec.x: no");
+  EXPECT_THAT(Created(verdict), IsEmpty());
+  EXPECT_EQ(verdict.status.completion_time, At(0));
+  scene.job.status = verdict.status;
+  EXPECT_EQ(Refuse(scene.job, scene.snapshot, InvalidArgument("y"), At(9), Options()).status,
+            verdict.status);
+}
+
+// A number of replicas that no memory holds is refused, not tried.
+TEST(Refuse, HugeJobs) {
+  Scene scene(MakeJob({{kWorker, std::numeric_limits<int32_t>::max()}}), false);
+  const Verdict verdict = scene.LookAndWrite(0);
+  EXPECT_EQ(Conditions(verdict.status), "Created Failed");
+  EXPECT_THAT(verdict.create_pods, IsEmpty());
+}
+
+// Equal causes give equal names; another job's, or another cause's, differ.
+TEST(EventName, IsDeterministic) {
+  api::TFJob job = MakeJob({{kWorker, 1}});
+  const std::string name = EventName(job, "exit/uid-1");
+  EXPECT_EQ(name.size(), std::string("mnist.").size() + 16);
+  EXPECT_EQ(EventName(job, "exit/uid-1"), name);
+  EXPECT_NE(EventName(job, "exit/uid-2"), name);
+  job.metadata.uid = "other";
+  EXPECT_NE(EventName(job, "exit/uid-1"), name);
+}
+
+// The printed form of a verdict, whole.
+TEST(Print, ShowsTheVerdict) {
+  Scene scene(StartedJob({{kWorker, 2, kOnFailure}}), false);
+  scene.job.status = {};
+  scene.Put(Terminating(Running("mnist-worker-1"), 0));
+  const Verdict verdict = scene.Look(0);
+  const Json json = Print(verdict);
+  EXPECT_EQ(json["stage"], "Running");
+  EXPECT_EQ(json["createPods"], (Json::array({{{"name", "mnist-worker-0"}, {"attempt", 0}}})));
+  EXPECT_EQ(json["createServices"], (Json::array({"mnist-worker-0", "mnist-worker-1"})));
+  EXPECT_EQ(
+      json["waitingPods"],
+      (Json::array({{{"name", "mnist-worker-1"}, {"why", "the pod before it is not gone yet"}}})));
+  EXPECT_EQ(json["status"]["conditions"][1]["type"], "Restarting");
+  EXPECT_EQ(json["events"][0]["reason"], "TFJobRestarting");
+}
+
+}  // namespace
+}  // namespace tfjob::policy

@@ -1,0 +1,277 @@
+#include "operator/render/render.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/defaults.h"
+#include "operator/policy/decide.h"
+#include "operator/policy/testing.h"
+#include "operator/render/cluster_spec.h"
+#include "runtime/cluster/cluster.h"
+
+namespace tfjob::render {
+namespace {
+
+using api::ReplicaType;
+using api::RestartPolicy;
+using policy::testing::At;
+using policy::testing::MakeJob;
+using policy::testing::TypeSpec;
+using enum ReplicaType;
+
+Json Parse(std::string_view text) {
+  return ParseJson(text, "test").value();
+}
+
+void SetTemplate(api::TFJob& job, ReplicaType type, std::string_view text) {
+  job.spec.replicas[type].pod_template = std::make_shared<const Json>(Parse(text));
+  api::SetDefaults(job);
+}
+
+std::string TfConfig(const api::TFJob& job, ReplicaType type, int32_t index) {
+  return ClusterSpec(job, ClusterDns("")).TfConfigOf({type, index});
+}
+
+StatusOr<Desired> RenderFirst(const api::TFJob& job) {
+  return Render(job, policy::Decide(job, {}, At(0), {}), ClusterDns(""), {});
+}
+
+// Everything of that name that the job's first look creates.
+Json BuildFirst(const api::TFJob& job, Kind kind, const std::string& name) {
+  const StatusOr<Desired> desired = RenderFirst(job);
+  EXPECT_TRUE(desired.ok()) << desired.status();
+  for (const DesiredObject& object : desired->objects()) {
+    if (object.kind == kind && object.name == name) return desired->Build(object);
+  }
+  ADD_FAILURE() << "no " << Name(kind) << " " << name;
+  return nullptr;
+}
+
+// Static mode: one cluster for everyone, keys sorted, the evaluator in it, byte for byte.
+TEST(TfConfig, Static) {
+  api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}, {kEvaluator}});
+  const std::string cluster =
+      R"({"cluster":{"chief":["mnist-chief-0.ns.svc:2222"],)"
+      R"("evaluator":["mnist-evaluator-0.ns.svc:2222"],)"
+      R"("ps":["mnist-ps-0.ns.svc:2222","mnist-ps-1.ns.svc:2222"],)"
+      R"("worker":["mnist-worker-0.ns.svc:2222","mnist-worker-1.ns.svc:2222"]},)";
+  EXPECT_EQ(TfConfig(job, kChief, 0),
+            cluster + R"("task":{"type":"chief","index":0},"environment":"cloud"})");
+  EXPECT_EQ(TfConfig(job, kPS, 1),
+            cluster + R"("task":{"type":"ps","index":1},"environment":"cloud"})");
+  EXPECT_EQ(TfConfig(job, kWorker, 1),
+            cluster + R"("task":{"type":"worker","index":1},"environment":"cloud"})");
+  EXPECT_EQ(TfConfig(job, kEvaluator, 0),
+            cluster + R"("task":{"type":"evaluator","index":0},"environment":"cloud"})");
+  EXPECT_EQ(TfConfig(MakeJob({{kMaster}, {kWorker}}), kMaster, 0),
+            R"({"cluster":{"master":["mnist-master-0.ns.svc:2222"],)"
+            R"("worker":["mnist-worker-0.ns.svc:2222"]},)"
+            R"("task":{"type":"master","index":0},"environment":"cloud"})");
+}
+
+// Dynamic mode: each task knows itself and the servers, byte for byte.
+TEST(TfConfig, Dynamic) {
+  api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 3}, {kEvaluator}});
+  job.spec.enable_dynamic_worker = true;
+  const std::string servers = R"("ps":["mnist-ps-0.ns.svc:2222","mnist-ps-1.ns.svc:2222"])";
+  EXPECT_EQ(TfConfig(job, kWorker, 2),
+            R"({"cluster":{"worker":{"2":"mnist-worker-2.ns.svc:2222"},)" + servers +
+                R"(},"task":{"type":"worker","index":2}})");
+  EXPECT_EQ(TfConfig(job, kPS, 1), R"({"cluster":{"worker":{},"ps":["mnist-ps-1.ns.svc:2222"]},)"
+                                   R"("task":{"type":"ps","index":1}})");
+  EXPECT_EQ(TfConfig(job, kChief, 0), R"({"cluster":{"worker":{},)" + servers +
+                                          R"(,"chief":["mnist-chief-0.ns.svc:2222"]},)" +
+                                          R"("task":{"type":"chief","index":0}})");
+  EXPECT_EQ(TfConfig(job, kEvaluator, 0), R"({"cluster":{"worker":{},)" + servers +
+                                              R"(,"chief":["mnist-chief-0.ns.svc:2222"],)" +
+                                              R"("evaluator":["mnist-evaluator-0.ns.svc:2222"]},)" +
+                                              R"("task":{"type":"evaluator","index":0}})");
+
+  job = MakeJob({{kMaster}, {kWorker, 1}});
+  job.spec.enable_dynamic_worker = true;
+  EXPECT_EQ(TfConfig(job, kWorker, 0),
+            R"({"cluster":{"worker":{"0":"mnist-worker-0.ns.svc:2222"},"ps":null},)"
+            R"("task":{"type":"worker","index":0}})");
+  EXPECT_EQ(TfConfig(job, kMaster, 0),
+            R"({"cluster":{"worker":{},"ps":[],"master":["mnist-master-0.ns.svc:2222"]},)"
+            R"("task":{"type":"master","index":0}})");
+}
+
+// What is written here, the trainer reads.
+TEST(TfConfig, ReadsBack) {
+  for (const bool dynamic : {false, true}) {
+    api::TFJob job = MakeJob({{kChief}, {kPS, 1}, {kWorker, 2}, {kEvaluator}});
+    job.spec.enable_dynamic_worker = dynamic;
+    for (const auto& [type, spec] : job.spec.replicas) {
+      const std::string text = TfConfig(job, type, 0);
+      const auto parsed = cluster::ParseTfConfig(text);
+      ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;
+      const cluster::Task task{std::string(api::LowerName(type)), 0};
+      EXPECT_EQ(parsed->task, task);
+      EXPECT_EQ(parsed->cluster.address(task), ClusterDns("")(job, {type, 0}));
+      EXPECT_EQ(parsed->cluster.address({"ps", 0}), "mnist-ps-0.ns.svc:2222");
+    }
+  }
+}
+
+// Each scheme's addresses; a type's port comes from its template.
+TEST(AddressScheme, GivesHostAndPort) {
+  api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}});
+  SetTemplate(job, kPS, R"({"spec":{"containers":[{"name":"tensorflow","ports":
+      [{"name":"http","containerPort":80},{"name":"tfjob-port","containerPort":3333}]}]}})");
+  EXPECT_EQ(ClusterDns("")(job, {kPS, 1}), "mnist-ps-1.ns.svc:3333");
+  EXPECT_EQ(ClusterDns("cluster.local")(job, {kWorker, 0}),
+            "mnist-worker-0.ns.svc.cluster.local:2222");
+  EXPECT_EQ(Loopback(20000)(job, {kChief, 0}), "127.0.0.1:20000");
+  EXPECT_EQ(Loopback(20000)(job, {kPS, 1}), "127.0.0.1:20002");
+  EXPECT_EQ(Loopback(20000)(job, {kWorker, 1}), "127.0.0.1:20004");
+}
+
+// A pod, whole: the template's fields pass, ours win.
+TEST(Pod, AsItIsSent) {
+  api::TFJob job = MakeJob({{kPS}, {kWorker, 2, RestartPolicy::kExitCode}});
+  SetTemplate(job, kWorker, R"({
+    "metadata": {"creationTimestamp": null, "annotations": {"a": "b"}, "finalizers": ["f/g"],
+                 "labels": {"team": "vision", "training.kubeflow.org/job-name": "stolen"}},
+    "spec": {"restartPolicy": "Always", "future": {"field": 1},
+             "initContainers": [{"name": "tensorflow", "image": "i"}],
+             "containers": [{"name": "proxy", "image": "p"},
+                            {"name": "tensorflow", "image": "t",
+                             "env": [{"name": "TF_CONFIG", "value": "mine"}]}]}})");
+  const Json pod = BuildFirst(job, Kind::kPod, "mnist-worker-0");
+  const Json expected = Parse(R"({
+    "apiVersion": "v1", "kind": "Pod",
+    "metadata": {
+      "name": "mnist-worker-0", "namespace": "ns",
+      "annotations": {"a": "b"}, "finalizers": ["f/g"],
+      "labels": {"team": "vision", "tfjob.dev/attempt": "0",
+                 "training.kubeflow.org/job-name": "mnist",
+                 "training.kubeflow.org/job-role": "master",
+                 "training.kubeflow.org/operator-name": "tfjob-controller",
+                 "training.kubeflow.org/replica-index": "0",
+                 "training.kubeflow.org/replica-type": "worker"},
+      "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "mnist",
+                           "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}]},
+    "spec": {
+      "restartPolicy": "Never", "future": {"field": 1},
+      "initContainers": [{"name": "tensorflow", "image": "i"}],
+      "containers": [
+        {"name": "proxy", "image": "p"},
+        {"name": "tensorflow", "image": "t",
+         "ports": [{"name": "tfjob-port", "containerPort": 2222}],
+         "env": [{"name": "TF_CONFIG", "value": "mine"},
+                 {"name": "TFJOB_UID", "value": "job-uid"},
+                 {"name": "TFJOB_ATTEMPT", "value": "0"},
+                 {"name": "TF_CONFIG", "value": "?"}]}]}})");
+  Json shown = pod;
+  shown["spec"]["containers"][1]["env"][3]["value"] = "?";
+  EXPECT_EQ(shown, expected) << PrintJsonIndented(shown);
+  EXPECT_EQ(pod["spec"]["containers"][1]["env"][3]["value"], TfConfig(job, kWorker, 0));
+  EXPECT_FALSE(BuildFirst(job, Kind::kPod, "mnist-worker-1")["metadata"]["labels"].contains(
+      "training.kubeflow.org/job-role"));
+}
+
+// Every restart policy as kubelet gets it.
+TEST(Pod, MapsTheRestartPolicy) {
+  const std::pair<RestartPolicy, const char*> kCases[] = {{RestartPolicy::kAlways, "Always"},
+                                                          {RestartPolicy::kOnFailure, "OnFailure"},
+                                                          {RestartPolicy::kNever, "Never"},
+                                                          {RestartPolicy::kExitCode, "Never"}};
+  for (const auto& [policy, text] : kCases) {
+    const api::TFJob job = MakeJob({{kWorker, 2, policy}});
+    EXPECT_EQ(BuildFirst(job, Kind::kPod, "mnist-worker-1")["spec"]["restartPolicy"], text);
+  }
+}
+
+// A job of one replica trains alone: no TF_CONFIG, but an identity.
+TEST(Pod, OfALocalJob) {
+  const api::TFJob job = MakeJob({{kWorker, 1}, {kPS, 0}});
+  EXPECT_EQ(BuildFirst(job, Kind::kPod, "mnist-worker-0")["spec"]["containers"][0]["env"],
+            Parse(R"([{"name":"TFJOB_UID","value":"job-uid"},
+                      {"name":"TFJOB_ATTEMPT","value":"0"}])"));
+}
+
+// The attempt is a label and a variable.
+TEST(Pod, CarriesItsAttempt) {
+  api::TFJob job = MakeJob({{kWorker, 2}});
+  job.status.attempt = 3;
+  const Json pod = BuildFirst(job, Kind::kPod, "mnist-worker-0");
+  EXPECT_EQ(pod["metadata"]["labels"]["tfjob.dev/attempt"], "3");
+  EXPECT_EQ(pod["spec"]["containers"][0]["env"][1]["value"], "3");
+}
+
+// A service, whole: headless, early, with every port in order and protocol, each named.
+TEST(Service, AsItIsSent) {
+  api::TFJob job = MakeJob({{kPS}});
+  SetTemplate(job, kPS, R"({"metadata":{"labels":{"team":"vision"}},
+    "spec":{"containers":[{"name":"tensorflow","ports":[
+      {"containerPort":9000,"protocol":"UDP"},{"containerPort":9000},
+      {"name":"tfjob-port","containerPort":2222},{"containerPort":9000,"protocol":"UDP"},
+      {"name":"board","containerPort":6006,"protocol":"TCP"}]}]}})");
+  EXPECT_EQ(BuildFirst(job, Kind::kService, "mnist-ps-0"), Parse(R"({
+    "apiVersion": "v1", "kind": "Service",
+    "metadata": {
+      "name": "mnist-ps-0", "namespace": "ns",
+      "labels": {"training.kubeflow.org/job-name": "mnist",
+                 "training.kubeflow.org/operator-name": "tfjob-controller",
+                 "training.kubeflow.org/replica-index": "0",
+                 "training.kubeflow.org/replica-type": "ps"},
+      "ownerReferences": [{"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "mnist",
+                           "uid": "job-uid", "controller": true, "blockOwnerDeletion": true}]},
+    "spec": {
+      "clusterIP": "None", "publishNotReadyAddresses": true,
+      "selector": {"training.kubeflow.org/job-name": "mnist",
+                   "training.kubeflow.org/operator-name": "tfjob-controller",
+                   "training.kubeflow.org/replica-index": "0",
+                   "training.kubeflow.org/replica-type": "ps"},
+      "ports": [{"name": "port-9000-udp", "port": 9000, "protocol": "UDP"},
+                {"name": "port-9000", "port": 9000},
+                {"name": "tfjob-port", "port": 2222},
+                {"name": "board", "port": 6006}]}})"));
+}
+
+// Services come before pods, each in slot order.
+TEST(Render, OrdersObjects) {
+  const auto desired = RenderFirst(MakeJob({{kWorker, 2}, {kChief}}));
+  ASSERT_TRUE(desired.ok());
+  std::string order;
+  for (const DesiredObject& object : desired->objects()) {
+    order += StrCat(Name(object.kind), " ", object.name, "\n");
+  }
+  EXPECT_EQ(order,
+            "Service mnist-chief-0\nService mnist-worker-0\nService mnist-worker-1\n"
+            "Pod mnist-chief-0\nPod mnist-worker-0\nPod mnist-worker-1\n");
+  EXPECT_EQ(desired->BuildAll().size(), 6u);
+}
+
+// A template that cannot become a pod is an error with its path, never a crash.
+TEST(Render, RefusesBadTemplates) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"{}", "spec.tfReplicaSpecs.Worker.template.spec.containers: one of the containers"},
+      {"7", "spec.tfReplicaSpecs.Worker.template.spec.containers: one of the containers"},
+      {R"({"spec":{"containers":{}}})", "spec.tfReplicaSpecs.Worker.template.spec.containers: "},
+      {R"({"spec":{"containers":[7,null]}})", "spec.tfReplicaSpecs.Worker.template.spec.contain"},
+      {R"({"spec":{"containers":[{"name":7}]}})",
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].name: "},
+      {R"({"spec":{"containers":[{"name":"tensorflow","env":{}}]}})",
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env: "},
+      {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"containerPort":"x"}]}]}})",
+       "spec.tfReplicaSpecs.Worker.template.spec.containers[0].ports[0].containerPort: "},
+      {R"({"metadata":{"labels":{"a":1}},"spec":{"containers":[{"name":"tensorflow"}]}})",
+       "spec.tfReplicaSpecs.Worker.template.metadata.labels"},
+  };
+  for (const auto& [text, message] : kCases) {
+    api::TFJob job = MakeJob({{kWorker, 2}});
+    SetTemplate(job, kWorker, text);
+    const auto desired = RenderFirst(job);
+    ASSERT_FALSE(desired.ok()) << text;
+    EXPECT_TRUE(Message(desired.status()).starts_with(message)) << desired.status();
+  }
+  api::TFJob job = MakeJob({{kWorker, 2}});
+  job.spec.replicas[kWorker].pod_template = nullptr;
+  EXPECT_FALSE(RenderFirst(job).ok());
+}
+
+}  // namespace
+}  // namespace tfjob::render
