@@ -1,39 +1,35 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # Runs benchmarks from optimised builds; each prints one JSON line or several (tests/bench/report.h).
 #
-#   tests/bench/run.sh [CASE…] [--peer tensorflow|torch] [flags for the cases]
+#   tests/bench/run.sh [CASE…] [--peer tensorflow|torch]… [flags of the cases]
 #   tests/bench/run.sh --list
 #
-# Without a case all of them run. With --peer the same case runs in the peer too, right after ours; its virtual
-# environment is made once, in ~/.cache/tfjob-peers. Progress goes to standard error.
-set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../.." && pwd)
+# Without a case all of them run. With --peer the same case, with the same flags, runs in the peer right after ours; its
+# virtual environment is kept in ~/.cache/tfjob (PyTorch's takes 6 GB). Progress goes to standard error.
+source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
+bench=tests/bench
 
-list() { grep -v '^#' "$here/cases"; }
+list() { grep -v '^#' $bench/cases; }
 fail() { echo "run.sh: $*" >&2; exit 2; }
+
+requirements() {
+  case $1 in
+    tensorflow) echo tests/interop/requirements.txt ;;
+    torch) echo $bench/peers/torch.txt ;;
+    *) fail "--peer takes tensorflow or torch, not \"$1\"" ;;
+  esac
+}
 
 cases=() peers=() flags=()
 while (($#)); do
   case $1 in
     --list) list; exit ;;
-    --peer) [[ ${2-} =~ ^(tensorflow|torch)$ ]] || fail "--peer takes tensorflow or torch"; peers+=("$2"); shift ;;
-    --help|-h) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit ;;
-    -*) flags=("$@"); break ;;  # the rest is the cases'
-    *) cases+=("$1") ;;
+    --help|-h) ((${#cases[@]})) && flags+=("$1") || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit; } ;;
+    --peer) requirements "${2-}" > /dev/null; peers+=("$2"); shift ;;
+    -*) flags+=("$1") ;;
+    *) if ((${#flags[@]})); then flags+=("$1"); else cases+=("$1"); fi ;;  # behind a flag it is the flag's value
   esac
   shift
-done
-# --peer may also stand among the flags.
-rest=()
-for ((i = 0; i < ${#flags[@]}; ++i)); do
-  if [[ ${flags[i]} == --peer ]]; then
-    peer=${flags[i + 1]-}
-    [[ $peer =~ ^(tensorflow|torch)$ ]] || fail "--peer takes tensorflow or torch"
-    peers+=("$peer"); i=$((i + 1))
-  else
-    rest+=("${flags[i]}")
-  fi
 done
 ((${#cases[@]})) || mapfile -t cases < <(list | awk '{print $1}')
 
@@ -44,19 +40,17 @@ for name in "${cases[@]}"; do
   targets+=("$target")
 done
 
-cd "$root"
 bazel build --config=release "${targets[@]}" >&2
 bin=$(bazel info --config=release bazel-bin 2> /dev/null)
-for peer in "${peers[@]}"; do "$here/peers/setup.sh" "$peer" >&2; done
 for i in "${!cases[@]}"; do
   target=${targets[i]#//}
-  "$bin/${target/://}" "${rest[@]}"
+  "$bin/${target/://}" "${flags[@]}"
   for peer in "${peers[@]}"; do
-    program=$here/peers/${peer}_${cases[i]//-/_}.py
+    program=$bench/peers/${peer}_${cases[i]//-/_}.py
     if [[ -f $program ]]; then
-      "$("$here/peers/setup.sh" "$peer")" "$program" "${rest[@]}"
+      "$(python_environment "$peer" "$(requirements "$peer")")" "$program" "${flags[@]}"
     else
-      echo "run.sh: $peer has no program for ${cases[i]}" >&2
+      echo "run.sh: $peer has no program for the case ${cases[i]}" >&2
     fi
   done
 done

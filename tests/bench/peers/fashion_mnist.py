@@ -1,0 +1,81 @@
+"""What the peers' programs share: flags and data of the case mlp, its JSON line. Knows of no framework."""
+
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import time
+
+CLASSES = 10
+WARM_UP_STEPS = 20
+LOSS_EXAMPLES = 5000  # of the training set
+
+
+def flags(modes):
+    """The flags of //tests/bench:mlp, and --mode: how the framework runs the steps."""
+    parser = argparse.ArgumentParser(description="Trains a multi-layer perceptron on Fashion-MNIST")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--hidden", default="512,512")
+    parser.add_argument("--optimizer", choices=("sgd", "adam"), default="sgd")
+    parser.add_argument("--epochs", type=float, default=1)
+    parser.add_argument("--mode", choices=("best", *modes), default="best")
+    options = parser.parse_args()
+    options.hidden = [int(units) for units in options.hidden.split(",")]
+    return options
+
+
+def load(split):
+    """"train" or "t10k": images float32 [n, 784] in 0..1, labels int32 [n]."""
+    import numpy
+
+    folder = pathlib.Path(os.environ.get("FASHION_MNIST_DIR", "/usr/share/datasets/fashion-mnist"))
+    images = gzip.decompress((folder / f"{split}-images-idx3-ubyte.gz").read_bytes())[16:]
+    labels = gzip.decompress((folder / f"{split}-labels-idx1-ubyte.gz").read_bytes())[8:]
+    pixels = numpy.frombuffer(images, numpy.uint8).reshape(-1, 784)
+    return pixels.astype(numpy.float32) / 255, numpy.frombuffer(labels, numpy.uint8).astype(numpy.int32)
+
+
+class Stopwatch:
+    def __init__(self):
+        self._start = self._now()
+
+    @staticmethod
+    def _now():
+        usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return time.perf_counter(), sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+    def elapsed(self):
+        return [now - start for now, start in zip(self._now(), self._start)]
+
+
+def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
+    layers = "-".join(str(units) for units in (784, *options.hidden, CLASSES))
+    samples = steps * options.batch
+    line = {
+        "case": "mlp", "peer": peer, "mode": options.mode, "model": layers, "optimizer": options.optimizer,
+        "batch": options.batch, "threads": options.threads, "steps": steps,
+        "samples_per_s": round(samples / wall, 1), "samples_per_cpu_s": round(samples / cpu, 1),
+        "final_loss": round(float(loss), 6), "test_accuracy": round(float(accuracy), 4),
+        "wall_s": round(wall, 5), "cpu_s": round(cpu, 5), "peak_rss_mb": round(peak_kb / 1024, 2),
+        "load1": os.getloadavg()[0],
+    }
+    print(json.dumps(line), flush=True)
+
+
+def best_of(modes):
+    """Runs this program once a mode, each in a process of its own; prints the line with the most samples per CPU-second,
+    with every mode's figure under "tried"."""
+    lines = []
+    for mode in modes:
+        done = subprocess.run([sys.executable, *sys.argv, "--mode", mode], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{sys.argv[0]} --mode {mode}:\n{done.stderr[-2000:]}")
+        lines.append(json.loads(done.stdout.splitlines()[-1]))
+    best = max(lines, key=lambda line: line["samples_per_cpu_s"])
+    best["tried"] = {line["mode"]: line["samples_per_cpu_s"] for line in lines}
+    print(json.dumps(best), flush=True)
