@@ -1,0 +1,65 @@
+// The training file names what other rooms do: its choices are exactly theirs, and its page says their defaults.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "runtime/base/file.h"
+#include "runtime/config/keys.h"
+#include "runtime/model/layers.h"
+#include "runtime/model/loss.h"
+#include "runtime/optimizer/optimizer.h"
+
+namespace tfjob {
+namespace {
+
+const std::vector<std::string>& Choices(const char* key) {
+  return config::FindKey(key)->choices;
+}
+
+TEST(TrainingNames, LossesAreTheModels) {
+  for (const std::string& name : Choices("loss.name"))
+    EXPECT_TRUE(model::ParseLoss(name).ok()) << name;
+  for (const auto kind :
+       {model::LossKind::kSparseCategoricalCrossentropy, model::LossKind::kCategoricalCrossentropy,
+        model::LossKind::kClippedCrossentropy, model::LossKind::kMeanSquaredError}) {
+    EXPECT_EQ(
+        std::count(Choices("loss.name").begin(), Choices("loss.name").end(), model::Name(kind)), 1);
+  }
+}
+
+TEST(TrainingNames, MetricsAreTheModels) {
+  for (const std::string& name : Choices("metrics"))
+    EXPECT_TRUE(model::ParseMetric(name).ok()) << name;
+}
+
+TEST(TrainingNames, OptimizersAndTheirDefaultsAreTheOptimizers) {
+  for (const std::string& name : Choices("optimizer.name")) {
+    const StatusOr<optimizer::Kind> kind = optimizer::ParseKind(name);
+    ASSERT_TRUE(kind.ok()) << kind.status();
+    const optimizer::Optimizer defaults = optimizer::Optimizer::Default(*kind);
+    EXPECT_EQ(defaults.learning_rate, name == "sgd" ? 0.01 : 0.001);
+    const auto documented = [](const char* key) {
+      return std::atof(config::FindKey(key)->unset_doc.c_str());
+    };
+    EXPECT_EQ(documented("optimizer.momentum"), defaults.momentum);
+    EXPECT_EQ(documented("optimizer.initial_accumulator_value"),
+              defaults.initial_accumulator_value);
+    EXPECT_EQ(documented("optimizer.beta_1"), defaults.beta_1);
+    EXPECT_EQ(documented("optimizer.beta_2"), defaults.beta_2);
+    EXPECT_EQ(documented("optimizer.rho"), defaults.rho);
+    EXPECT_EQ(documented("optimizer.epsilon"), defaults.epsilon);
+    EXPECT_FALSE(defaults.nesterov);
+    EXPECT_FALSE(defaults.centered);
+  }
+}
+
+TEST(TrainingNames, ThePageDescribesEveryLayer) {
+  const StatusOr<std::string> page = ReadFile("docs/training-file.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  for (const std::string& name : model::LayerClasses()) {
+    EXPECT_NE(page->find(StrCat("\n| `", name, "` |")), std::string::npos) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tfjob
