@@ -9,7 +9,8 @@ namespace tfjob::exec {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-// Rows this far apart meet in few of the 64 sets of a first-level cache (kCacheLine * 64 sets = 4096 bytes).
+// Rows this far apart meet in few of the 64 sets of a first-level cache (kCacheLine * 64 sets =
+// 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
 StatusOr<DeviceMemory> AllocateHost(size_t bytes) {

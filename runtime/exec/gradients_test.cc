@@ -47,8 +47,8 @@ double LossAt(Program& program, const std::vector<Tensor>& inputs) {
   return program.Fetch<double>(0)[0];
 }
 
-// The loss is a sum with random weights, so that no part of the gradient is hidden by symmetry. Fetches: the loss, then
-// the gradient of each input.
+// The loss is a sum with random weights, so that no part of the gradient is hidden by symmetry.
+// Fetches: the loss, then the gradient of each input.
 StatusOr<graph::Graph> LossAndGradients(const Case& test, std::mt19937& random) {
   Builder b;
   Inputs inputs;

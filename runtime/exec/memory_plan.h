@@ -19,8 +19,8 @@ struct MemoryPlan {
   size_t unshared_bytes = 0;  // without reuse
 };
 
-// Buffers in use at the same time do not overlap. Greedy: large ones first, each in the tightest gap among those whose
-// lifetimes touch its own; within a few per cent of the largest sum of buffers in use at once.
+// Buffers in use at the same time do not overlap. Greedy: large ones first, each in the tightest
+// gap among those whose lifetimes touch its own; usually the largest sum of buffers in use at once.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& buffers);
 
 }  // namespace tfjob::exec

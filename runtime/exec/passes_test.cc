@@ -27,7 +27,8 @@ Tensor RandomTensor(const Shape& shape, std::mt19937& random) {
   return tensor;
 }
 
-// A graph of random ops over [4,4], [4] and [] values, some fetched, one variable read, written and read again.
+// A graph of random ops over [4,4], [4] and [] values, some fetched, one variable read, written and
+// read again.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {

@@ -182,8 +182,8 @@ class Planner {
     return entry == nullptr ? *kNone : entry->in_place;
   }
 
-  // Whether node `id` may put an output where its input is: laid out alike, used by nobody later, by the node itself
-  // only in this layout, and not taken by another output.
+  // Whether node `id` may put an output where its input is: laid out alike, used by nobody later,
+  // by the node itself only in this layout, and not taken by another output.
   bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
     if (input >= static_cast<int>(inputs.size())) return false;
     const Value& value = inputs[static_cast<size_t>(input)];

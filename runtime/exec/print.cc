@@ -5,7 +5,8 @@
 namespace tfjob::exec {
 namespace {
 
-// "x" a feed, "dense/kernel" a variable, "const 2", "@1024" an offset into the arena; with the operand.
+// "x" a feed, "dense/kernel" a variable, "const 2", "@1024" an offset into the arena; with the
+// operand.
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {
   const auto i = static_cast<size_t>(value.index);

@@ -14,8 +14,8 @@ bool IsWrite(const graph::Node& node) {
   return op != nullptr && op->effect == graph::Effect::kWrite;
 }
 
-// Reading a variable is a pointer to it: whoever uses the value must run before a later write, as the read itself. Adds
-// the users of each read to the dependencies of the writes that depend on it.
+// Reading a variable is a pointer to it: whoever uses the value must run before a later write, as
+// the read itself. Adds the users of each read to the dependencies of the writes that depend on it.
 void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> users(static_cast<size_t>(count));

@@ -9,8 +9,8 @@
 
 namespace tfjob::exec {
 
-// The slots "<variable>/<suffix>" in the order of optimizer::Slots, each created with its initial value unless it is
-// there. InvalidArgument when something else has the name.
+// The slots "<variable>/<suffix>" in the order of optimizer::Slots, each created with its initial
+// value unless it is there. InvalidArgument when something else has the name.
 StatusOr<std::vector<variables::Variable*>> FindOrCreateSlots(const optimizer::Optimizer& optimizer,
                                                               const variables::Variable& variable,
                                                               variables::VariableStore& store);

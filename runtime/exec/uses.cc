@@ -16,7 +16,8 @@ bool HandsOn(const Node& node) {
   return node.op == "Identity" || node.op == "Reshape";
 }
 
-// A read of a variable whose memory changes, at position `write`, before the value is used for the last time.
+// A read of a variable whose memory changes, at position `write`, before the value is used for the
+// last time.
 void MarkOverwritten(const Graph& graph, const std::vector<int>& schedule,
                      std::map<Output, Uses>& uses) {
   std::map<std::string, std::vector<int>> reads;  // open reads of each variable

@@ -1,5 +1,5 @@
-// Who uses each value of a scheduled graph, and until when. Identity and Reshape hand on their input's memory, so that
-// uses of theirs are uses of the value that they stand for: its source.
+// Who uses each value of a scheduled graph, and until when. Identity and Reshape hand on their
+// input's memory, so that uses of theirs are uses of the value that they stand for: its source.
 #pragma once
 
 #include <map>

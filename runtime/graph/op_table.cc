@@ -11,7 +11,7 @@ constexpr int kAnyNumber = 64;
 constexpr bool kElementwise = true;
 constexpr Effect kNoEffect = Effect::kNone;
 
-std::vector<Op> MakeTable() {
+std::vector<Op> SourcesAndWrites() {
   return {
       {"Placeholder", 0, 0, InferFromAttributes, NoGradient, Effect::kFeed},
       {"Const", 0, 0, InferConst, NoGradient},
@@ -21,7 +21,14 @@ std::vector<Op> MakeTable() {
       {"AssignAdd", 1, 1, InferWrite, nullptr, Effect::kWrite},
       {"ApplyOptimizer", 2, 2, InferApplyOptimizer, nullptr, Effect::kWrite},
       {"MatMulAccumulate", 2, 2, InferMatMulAccumulate, nullptr, Effect::kWrite},
+      {"RandomUniform", 2, 2, InferRandom, NoGradient},
+      {"RandomNormal", 2, 2, InferRandom, NoGradient},
+      {"TruncatedNormal", 2, 2, InferRandom, NoGradient},
+  };
+}
 
+std::vector<Op> LinearAndLosses() {
+  return {
       {"MatMul", 2, 2, InferMatMul, MatMulGradient},
       {"FusedMatMul", 2, 3, InferFusedMatMul, nullptr},
       {"BiasAdd", 2, 2, InferBiasAdd, BiasAddGradient},
@@ -31,7 +38,11 @@ std::vector<Op> MakeTable() {
       {"SparseSoftmaxCrossEntropyWithLogits", 2, 2, InferSparseCrossEntropy,
        SparseCrossEntropyGradient},
       {"SoftmaxCrossEntropyWithLogits", 2, 2, InferCrossEntropy, CrossEntropyGradient},
+  };
+}
 
+std::vector<Op> Elementwise() {
+  return {
       {"Relu", 1, 1, InferSameFloat, ReluGradient, kNoEffect, kElementwise},
       {"Sigmoid", 1, 1, InferSameFloat, SigmoidGradient, kNoEffect, kElementwise},
       {"Tanh", 1, 1, InferSameFloat, TanhGradient, kNoEffect, kElementwise},
@@ -61,7 +72,13 @@ std::vector<Op> MakeTable() {
       {"Select", 3, 3, InferSelect, SelectGradient},
       {"Cast", 1, 1, InferCast, CastGradient},
       {"FusedElementwise", 1, kAnyNumber, InferFusedElementwise, nullptr},
+      {"Dropout", 3, 3, InferDropout, DropoutGradient},
+      {"DropoutGrad", 3, 3, InferDropout, nullptr},
+  };
+}
 
+std::vector<Op> ReductionsAndShapes() {
+  return {
       {"Sum", 1, 1, InferReduceNumeric, SumGradient},
       {"Mean", 1, 1, InferReduceFloat, MeanGradient},
       {"Max", 1, 1, InferReduceNumeric, ExtremeGradient},
@@ -70,12 +87,6 @@ std::vector<Op> MakeTable() {
       {"Reshape", 1, 1, InferReshape, ReshapeGradient},
       {"Transpose", 1, 1, InferTranspose, TransposeGradient},
       {"BroadcastTo", 1, 1, InferBroadcastTo, BroadcastToGradient},
-
-      {"Dropout", 3, 3, InferDropout, DropoutGradient},
-      {"DropoutGrad", 3, 3, InferDropout, nullptr},
-      {"RandomUniform", 2, 2, InferRandom, NoGradient},
-      {"RandomNormal", 2, 2, InferRandom, NoGradient},
-      {"TruncatedNormal", 2, 2, InferRandom, NoGradient},
   };
 }
 
@@ -88,7 +99,14 @@ std::string Describe(std::string_view op, const std::vector<TensorType>& inputs)
 }  // namespace
 
 const std::vector<Op>& AllOps() {
-  static const std::vector<Op>* const kTable = new std::vector<Op>(MakeTable());
+  static const std::vector<Op>* const kTable = [] {
+    auto* table = new std::vector<Op>();
+    for (auto part :
+         {SourcesAndWrites(), LinearAndLosses(), Elementwise(), ReductionsAndShapes()}) {
+      table->insert(table->end(), part.begin(), part.end());
+    }
+    return table;
+  }();
   return *kTable;
 }
 

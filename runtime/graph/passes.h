@@ -23,8 +23,8 @@ Graph RemoveDeadCode(const Graph& graph);
 // Random ops stay.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
-// Drops ops that change nothing (x·1, x+0, Reshape to the same shape, Identity) and makes scalars of broadcast
-// constants whose elements are equal.
+// Drops ops that change nothing (x·1, x+0, Reshape to the same shape, Identity) and makes scalars
+// of broadcast constants whose elements are equal.
 Graph Simplify(const Graph& graph);
 
 // Merges nodes with equal op, inputs, attributes and device. Reads of a variable merge when no
@@ -32,8 +32,8 @@ Graph Simplify(const Graph& graph);
 Graph MergeCommonSubexpressions(const Graph& graph);
 
 // -Σ y·log(softmax(x)) and a cross-entropy over log(softmax(x)), in between perhaps a clip (Keras'
-// from_logits=False), become the loss op over x, which is stable; y sums to 1. A model runs it before Gradients, so that
-// the gradient is the stable one too.
+// from_logits=False), become the loss op over x, which is stable; y sums to 1. A model runs it
+// before Gradients, so that the gradient is the stable one too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // MatMul + BiasAdd + Relu|Sigmoid|Tanh → FusedMatMul, where the parts have no other use.

@@ -7,7 +7,8 @@
 
 namespace tfjob::graph {
 
-// The value of all elements of a Const or Fill of floats or integers, when they are equal and there are any.
+// The value of all elements of a Const or Fill of floats or integers, when they are equal and there
+// are any.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
 // A scalar of a numeric dtype.

@@ -9,7 +9,8 @@ namespace {
 constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
 constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
 
-// The logits x of log(softmax(x)), of log(clip(softmax(x))) and of logsoftmax(x); invalid for anything else.
+// The logits x of log(softmax(x)), of log(clip(softmax(x))) and of logsoftmax(x); invalid for
+// anything else.
 Output LogitsOfLog(const Graph& graph, Output output) {
   const Node& log = graph.node(output);
   if (log.op == "LogSoftmax") return log.inputs[0];
@@ -48,7 +49,8 @@ Graph FuseSoftmaxCrossEntropy(const Graph& graph) {
   Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    // Keras hands log-probabilities to the op that takes logits: their softmax is the probabilities again.
+    // Keras hands log-probabilities to the op that takes logits: their softmax is the probabilities
+    // again.
     const bool loss_op = node.op == kDense || node.op == kSparse;
     const Output logits = loss_op ? LogitsOfLog(graph, node.inputs[0]) : Output();
     if (logits.valid()) {

@@ -9,7 +9,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Nodes of one key are candidates; their attributes decide. `writes` tells reads of one variable apart.
+// Nodes of one key are candidates; their attributes decide. `writes` tells reads of one variable
+// apart.
 struct Key {
   std::string op;
   std::vector<Output> inputs;

@@ -1,5 +1,5 @@
-// What each pass does to the structure of graphs. That it keeps their values is checked where there are kernels:
-// runtime/exec/passes_test.cc.
+// What each pass does to the structure of graphs. That it keeps their values is checked where there
+// are kernels: runtime/exec/passes_test.cc.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Builds the rewritten graph of a pass while it walks the old one, keeping track of which value took whose place.
+// Builds the rewritten graph of a pass while it walks the old one, keeping track of which value
+// took whose place.
 #pragma once
 
 #include <map>
@@ -23,8 +24,8 @@ class Rewriter {
   void Copy(int id);
   // `now` stands for `old`, which must have its type.
   void Replace(Output old, Output now);
-  // Appends a new node in place of the old node `id`, whose device and name (and `suffix`) it takes;
-  // `inputs` are of the new graph. Its types are inferred. Stands for nothing yet.
+  // Appends a new node in place of the old node `id`, whose device and name (and `suffix`) it
+  // takes; `inputs` are of the new graph. Its types are inferred. Stands for nothing yet.
   Output Append(int id, std::string op, std::vector<Output> inputs, Attributes attributes,
                 std::string_view suffix = "");
   // The fetches of the old graph, then the new graph.

@@ -33,7 +33,8 @@ std::optional<Output> DropNoOp(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// A constant operand of equal elements as a scalar, where the result's shape comes from the other operand.
+// A constant operand of equal elements as a scalar, where the result's shape comes from the other
+// operand.
 bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Output>& inputs) {
   const bool binary = node.op == "Mul" || node.op == "Add" || node.op == "Sub" ||
                       node.op == "Div" || node.op == "Maximum" || node.op == "Minimum";
