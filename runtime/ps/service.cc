@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
+#include "runtime/ps/coordinator_link.h"
 #include "runtime/ps/synchronizer.h"
 #include "runtime/ps/wire.h"
 
@@ -24,9 +25,15 @@ std::string PlainAddress(const std::string& address) {
 }  // namespace
 
 Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
-    : options_(std::move(options)), own_connector_(std::move(own_connector)) {}
+    : options_(std::move(options)),
+      own_connector_(std::move(own_connector)),
+      synchronizer_(std::make_unique<Synchronizer>(
+          *this, options_.identity, static_cast<int>(options_.servers.size()), options_.pool)),
+      watch_([this] { synchronizer_->Tick(); }) {}
 
-Service::~Service() = default;
+Service::~Service() {
+  synchronizer_->Stop();
+}
 
 // ---- sessions
 
@@ -77,6 +84,7 @@ void Service::Register(Session& session) {
 
 void Service::Unregister(Session& session, const Status& why) {
   bool was_current = false;
+  bool was_here = false;
   {
     MutexLock lock(mutex_);
     const protocol::Worker task = session.worker();
@@ -89,8 +97,10 @@ void Service::Unregister(Session& session, const Status& why) {
                      .state = "lost",
                      .silence = Duration(0)};
     }
+    was_here = was_current;
     was_current = was_current && !finished_ && !stopped_;
   }
+  if (was_here) synchronizer_->Leave(session.worker(), session.peer().incarnation);
   if (!was_current) return;
   Tell(Event::Kind::kLost, session, StrCat("is gone: ", Message(why)));
 }
@@ -131,20 +141,28 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
   ASSIGN_OR_RETURN(Definition definition, ParseDefinition(text));
   auto store = std::make_shared<Store>(std::move(definition), index(),
                                        static_cast<int>(options_.servers.size()), epoch);
-  MutexLock lock(mutex_);
-  if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
-  epoch_ = epoch;
-  store_ = nullptr;
-  filling_ = store;
+  {
+    MutexLock lock(mutex_);
+    if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
+    epoch_ = epoch;
+    store_ = nullptr;
+    filling_ = store;
+  }
+  synchronizer_->Void();
   return store;
 }
 
 Status Service::Activate(std::shared_ptr<Store> store) {
+  {
+    MutexLock lock(mutex_);
+    if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
+  }
+  synchronous_ = store->definition().mode == Mode::kSynchronous;
+  if (synchronous_) synchronizer_->Fill(store);
   MutexLock lock(mutex_);
   if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   filling_ = nullptr;
   store_ = std::move(store);
-  changed_.NotifyAll();
   return OkStatus();
 }
 
@@ -220,15 +238,64 @@ void Service::Stop() {
 // ---- the synchronous protocol
 
 Synchronizer* Service::synchronizer() {
-  return nullptr;
+  return synchronous_ ? synchronizer_.get() : nullptr;
 }
-void Service::Leave(const protocol::Worker&, int64_t) {}
+
+void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
+  synchronizer_->Leave(worker, incarnation);
+}
+
 void Service::Hold(Session& session, uint64_t sequence) {
-  session.ReplyTo(sequence, OkStatus());
+  if (synchronous_ && index() == 0) {
+    return synchronizer_->Hold(session.worker(), session.peer().incarnation, sequence);
+  }
+  session.ReplyTo(sequence, FailedPrecondition("ps 0 of a synchronous job can be held"));
 }
-Status Service::Release(const protocol::Worker&) {
-  return OkStatus();
+
+void Service::Release(const protocol::Worker& worker) {
+  synchronizer_->Release(worker);
 }
-void Service::FromParticipant(const rpc::Identity&, const std::string&) {}
+
+void Service::FromParticipant(const rpc::Identity& peer, const std::string& message) {
+  const int servers = static_cast<int>(options_.servers.size());
+  if (peer.task_type != "ps" || peer.task_index < 1 || peer.task_index >= servers) return;
+  synchronizer_->FromParticipant(peer.task_index, message);
+}
+
+std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
+  return std::make_unique<CoordinatorLink>(synchronizer, *options_.connector, watch_,
+                                           options_.servers[0], options_.identity);
+}
+
+void Service::SendToServer(int server, std::string message) {
+  MutexLock lock(mutex_);
+  auto found = sessions_.find({"ps", server});
+  if (found == sessions_.end()) return;  // the protocol repeats it
+  found->second->connection().Send({.type = wire::kCoordinator}, std::move(message));
+}
+
+void Service::Forget(const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  if (store_ == store) store_ = nullptr;
+}
+
+void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaited) {
+  if (!options_.on_event || awaited.empty()) return;
+  std::string peers;
+  std::string described;
+  {
+    MutexLock lock(mutex_);
+    for (const protocol::Worker& worker : awaited) {
+      auto found = sessions_.find(worker);
+      const std::string address = found == sessions_.end() ? "" : found->second->address();
+      const char* separator = peers.empty() ? "" : ", ";
+      peers += separator + protocol::ToString(worker);
+      described += StrCat(separator, protocol::ToString(worker), " (", address, ")");
+    }
+  }
+  options_.on_event({.kind = Event::Kind::kWaiting,
+                     .peer = peers,
+                     .message = StrCat("step ", step, " waits for gradients of ", described)});
+}
 
 }  // namespace tfjob::ps

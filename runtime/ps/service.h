@@ -16,6 +16,7 @@
 
 namespace tfjob::ps {
 
+class CoordinatorLink;
 class Synchronizer;
 
 // Thread-safe. Its lock is taken before a session's.
@@ -43,13 +44,19 @@ class Service : public ParameterServer {
   std::pair<rpc::FrameHeader, std::string> DescribeState();
   void Leave(const protocol::Worker& worker, int64_t incarnation);
   void Hold(Session& session, uint64_t sequence);
-  Status Release(const protocol::Worker& worker);
+  void Release(const protocol::Worker& worker);
   void Finish();
   void FromParticipant(const rpc::Identity& peer, const std::string& message);
   // Null unless the state is synchronous.
   Synchronizer* synchronizer();
 
-  // For the synchronizer: calls act(session) for the session of that process, if it is connected.
+  // For the synchronizer.
+  std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
+  void SendToServer(int server, std::string message);
+  // The state is void, if it is still this one.
+  void Forget(const std::shared_ptr<Store>& store);
+  void TellWait(int64_t step, const std::vector<protocol::Worker>& awaited);
+  // Calls act(session) for the session of that process, if it is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
     MutexLock lock(mutex_);
@@ -68,6 +75,8 @@ class Service : public ParameterServer {
 
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
+  const std::unique_ptr<Synchronizer> synchronizer_;
+  std::atomic<bool> synchronous_ = false;  // the state's mode
 
   Mutex mutex_;
   CondVar changed_;

@@ -51,11 +51,13 @@ void Session::Request(rpc::IncomingFrame& frame) {
       return connection_.Send(header, std::move(body));
     }
     case wire::kLeave:
-      return service_.Leave(worker(), peer_.incarnation);
+      service_.Leave(worker(), peer_.incarnation);
+      return ReplyTo(sequence, OkStatus());
     case wire::kHold:
       return service_.Hold(*this, sequence);
     case wire::kRelease:
-      return ReplyTo(sequence, service_.Release(worker()));
+      service_.Release(worker());
+      return ReplyTo(sequence, OkStatus());
     case wire::kFinish:
       ReplyTo(sequence, OkStatus());
       return service_.Finish();
@@ -243,7 +245,7 @@ Status Session::TakeShard(rpc::IncomingFrame& frame, const rpc::SegmentInfo& seg
 void Session::EndPush() {
   std::shared_ptr<Store> store = std::move(push_.store);
   if (Synchronizer* synchronizer = service_.synchronizer()) {
-    return synchronizer->Staged(push_.name, std::move(push_.staging));
+    return synchronizer->Staged(push_.name, store->epoch(), push_.step, std::move(push_.staging));
   }
   // A store that was replaced meanwhile has values that nobody wants.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {

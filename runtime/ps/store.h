@@ -30,6 +30,10 @@ class Store {
   // This server's shards, ascending.
   const std::vector<int>& shards() const { return own_; }
   bool Owns(uint32_t shard) const { return shard < local_.size() && local_[shard] >= 0; }
+  // The shard's place in shards().
+  size_t PlaceOf(int shard) const {
+    return static_cast<size_t>(local_[static_cast<size_t>(shard)]);
+  }
   size_t bytes_of(int shard) const { return At(shard).bytes; }
   int slots_of(int shard) const { return At(shard).slots; }
   // Of values and slots.
@@ -43,7 +47,7 @@ class Store {
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
   // The mean of several tasks' updates, in the given order, for all `names`; nullptr: that task has
-  // none for this shard. `sum` is memory of the shard's size to add in.
+  // none for this shard. Names that the ledger has are left out. `sum` is memory of the shard's size to add in.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream);

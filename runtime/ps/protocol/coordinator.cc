@@ -1,0 +1,247 @@
+#include "runtime/ps/protocol/coordinator.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace tfjob::ps::protocol {
+namespace {
+
+constexpr Duration kRepeatAfter{500ms};
+constexpr Duration kHoldLease{10s};
+
+}  // namespace
+
+bool Coordinator::active() const {
+  return epoch_ != 0 && std::ranges::all_of(participants_, [&](const Server& server) {
+           return server.epoch == epoch_;
+         });
+}
+
+CoordinatorActions Coordinator::Fill(int64_t epoch, int64_t step, int replicas_to_aggregate) {
+  CoordinatorActions actions;
+  if (epoch_ != 0) Break(actions);
+  epoch_ = epoch;
+  step_ = step;
+  aggregate_ = static_cast<size_t>(replicas_to_aggregate);
+  Proceed(actions);
+  return actions;
+}
+
+CoordinatorActions Coordinator::Void() {
+  CoordinatorActions actions;
+  if (epoch_ != 0) Break(actions);
+  return actions;
+}
+
+void Coordinator::Break(CoordinatorActions& actions) {
+  for (size_t i = 0; i < participants_.size(); ++i) {
+    actions.messages.emplace_back(static_cast<int>(i), Abort{epoch_});
+  }
+  EndHold(actions);
+  epoch_ = 0;
+  staged_.clear();
+  complete_.clear();
+  last_commit_.reset();
+  for (auto& [worker, member] : members_) {
+    member.waiting.reset();
+    member.granted = 0;
+  }
+}
+
+// ---- messages
+
+CoordinatorActions Coordinator::OnMessage(int server, const ToCoordinator& message) {
+  CoordinatorActions actions;
+  if (const auto* hello = std::get_if<Hello>(&message)) {
+    OnHello(server, *hello, actions);
+  } else if (const auto* staged = std::get_if<StagedReport>(&message)) {
+    OnStaged(server, *staged, actions);
+  } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
+    Server& known = participants_[static_cast<size_t>(server)];
+    if (applied->epoch == known.epoch) known.step = std::max(known.step, applied->step);
+  }
+  Proceed(actions);
+  return actions;
+}
+
+void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& actions) {
+  Server& known = participants_[static_cast<size_t>(server)];
+  const bool restarted = hello.incarnation > known.incarnation;
+  if (!restarted) {
+    // Late messages: of a process that is no more, or of a state that it no longer has. An empty
+    // hello says nothing new of a process that was not restarted.
+    if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
+    if (hello.epoch == known.epoch) {
+      known.step = std::max(known.step, hello.step);
+      return;
+    }
+  }
+  if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
+  known = {hello.incarnation, hello.epoch, hello.step};
+}
+
+void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorActions& actions) {
+  if (epoch_ == 0 || report.epoch != epoch_ || report.step != step_) return;
+  auto found = members_.find(report.name.worker);
+  Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
+                       ? &found->second
+                       : nullptr;
+  auto [entry, added] =
+      staged_.try_emplace(report.name, std::vector<bool>(participants_.size(), false));
+  std::vector<bool>& where = entry->second;
+  const bool was_complete = std::ranges::all_of(where, std::identity());
+  where[static_cast<size_t>(server)] = true;
+  if (was_complete) {
+    // Repeated because the worker did not hear that it may go on.
+    if (member != nullptr && member->granted == report.name.sequence && !member->waiting) {
+      actions.again.push_back(
+          {report.name.worker, report.name.incarnation, report.name.sequence, step_});
+    }
+    return;
+  }
+  if (!std::ranges::all_of(where, std::identity())) return;
+  complete_.push_back(report.name);
+  if (member != nullptr) {
+    member->waiting = report.name.sequence;
+    member->order = ++order_;
+  }
+}
+
+// ---- members
+
+CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) {
+  CoordinatorActions actions;
+  auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
+  if (found->second.incarnation < incarnation) found->second = {.incarnation = incarnation};
+  if (added) {
+    // It may have staged before it left.
+    for (const Name& name : complete_) {
+      if (name.worker == worker && name.incarnation == incarnation) {
+        found->second.waiting = name.sequence;
+        found->second.order = ++order_;
+      }
+    }
+  }
+  Proceed(actions);
+  return actions;
+}
+
+CoordinatorActions Coordinator::Leave(const Worker& worker, int64_t incarnation) {
+  CoordinatorActions actions;
+  auto found = members_.find(worker);
+  if (found == members_.end() || found->second.incarnation != incarnation) return actions;
+  members_.erase(found);
+  if (holder_ == worker) EndHold(actions);
+  Proceed(actions);
+  return actions;
+}
+
+std::vector<Worker> Coordinator::Awaited() const {
+  std::vector<Worker> awaited;
+  const bool waits = std::ranges::any_of(
+      members_, [](const auto& entry) { return entry.second.waiting.has_value(); });
+  if (!active() || !waits) return awaited;
+  for (const auto& [worker, member] : members_) {
+    if (!member.waiting) awaited.push_back(worker);
+  }
+  return awaited;
+}
+
+// ---- the step
+
+void Coordinator::Proceed(CoordinatorActions& actions) {
+  if (!active()) return;
+  if (holder_) {
+    if (!hold_granted_ && AllApplied()) {
+      hold_granted_ = true;
+      actions.holds.push_back({*holder_, true});
+    }
+  } else if (complete_.size() >= aggregate_) {
+    CommitStep(actions);
+  }
+  GrantTokens(actions);
+}
+
+bool Coordinator::AllApplied() const {
+  return std::ranges::all_of(participants_,
+                             [&](const Server& server) { return server.step >= step_; });
+}
+
+void Coordinator::CommitStep(CoordinatorActions& actions) {
+  Commit commit{.epoch = epoch_, .step = step_, .set = complete_};
+  commit.set.resize(aggregate_);
+  std::ranges::sort(commit.set);
+  for (size_t i = 0; i < participants_.size(); ++i) {
+    actions.messages.emplace_back(static_cast<int>(i), commit);
+  }
+  last_commit_ = std::move(commit);
+  ++step_;
+  staged_.clear();
+  complete_.clear();
+  // Everybody is answered with the new values, and computes.
+  for (auto& [worker, member] : members_) member.waiting.reset();
+}
+
+void Coordinator::GrantTokens(CoordinatorActions& actions) {
+  const auto computing = static_cast<size_t>(
+      std::ranges::count_if(members_, [](const auto& entry) { return !entry.second.waiting; }));
+  size_t wanted = aggregate_ - std::min(aggregate_, complete_.size());
+  wanted -= std::min(wanted, computing);
+  while (wanted-- > 0) {
+    auto longest = members_.end();
+    for (auto it = members_.begin(); it != members_.end(); ++it) {
+      if (!it->second.waiting) continue;
+      if (longest == members_.end() || it->second.order < longest->second.order) longest = it;
+    }
+    if (longest == members_.end()) return;
+    Member& member = longest->second;
+    member.granted = *member.waiting;
+    member.waiting.reset();
+    actions.again.push_back({longest->first, member.incarnation, member.granted, step_});
+  }
+}
+
+// ---- holds and repetition
+
+CoordinatorActions Coordinator::Hold(Duration now, const Worker& worker) {
+  CoordinatorActions actions;
+  if (!active() || (holder_ && holder_ != worker)) {
+    actions.holds.push_back({worker, false});
+    return actions;
+  }
+  holder_ = worker;
+  hold_granted_ = false;
+  hold_until_ = now + kHoldLease;
+  Proceed(actions);
+  return actions;
+}
+
+CoordinatorActions Coordinator::Release(const Worker& worker) {
+  CoordinatorActions actions;
+  if (holder_ == worker) EndHold(actions);
+  Proceed(actions);
+  return actions;
+}
+
+void Coordinator::EndHold(CoordinatorActions& actions) {
+  if (holder_ && !hold_granted_) actions.holds.push_back({*holder_, false});
+  holder_.reset();
+  hold_granted_ = false;
+}
+
+CoordinatorActions Coordinator::Tick(Duration now) {
+  CoordinatorActions actions;
+  if (holder_ && now >= hold_until_) EndHold(actions);
+  if (last_commit_ && now - repeated_ >= kRepeatAfter) {
+    repeated_ = now;
+    for (size_t i = 0; i < participants_.size(); ++i) {
+      if (participants_[i].epoch == epoch_ && participants_[i].step < step_) {
+        actions.messages.emplace_back(static_cast<int>(i), *last_commit_);
+      }
+    }
+  }
+  Proceed(actions);
+  return actions;
+}
+
+}  // namespace tfjob::ps::protocol

@@ -1,0 +1,92 @@
+#include "runtime/ps/protocol/messages.h"
+
+#include <sstream>
+
+namespace tfjob::ps::protocol {
+namespace {
+
+constexpr size_t kMostNames = 1 << 20;
+
+std::ostream& operator<<(std::ostream& out, const Name& name) {
+  return out << ' ' << name.worker.type << ' ' << name.worker.index << ' ' << name.incarnation
+             << ' ' << name.sequence;
+}
+
+std::istream& operator>>(std::istream& in, Name& name) {
+  return in >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence;
+}
+
+template <typename Message>
+std::optional<Message> IfGood(const std::istream& in, Message message) {
+  if (in.fail()) return std::nullopt;
+  return message;
+}
+
+}  // namespace
+
+std::string Encode(const ToCoordinator& message) {
+  std::ostringstream out;
+  if (const auto* hello = std::get_if<Hello>(&message)) {
+    out << "hello " << hello->incarnation << ' ' << hello->epoch << ' ' << hello->step;
+  } else if (const auto* staged = std::get_if<StagedReport>(&message)) {
+    out << "staged " << staged->epoch << ' ' << staged->step << staged->name;
+  } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
+    out << "applied " << applied->epoch << ' ' << applied->step;
+  }
+  return out.str();
+}
+
+std::string Encode(const ToParticipant& message) {
+  std::ostringstream out;
+  if (const auto* commit = std::get_if<Commit>(&message)) {
+    out << "commit " << commit->epoch << ' ' << commit->step << ' ' << commit->set.size();
+    for (const Name& name : commit->set) out << name;
+  } else if (const auto* abort = std::get_if<Abort>(&message)) {
+    out << "abort " << abort->epoch;
+  }
+  return out.str();
+}
+
+std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text) {
+  std::istringstream in(text);
+  std::string kind;
+  in >> kind;
+  if (kind == "hello") {
+    Hello hello;
+    in >> hello.incarnation >> hello.epoch >> hello.step;
+    return IfGood<ToCoordinator>(in, hello);
+  }
+  if (kind == "staged") {
+    StagedReport staged;
+    in >> staged.epoch >> staged.step >> staged.name;
+    return IfGood<ToCoordinator>(in, staged);
+  }
+  if (kind == "applied") {
+    AppliedReport applied;
+    in >> applied.epoch >> applied.step;
+    return IfGood<ToCoordinator>(in, applied);
+  }
+  return std::nullopt;
+}
+
+std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
+  std::istringstream in(text);
+  std::string kind;
+  in >> kind;
+  if (kind == "commit") {
+    Commit commit;
+    size_t count = 0;
+    in >> commit.epoch >> commit.step >> count;
+    if (in.fail() || count > kMostNames) return std::nullopt;
+    for (size_t i = 0; i < count && !in.fail(); ++i) in >> commit.set.emplace_back();
+    return IfGood<ToParticipant>(in, std::move(commit));
+  }
+  if (kind == "abort") {
+    Abort abort;
+    in >> abort.epoch;
+    return IfGood<ToParticipant>(in, abort);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tfjob::ps::protocol

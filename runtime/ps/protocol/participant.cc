@@ -1,0 +1,130 @@
+#include "runtime/ps/protocol/participant.h"
+
+#include <algorithm>
+
+namespace tfjob::ps::protocol {
+namespace {
+
+constexpr Duration kRepeatAfter{500ms};
+
+}  // namespace
+
+ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) {
+  ParticipantActions actions = Void();
+  actions.voided = false;
+  epoch_ = epoch;
+  step_ = step;
+  applied_ = {};
+  Repeat(now, actions);
+  return actions;
+}
+
+ParticipantActions Participant::Void() {
+  ParticipantActions actions;
+  actions.voided = epoch_ != 0;
+  for (const auto& [name, step] : staged_) {
+    actions.forget.push_back(name);
+    actions.refused.push_back(name);
+  }
+  staged_.clear();
+  applying_.reset();
+  epoch_ = 0;
+  return actions;
+}
+
+bool Participant::Wants(int64_t epoch, int64_t step, const Name& name) const {
+  return Current(epoch) && step >= step_ && !staged_.contains(name) && !applied_.Contains(name);
+}
+
+ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& name) {
+  ParticipantActions actions;
+  if (!Current(epoch)) {
+    actions.forget.push_back(name);
+    actions.refused.push_back(name);
+  } else if (applied_.Contains(name)) {
+    actions.answers.push_back({.name = name, .step = step_, .dropped = false});
+  } else if (staged_.contains(name)) {
+    actions.messages.push_back(StagedReport{epoch, step, name});
+  } else if (step < step_) {
+    actions.forget.push_back(name);
+    actions.answers.push_back({.name = name, .step = step_, .dropped = true});
+  } else {
+    staged_[name] = step;
+    // While its step is being committed it is too late, and answered with the step's values.
+    if (!applying_ || step > applying_->step) {
+      actions.messages.push_back(StagedReport{epoch, step, name});
+    }
+  }
+  return actions;
+}
+
+ParticipantActions Participant::OnMessage(const ToParticipant& message) {
+  ParticipantActions actions;
+  if (const auto* commit = std::get_if<Commit>(&message)) {
+    OnCommit(*commit, actions);
+  } else if (std::get<Abort>(message).epoch >= epoch_ && epoch_ != 0) {
+    actions = Void();
+  }
+  return actions;
+}
+
+void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
+  if (!Current(commit.epoch) || applying_) return;
+  if (commit.step < step_) {
+    actions.messages.push_back(AppliedReport{epoch_, step_});
+    return;
+  }
+  const bool kept =
+      std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
+  // Neither happens while all keep the rules; a state that cannot follow is not one state.
+  if (commit.step > step_ || !kept) {
+    actions = Void();
+    return;
+  }
+  applying_ = commit;
+  actions.apply = commit;
+}
+
+ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
+  ParticipantActions actions;
+  // Else the state became void meanwhile.
+  if (!applying_ || applying_->epoch != epoch || applying_->step != step) return actions;
+  const Commit commit = *std::move(applying_);
+  applying_.reset();
+  step_ = commit.step + 1;
+  for (const Name& name : commit.set) applied_.Record(name);
+  for (auto it = staged_.begin(); it != staged_.end();) {
+    if (it->second > commit.step) {
+      ++it;
+      continue;
+    }
+    const bool used = std::ranges::find(commit.set, it->first) != commit.set.end();
+    actions.answers.push_back({.name = it->first, .step = step_, .dropped = !used});
+    actions.forget.push_back(it->first);
+    it = staged_.erase(it);
+  }
+  actions.messages.push_back(AppliedReport{epoch_, step_});
+  return actions;
+}
+
+ParticipantActions Participant::Connected(Duration now) {
+  ParticipantActions actions;
+  Repeat(now, actions);
+  return actions;
+}
+
+ParticipantActions Participant::Tick(Duration now) {
+  ParticipantActions actions;
+  if (now - repeated_ >= kRepeatAfter) Repeat(now, actions);
+  return actions;
+}
+
+void Participant::Repeat(Duration now, ParticipantActions& actions) {
+  repeated_ = now;
+  actions.messages.push_back(Hello{incarnation_, epoch_, step_});
+  for (const auto& [name, step] : staged_) {
+    actions.messages.push_back(StagedReport{epoch_, step, name});
+  }
+}
+
+}  // namespace tfjob::ps::protocol

@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include "runtime/ps/protocol/coordinator.h"
+#include "runtime/ps/protocol/participant.h"
+
+namespace tfjob::ps::protocol {
+namespace {
+
+const Worker kA{"worker", 0}, kB{"worker", 1}, kC{"worker", 2};
+Name Of(const Worker& worker, uint64_t sequence) {
+  return {worker, 1, sequence};
+}
+
+TEST(Ledger, KnowsWhatWasAppliedForWhom) {
+  Ledger ledger;
+  ledger.Record(Of(kB, 4));
+  EXPECT_TRUE(ledger.Contains(Of(kB, 4)));
+  EXPECT_TRUE(ledger.Contains(Of(kB, 3)));
+  EXPECT_FALSE(ledger.Contains(Of(kB, 5)));
+  EXPECT_FALSE(ledger.Contains(Of(kA, 1)));
+  EXPECT_FALSE(ledger.Contains(Name{kB, 2, 1}));  // a restarted worker begins anew
+  ledger.Record(Name{kB, 2, 1});
+  EXPECT_TRUE(ledger.Contains(Of(kB, 9)));
+}
+
+TEST(Messages, SurviveTheWireAndRefuseGarbage) {
+  const ToParticipant commit = Commit{2, 7, {Of(kA, 3), Of(kC, 9)}};
+  EXPECT_EQ(DecodeToParticipant(Encode(commit)), commit);
+  const ToParticipant abort = Abort{4};
+  EXPECT_EQ(DecodeToParticipant(Encode(abort)), abort);
+  for (const ToCoordinator& message :
+       {ToCoordinator(Hello{4, 5, 6}), ToCoordinator(StagedReport{1, 2, Of(kB, 3)}),
+        ToCoordinator(AppliedReport{8, 9})}) {
+    EXPECT_EQ(DecodeToCoordinator(Encode(message)), message);
+  }
+  EXPECT_FALSE(DecodeToParticipant("commit 2 7 2 worker 0 1 3"));
+  EXPECT_FALSE(DecodeToParticipant("commit 2 7 99999999999"));
+  EXPECT_FALSE(DecodeToParticipant(""));
+  EXPECT_FALSE(DecodeToCoordinator("staged 1 x"));
+}
+
+// One coordinator over two servers that hold epoch 1, step 5.
+class CoordinatorTest : public testing::Test {
+ protected:
+  void Begin(int aggregate) {
+    EXPECT_FALSE(coordinator_.active());
+    coordinator_.Fill(1, 5, aggregate);
+    for (int server : {0, 1}) coordinator_.OnMessage(server, Hello{10, 1, 5});
+    EXPECT_TRUE(coordinator_.active());
+  }
+  CoordinatorActions Stage(const Worker& worker, uint64_t sequence, int64_t step = 5) {
+    coordinator_.OnMessage(0, StagedReport{1, step, Of(worker, sequence)});
+    return coordinator_.OnMessage(1, StagedReport{1, step, Of(worker, sequence)});
+  }
+  static std::vector<Name> Committed(const CoordinatorActions& actions) {
+    if (actions.messages.empty()) return {};
+    const auto* commit = std::get_if<Commit>(&actions.messages[0].second);
+    return commit == nullptr ? std::vector<Name>() : commit->set;
+  }
+  Coordinator coordinator_{2};
+};
+
+TEST_F(CoordinatorTest, CommitsTheFirstThatAreStagedEverywhereInWorkerOrder) {
+  Begin(2);
+  for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
+  EXPECT_TRUE(Committed(coordinator_.OnMessage(0, StagedReport{1, 5, Of(kB, 1)})).empty());
+  EXPECT_TRUE(Committed(Stage(kC, 1)).empty());
+  EXPECT_EQ(Committed(Stage(kA, 1)), (std::vector{Of(kA, 1), Of(kC, 1)}));
+  EXPECT_EQ(coordinator_.step(), 6);
+  // The backup's comes too late.
+  EXPECT_TRUE(Committed(Stage(kB, 1)).empty());
+  EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
+}
+
+TEST_F(CoordinatorTest, AsksForSeveralBatchesWhenThereAreTooFewWorkers) {
+  Begin(3);
+  coordinator_.Join(kA, 1);
+  coordinator_.Join(kB, 1);
+  CoordinatorActions actions = Stage(kA, 1);
+  ASSERT_EQ(actions.again.size(), 1u);
+  EXPECT_EQ(actions.again[0], (Again{kA, 1, 1, 5}));
+  EXPECT_TRUE(Stage(kB, 1).again.empty());  // A computes the third
+  EXPECT_EQ(Committed(Stage(kA, 2)).size(), 3u);
+}
+
+TEST_F(CoordinatorTest, PassesTheTokenOfADepartedWorkerOn) {
+  Begin(2);
+  coordinator_.Join(kA, 1);
+  coordinator_.Join(kB, 1);
+  EXPECT_TRUE(Stage(kA, 1).again.empty());
+  EXPECT_EQ(coordinator_.Awaited(), std::vector{kB});
+  EXPECT_TRUE(coordinator_.Leave(kB, 0).again.empty());  // an older start of B
+  CoordinatorActions actions = coordinator_.Leave(kB, 1);
+  ASSERT_EQ(actions.again.size(), 1u);
+  EXPECT_EQ(actions.again[0].worker, kA);
+}
+
+TEST_F(CoordinatorTest, HoldsUntilAllHaveAppliedAndCommitsNothingMeanwhile) {
+  Begin(1);
+  coordinator_.Join(kA, 1);
+  EXPECT_EQ(Committed(Stage(kA, 1)).size(), 1u);
+  EXPECT_TRUE(coordinator_.Hold(0s, kA).holds.empty());
+  coordinator_.OnMessage(0, AppliedReport{1, 6});
+  CoordinatorActions actions = coordinator_.OnMessage(1, AppliedReport{1, 6});
+  ASSERT_EQ(actions.holds.size(), 1u);
+  EXPECT_TRUE(actions.holds[0].granted);
+  EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
+  EXPECT_EQ(Committed(coordinator_.Release(kA)).size(), 1u);
+  // A holder that says nothing more loses it after 10 s.
+  coordinator_.Hold(1s, kA);
+  EXPECT_TRUE(Committed(Stage(kA, 3, 7)).empty());
+  coordinator_.Tick(10s);
+  EXPECT_EQ(coordinator_.step(), 7);
+  coordinator_.Tick(11s);
+  EXPECT_EQ(coordinator_.step(), 8);
+}
+
+TEST_F(CoordinatorTest, ARestartedServerVoidsTheEpoch) {
+  Begin(1);
+  CoordinatorActions actions = coordinator_.OnMessage(1, Hello{11, 0, 0});
+  ASSERT_EQ(actions.messages.size(), 2u);
+  EXPECT_EQ(std::get<Abort>(actions.messages[0].second), Abort{1});
+  EXPECT_TRUE(Committed(Stage(kA, 1)).empty());
+  coordinator_.Fill(2, 5, 1);
+  EXPECT_FALSE(coordinator_.active());
+  coordinator_.OnMessage(1, Hello{11, 2, 5});
+  coordinator_.OnMessage(0, Hello{10, 2, 5});
+  EXPECT_TRUE(coordinator_.active());
+}
+
+TEST(Participant, AppliesTheSetAndDropsTheRest) {
+  Participant participant(1);
+  participant.Fill(0s, 3, 5);
+  EXPECT_TRUE(participant.Wants(3, 5, Of(kA, 1)));
+  EXPECT_FALSE(participant.Wants(3, 4, Of(kA, 1)));
+  EXPECT_FALSE(participant.Wants(2, 5, Of(kA, 1)));
+  participant.Staged(3, 5, Of(kA, 1));
+  participant.Staged(3, 5, Of(kB, 1));
+  ParticipantActions actions = participant.OnMessage(Commit{3, 5, {Of(kB, 1)}});
+  ASSERT_TRUE(actions.apply);
+  // One that comes while its step is applied is dropped with the step.
+  EXPECT_TRUE(participant.Staged(3, 5, Of(kC, 1)).answers.empty());
+  actions = participant.Applied(3, 5);
+  EXPECT_EQ(
+      actions.answers,
+      (std::vector<Answer>{{Of(kA, 1), 6, true}, {Of(kB, 1), 6, false}, {Of(kC, 1), 6, true}}));
+  // Repeated after its answer was lost.
+  EXPECT_EQ(participant.Staged(3, 5, Of(kB, 1)).answers,
+            (std::vector<Answer>{{Of(kB, 1), 6, false}}));
+  EXPECT_EQ(participant.Staged(3, 5, Of(kA, 1)).answers,
+            (std::vector<Answer>{{Of(kA, 1), 6, true}}));
+  EXPECT_FALSE(participant.OnMessage(Commit{3, 5, {Of(kB, 1)}}).apply);
+}
+
+TEST(Participant, RefusesWhatWasMeantForAVoidState) {
+  Participant participant(1);
+  participant.Fill(0s, 3, 5);
+  participant.Staged(3, 5, Of(kA, 1));
+  EXPECT_FALSE(participant.OnMessage(Abort{2}).voided);
+  ParticipantActions actions = participant.OnMessage(Abort{3});
+  EXPECT_TRUE(actions.voided);
+  EXPECT_EQ(actions.refused, std::vector{Of(kA, 1)});
+  EXPECT_EQ(participant.Staged(3, 5, Of(kA, 1)).refused, std::vector{Of(kA, 1)});
+}
+
+}  // namespace
+}  // namespace tfjob::ps::protocol

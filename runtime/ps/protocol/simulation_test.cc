@@ -1,0 +1,396 @@
+// Whole jobs under loss, delay, duplication, crashes and restarts, a seed each, in virtual time.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <set>
+
+#include "runtime/ps/protocol/coordinator.h"
+#include "runtime/ps/protocol/participant.h"
+
+namespace tfjob::ps::protocol {
+namespace {
+
+constexpr Duration kFaultsEnd{3s};
+constexpr Duration kEnd{6s};
+
+// What a state has gone through: its contributions, step by step.
+using Lineage = std::vector<std::vector<Name>>;
+
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed) : random_(seed) {
+    servers_.resize(static_cast<size_t>(Between(1, 3)));
+    workers_.resize(static_cast<size_t>(Between(1, 4)));
+    aggregate_ = Between(1, static_cast<int>(workers_.size()) + 2);
+    loss_ = Between(0, 2) * 0.05;
+    duplication_ = Between(0, 2) * 0.05;
+    for (int i = 0; i < servers(); ++i) StartServer(i);
+    for (int i = 0; i < workers(); ++i) StartWorker(i);
+    Every(100ms, [this] { ChiefLooks(); });
+    Every(250ms, [this] {
+      for (int i = 0; i < servers(); ++i) TickServer(i);
+    });
+    if (Between(0, 3) > 0) PlanFaults();
+  }
+
+  void Run() {
+    int64_t calm_step = 0;
+    while (!events_.empty() && now_ < kEnd && !testing::Test::HasFatalFailure()) {
+      Event event = events_.top();
+      events_.pop();
+      if (now_ < kFaultsEnd && event.at >= kFaultsEnd) calm_step = Step();
+      now_ = event.at;
+      event.act();
+    }
+    // The chief's data never end, so somebody always trains.
+    EXPECT_GE(Step(), calm_step + 10) << "the job stands still";
+  }
+
+ private:
+  struct Server {
+    bool alive = false;
+    int64_t incarnation = 0;
+    std::unique_ptr<Participant> participant;
+    std::unique_ptr<Coordinator> coordinator;  // on server 0
+    Lineage lineage;                           // of its state
+    std::map<Worker, int64_t> newest;          // incarnations seen
+  };
+  struct Worker_ {
+    bool alive = false;
+    bool ended = false;  // no more data
+    int64_t incarnation = 0;
+    int64_t epoch = 0;  // 0: must pull
+    int64_t step = 0;
+    uint64_t sequence = 0;
+    bool awaiting = false;
+    std::map<int, std::pair<int64_t, int64_t>> answers;  // by server → epoch, step
+  };
+  struct Event {
+    Duration at;
+    uint64_t order;
+    std::function<void()> act;
+    bool operator<(const Event& other) const {
+      return std::tie(at, order) > std::tie(other.at, other.order);
+    }
+  };
+
+  int servers() const { return static_cast<int>(servers_.size()); }
+  int workers() const { return static_cast<int>(workers_.size()); }
+  Server& server(int i) { return servers_[static_cast<size_t>(i)]; }
+  Worker_& worker(int i) { return workers_[static_cast<size_t>(i)]; }
+  static Worker Id(int i) { return {i == 0 ? "chief" : "worker", i}; }
+  static int Index(const Worker& id) { return id.index; }
+
+  int Between(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+  bool Chance(double p) { return std::bernoulli_distribution(p)(random_); }
+  void At(Duration at, std::function<void()> act) { events_.push({at, ++order_, std::move(act)}); }
+  void After(int low_ms, int high_ms, std::function<void()> act) {
+    At(now_ + std::chrono::milliseconds(Between(low_ms, high_ms)), std::move(act));
+  }
+  void Every(Duration interval, std::function<void()> act) {
+    At(now_ + interval, [this, interval, act] {
+      act();
+      Every(interval, act);
+    });
+  }
+  // A message: lost, doubled, late while there are faults.
+  void Send(const std::function<void()>& deliver) {
+    const bool faults = now_ < kFaultsEnd;
+    if (faults && Chance(loss_)) return;
+    const int copies = faults && Chance(duplication_) ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      After(1, faults && Chance(0.02) ? 800 : 15, deliver);
+    }
+  }
+
+  // ---- servers
+
+  void StartServer(int i) {
+    Server& s = server(i);
+    s = {.alive = true, .incarnation = s.incarnation + 1};
+    s.participant = std::make_unique<Participant>(s.incarnation);
+    if (i == 0) s.coordinator = std::make_unique<Coordinator>(servers());
+    Carry(i, s.participant->Connected(now_));
+  }
+
+  void TickServer(int i) {
+    Server& s = server(i);
+    if (!s.alive) return;
+    Carry(i, s.participant->Tick(now_));
+    if (s.coordinator) Carry(s.coordinator->Tick(now_));
+  }
+
+  void Carry(int i, const ParticipantActions& actions) {
+    for (const ToCoordinator& message : actions.messages) {
+      auto deliver = [this, i, message] {
+        if (server(0).alive) Carry(server(0).coordinator->OnMessage(i, message));
+      };
+      if (i == 0) {
+        At(now_, deliver);
+      } else {
+        Send(deliver);
+      }
+    }
+    if (actions.apply) {
+      const Commit commit = *actions.apply;
+      const int64_t incarnation = server(i).incarnation;
+      After(0, 20, [this, i, commit, incarnation] {
+        if (server(i).incarnation == incarnation && server(i).alive) Apply(i, commit);
+      });
+    }
+    for (const Answer& answer : actions.answers) {
+      Reply(i, answer.name, server(i).participant->epoch(), answer.step);
+    }
+    for (const Name& name : actions.refused) Reply(i, name, 0, 0);
+  }
+
+  void Apply(int i, const Commit& commit) {
+    Server& s = server(i);
+    const bool valid = s.participant->epoch() == commit.epoch;
+    if (valid) {
+      ASSERT_EQ(s.participant->step(), commit.step) << "a step was left out";
+      auto [known, first] = commits_.try_emplace({commit.epoch, commit.step}, commit.set);
+      ASSERT_EQ(known->second, commit.set) << "servers applied different sets";
+      ASSERT_EQ(commit.set.size(), static_cast<size_t>(aggregate_));
+      for (const std::vector<Name>& set : s.lineage) {
+        for (const Name& name : set) {
+          ASSERT_EQ(std::ranges::count(commit.set, name), 0) << "applied twice: " << ToString(name);
+        }
+      }
+      ASSERT_EQ(static_cast<int64_t>(s.lineage.size()), commit.step);
+      s.lineage.push_back(commit.set);
+    }
+    Carry(i, s.participant->Applied(commit.epoch, commit.step));
+  }
+
+  void Carry(const CoordinatorActions& actions) {
+    for (const auto& [to, message] : actions.messages) {
+      auto deliver = [this, to = to, message = message] {
+        if (server(to).alive) Carry(to, server(to).participant->OnMessage(message));
+      };
+      if (to == 0) {
+        At(now_, deliver);
+      } else {
+        Send(deliver);
+      }
+    }
+    for (const Again& again : actions.again) {
+      Send([this, again] {
+        Worker_& w = worker(Index(again.worker));
+        if (!w.alive || w.incarnation != again.incarnation || !w.awaiting) return;
+        if (w.sequence == again.sequence && w.epoch != 0) Compute(Index(again.worker));
+      });
+    }
+    for (const HoldResult& hold : actions.holds) {
+      if (hold.granted) Save();
+      holding_ = hold.granted && holding_;
+    }
+  }
+
+  // ---- workers
+
+  void StartWorker(int i) {
+    Worker_& w = worker(i);
+    w = {.alive = true, .ended = w.ended, .incarnation = w.incarnation + 1};
+    Next(i);
+  }
+
+  // Sends the next contribution, or asks for values, until it is answered.
+  void Next(int i) {
+    Worker_& w = worker(i);
+    ++w.sequence;
+    w.awaiting = true;
+    w.answers.clear();
+    Transmit(i, w.incarnation, w.sequence);
+  }
+
+  void Transmit(int i, int64_t incarnation, uint64_t sequence) {
+    Worker_& w = worker(i);
+    if (!w.alive || w.incarnation != incarnation || w.sequence != sequence || !w.awaiting) return;
+    const Name name{Id(i), w.incarnation, w.sequence};
+    for (int s = 0; s < servers(); ++s) {
+      if (w.answers.contains(s)) continue;
+      Send(
+          [this, s, i, name, epoch = w.epoch, step = w.step] { Receive(s, i, name, epoch, step); });
+    }
+    After(200, 300, [this, i, incarnation, sequence] { Transmit(i, incarnation, sequence); });
+  }
+
+  void Receive(int to, int from, const Name& name, int64_t epoch, int64_t step) {
+    Server& s = server(to);
+    if (!s.alive) return;
+    int64_t& newest = s.newest[name.worker];
+    if (name.incarnation < newest) return;
+    newest = name.incarnation;
+    const bool present = worker(from).alive && worker(from).incarnation == name.incarnation;
+    if (to == 0 && present && !worker(from).ended) {
+      Carry(s.coordinator->Join(name.worker, name.incarnation));
+    }
+    if (epoch == 0) {
+      if (s.participant->epoch() != 0)
+        Reply(to, name, s.participant->epoch(), s.participant->step());
+      return;
+    }
+    Carry(to, s.participant->Staged(epoch, step, name));
+  }
+
+  void Reply(int from, const Name& name, int64_t epoch, int64_t step) {
+    Send([this, from, name, epoch, step] {
+      const int i = Index(name.worker);
+      Worker_& w = worker(i);
+      if (!w.alive || w.incarnation != name.incarnation || w.sequence != name.sequence) return;
+      if (!w.awaiting) return;
+      if (epoch == 0 || (w.epoch != 0 && epoch != w.epoch)) {
+        w.epoch = 0;  // the gradients belong to a state that is no more
+        return Next(i);
+      }
+      w.answers[from] = {epoch, step};
+      if (w.answers.size() == servers_.size()) Answered(i);
+    });
+  }
+
+  void Answered(int i) {
+    Worker_& w = worker(i);
+    int64_t epoch = w.answers[0].first, step = w.answers[0].second;
+    for (const auto& [from, answer] : w.answers) {
+      if (answer.first != epoch) return Next(i);
+      step = std::min(step, answer.second);
+    }
+    w.epoch = epoch;
+    w.step = step;
+    Compute(i);
+  }
+
+  void Compute(int i) {
+    Worker_& w = worker(i);
+    w.awaiting = false;
+    if (i > 0 && w.sequence > 30 && Chance(0.05)) return EndOfData(i);
+    After(1, Chance(0.05) ? 200 : 30, [this, i, incarnation = w.incarnation] {
+      if (worker(i).alive && worker(i).incarnation == incarnation) Next(i);
+    });
+  }
+
+  void EndOfData(int i) {
+    worker(i).ended = true;
+    worker(i).alive = false;
+    Departs(i);
+  }
+
+  // The coordinator sees the connection close, if it is there.
+  void Departs(int i) {
+    const int64_t incarnation = worker(i).incarnation;
+    After(1, 100, [this, i, incarnation] {
+      if (server(0).alive) Carry(server(0).coordinator->Leave(Id(i), incarnation));
+    });
+  }
+
+  // ---- the chief
+
+  void ChiefLooks() {
+    if (!worker(0).alive || filling_) return;
+    bool ready = true;
+    for (int i = 0; i < servers(); ++i) {
+      if (!server(i).alive) return;
+      greatest_epoch_ = std::max(greatest_epoch_, server(i).participant->epoch());
+      ready = ready && server(i).participant->epoch() == server(0).participant->epoch() &&
+              server(i).participant->epoch() != 0;
+    }
+    if (!ready) return Fill();
+    if (!holding_ && Chance(0.2)) {
+      holding_ = true;
+      Carry(server(0).coordinator->Hold(now_, Id(0)));
+    }
+  }
+
+  void Fill() {
+    filling_ = true;
+    const int64_t epoch = ++greatest_epoch_;
+    for (int i = 0; i < servers(); ++i) {
+      After(1, 60, [this, i, epoch] {
+        Server& s = server(i);
+        if (!s.alive || !worker(0).alive) return;
+        const auto step = static_cast<int64_t>(checkpoint_.size());
+        s.lineage = checkpoint_;
+        Carry(i, s.participant->Fill(now_, epoch, step));
+        if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_));
+      });
+    }
+    After(70, 70, [this] { filling_ = false; });
+  }
+
+  void Save() {
+    const int64_t epoch = server(0).participant->epoch();
+    for (int i = 0; i < servers(); ++i) {
+      // The chief cannot copy what is not there.
+      if (!server(i).alive || server(i).participant->epoch() != epoch) return EndSave();
+      ASSERT_EQ(server(i).lineage, server(0).lineage) << "a save of different steps";
+    }
+    ASSERT_GE(server(0).lineage.size(), checkpoint_.size()) << "the step went back";
+    checkpoint_ = server(0).lineage;
+    EndSave();
+  }
+
+  void EndSave() {
+    After(1, 50, [this] {
+      holding_ = false;
+      if (server(0).alive) Carry(server(0).coordinator->Release(Id(0)));
+    });
+  }
+
+  // ---- faults
+
+  void PlanFaults() {
+    for (int n = Between(1, 5); n > 0; --n) {
+      const auto at = std::chrono::milliseconds(Between(100, 2200));
+      if (Chance(0.5)) {
+        At(at, [this, i = Between(0, workers() - 1)] { CrashWorker(i); });
+      } else {
+        At(at, [this, i = Between(0, servers() - 1)] { CrashServer(i); });
+      }
+    }
+  }
+
+  void CrashWorker(int i) {
+    if (!worker(i).alive) return;
+    worker(i).alive = false;
+    if (i == 0) holding_ = false;
+    Departs(i);
+    After(150, 700, [this, i] { StartWorker(i); });
+  }
+
+  void CrashServer(int i) {
+    if (!server(i).alive) return;
+    server(i).alive = false;
+    if (i == 0) holding_ = false;
+    After(1, 700, [this, i] { StartServer(i); });
+  }
+
+  int64_t Step() { return server(0).coordinator ? server(0).coordinator->step() : 0; }
+
+  std::mt19937_64 random_;
+  Duration now_{0};
+  uint64_t order_ = 0;
+  std::priority_queue<Event> events_;
+  std::vector<Server> servers_;
+  std::vector<Worker_> workers_;
+  int aggregate_ = 1;
+  double loss_ = 0, duplication_ = 0;
+  std::map<std::pair<int64_t, int64_t>, std::vector<Name>> commits_;
+  Lineage checkpoint_;
+  int64_t greatest_epoch_ = 0;
+  bool filling_ = false, holding_ = false;
+};
+
+TEST(Simulation, KeepsItsPromisesUnderFaults) {
+  for (uint64_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Simulation(seed).Run();
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::ps::protocol
