@@ -1,6 +1,7 @@
 // Settings of the process runner.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct Options {
   std::string name_space;         // "": all
   std::vector<LocalImage> images;
   Variables environment;  // what every container starts with: PATH, HOME, …
+  // Further variables of one pod's containers; may be empty.
+  std::function<Variables(const objects::ObjectMeta&)> pod_environment;
   PodLifecycle::Options lifecycle;
+  bool keep_volumes = false;  // leave the emptyDirs of pods that are gone
   // Whether processes that escape their container are collected too, for which this process must
   // start no others.
   bool adopt_orphans = false;

@@ -55,6 +55,7 @@ Status ReadEnv(const JsonField& field, Container& container) {
   ASSIGN_OR_RETURN(const auto from, field["envFrom"].Elements());
   for (const JsonField& element : from) {
     EnvFrom source;
+    source.path = element.path();
     RETURN_IF_ERROR(Read(element["prefix"], source.prefix));
     const JsonField map = element["configMapRef"];
     if (!map.present()) {
@@ -221,6 +222,25 @@ StatusOr<PodSpec> ParsePodSpec(const Json& object, const std::string& root) {
     return spec["containers"].Mismatch("at least one container");
   pod.warnings = UnsupportedFields(field);
   return pod;
+}
+
+std::vector<ConfigMapReference> RequiredConfigMaps(const PodSpec& pod) {
+  std::vector<ConfigMapReference> references;
+  for (const Volume& volume : pod.volumes) {
+    if (volume.kind == Volume::Kind::kConfigMap && !volume.optional) {
+      references.push_back({volume.source, volume.path});
+    }
+  }
+  for (const Container& container : pod.containers) {
+    for (const EnvFrom& source : container.env_from) {
+      if (!source.optional) references.push_back({source.config_map, source.path});
+    }
+    for (const EnvVar& variable : container.env) {
+      if (variable.source != EnvVar::Source::kConfigMapKey || variable.optional) continue;
+      references.push_back({variable.config_map, variable.path});
+    }
+  }
+  return references;
 }
 
 }  // namespace tfjob::process

@@ -30,6 +30,7 @@ struct EnvFrom {
   std::string prefix;
   std::string config_map;
   bool optional = false;
+  std::string path;
 };
 
 struct VolumeMount {
@@ -91,5 +92,12 @@ struct PodSpec {
 // names that occur twice. `root` is the path of the object itself ("" for a pod,
 // "spec.tfReplicaSpecs.Worker.template" for a template).
 StatusOr<PodSpec> ParsePodSpec(const Json& pod, const std::string& root = "");
+
+// A ConfigMap that a pod cannot start without, and where the pod names it.
+struct ConfigMapReference {
+  std::string name;
+  std::string path;
+};
+std::vector<ConfigMapReference> RequiredConfigMaps(const PodSpec& pod);
 
 }  // namespace tfjob::process

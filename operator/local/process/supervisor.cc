@@ -57,7 +57,7 @@ Supervisor::~Supervisor() {
     OnEnded(i);
   }
   std::error_code ignored;
-  std::filesystem::remove_all(PodFolder(), ignored);
+  if (!shared_.options.keep_volumes) std::filesystem::remove_all(PodFolder(), ignored);
 }
 
 Moment Supervisor::Now() const {
@@ -70,6 +70,7 @@ std::string Supervisor::PodFolder() const {
 
 void Supervisor::Step() {
   retry_at_.reset();
+  WriteStatus();  // an end is seen even when the container starts again at once
   for (auto actions = lifecycle_.Advance(Now()); !actions.empty() && !object_gone_;
        actions = lifecycle_.Advance(Now())) {
     for (const PodLifecycle::Action& action : actions) CarryOut(action);
@@ -131,8 +132,10 @@ StatusOr<LaunchPlan> Supervisor::Prepare(size_t container) {
     ASSIGN_OR_RETURN(
         volumes_, PrepareVolumes(spec_, PodFolder(), options.state_dir + "/claims", config_maps));
   }
-  ASSIGN_OR_RETURN(const Variables variables, ResolveEnvironment(spec_, spec, options.lifecycle.ip,
-                                                                 config_maps, options.environment));
+  Variables base = options.environment;
+  if (options.pod_environment) base.merge(options.pod_environment(spec_.metadata));
+  ASSIGN_OR_RETURN(const Variables variables,
+                   ResolveEnvironment(spec_, spec, options.lifecycle.ip, config_maps, base));
   LaunchPlan plan;
   ASSIGN_OR_RETURN(CommandLine line, ResolveCommand(spec, options.images, variables));
   plan.programs = std::move(line.programs);
