@@ -1,0 +1,166 @@
+#include "operator/cmd/explain.h"
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "operator/api/defaults.h"
+#include "operator/api/names.h"
+#include "operator/manifest/manifest.h"
+#include "operator/manifest/tfjob_json.h"
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
+#include "operator/plan/plan.h"
+#include "operator/policy/decide.h"
+#include "operator/render/render.h"
+#include "runtime/base/yaml.h"
+
+namespace tfjob::cmd {
+namespace {
+
+using Stage = ExplainOptions::Stage;
+
+constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
+
+// The pods and services that exist, of whatever job.
+struct Observed {
+  std::vector<std::shared_ptr<const objects::Pod>> pods;
+  std::vector<std::shared_ptr<const objects::Service>> services;
+};
+
+StatusOr<Observed> ReadObserved(const ExplainOptions& options, Console& console) {
+  Observed observed;
+  if (options.observed.empty()) return observed;
+  ASSIGN_OR_RETURN(const std::string text, ReadInput(options.observed, console));
+  ASSIGN_OR_RETURN(const auto objects, manifest::ParseManifest(text, InputName(options.observed)));
+  for (const manifest::ManifestObject& object : objects) {
+    if (object.kind == "Pod") {
+      auto pod = objects::ParsePod(*object.object);
+      if (!pod.ok()) return Annotate(pod.status(), object.where);
+      observed.pods.push_back(std::make_shared<const objects::Pod>(*std::move(pod)));
+    } else if (object.kind == "Service") {
+      auto service = objects::ParseService(*object.object);
+      if (!service.ok()) return Annotate(service.status(), object.where);
+      observed.services.push_back(std::make_shared<const objects::Service>(*std::move(service)));
+    } else {
+      return InvalidArgument(object.where, ": kind: expected Pod or Service");
+    }
+  }
+  return observed;
+}
+
+bool IsController(const objects::OwnerReference& owner, const api::TFJob& job) {
+  return owner.controller && owner.kind == api::kKind && owner.name == job.metadata.name;
+}
+
+template <typename Objects>
+std::string ControllerUid(const Objects& objects, const api::TFJob& job) {
+  for (const auto& object : objects) {
+    if (object->metadata.name_space != job.metadata.name_space) continue;
+    for (const objects::OwnerReference& owner : object->metadata.owner_references) {
+      if (IsController(owner, job)) return owner.uid;
+    }
+  }
+  return "";
+}
+
+void Complete(api::TFJob& job, const Observed& observed) {
+  if (job.metadata.name_space.empty()) job.metadata.name_space = "default";
+  std::string& uid = job.metadata.uid;
+  if (uid.empty()) uid = ControllerUid(observed.pods, job);
+  if (uid.empty()) uid = ControllerUid(observed.services, job);
+  if (uid.empty()) uid = kNoUid;
+  api::SetDefaults(job);
+}
+
+bool HasLabels(const objects::ObjectMeta& metadata, const api::Labels& labels) {
+  for (const auto& [key, value] : labels) {
+    if (metadata.label(key) != value) return false;
+  }
+  return true;
+}
+
+policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
+  policy::Snapshot snapshot;
+  const auto owned = [&](const objects::ObjectMeta& metadata) {
+    const objects::OwnerReference* controller = metadata.controller();
+    return controller != nullptr && controller->uid == job.metadata.uid;
+  };
+  for (const auto& pod : observed.pods) {
+    if (owned(pod->metadata)) snapshot.pods.push_back(pod);
+  }
+  for (const auto& service : observed.services) {
+    const objects::ObjectMeta& metadata = service->metadata;
+    if (owned(metadata)) {
+      snapshot.services.push_back(service);
+    } else if (metadata.controller() == nullptr && metadata.name_space == job.metadata.name_space &&
+               HasLabels(metadata, api::JobSelector(job.metadata.name))) {
+      snapshot.orphan_services.push_back(service);
+    }
+  }
+  return snapshot;
+}
+
+// One job, as far as the stage asks for.
+StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& observed, Time now,
+                                    Stage stage) {
+  if (stage == Stage::kDefaults) return std::vector<Json>{manifest::ToJson(job)};
+  const policy::Options options;
+  policy::Snapshot snapshot = SnapshotOf(job, observed);
+  policy::History history;
+  snapshot.history = &history;
+  policy::Remember(job, snapshot, now, options, history);
+  const policy::Verdict verdict = policy::Decide(job, snapshot, now, options);
+  if (stage == Stage::kVerdict) return std::vector<Json>{policy::Print(verdict)};
+  ASSIGN_OR_RETURN(const render::Desired desired,
+                   render::Render(job, verdict, render::ClusterDns(""), {}));
+  if (stage == Stage::kObjects) return desired.BuildAll();
+  return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
+}
+
+// One document for one value of a stage; objects, and what comes of several jobs, as a list.
+Json Document(std::vector<Json> parts, Stage stage) {
+  if (stage != Stage::kObjects && stage != Stage::kDefaults) {
+    return parts.size() == 1 ? std::move(parts.front()) : Json(std::move(parts));
+  }
+  if (stage == Stage::kDefaults && parts.size() == 1) return std::move(parts.front());
+  return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(parts)}};
+}
+
+StatusOr<Json> ExplainFile(const ExplainOptions& options, Console& console) {
+  ASSIGN_OR_RETURN(const std::string text, ReadInput(options.file, console));
+  manifest::ManifestReport report = manifest::CheckManifest(text, InputName(options.file));
+  if (!report.ok()) {
+    std::string lines;
+    for (const std::string& error : report.errors) lines += error + "\n";
+    return InvalidArgument(lines);
+  }
+  ASSIGN_OR_RETURN(const Observed observed, ReadObserved(options, console));
+  std::vector<Json> parts;
+  for (manifest::ManifestObject& object : report.objects) {
+    if (!object.job) continue;
+    Complete(*object.job, observed);
+    auto stage =
+        StageOf(*object.job, observed, options.now.value_or(RealClock().Now()), options.stage);
+    if (!stage.ok()) return Annotate(stage.status(), object.where);
+    parts.insert(parts.end(), stage->begin(), stage->end());
+  }
+  if (parts.empty() && options.stage != Stage::kObjects) {
+    return InvalidArgument(InputName(options.file), ": there is no TFJob in it");
+  }
+  return Document(std::move(parts), options.stage);
+}
+
+}  // namespace
+
+int Explain(const ExplainOptions& options, Console& console) {
+  const StatusOr<Json> document = ExplainFile(options, console);
+  if (!document.ok()) {
+    PrintError(console, document.status());
+    return kBadInput;
+  }
+  const bool json = options.format == ExplainOptions::Format::kJson;
+  console.out << (json ? PrintJsonIndented(*document) + "\n" : PrintYaml(*document));
+  return kSucceeded;
+}
+
+}  // namespace tfjob::cmd

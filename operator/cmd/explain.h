@@ -1,0 +1,26 @@
+// tfjob explain FILE: what the operator makes of a manifest, stage by stage.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/cmd/console.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::cmd {
+
+struct ExplainOptions {
+  enum class Stage { kDefaults, kVerdict, kObjects, kPlan };
+  enum class Format { kYaml, kJson };
+  std::string file;  // "-": standard input
+  Stage stage = Stage::kVerdict;
+  Format format = Format::kYaml;
+  std::string observed;     // a v1 List of the pods and services that exist; "": none do
+  std::optional<Time> now;  // otherwise the clock's
+};
+
+// Prints the stage. Pure but for reading the files: nothing is created, no cluster is asked. A job
+// without a UID gets that of the observed objects which name it as their controller, or else zeros.
+int Explain(const ExplainOptions& options, Console& console);
+
+}  // namespace tfjob::cmd

@@ -1,0 +1,194 @@
+#include "operator/cmd/session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "operator/api/conditions.h"
+#include "operator/api/defaults.h"
+#include "operator/api/names.h"
+#include "operator/api/replicas.h"
+#include "operator/manifest/tfjob_json.h"
+#include "runtime/base/file.h"
+
+namespace tfjob::cmd {
+namespace {
+
+constexpr Duration kTick = 100ms;
+constexpr Duration kPollInterval = 1s;
+constexpr Duration kTakeDownReport = 10s;
+
+}  // namespace
+
+Session::Session(const RunOptions& options, const Workload& workload, process::Options process,
+                 Console& console)
+    : options_(options),
+      workload_(workload),
+      process_(std::move(process)),
+      screen_(console),
+      follower_(process_.state_dir + "/logs",
+                [this](std::string_view line) { screen_.Line(line); }) {}
+
+Status Session::Run(const StopSource& stop) {
+  started_ = reported_ = RealClock().Monotonic();
+  RETURN_IF_ERROR(Start());
+  Watch(stop);
+  poller_.reset();
+  screen_.Live({});
+  if (stop.requested()) Tell("", "stopping: the pods are asked to end; a second signal kills them");
+  const Status down = TakeDown(stop.requested());
+  if (options_.follow) follower_.Poll(true);
+  for (const auto& [key, state] : states_) TellEnd(state);
+  screen_.Line(StrCat("logs: ", process_.state_dir, "/logs"));
+  return down;
+}
+
+Status Session::Start() {
+  ASSIGN_OR_RETURN(cluster_, LocalCluster::Create(workload_, process_));
+  ASSIGN_OR_RETURN(jobs_, ObjectCache::Create(cluster_->client(), client::Kind::kTFJob));
+  ASSIGN_OR_RETURN(pods_, ObjectCache::Create(cluster_->client(), client::Kind::kPod));
+  std::vector<std::string> addresses;
+  const auto address = [&](const api::TFJob& job, const std::optional<policy::Slot>& slot) {
+    if (!slot) return std::string();
+    addresses.push_back(cluster_->AddressOf(job, *slot));
+    return addresses.back();
+  };
+  for (const Workload::Job& job : workload_.jobs) {
+    JobState state{&job, job.job, "", ""};
+    state.training_address = address(job.job, TrainingSlot(job.job));
+    state.evaluation_address = address(job.job, EvaluationSlot(job.job));
+    states_.emplace(job.job.key(), std::move(state));
+  }
+  RETURN_IF_ERROR(cluster_->Submit(workload_));
+  poller_ = std::make_unique<ProgressPoller>(std::move(addresses), kPollInterval);
+  return OkStatus();
+}
+
+void Session::Watch(const StopSource& stop) {
+  while (!stop.WaitFor(kTick)) {
+    TellChanges();
+    if (options_.follow) follower_.Poll();
+    TellProgress();
+    if (Finished()) return;
+  }
+  TellChanges();
+}
+
+bool Session::Finished() const {
+  return std::all_of(states_.begin(), states_.end(),
+                     [](const auto& entry) { return api::IsFinished(entry.second.job.status); });
+}
+
+bool Session::all_succeeded() const {
+  return std::all_of(states_.begin(), states_.end(),
+                     [](const auto& entry) { return api::IsSucceeded(entry.second.job.status); });
+}
+
+void Session::TellChanges() {
+  for (const client::Object& object : pods_->TakeChanges()) {
+    for (const std::string& line : pods_reporter_.Report(*std::get<0>(object))) Tell("", line);
+  }
+  for (const client::Object& object : jobs_->TakeChanges()) {
+    const auto job = manifest::ParseTFJob(*std::get<2>(object)->object);
+    if (!job.ok()) continue;
+    const auto state = states_.find(job->key());
+    if (state == states_.end()) continue;
+    for (const std::string& line : NewConditions(state->second.job.status, job->status)) {
+      Tell(job->metadata.name, line);
+    }
+    state->second.job = *job;
+  }
+}
+
+JobView Session::ViewOf(const JobState& state) {
+  std::vector<std::shared_ptr<const objects::Pod>> pods;
+  for (const auto& [key, object] : pods_->Objects()) pods.push_back(std::get<0>(object));
+  JobView view = MakeView(state.job, pods);
+  const auto latest = poller_->Latest();
+  const auto find = [&](const std::string& address) -> std::optional<progress::Progress> {
+    const auto found = latest.find(address);
+    if (found == latest.end()) return std::nullopt;
+    return found->second;
+  };
+  view.training = find(state.training_address);
+  view.evaluation = find(state.evaluation_address);
+  return view;
+}
+
+void Session::TellProgress() {
+  std::vector<std::string> live;
+  const bool due = RealClock().Monotonic() - reported_ >= options_.report_interval;
+  if (due) reported_ = RealClock().Monotonic();
+  for (const auto& [key, state] : states_) {
+    if (api::IsFinished(state.job.status) || (screen_.width() == 0 && !due)) continue;
+    const JobView view = ViewOf(state);
+    if (screen_.width() > 0) {
+      live.push_back(LiveLine(view, screen_.width()));
+      continue;
+    }
+    std::string text = ProgressText(view);
+    text = text.empty() ? ReplicasText(view) : text;
+    if (text != std::exchange(told_[key], text)) Tell(view.name, text);
+  }
+  screen_.Live(std::move(live));
+}
+
+std::string Session::Elapsed() const {
+  char text[32];
+  const std::chrono::duration<double> seconds = RealClock().Monotonic() - started_;
+  snprintf(text, sizeof(text), "[%7.1fs] ", seconds.count());
+  return text;
+}
+
+void Session::Tell(const std::string& name, const std::string& text) {
+  screen_.Line(StrCat(Elapsed(), name, name.empty() ? "" : ": ", text));
+}
+
+// The jobs are deleted; with them, as in a cluster, go their pods, gracefully.
+Status Session::TakeDown(bool stopped) {
+  for (const auto& [key, state] : states_) {
+    const objects::ObjectMeta& metadata = state.job.metadata;
+    const Status status =
+        cluster_->client().Delete({client::Kind::kTFJob, metadata.name_space, metadata.name}, {});
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+  }
+  for (Duration waited{0}; !pods_->AwaitEmpty(kTakeDownReport);) {
+    waited += kTakeDownReport;
+    std::string names;
+    for (const auto& [key, object] : pods_->Objects())
+      names += StrCat(names.empty() ? "" : ", ", key.name);
+    Tell("", StrCat("waiting for ", names, " to end, for ", FormatDuration(waited), " now"));
+  }
+  if (stopped) TellChanges();
+  return OkStatus();
+}
+
+void Session::TellEnd(const JobState& state) {
+  const api::TFJob& job = state.job;
+  std::string end = "stopped";
+  for (const api::Condition& condition : job.status.conditions) {
+    const bool final = condition.type == api::ConditionType::kSucceeded ||
+                       condition.type == api::ConditionType::kFailed;
+    if (final && condition.status) end = api::Name(condition.type);
+  }
+  const std::string accuracy = LastAccuracy(state);
+  Tell(job.metadata.name, end);
+  if (!state.workload->model_dir.empty()) {
+    screen_.Line(
+        StrCat(job.metadata.name, ": checkpoints and events: ", state.workload->model_dir));
+  }
+  if (!accuracy.empty()) screen_.Line(StrCat(job.metadata.name, ": test accuracy ", accuracy));
+}
+
+std::string Session::LastAccuracy(const JobState& state) const {
+  const api::TFJob& job = state.workload->job;
+  const auto evaluation = EvaluationSlot(job);
+  const auto slot = evaluation ? evaluation : TrainingSlot(job);
+  if (!slot) return "";
+  const std::string pod = api::ReplicaName(job.metadata.name, slot->type, slot->index);
+  const auto log =
+      ReadFile(process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName));
+  return LastMetric(log.value_or(""), "accuracy", evaluation ? "" : "eval");
+}
+
+}  // namespace tfjob::cmd

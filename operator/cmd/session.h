@@ -1,0 +1,64 @@
+// One `tfjob run` from the first pod to the last: what happens is told, the end is awaited, and
+// everything is taken down.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/cmd/job_view.h"
+#include "operator/cmd/local_cluster.h"
+#include "operator/cmd/log_follower.h"
+#include "operator/cmd/object_cache.h"
+#include "operator/cmd/progress_poller.h"
+#include "operator/cmd/run.h"
+#include "operator/cmd/screen.h"
+
+namespace tfjob::cmd {
+
+class Session {
+ public:
+  Session(const RunOptions& options, const Workload& workload, process::Options process,
+          Console& console);
+
+  // Until every job has ended or `stop` was requested.
+  Status Run(const StopSource& stop);
+  bool all_succeeded() const;
+
+ private:
+  // A job as last seen; jobs that were deleted after their end stay here.
+  struct JobState {
+    const Workload::Job* workload = nullptr;
+    api::TFJob job;
+    std::string training_address, evaluation_address;  // "": not known
+  };
+
+  Status Start();
+  void Watch(const StopSource& stop);
+  bool Finished() const;
+  void TellChanges();
+  void TellProgress();
+  void Tell(const std::string& name, const std::string& text);
+  Status TakeDown(bool stopped);
+  void TellEnd(const JobState& state);
+  std::string LastAccuracy(const JobState& state) const;
+  JobView ViewOf(const JobState& state);
+  std::string Elapsed() const;
+
+  const RunOptions& options_;
+  const Workload& workload_;
+  const process::Options process_;
+  Screen screen_;
+  LogFollower follower_;
+  PodReporter pods_reporter_;
+  std::map<std::string, JobState> states_;  // by namespace/name
+  Duration started_{0}, reported_{0};
+  std::map<std::string, std::string> told_;  // the last progress line of each job
+
+  std::unique_ptr<LocalCluster> cluster_;
+  std::unique_ptr<ObjectCache> jobs_, pods_;
+  std::unique_ptr<ProgressPoller> poller_;
+};
+
+}  // namespace tfjob::cmd
