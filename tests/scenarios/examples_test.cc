@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/cmd/workload.h"
+#include "runtime/base/file.h"
+#include "runtime/config/training_config.h"
+
+namespace tfjob::cmd {
+namespace {
+
+constexpr char kExamples[] = "deploy/examples/";
+
+TEST(ExamplesTest, HoldATrainingFileThatTheTrainerTakes) {
+  process::Options options;
+  options.images = {{"tfjob/trainer", "/bin/true"}};
+  const auto files = ListDirectory(kExamples);
+  ASSERT_TRUE(files.ok()) << files.status();
+  for (const std::string& file : *files) {
+    if (!file.ends_with(".yaml")) continue;
+    SCOPED_TRACE(file);
+    const auto text = ReadFile(kExamples + file);
+    ASSERT_TRUE(text.ok()) << text.status();
+    const auto workload = MakeWorkload(manifest::CheckManifest(*text, file), options, file);
+    ASSERT_TRUE(workload.ok()) << workload.status();
+    EXPECT_TRUE(workload->warnings.empty()) << workload->warnings[0];
+    ASSERT_EQ(workload->jobs.size(), 1u);
+    const std::string name = workload->jobs[0].job.metadata.name;
+    EXPECT_EQ(file, name + ".yaml");
+    EXPECT_EQ(workload->jobs[0].model_dir, "/var/tmp/tfjob/" + name);
+    ASSERT_EQ(workload->config_maps.size(), 1u);
+    const auto training = JsonField(*workload->config_maps[0])["data"]["training.yaml"].String();
+    ASSERT_TRUE(training.ok()) << training.status();
+    const auto config = config::ParseTrainingConfig(*training, file);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_TRUE(config::Validate(*config).ok()) << config::Validate(*config);
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::cmd

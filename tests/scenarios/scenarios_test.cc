@@ -1,0 +1,85 @@
+// Compares what `tfjob explain` prints with the golden files beside this test. With TFJOB_UPDATE_GOLDEN set they are
+// written instead: update.sh.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "operator/cmd/explain.h"
+#include "runtime/base/env.h"
+#include "runtime/base/file.h"
+
+namespace tfjob::cmd {
+namespace {
+
+using Stage = ExplainOptions::Stage;
+using Format = ExplainOptions::Format;
+
+constexpr char kFolder[] = "tests/scenarios/";
+constexpr char kExamples[] = "deploy/examples/";
+constexpr std::pair<const char*, Stage> kStages[] = {{"defaults", Stage::kDefaults},
+                                                     {"verdict", Stage::kVerdict},
+                                                     {"objects", Stage::kObjects},
+                                                     {"plan", Stage::kPlan}};
+
+std::string ExplainText(const std::string& file, const std::string& observed,
+                        const std::string& now, Stage stage, Format format) {
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err, false};
+  ExplainOptions options{file, stage, format, observed, ParseTime(now).value()};
+  EXPECT_EQ(Explain(options, console), kSucceeded) << err.str();
+  return out.str();
+}
+
+void Compare(const std::string& name, const std::string& text) {
+  const std::string path = StrCat(kFolder, name, ".exp");
+  if (GetEnv("TFJOB_UPDATE_GOLDEN")) {
+    ASSERT_TRUE(WriteFileAtomically(path, text).ok()) << path;
+    return;
+  }
+  const auto golden = ReadFile(path);
+  ASSERT_TRUE(golden.ok()) << golden.status() << "; tests/scenarios/update.sh writes it";
+  EXPECT_EQ(text, *golden) << path << " differs; when that is meant, run tests/scenarios/update.sh";
+}
+
+// The names of the files in a folder that end so, without the ending.
+std::vector<std::string> NamesWith(const std::string& folder, const std::string& ending) {
+  std::vector<std::string> names;
+  const auto files = ListDirectory(folder);
+  EXPECT_TRUE(files.ok()) << files.status();
+  for (const std::string& file : files.value_or(std::vector<std::string>())) {
+    if (file.ends_with(ending)) names.push_back(file.substr(0, file.size() - ending.size()));
+  }
+  return names;
+}
+
+TEST(ScenariosTest, EveryStageOfEveryExample) {
+  const auto names = NamesWith(kExamples, ".yaml");
+  EXPECT_GE(names.size(), 5u);
+  for (const std::string& name : names) {
+    for (const auto& [stage, value] : kStages) {
+      Compare(StrCat(name, ".", stage), ExplainText(StrCat(kExamples, name, ".yaml"), "",
+                                                    "2026-01-01T00:00:00Z", value, Format::kYaml));
+    }
+  }
+  Compare("local.objects.json",
+          ExplainText(StrCat(kExamples, "local.yaml"), "", "2026-01-01T00:00:00Z", Stage::kObjects,
+                      Format::kJson));
+}
+
+// <name>.yaml is a job with its status, <name>.observed.yaml what exists of it, ten minutes after it was created.
+TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
+  const auto names = NamesWith(kFolder, ".observed.yaml");
+  EXPECT_GE(names.size(), 4u);
+  for (const std::string& name : names) {
+    const std::string file = StrCat(kFolder, name, ".yaml"),
+                      observed = StrCat(kFolder, name, ".observed.yaml");
+    for (const auto& [stage, value] : {kStages[1], kStages[3]}) {
+      Compare(StrCat(name, ".", stage),
+              ExplainText(file, observed, "2026-01-01T00:10:00Z", value, Format::kYaml));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::cmd

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Writes the golden files anew from what the program prints now. Read the difference before you commit it: git diff
+# tests/scenarios.
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+bazel build //tests/scenarios:scenarios_test || exit 1
+TFJOB_UPDATE_GOLDEN=1 bazel-bin/tests/scenarios/scenarios_test --gtest_brief=1
+git status --short tests/scenarios
