@@ -3,7 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <map>
+#include <new>
+
+namespace {
+std::atomic<int64_t> allocations = 0;
+}
+
+void* operator new(size_t bytes) {
+  ++allocations;
+  return std::malloc(bytes);
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
 
 namespace tfjob::data {
 namespace {
@@ -205,6 +223,19 @@ TEST(Pipeline, KeepsTheMemoryOfItsBatches) {
   std::map<const std::byte*, int> buffers;
   for (int i = 0; i < 300; ++i) ++buffers[pipeline->Next()->features.bytes().data()];
   EXPECT_LE(buffers.size(), 6u) << "two tensors a slot, prefetch + 1 slots";
+}
+
+TEST(Pipeline, AllocatesNothingAfterItsStart) {
+  for (int64_t prefetch : {0, 3}) {
+    PipelineOptions options = Options();
+    options.epochs = 0;
+    options.prefetch = prefetch;
+    auto pipeline = Make(Rows(50), options);
+    for (int i = 0; i < 30; ++i) pipeline->Next();
+    const int64_t before = allocations;
+    for (int i = 0; i < 200; ++i) pipeline->Next();
+    EXPECT_EQ(allocations, before) << prefetch;
+  }
 }
 
 }  // namespace

@@ -274,6 +274,48 @@ TEST(ModelNumerics, GradientsAgreeWithCentralDifferencesOfPlainLoops) {
   }
 }
 
+// The formulas of loss.h where they clip: a ReLU gives zeros and values above 1.
+TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
+  const Model model = Sequential("m", {{.name = "re_lu", .config = ReLU{}}});
+  Tensor features(DType::kFloat32, {kBatch, kOut});
+  const Examples examples;
+  for (size_t i = 0; i < kBatch * kOut; ++i) {
+    features.data<float>()[i] = static_cast<float>(2 * std::sin(5.0 * i + 2));
+  }
+  const auto clip = [](double p) { return std::min(std::max(p, 1e-7), 1 - 1e-7); };
+  double sparse = 0, categorical = 0, clipped = 0;
+  for (size_t row = 0; row < kBatch; ++row) {
+    double sum = 0, clipped_sum = 0;
+    for (size_t k = 0; k < kOut; ++k) {
+      const double p = std::max(0.0f, features.data<float>()[row * kOut + k]);
+      sum += p;
+      clipped_sum += clip(p);
+    }
+    const size_t label = static_cast<size_t>(examples.classes.data<int64_t>()[row]);
+    const double p = std::max(0.0f, features.data<float>()[row * kOut + label]);
+    sparse -= std::log(clip(p) / clipped_sum);
+    categorical -= std::log(clip(p / sum));
+    clipped -= std::log(std::min(std::max(p, 1e-10), 1.0));
+  }
+  using enum LossKind;
+  const std::tuple<LossKind, const Tensor&, double> kExpected[] = {
+      {kSparseCategoricalCrossentropy, examples.classes, sparse},
+      {kCategoricalCrossentropy, examples.one_hot, categorical},
+      {kClippedCrossentropy, examples.one_hot, clipped}};
+  EXPECT_GT(clipped, 23) << "at least one label meets a zero";
+  for (const auto& [kind, labels, expected] : kExpected) {
+    const bool classes = kind == kSparseCategoricalCrossentropy;
+    TrainedModel run(model, {.mode = Mode::kEval,
+                             .batch_size = kBatch,
+                             .feature_shape = {kOut},
+                             .label_dtype = labels.dtype(),
+                             .label_shape = classes ? Shape() : Shape({kOut}),
+                             .loss = {.kind = kind}});
+    run.Step(features, labels);
+    EXPECT_NEAR(run.Get(kLossSum)[0], expected, 1e-3) << Name(kind);
+  }
+}
+
 TEST(ModelNumerics, AnAppliedOptimizerMovesAgainstTheGradient) {
   const Examples examples;
   const Case c = Cases(examples)[0];
