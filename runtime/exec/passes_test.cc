@@ -163,7 +163,7 @@ Graph CrossEntropyOverProbabilities(bool fuse) {
   Builder b;
   const Output x = Placeholder(b, "x", kF64, {2, 3});
   const Output labels = Const(b, Tensor::Of<double>({2, 3}, {0, 1, 0, 0.25, 0.25, 0.5}));
-  const Output p = ClipByValue(b, Softmax(b, x), 1e-15, 1 - 1e-15);
+  const Output p = ClipByValue(b, Softmax(b, x), 1e-7, 1 - 1e-7);
   b.AddFetch("loss", Mean(b, Neg(b, Sum(b, Mul(b, labels, Log(b, p)), {-1})), {}));
   Graph graph = *std::move(b).Finish();
   if (fuse) graph = graph::FuseSoftmaxCrossEntropy(graph);

@@ -19,6 +19,11 @@ void* operator new(size_t bytes) {
   ++allocations;
   return std::malloc(bytes);
 }
+// AddressSanitizer wants every form of new to match delete.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes);
+}
 void operator delete(void* memory) noexcept {
   std::free(memory);
 }

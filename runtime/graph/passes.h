@@ -31,9 +31,9 @@ Graph Simplify(const Graph& graph);
 // write stands between.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
-// -Σ y·log(softmax(x)) and a cross-entropy over log(softmax(x)), in between perhaps a clip (Keras'
-// from_logits=False), become the loss op over x, which is stable; y sums to 1. A model runs it
-// before Gradients, so that the gradient is the stable one too.
+// -Σ y·log(softmax(x)) and a cross-entropy over log(softmax(x)), in between perhaps a clip by Keras'
+// epsilon (from_logits=False), become the loss op over x, which is stable; y sums to 1. A model runs
+// it before Gradients, so that the gradient is the stable one too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // MatMul + BiasAdd + Relu|Sigmoid|Tanh → FusedMatMul, where the parts have no other use.

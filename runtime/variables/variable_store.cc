@@ -54,6 +54,7 @@ Status Variable::CheckRange(size_t offset, size_t size) const {
 // move(bytes into the dense value's part, bytes into memory, size) for each contiguous piece.
 template <typename Move>
 void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
+  if (size == 0) return;
   if (dense()) {
     move(size_t{0}, offset, size);
     return;

@@ -9,6 +9,14 @@ namespace {
 constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
 constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
 
+// Keras' backend epsilon: a clip by it stands for what logits would give. Any other clip is meant.
+constexpr double kEpsilon = 1e-7;
+
+bool IsKerasClip(const Node& node) {
+  return node.op == "ClipByValue" && node.attributes.Get("clip_value_min", 0.0) == kEpsilon &&
+         node.attributes.Get("clip_value_max", 0.0) == 1 - kEpsilon;
+}
+
 // The logits x of log(softmax(x)), of log(clip(softmax(x))) and of logsoftmax(x); invalid for
 // anything else.
 Output LogitsOfLog(const Graph& graph, Output output) {
@@ -16,7 +24,7 @@ Output LogitsOfLog(const Graph& graph, Output output) {
   if (log.op == "LogSoftmax") return log.inputs[0];
   if (log.op != "Log") return Output();
   Output inner = log.inputs[0];
-  if (graph.node(inner).op == "ClipByValue") inner = graph.node(inner).inputs[0];
+  if (IsKerasClip(graph.node(inner))) inner = graph.node(inner).inputs[0];
   return graph.node(inner).op == "Softmax" ? graph.node(inner).inputs[0] : Output();
 }
 

@@ -161,6 +161,8 @@ TEST(FuseSoftmaxCrossEntropy, LeavesOtherSumsAlone) {
   const Output x = Placeholder(b, "x", kF32, {4, 3});
   const Output labels = Placeholder(b, "labels", kF32, {4, 3});
   b.AddFetch("other_axis", Neg(b, Sum(b, Mul(b, labels, Log(b, Softmax(b, x))), {0})));
+  const Output clipped = ClipByValue(b, Softmax(b, x), 1e-10, 1);
+  b.AddFetch("clipped", Neg(b, Sum(b, Mul(b, labels, Log(b, clipped)), {1})));
   b.AddFetch("no_softmax", Neg(b, Sum(b, Mul(b, labels, Log(b, x)), {1})));
   const Graph before = Finished(b);
   EXPECT_EQ(OpsOf(FuseSoftmaxCrossEntropy(before)), OpsOf(before));
