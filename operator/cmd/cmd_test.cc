@@ -166,7 +166,8 @@ TEST_F(CmdTest, RunsSeveralJobsFromStandardInput) {
 }
 
 TEST_F(CmdTest, AFailedJobEndsWith1) {
-  EXPECT_EQ(Call({"run", "-"}, Job("x", Replica("Worker", "exit 7"))), kFailed);
+  EXPECT_EQ(Call({"run", "-"}, Job("x", Replica("Worker", "echo it is broken; exit 7"))), kFailed);
+  EXPECT_NE(out_.str().find("tensorflow.log:\n  it is broken\n"), std::string::npos) << out_.str();
   EXPECT_NE(out_.str().find("x-worker-0: tensorflow ended with exit code 7 (Error)"),
             std::string::npos)
       << out_.str();

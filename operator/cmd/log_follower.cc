@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -43,6 +44,18 @@ void LogFollower::Read(const std::string& path, const std::string& prefix, bool 
   }
   close(fd);
   if (last && !tail.rest.empty()) print_(StrCat(prefix, " | ", std::exchange(tail.rest, "")));
+}
+
+std::vector<std::string> LastLines(std::string_view log, size_t count) {
+  std::vector<std::string> lines;
+  while (log.ends_with('\n')) log.remove_suffix(1);
+  while (!log.empty() && lines.size() < count) {
+    const size_t end = log.rfind('\n');
+    lines.emplace_back(log.substr(end == std::string_view::npos ? 0 : end + 1));
+    log = log.substr(0, end == std::string_view::npos ? 0 : end);
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
 }
 
 std::string LastMetric(std::string_view log, std::string_view metric, std::string_view word) {

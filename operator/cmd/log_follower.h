@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tfjob::cmd {
 
@@ -29,6 +30,9 @@ class LogFollower {
   const std::function<void(std::string_view)> print_;
   std::map<std::string, Tail> tails_;
 };
+
+// The last `count` lines of a log, without line ends; empty lines at its end do not count.
+std::vector<std::string> LastLines(std::string_view log, size_t count);
 
 // The last value that a log gives for a metric, written `name=0.88`, `name: 0.88` or `name 0.88`,
 // in lines that contain `word` ("" for every line). "" when there is none.

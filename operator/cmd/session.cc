@@ -86,7 +86,9 @@ bool Session::all_succeeded() const {
 
 void Session::TellChanges() {
   for (const client::Object& object : pods_->TakeChanges()) {
-    for (const std::string& line : pods_reporter_.Report(*std::get<0>(object))) Tell("", line);
+    const objects::Pod& pod = *std::get<0>(object);
+    for (const std::string& line : pods_reporter_.Report(pod)) Tell("", line);
+    NoteFailures(pod);
   }
   for (const client::Object& object : jobs_->TakeChanges()) {
     const auto job = manifest::ParseTFJob(*std::get<2>(object)->object);
@@ -97,6 +99,17 @@ void Session::TellChanges() {
       Tell(job->metadata.name, line);
     }
     state->second.job = *job;
+  }
+}
+
+void Session::NoteFailures(const objects::Pod& pod) {
+  const objects::OwnerReference* owner = pod.metadata.controller();
+  if (owner == nullptr || pod.metadata.terminating()) return;
+  for (const objects::ContainerStatus& container : pod.containers) {
+    const bool ended = container.state == objects::ContainerStatus::State::kTerminated;
+    if (!ended || container.exit_code == 0) continue;
+    failed_[owner->name].insert(
+        process::LogPath(process_, pod.metadata.name_space, pod.metadata.name, container.name));
   }
 }
 
@@ -173,11 +186,24 @@ void Session::TellEnd(const JobState& state) {
   }
   const std::string accuracy = LastAccuracy(state);
   Tell(job.metadata.name, end);
+  if (api::IsFailed(job.status) && !options_.follow) TellFailures(state);
   if (!state.workload->model_dir.empty()) {
     screen_.Line(
         StrCat(job.metadata.name, ": checkpoints and events: ", state.workload->model_dir));
   }
   if (!accuracy.empty()) screen_.Line(StrCat(job.metadata.name, ": test accuracy ", accuracy));
+}
+
+void Session::TellFailures(const JobState& state) {
+  constexpr size_t kLogs = 3, kLines = 10;
+  size_t told = 0;
+  for (const std::string& path : failed_[state.job.metadata.name]) {
+    if (told++ == kLogs) return;
+    screen_.Line(StrCat("the end of ", path, ":"));
+    for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {
+      screen_.Line(StrCat("  ", line));
+    }
+  }
 }
 
 std::string Session::LastAccuracy(const JobState& state) const {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,13 @@ class Session {
   void Watch(const StopSource& stop);
   bool Finished() const;
   void TellChanges();
+  void NoteFailures(const objects::Pod& pod);
   void TellProgress();
   void Tell(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);
   void TellEnd(const JobState& state);
+  // The last lines of the logs of pods that failed.
+  void TellFailures(const JobState& state);
   std::string LastAccuracy(const JobState& state) const;
   JobView ViewOf(const JobState& state);
   std::string Elapsed() const;
@@ -52,7 +56,8 @@ class Session {
   Screen screen_;
   LogFollower follower_;
   PodReporter pods_reporter_;
-  std::map<std::string, JobState> states_;  // by namespace/name
+  std::map<std::string, std::set<std::string>> failed_;  // logs of failed containers, by job name
+  std::map<std::string, JobState> states_;               // by namespace/name
   Duration started_{0}, reported_{0};
   std::map<std::string, std::string> told_;  // the last progress line of each job
 

@@ -107,6 +107,12 @@ TEST(LogFollowerTest, PrintsWholeLinesWithTheirPod) {
                                              "job-ps-0 | two", "job-ps-0 | three"}));
 }
 
+TEST(LogFollowerTest, GivesTheLastLines) {
+  EXPECT_EQ(LastLines("a\nb\nc\n\n", 2), (std::vector<std::string>{"b", "c"}));
+  EXPECT_EQ(LastLines("a\nb", 9), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(LastLines("", 2).empty());
+}
+
 TEST(LogFollowerTest, FindsTheLastMetric) {
   const std::string_view log =
       "evaluated step=10 accuracy=0.5 loss=2\nnothing\nevaluated step=20 accuracy=0.88 "
