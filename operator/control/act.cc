@@ -15,6 +15,8 @@ const Logger kLog("control");
 
 // Small enough not to flood a namespace whose quota is used up, large enough for one round trip a usual job.
 constexpr size_t kFirstBatch = 8;
+// A look's creates, so that the status of a large job does not wait for all of them.
+constexpr size_t kMaxCreates = 256;
 constexpr size_t kMaxEventsKept = 1000;
 
 Kind KindOf(render::Kind kind) {
@@ -109,7 +111,10 @@ Status Actor::CreateAll(const Look& look, const plan::Plan& plan, const render::
                         Memory& memory) {
   std::vector<render::DesiredObject> services;
   std::vector<render::DesiredObject> pods;
-  for (const render::DesiredObject& wanted : plan.creates) {
+  const size_t count = std::min(plan.creates.size(), kMaxCreates);
+  memory.look_again |= count < plan.creates.size();
+  for (size_t i = 0; i < count; ++i) {
+    const render::DesiredObject& wanted = plan.creates[i];
     (wanted.kind == render::Kind::kService ? services : pods).push_back(wanted);
   }
   Status first = CreateInBatches(look, services, desired, memory);
@@ -232,8 +237,8 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
   memory.events.push_back(plan::Deleted(look.job, wanted));
   if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
     // The server's answer does not say how long; the watch will.
-    const auto grace = std::chrono::seconds(wanted.grace_period_seconds.value_or(30));
-    cache_.Deleted(look.key, wanted.uid, clock_.Now() + grace);
+    cache_.Deleted(look.key, wanted.uid,
+                   {TruncateToSeconds(clock_.Now()), wanted.grace_period_seconds.value_or(30)});
   } else {
     cache_.Gone(look.key, wanted.uid);
   }

@@ -222,12 +222,12 @@ void Cache::Created(const std::string& key, const Object& object) {
   }
 }
 
-void Cache::Deleted(const std::string& key, const std::string& uid, Time ends) {
+void Cache::Deleted(const std::string& key, const std::string& uid, const Deletion& deletion) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  found->second.pods.Deleted(uid, ends);
-  found->second.services.Deleted(uid, ends);
+  found->second.pods.Deleted(uid, deletion);
+  found->second.services.Deleted(uid, deletion);
 }
 
 void Cache::Gone(const std::string& key, const std::string& uid) {

@@ -42,8 +42,7 @@ class Cache {
   void Wrote(const std::string& key, const std::string& base,
              std::shared_ptr<const objects::CustomResource> newer);
   void Created(const std::string& key, const client::Object& object);
-  // Its deletion was accepted; `ends`: when its grace period ends.
-  void Deleted(const std::string& key, const std::string& uid, Time ends);
+  void Deleted(const std::string& key, const std::string& uid, const Deletion& deletion);
   void Gone(const std::string& key, const std::string& uid);
   // UIDs of objects of others under this job's names that have gone since the last call.
   std::vector<std::string> TakeFreed(const std::string& key);

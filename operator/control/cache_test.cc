@@ -109,7 +109,7 @@ TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
   cache_.jobs().OnReplaced({Job("1")});
   cache_.pods().OnUpserted(MakePod("a", "1"));
   cache_.pods().OnUpserted(MakePod("b", "2"));
-  cache_.Deleted(kKey, "1", clock_.Now() + 30s);
+  cache_.Deleted(kKey, "1", {clock_.Now(), 30});
   cache_.Gone(kKey, "2");
   EXPECT_EQ(Pods(), "1*");
   cache_.pods().OnUpserted(MakePod("a", "1"));  // older than our deletion

@@ -14,6 +14,12 @@
 
 namespace tfjob::control {
 
+// An accepted deletion: when it was asked for, and how long the object may take.
+struct Deletion {
+  Time requested;
+  int64_t grace_seconds = 0;
+};
+
 template <typename T>
 class Children {
  public:
@@ -59,8 +65,8 @@ class Children {
     const std::string name = object->metadata.name;
     created_[name] = {std::move(object), now};
   }
-  // `ends`: when its grace period ends; nothing: it is gone.
-  void Deleted(const std::string& uid, std::optional<Time> ends) {
+  // Nothing: it is gone already.
+  void Deleted(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
         deleted_[uid] = ends;
@@ -111,13 +117,16 @@ class Children {
     if (deleted == deleted_.end()) return view.push_back(object);
     if (!deleted->second) return;
     auto terminating = std::make_shared<T>(*object);
-    terminating->metadata.deletion_timestamp = *deleted->second;
+    const std::chrono::seconds grace(deleted->second->grace_seconds);
+    terminating->metadata.deletion_timestamp = deleted->second->requested + grace;
+    terminating->metadata.deletion_grace_period_seconds = grace.count();
     view.push_back(std::move(terminating));
   }
 
-  std::map<std::string, Pointer> seen_;                 // by name
-  std::map<std::string, OwnCreate> created_;            // by name: ours, not seen yet
-  std::map<std::string, std::optional<Time>> deleted_;  // by UID: ours, not seen as terminating yet
+  std::map<std::string, Pointer> seen_;       // by name
+  std::map<std::string, OwnCreate> created_;  // by name: ours, not seen yet
+  std::map<std::string, std::optional<Deletion>>
+      deleted_;  // by UID: ours, not seen as terminating yet
 };
 
 }  // namespace tfjob::control

@@ -308,12 +308,18 @@ client::Object Decoded(const Record& record) {
 }
 
 size_t Bytes(const Record& record) {
-  constexpr size_t kNode = 48;    // of the map of all records and of the two indexes
+  constexpr size_t kNode = 48;    // of the map of all records, of the two indexes
   constexpr size_t kShared = 32;  // control block and malloc's own
-  size_t bytes = sizeof(client::Key) + sizeof(Record) + 3 * kNode + TextBytes(record.body) +
+  constexpr size_t kUid = 48;
+  constexpr size_t kEventName = 64;
+  size_t bytes = kNode + sizeof(client::Key) + sizeof(Record) + TextBytes(record.body) +
                  TextBytes(record.status) + MapBytes(record.annotations);
-  if (IsEvent(record)) return bytes;
-  bytes += kShared + MetadataBytes(client::MetadataOf(record.object));
+  if (IsEvent(record)) return bytes + kEventName;
+  const ObjectMeta& metadata = client::MetadataOf(record.object);
+  const size_t key =
+      sizeof(client::Key) + TextBytes(metadata.name) + TextBytes(metadata.name_space);
+  bytes += kShared + MetadataBytes(metadata) + TextBytes(metadata.name) + kNode + kUid +
+           metadata.owner_references.size() * (kNode + key);
   if (const auto* pod = std::get_if<std::shared_ptr<const Pod>>(&record.object)) {
     return bytes + sizeof(Pod) + sizeof(objects::ContainerStatus) * (*pod)->containers.capacity() +
            sizeof(objects::PodCondition) * (*pod)->conditions.capacity();

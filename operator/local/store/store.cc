@@ -211,7 +211,7 @@ void Store::Remove(Records::iterator found) {
   records_.erase(found);
   const ObjectMeta metadata = MetadataOf(record);
   Unindex(key, metadata);
-  by_uid_.erase(metadata.uid);
+  uids_.erase(metadata.uid);
   NextVersion();
   if (key.kind != Kind::kEvent || hub_.HasWatchers(key.kind)) {
     const Object last = Decoded(record);
@@ -242,7 +242,7 @@ Object Store::Commit(Records::iterator found, Record next) {
 }
 
 void Store::Index(const Key& key, const ObjectMeta& metadata) {
-  by_uid_[metadata.uid] = key;
+  if (key.kind != Kind::kEvent) uids_.insert(metadata.uid);
   for (const objects::OwnerReference& owner : metadata.owner_references) {
     dependents_[owner.uid].insert(key);
   }
@@ -261,7 +261,7 @@ bool Store::Orphaned(const ObjectMeta& metadata) {
   const auto& owners = metadata.owner_references;
   return !owners.empty() && std::none_of(owners.begin(), owners.end(),
                                          [this](const auto& owner) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                                           return by_uid_.count(owner.uid) > 0;
+                                           return uids_.count(owner.uid) > 0;
                                          });
 }
 

@@ -20,6 +20,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "operator/client/client.h"
@@ -91,7 +92,7 @@ class Store : public client::Client {
   const Options options_;
   Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, client::Key> by_uid_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_set<std::string> uids_ ABSL_GUARDED_BY(mutex_);  // of all objects but events
   std::unordered_map<std::string, std::set<client::Key>> dependents_ ABSL_GUARDED_BY(mutex_);
   int64_t last_uid_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_version_ ABSL_GUARDED_BY(mutex_) = 0;

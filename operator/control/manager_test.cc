@@ -1,0 +1,201 @@
+#include "operator/control/manager.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "operator/client/faults.h"
+#include "operator/local/store/store.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::control {
+namespace {
+
+using client::Kind;
+
+Json Job(const std::string& name, int workers) {
+  const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
+  const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};
+  const Json worker = {
+      {"replicas", workers}, {"restartPolicy", "OnFailure"}, {"template", pod_template}};
+  return {{"apiVersion", "kubeflow.org/v1"},
+          {"kind", "TFJob"},
+          {"metadata", {{"name", name}, {"namespace", "ns"}}},
+          {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
+}
+
+// How many calls changed something.
+int Writes(client::FaultyClient& client) {
+  int writes = 0;
+  for (const client::Call& call : client.Calls()) {
+    writes += call.verb != client::Verb::kGet && call.verb != client::Verb::kList &&
+              call.verb != client::Verb::kWatch;
+  }
+  return writes;
+}
+
+size_t CountPods(store::Store& store) {
+  return store.List(Kind::kPod, "", {})->size();
+}
+
+// By hand: the watch tells only when the test says so.
+class SteppedManagerTest : public ::testing::Test {
+ protected:
+  SteppedManagerTest() : store_(StoreOptions(clock_)), client_(store_) {
+    ConfigureLogging(LogLevel::kError, LogFormat::kText);
+    Options options;
+    options.workers = 0;
+    options.parallel_writes = 0;
+    options.clock = &clock_;
+    options.settings.address = render::ClusterDns("");
+    manager_ = *Manager::Start(client_, options);
+    EXPECT_TRUE(store_.Create(Kind::kTFJob, Job("a", 2)).ok());
+    store_.Deliver();
+  }
+
+  static store::Options StoreOptions(Clock& clock) {
+    store::Options options;
+    options.clock = &clock;
+    options.deliver_by_hand = true;
+    options.node_name = "node-1";
+    return options;
+  }
+
+  void Step() {
+    while (manager_->Step()) {
+    }
+  }
+
+  FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
+  store::Store store_;
+  client::FaultyClient client_;
+  std::unique_ptr<Manager> manager_;
+};
+
+TEST_F(SteppedManagerTest, NeverRepeatsItsOwnWritesWhileTheWatchIsSilent) {
+  Step();
+  EXPECT_EQ(CountPods(store_), 2u);
+  const int writes = Writes(client_);
+  for (int i = 0; i < 5; ++i) {
+    clock_.Advance(10s);  // it reads what the watch should have shown
+    Step();
+  }
+  EXPECT_EQ(Writes(client_), writes);
+  store_.Deliver();
+  Step();
+  EXPECT_EQ(Writes(client_), writes);
+}
+
+TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) {
+  Step();
+  client::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  ASSERT_TRUE(store_.Delete({Kind::kPod, "ns", "a-worker-1"}, now).ok());
+  EXPECT_EQ(CountPods(store_), 1u);
+  clock_.Advance(10s);
+  Step();
+  EXPECT_EQ(CountPods(store_), 2u);
+}
+
+TEST_F(SteppedManagerTest, DeletesOnceWhileTheWatchIsSilent) {
+  Step();
+  store_.Deliver();
+  Step();
+  const Json suspend = {{"spec", {{"runPolicy", {{"suspend", true}}}}}};
+  ASSERT_TRUE(store_.Patch({Kind::kTFJob, "ns", "a"}, suspend).ok());
+  store_.Deliver();
+  Step();
+  const int writes = Writes(client_);
+  ASSERT_TRUE(
+      store_.Patch({Kind::kTFJob, "ns", "a"}, {{"metadata", {{"labels", {{"k", "v"}}}}}}).ok());
+  // Only the job's change is delivered in effect: the pods' come after it in the queue.
+  manager_->Step();
+  EXPECT_EQ(Writes(client_), writes);
+}
+
+TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
+  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 300)).ok());
+  store_.Deliver();
+  Step();
+  EXPECT_EQ(CountPods(store_), 302u);
+  size_t created = 0;
+  size_t before_status = 0;
+  for (const client::Call& call : client_.Calls()) {
+    if (call.key.name == "large" && call.verb == client::Verb::kUpdateStatus &&
+        before_status == 0) {
+      before_status = created;
+    }
+    created += call.verb == client::Verb::kCreate && call.key.kind != Kind::kEvent;
+  }
+  EXPECT_LT(before_status, 300u);
+}
+
+TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
+  Step();
+  ASSERT_TRUE(store_.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  store_.Deliver();
+  const int writes = Writes(client_);
+  Step();
+  EXPECT_EQ(Writes(client_), writes);
+  EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
+}
+
+// On threads, with a kubelet that lets every pod run.
+class RunningKubelet : public client::WatchSink {
+ public:
+  explicit RunningKubelet(client::Client& client) : client_(client) {}
+  void OnReplaced(std::vector<client::Object>) override {}
+  void OnUpserted(client::Object object) override {
+    objects::Pod pod = *std::get<std::shared_ptr<const objects::Pod>>(object);
+    if (pod.phase != objects::PodPhase::kPending) return;
+    pod.phase = objects::PodPhase::kRunning;
+    Json status = objects::StatusToJson(pod);
+    status["metadata"] = {{"name", pod.metadata.name}, {"namespace", pod.metadata.name_space}};
+    EXPECT_TRUE(client_.UpdateStatus(Kind::kPod, status).ok());
+  }
+  void OnDeleted(client::Object) override {}
+
+ private:
+  client::Client& client_;
+};
+
+int RunningJobs(store::Store& store) {
+  int running = 0;
+  for (const client::Object& object : *store.List(Kind::kTFJob, "", {})) {
+    const auto& job = std::get<std::shared_ptr<const objects::CustomResource>>(object);
+    const auto conditions = JsonField(*job->object)["status"]["conditions"].Elements();
+    if (!conditions.ok() || conditions->empty()) continue;
+    running += conditions->back()["type"].StringOr("").value_or("") == "Running";
+  }
+  return running;
+}
+
+TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
+  ConfigureLogging(LogLevel::kError, LogFormat::kText);
+  constexpr int kJobs = 40;
+  store::Store store;
+  RunningKubelet kubelet(store);
+  const auto watch = store.Subscribe(Kind::kPod, "", {}, kubelet);
+  Options options;
+  options.workers = 3;
+  options.parallel_writes = 3;
+  options.settings.address = render::ClusterDns("");
+  auto manager = Manager::Start(store, options);
+  ASSERT_TRUE(manager.ok()) << manager.status();
+  for (int i = 0; i < kJobs; ++i) {
+    ASSERT_TRUE(store.Create(Kind::kTFJob, Job(StrCat("job-", i), 5)).ok());
+  }
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (RunningJobs(store) < kJobs && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(2ms);
+  }
+  EXPECT_EQ(RunningJobs(store), kJobs);
+  EXPECT_EQ(CountPods(store), static_cast<size_t>(kJobs) * 5);
+  const auto before = std::chrono::steady_clock::now();
+  (*manager)->Stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
+}
+
+}  // namespace
+}  // namespace tfjob::control
