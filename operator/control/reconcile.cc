@@ -121,7 +121,9 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   outcome.status = actor_.Act(look, plan, decision.desired, memory);
   if (outcome.status.code() == StatusCode::kNotFound) outcome.status = OkStatus();
   outcome.again_after = plan.requeue_after;
-  if (std::exchange(memory.look_again, false)) outcome.again_after = Duration(0);
+  // After an error the back-off decides.
+  const bool look_again = std::exchange(memory.look_again, false);
+  if (look_again && outcome.status.ok()) outcome.again_after = Duration(0);
   if (cache_.WaitsForWatch(key)) {
     outcome.again_after = Earlier(outcome.again_after, kWatchPatience);
   }
