@@ -208,6 +208,11 @@ TEST(InferTypes, SaysWhatWasExpected) {
        {{"variable", std::string("w")}},
        "expected the step as int64[]"},
       {"Assign", {F32({3})}, {}, "expected an attribute variable"},
+      {"MatMul", {F32({1 << 21, 1}), F32({1, 1 << 20})}, {}, "at most 2^40 elements"},
+      {"Placeholder",
+       {},
+       {{"dtype", kF32}, {"shape", Shape({int64_t{1} << 62, 4})}},
+       "at most 2^40 elements"},
   };
   for (const InferenceCase& test : cases) {
     EXPECT_NE(Infer(test).find(test.expected), std::string::npos) << test.op << ": " << Infer(test);

@@ -82,8 +82,9 @@ InferResult InferReshape(InferenceContext& context) {
     }
     if (dim == -1) {
       open = &dim;
-    } else {
-      known *= dim;
+    } else if (__builtin_mul_overflow(known, dim, &known)) {
+      known = -1;  // more than any input has
+      break;
     }
   }
   const int64_t elements = x.shape.num_elements();

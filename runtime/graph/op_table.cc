@@ -96,6 +96,19 @@ std::string Describe(std::string_view op, const std::vector<TensorType>& inputs)
   return text + ")";
 }
 
+// So many that sizes in bytes and sums of them stay far from the limits of int64.
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+Status CheckSize(const TensorType& type) {
+  int64_t elements = 1;
+  for (int64_t dim : type.shape.dims()) {
+    if (__builtin_mul_overflow(elements, dim, &elements) || elements > kMaxElements) {
+      return InvalidArgument("expected an output of at most 2^40 elements, got ", type.ToString());
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 const std::vector<Op>& AllOps() {
@@ -130,6 +143,9 @@ StatusOr<std::vector<TensorType>> InferTypes(std::string_view name,
   InferenceContext context{inputs, attributes};
   auto outputs = op->infer(context);
   if (!outputs.ok()) return Annotate(outputs.status(), Describe(name, inputs));
+  for (const TensorType& type : *outputs) {
+    if (Status size = CheckSize(type); !size.ok()) return Annotate(size, Describe(name, inputs));
+  }
   return outputs;
 }
 

@@ -17,6 +17,15 @@ int64_t Rows(const Shape& shape) {
   return rows;
 }
 
+constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+bool Fits(const Shape& shape) {
+  int64_t elements = 1;
+  return std::ranges::all_of(shape.dims(), [&](int64_t dim) {
+    return !__builtin_mul_overflow(elements, dim, &elements) && elements <= kMaxElements;
+  });
+}
+
 }  // namespace
 
 std::string_view Name(Kind kind) {
@@ -129,6 +138,10 @@ StatusOr<Variable*> VariableStore::Create(std::string_view name, DType dtype, Sh
   if (name.empty()) return InvalidArgument("a variable needs a name");
   if (std::ranges::any_of(shape.dims(), [](int64_t dim) { return dim < 0; })) {
     return InvalidArgument("variable ", name, ": every dimension must be at least 0, got ",
+                           shape.ToString());
+  }
+  if (!Fits(shape)) {
+    return InvalidArgument("variable ", name, ": expected at most 2^40 elements, got ",
                            shape.ToString());
   }
   if (Find(name) != nullptr)

@@ -93,8 +93,8 @@ class VariableStore {
  public:
   explicit VariableStore(RowStrideFunction row_stride = DenseRowStride) : row_stride_(row_stride) {}
 
-  // Zeros. AlreadyExists when the name is taken; InvalidArgument for an empty name or a dimension
-  // below 0.
+  // Zeros. AlreadyExists when the name is taken; InvalidArgument for an empty name, a dimension below
+  // 0, more than 2^40 elements.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
   // Null when there is none. Pointers stay valid as long as the store.

@@ -33,6 +33,9 @@ TEST(VariableStore, RefusesWhatItCannotHold) {
             StatusCode::kInvalidArgument);
   EXPECT_EQ(store.Create("v", DType::kFloat32, {-1}, Kind::kTrainable).status().code(),
             StatusCode::kInvalidArgument);
+  const Shape huge{int64_t{1} << 62, 8};
+  EXPECT_EQ(store.Create("v", DType::kFloat32, huge, Kind::kTrainable).status().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(store.Find("v"), nullptr);
   EXPECT_NE(Message(store.Get("v").status()).find("there is no variable v; there are w"),
             std::string::npos);
