@@ -1,5 +1,7 @@
 #include "runtime/exec/device.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "runtime/optimizer/apply_kernel.h"
@@ -13,7 +15,16 @@ constexpr int64_t kCacheLine = 64;
 // 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
+size_t PhysicalBytes() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+// What cannot fit is refused here: Linux would hand it out and kill the process later.
 StatusOr<DeviceMemory> AllocateHost(size_t bytes) {
+  if (bytes > PhysicalBytes()) {
+    return ResourceExhausted("a program needs ", bytes, " bytes of memory, the machine has ",
+                             PhysicalBytes(), "; choose a smaller batch");
+  }
   auto buffer = std::make_shared<Buffer>(bytes);
   return DeviceMemory(buffer, buffer->data());
 }

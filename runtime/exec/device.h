@@ -24,7 +24,8 @@ struct Device {
   std::string name;                     // "/device:CPU:0"
   const kernels::KernelTable* kernels;  // with ApplyOptimizer; lives as long as the process
   ThreadPool* pool = nullptr;  // helps the thread that runs a program; borrowed, null for none
-  std::function<StatusOr<DeviceMemory>(size_t bytes)> allocate;  // aligned to 64 bytes
+  // Aligned to 64 bytes. ResourceExhausted for more than the device has.
+  std::function<StatusOr<DeviceMemory>(size_t bytes)> allocate;
   // The stride that the rows of a tensor should have in the plan, for a variable too.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
 };

@@ -350,6 +350,15 @@ TEST(Compile, NamesTheOpThatTheDeviceLacks) {
   EXPECT_NE(Message(status).find("node Exp"), std::string::npos);
 }
 
+TEST(Compile, RefusesMoreThanTheMachineHas) {
+  Builder b;
+  const Output x = Placeholder(b, "x", kF32, {});
+  b.AddFetch("y", BroadcastTo(b, x, {1 << 20, 1 << 20}));
+  VariableStore store;
+  const Status status = Compile(b.graph(), store, CpuDevice()).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+}
+
 TEST(Program, RunsWithTheFetchesThatAreAskedForOnly) {
   VariableStore store;
   Builder b;
