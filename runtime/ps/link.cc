@@ -74,14 +74,16 @@ Status Link::Connect(Duration timeout) {
   reader_ = std::thread([this] {
     SetThreadName("ps-read");
     const Status why = connection_->Run();
+    bool expected = why.code() == StatusCode::kCancelled;
     {
       MutexLock lock(context_.mutex);
       up_ = false;
       live_ = nullptr;
       why_ = why;
+      expected = expected || context_.finished;
       context_.changed.NotifyAll();
     }
-    if (why.code() != StatusCode::kCancelled) {
+    if (!expected) {
       Say(Event::Kind::kLost, StrCat(name_, " is gone: ", Message(why)));
     }
   });
@@ -92,7 +94,7 @@ Status Link::Connect(Duration timeout) {
          const bool suspected = health == rpc::Health::kSuspected;
          Say(suspected ? Event::Kind::kSuspected : Event::Kind::kRecovered,
              suspected ? StrCat(name_, " is silent for ", FormatDuration(silence), ", given up at ",
-                                FormatDuration(rpc::kLease))
+                                FormatDuration(rpc::LivenessRules().lease))
                        : StrCat(name_, " speaks again"));
        }});
   Say(Event::Kind::kConnected, StrCat("connected to ", name_));
@@ -125,7 +127,8 @@ PeerState Link::Describe() {
   PeerState state{.task = StrCat("/job:ps/task:", server_), .address = address_, .state = "lost"};
   if (live_ != nullptr) {
     state.silence = live_->Silence();
-    state.state = rpc::Judge(state.silence) == rpc::Health::kAlive ? "connected" : "suspected";
+    state.state = rpc::LivenessRules().Judge(state.silence) == rpc::Health::kAlive ? "connected"
+                                                                                   : "suspected";
   } else if (why_.ok()) {
     state.state = "unknown";
   }
@@ -309,7 +312,6 @@ void Link::Start(int64_t epoch) {
   epoch_ = epoch;
   ready_.clear();
   ready_bytes_ = 0;
-  to_send_ = step.pull ? 0 : shards_.size();
   to_come_ = shards_.size();
   if (live_ == nullptr) return;
   if (step.pull) {
@@ -359,7 +361,6 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
     const Shard& shard = context_.shards[static_cast<size_t>(index)];
     const auto bytes = static_cast<size_t>(shard.size);
     ready_bytes_ -= bytes;
-    --to_send_;
     std::span<const std::byte> gradient = step.gradients[static_cast<size_t>(shard.variable)];
     if (!gradient.empty()) gradient = gradient.subspan(static_cast<size_t>(shard.offset), bytes);
     total += gradient.size();

@@ -83,12 +83,6 @@ class Link : public rpc::ConnectionHandler {
   Status BeginCopy(Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
-  // (Re)starts the server's part of context.step, under the server's `epoch`.
-  void Start(int64_t epoch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  // The server's state is to be asked anew before the next start.
-  void Reset() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex) { started_ = refused_ = false; }
-  void Mark(int shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // No reader writes into the caller's spans, and the wire reads none of them, from here on.
   void Abandon();
 
@@ -99,11 +93,18 @@ class Link : public rpc::ConnectionHandler {
     kAwaited,   // under way
     kAnswered,  // `answer`
   };
-  Part part() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  const rpc::FrameHeader& answer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex) {
-    return answer_;
-  }
-  const Status& why() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex) { return why_; }
+
+  // These want context.mutex held. (Clang cannot see that the contexts of all links are one.)
+  // (Re)starts the server's part of context.step, under the server's `epoch`.
+  void Start(int64_t epoch) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // The server's state is to be asked anew before the next start.
+  void Reset() ABSL_NO_THREAD_SAFETY_ANALYSIS { started_ = refused_ = false; }
+  void Mark(int shard) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
+  const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
+
   PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
@@ -124,8 +125,9 @@ class Link : public rpc::ConnectionHandler {
     Answer answer;
   };
 
-  bool NextPush(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  bool NextFill(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  // With context.mutex held.
+  bool NextPush(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  bool NextFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   void OnValues(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
   void OnState(rpc::IncomingFrame& frame);
@@ -160,7 +162,6 @@ class Link : public rpc::ConnectionHandler {
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
   std::deque<int> ready_ ABSL_GUARDED_BY(context_.mutex);
   size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  size_t to_send_ ABSL_GUARDED_BY(context_.mutex) = 0;  // shards
   size_t to_come_ ABSL_GUARDED_BY(context_.mutex) = 0;
   rpc::FrameHeader answer_ ABSL_GUARDED_BY(context_.mutex);
 

@@ -185,7 +185,7 @@ Status RemoteClient::Complete() {
 }
 
 bool RemoteClient::NeedsRepair() {
-  return std::ranges::any_of(links_, [](const auto& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  return std::ranges::any_of(links_, [](const auto& link) {
     const Link::Part part = link->part();
     return part == Link::Part::kDown || part == Link::Part::kRefused || part == Link::Part::kIdle;
   });
@@ -199,10 +199,8 @@ StatusOr<bool> RemoteClient::AwaitAnswers(Deadline deadline) {
         if (context_.finished) return Cancelled("the chief ended the job");
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
-        const bool all =
-            std::ranges::all_of(links_, [](const auto& link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-              return link->part() == Link::Part::kAnswered;
-            });
+        const bool all = std::ranges::all_of(
+            links_, [](const auto& link) { return link->part() == Link::Part::kAnswered; });
         if (all || again) return true;
         if (NeedsRepair()) return false;
         context_.changed.WaitUntil(context_.mutex, std::min(deadline, next_report_));

@@ -10,6 +10,8 @@
 namespace tfjob::ps {
 namespace {
 
+constexpr Duration kReportInterval{10s};
+
 std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
@@ -29,7 +31,7 @@ Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_conn
       own_connector_(std::move(own_connector)),
       synchronizer_(std::make_unique<Synchronizer>(
           *this, options_.identity, static_cast<int>(options_.servers.size()), options_.pool)),
-      watch_([this] { synchronizer_->Tick(); }) {}
+      watch_([this] { Tick(); }) {}
 
 Service::~Service() {
   synchronizer_->Stop();
@@ -53,17 +55,18 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     rpc::Transport& transport) {
   Session session(*this, peer, PlainAddress(address), transport, options_.pool);
   Register(session);
-  const auto ticket = watch_.Add({.connection = &session.connection(),
-                                  .peer = Described(peer, session.address()),
-                                  .on_change = [&](rpc::Health health, Duration silence) {
-                                    if (health == rpc::Health::kSuspected) {
-                                      Tell(Event::Kind::kSuspected, session,
-                                           StrCat("is silent for ", FormatDuration(silence),
-                                                  ", given up at ", FormatDuration(rpc::kLease)));
-                                    } else {
-                                      Tell(Event::Kind::kRecovered, session, "speaks again");
-                                    }
-                                  }});
+  const auto ticket =
+      watch_.Add({.connection = &session.connection(),
+                  .peer = Described(peer, session.address()),
+                  .on_change = [&](rpc::Health health, Duration silence) {
+                    if (health == rpc::Health::kSuspected) {
+                      Tell(Event::Kind::kSuspected, session,
+                           StrCat("is silent for ", FormatDuration(silence), ", given up at ",
+                                  FormatDuration(rpc::LivenessRules().lease)));
+                    } else {
+                      Tell(Event::Kind::kRecovered, session, "speaks again");
+                    }
+                  }});
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -170,7 +173,7 @@ std::vector<PeerState> Service::MembersLocked() {
   std::vector<PeerState> members;
   for (const auto& [task, session] : sessions_) {
     const Duration silence = session->connection().Silence();
-    const bool alive = rpc::Judge(silence) == rpc::Health::kAlive;
+    const bool alive = rpc::LivenessRules().Judge(silence) == rpc::Health::kAlive;
     members.push_back({.task = StrCat("/job:", task.type, "/task:", task.index),
                        .address = session->address(),
                        .state = alive ? "connected" : "suspected",
@@ -207,6 +210,24 @@ ServerState Service::State() {
     state.bytes = store_->total_bytes();
   }
   return state;
+}
+
+// A server without state says every 10 s whom it waits for.
+void Service::Tick() {
+  synchronizer_->Tick();
+  {
+    MutexLock lock(mutex_);
+    const Duration now = RealClock().Monotonic();
+    if (store_ != nullptr || finished_ || stopped_) waiting_since_ = now;
+    if (now - waiting_since_ < kReportInterval) return;
+    waiting_since_ = now;
+  }
+  if (!options_.on_event) return;
+  options_.on_event({.kind = Event::Kind::kWaiting,
+                     .peer = "chief",
+                     .address = "",
+                     .message = StrCat(rpc::TaskName(options_.identity),
+                                       " is uninitialised: it waits for the chief to fill it")});
 }
 
 // ---- the end

@@ -67,6 +67,7 @@ class Service : public ParameterServer {
   }
 
  private:
+  void Tick();
   void Register(Session& session);
   void Unregister(Session& session, const Status& why);
   void Tell(Event::Kind kind, const Session& session, const std::string& message) const;
@@ -83,6 +84,7 @@ class Service : public ParameterServer {
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);    // serves; null: empty
   std::shared_ptr<Store> filling_ ABSL_GUARDED_BY(mutex_);  // being filled
   int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // the greatest that was defined
+  Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<protocol::Worker, Session*> sessions_ ABSL_GUARDED_BY(mutex_);

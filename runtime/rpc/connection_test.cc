@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/peer_watch.h"
 #include "runtime/rpc/pipe_connector.h"
 #include "runtime/rpc/server.h"
 
@@ -235,6 +236,77 @@ TEST_F(GrpcTest, KnowsWithinTwoSecondsThatThePeerIsGone) {
   killer.join();
   EXPECT_EQ(connector_->Connect(address_, "echo", Task("worker", 1), 300ms).status().code(),
             StatusCode::kUnavailable);
+}
+
+// A peer that is stopped: its stream stands, it says nothing.
+class SilentHandler : public StreamHandler {
+ public:
+  Status Admit(const Identity&) override { return OkStatus(); }
+  void Serve(const Identity&, const std::string&, Transport& transport) override {
+    MutexLock lock(mutex_);
+    while (silent_) changed_.Wait(mutex_);
+    transport.Cancel();
+  }
+  void End() {
+    MutexLock lock(mutex_);
+    silent_ = false;
+    changed_.NotifyAll();
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool silent_ ABSL_GUARDED_BY(mutex_) = true;
+};
+
+TEST(PeerWatch, NamesTheSilentPeerAndEndsItsLease) {
+  SilentHandler handler;
+  PipeConnector connector;
+  connector.Listen("here", "silent", Task("ps", 0), handler);
+  StatusOr<OpenStream> stream = connector.Connect("here", "silent", Task("worker", 0), 10s);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  Client client(0, 0);
+  Connection connection(*stream->transport, client);
+  std::atomic<int> suspected = 0;
+  PeerWatch watch(nullptr, {.suspect_after = 80ms, .lease = 400ms});
+  const auto ticket = watch.Add({.connection = &connection,
+                                 .peer = "ps 0 (here)",
+                                 .on_change = [&](Health health, Duration silence) {
+                                   EXPECT_EQ(health, Health::kSuspected);
+                                   EXPECT_LT(silence, 400ms);
+                                   ++suspected;
+                                 }});
+  const Status why = connection.Run();
+  EXPECT_EQ(why.code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(Message(why).starts_with("ps 0 (here) gave no sign of life for ")) << why;
+  EXPECT_EQ(suspected, 1);
+  watch.Remove(ticket);
+  handler.End();
+}
+
+TEST(PeerWatch, LeavesAnIdlePeerAlone) {
+  EchoHandler handler;
+  PipeConnector connector;
+  connector.Listen("here", "echo", Task("ps", 0), handler);
+  StatusOr<OpenStream> stream = connector.Connect("here", "echo", Task("worker", 0), 10s);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  Client client(0, 0);
+  Connection connection(*stream->transport, client, {.heartbeat = 50ms});
+  PeerWatch watch(nullptr, {.suspect_after = 500ms, .lease = 600ms});
+  const auto ticket = watch.Add({.connection = &connection, .peer = "ps 0", .on_change = nullptr});
+  std::thread reader([&] { EXPECT_EQ(connection.Run().code(), StatusCode::kCancelled); });
+  // Longer than the lease.
+  CondVar never;
+  Mutex mutex;
+  {
+    MutexLock lock(mutex);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    while (never.WaitUntil(mutex, end)) {
+    }
+  }
+  watch.Remove(ticket);
+  connection.Cancel(Cancelled("done"));
+  reader.join();
 }
 
 TEST(Frame, RefusesBytesThatAreNoFrame) {

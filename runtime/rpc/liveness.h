@@ -6,14 +6,16 @@
 
 namespace tfjob::rpc {
 
-inline constexpr Duration kSuspectAfter{2s};
-inline constexpr Duration kLease{10s};
-
 enum class Health { kAlive, kSuspected, kLost };
 
-inline Health Judge(Duration silence) {
-  if (silence >= kLease) return Health::kLost;
-  return silence >= kSuspectAfter ? Health::kSuspected : Health::kAlive;
-}
+struct LivenessRules {
+  Duration suspect_after{2s};
+  Duration lease{10s};
+
+  Health Judge(Duration silence) const {
+    if (silence >= lease) return Health::kLost;
+    return silence >= suspect_after ? Health::kSuspected : Health::kAlive;
+  }
+};
 
 }  // namespace tfjob::rpc

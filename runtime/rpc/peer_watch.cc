@@ -3,13 +3,8 @@
 #include "runtime/base/thread_pool.h"
 
 namespace tfjob::rpc {
-namespace {
-
-constexpr Duration kInterval{250ms};
-
-}  // namespace
-
-PeerWatch::PeerWatch(std::function<void()> on_tick) : on_tick_(std::move(on_tick)) {
+PeerWatch::PeerWatch(std::function<void()> on_tick, LivenessRules rules)
+    : on_tick_(std::move(on_tick)), rules_(rules) {
   thread_ = std::thread([this] {
     SetThreadName("peer-watch");
     Loop();
@@ -35,9 +30,9 @@ void PeerWatch::Remove(Ticket ticket) {
   entries_.remove_if([&](const Entry& entry) { return &entry == ticket; });
 }
 
-void PeerWatch::Look(Entry& entry) {
+void PeerWatch::Look(Entry& entry) const {
   const Duration silence = entry.watched.connection->Silence();
-  const Health health = Judge(silence);
+  const Health health = rules_.Judge(silence);
   if (health == entry.health) return;
   entry.health = health;
   if (health == Health::kLost) {
@@ -52,7 +47,7 @@ void PeerWatch::Loop() {
   for (;;) {
     {
       MutexLock lock(mutex_);
-      if (!stopping_) wake_.WaitFor(mutex_, kInterval);
+      if (!stopping_) wake_.WaitFor(mutex_, rules_.suspect_after / 8);
       if (stopping_) return;
       for (Entry& entry : entries_) Look(entry);
     }

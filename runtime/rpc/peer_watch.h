@@ -1,4 +1,5 @@
-// Watches connections for silence: names a peer after 2 s, breaks its connection after 10 s.
+// Watches connections for silence: names a peer after 2 s, breaks its connection when its lease of
+// 10 s ends.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace tfjob::rpc {
 
-// One thread, which looks every 250 ms. Thread-safe.
+// One thread, which looks eight times in the time to suspicion. Thread-safe.
 class PeerWatch {
  public:
   struct Watched {
@@ -24,7 +25,7 @@ class PeerWatch {
   };
 
   // `on_tick`, when given, is called at every look.
-  explicit PeerWatch(std::function<void()> on_tick = nullptr);
+  explicit PeerWatch(std::function<void()> on_tick = nullptr, LivenessRules rules = {});
   ~PeerWatch();
 
   using Ticket = const void*;
@@ -38,9 +39,10 @@ class PeerWatch {
     Health health = Health::kAlive;
   };
   void Loop();
-  static void Look(Entry& entry);
+  void Look(Entry& entry) const;
 
   const std::function<void()> on_tick_;
+  const LivenessRules rules_;
   Mutex mutex_;
   CondVar wake_;
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
