@@ -18,10 +18,12 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "runtime/base/check.h"
 #include "runtime/base/status.h"
 #include "runtime/exec/device.h"
 #include "runtime/graph/graph.h"
 #include "runtime/tensor/dtype.h"
+#include "runtime/tensor/tensor.h"
 #include "runtime/variables/variable_store.h"
 
 namespace tfjob::exec {
@@ -41,6 +43,9 @@ struct Feed {
   static Feed Of(const T& value) {
     return {DTypeOf<T>::value, std::as_bytes(std::span<const T>(&value, 1))};
   }
+  template <typename T>
+    requires std::is_arithmetic_v<T>
+  static Feed Of(const T&& temporary) = delete;
   static Feed Of(const Tensor& tensor) { return {tensor.dtype(), tensor.bytes()}; }
 };
 
