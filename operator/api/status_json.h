@@ -1,5 +1,5 @@
-// A TFJob's status as JSON, both ways. Names are the API's; ours beyond it are attempt, and of each replica status
-// restarts, completedIndexes, replacing and selector.
+// A TFJob's status as JSON, both ways. Names are the API's; ours beyond it are attempt, and of each
+// replica status restarts, completedIndexes, replacing and selector.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -10,8 +10,8 @@ namespace tfjob::api {
 // The value of "status". Zero counts are omitted, so an all-zero replica status prints {}.
 Json StatusToJson(const TFJobStatus& status);
 
-// Never fails: what is not as expected (an unknown condition, a text for a number, indexes that do not parse) counts as
-// absent.
+// Never fails: what is not as expected (an unknown condition, a text for a number, indexes that do
+// not parse) counts as absent.
 TFJobStatus ReadStatus(const JsonField& status);
 
 }  // namespace tfjob::api

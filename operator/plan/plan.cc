@@ -30,7 +30,8 @@ NamedEvent MakeEvent(const api::TFJob& job, objects::EventType type, std::string
   return event;
 }
 
-// A merge patch replaces a list as a whole: owners that are no controllers stay in it. The UID is a precondition.
+// A merge patch replaces a list as a whole: owners that are no controllers stay in it. The UID is a
+// precondition.
 Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
                 const policy::Snapshot& snapshot) {
   objects::ObjectMeta metadata;

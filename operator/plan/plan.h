@@ -1,7 +1,7 @@
 // Verdict and desired objects → the calls to make, in order. Carried out by operator/control:
 //
 //   1. adopts and creates (services before pods); several at a time is fine
-//   2. status, when set: one write; on Aborted read the job again and decide again: nothing below may happen
+//   2. status, when set: one write; on Aborted read the job and decide again, do nothing below
 //   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that it is gone already
 //   4. events
 //   5. requeue
@@ -47,8 +47,8 @@ struct NamedEvent {
 struct Plan {
   std::vector<Adopt> adopts;
   std::vector<render::DesiredObject> creates;  // built by render::Desired::Build
-  // The TFJob to send to the status subresource, with the resourceVersion that it was decided from; nullptr when the
-  // status stays.
+  // The TFJob to send to the status subresource, with the resourceVersion that it was decided from;
+  // nullptr when the status stays.
   std::shared_ptr<const Json> status;
   std::vector<Delete> deletes;
   std::vector<NamedEvent> events;
@@ -61,8 +61,9 @@ struct Plan {
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
               const policy::Snapshot& snapshot);
 
-// The events that follow an acting: "Created pod: x" under SuccessfulCreatePod, "Deleted service: x", and their failures
-// "Error creating: …" as standing warnings. `uid` is the UID of the object that was created.
+// The events that follow an acting: "Created pod: x" under SuccessfulCreatePod, "Deleted service:
+// x", and their failures "Error creating: …" as standing warnings. `uid` is the UID of the object
+// that was created.
 NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& name,
                    const std::string& uid);
 NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const std::string& name,

@@ -21,7 +21,8 @@ Plan PlanOf(Scene& scene, int64_t at) {
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
 }
 
-// The first plan creates services, then pods, and writes the status with the version it was decided from.
+// The first plan creates services, then pods, and writes the status with the version it was decided
+// from.
 TEST(MakePlan, CreatesAndWrites) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   const Plan plan = PlanOf(scene, 0);

@@ -1,4 +1,5 @@
-// Wanted names that strangers hold: they block one slot alone, and are tried again every options.blocked_retry.
+// Wanted names that strangers hold: they block one slot alone, and are tried again every
+// options.blocked_retry.
 #pragma once
 
 #include <map>

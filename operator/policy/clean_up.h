@@ -6,7 +6,8 @@
 
 namespace tfjob::policy {
 
-// None: no pod. Running: those in phase Running or Pending. All: every pod. Never one that is going already.
+// None: no pod. Running: those in phase Running or Pending. All: every pod. Never one that is going
+// already.
 bool IsCleanedUp(const objects::Pod& pod, api::CleanPodPolicy policy);
 
 }  // namespace tfjob::policy

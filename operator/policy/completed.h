@@ -8,8 +8,9 @@
 
 namespace tfjob::policy {
 
-// Adds the indexes that are done and not yet remembered; returns their pods, in slot order.
-std::vector<const objects::Pod*> RememberCompleted(const Replicas& replicas,
+// Adds the indexes that are done and not yet remembered, also those that a scale down is about to
+// delete; returns their pods.
+std::vector<const objects::Pod*> RememberCompleted(const api::TFJob& job, const Replicas& replicas,
                                                    api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

@@ -7,16 +7,16 @@
 
 namespace tfjob::policy {
 
-// For a job that goes on: terminating pods and those about to be replaced count nowhere. A type that left the spec
-// keeps what must not be forgotten, else its entry goes.
+// For a job that goes on: terminating pods and those about to be replaced count nowhere. A type
+// that left the spec keeps what must not be forgotten, else its entry goes.
 void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
 // For a suspended job: a pod is active until it is gone, so that its place is not handed out twice.
 void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
                             const Snapshot& snapshot, api::TFJobStatus& status);
 
-// For the look that ends the job, after CountReplicas: success moves every active replica into `succeeded`; after failure
-// the failed pods that nobody restarts any more count as failed.
+// For the look that ends the job, after CountReplicas: success moves every active replica into
+// `succeeded`; after failure the failed pods that nobody restarts any more count as failed.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 

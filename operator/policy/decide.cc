@@ -42,7 +42,8 @@ void WriteCreated(Draft& draft) {
   for (Event& event : WarnAboutSpec(draft.job)) draft.Tell(std::move(event));
 }
 
-// The cause of an event that comes with a condition's change: the same for every look at that change.
+// The cause of an event that comes with a condition's change: the same for every look at that
+// change.
 std::string CauseAt(std::string_view what, Time now) {
   return StrCat(what, "/", FormatTime(now));
 }
@@ -50,7 +51,7 @@ std::string CauseAt(std::string_view what, Time now) {
 void Suspend(Draft& draft) {
   draft.verdict.stage = Stage::kSuspended;
   draft.Rearrange();
-  RememberCompleted(draft.replicas, draft.status());
+  RememberCompleted(draft.job, draft.replicas, draft.status());
   CountContainerRestarts(draft.replicas, draft.status());
   CountSuspendedReplicas(draft.job, draft.replicas, draft.snapshot, draft.status());
   if (WriteSuspended(draft.job, draft.now, draft.status())) {
@@ -136,7 +137,7 @@ void GoOn(Draft& draft) {
 void Run(Draft& draft) {
   ResumeOrStart(draft);
   draft.Rearrange();
-  for (const objects::Pod* pod : RememberCompleted(draft.replicas, draft.status())) {
+  for (const objects::Pod* pod : RememberCompleted(draft.job, draft.replicas, draft.status())) {
     TellExit(*pod, draft);
   }
   CountSurplusRestarts(draft.job, draft.replicas, draft.status());

@@ -17,8 +17,8 @@ void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   std::sort(refs.begin(), refs.end(), [&](const Ref& a, const Ref& b) { return key(a) < key(b); });
 }
 
-// Whether `now` says anything that `before` does not, apart from forgetting UIDs in `replacing`: that alone is no reason
-// to write.
+// Whether `now` says anything that `before` does not, apart from forgetting UIDs in `replacing`:
+// that alone is no reason to write.
 bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
   api::TFJobStatus same_notes = now;
   for (auto& [type, replica] : same_notes.replica_statuses) {

@@ -5,8 +5,8 @@
 
 namespace tfjob::policy {
 
-// Whether a replica of the type may fail for good without ending the job: workers under enableDynamicWorker. Its pod
-// stays, with its logs.
+// Whether a replica of the type may fail for good without ending the job: workers under
+// enableDynamicWorker. Its pod stays, with its logs.
 bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type);
 
 }  // namespace tfjob::policy

@@ -45,8 +45,9 @@ struct BlockedName {
 
 struct History {
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
-  // By name. The loop adds an entry when a create meets AlreadyExists with a foreign controller or none, refreshes
-  // tried_at at every further meeting, erases it when a create succeeds, and looks at the job again each time.
+  // By name. The loop adds an entry when a create meets AlreadyExists with a foreign controller or
+  // none, refreshes tried_at at every further meeting, erases it when a create succeeds, and looks
+  // at the job again each time.
   std::map<std::string, BlockedName> blocked_pods;
   std::map<std::string, BlockedName> blocked_services;
   // Causes of standing events (Event::standing) that were sent; the loop inserts them after
@@ -59,8 +60,8 @@ struct History {
   bool BlocksPod(const api::TFJob& job, const Slot& slot) const;
 };
 
-// Takes what the snapshot shows of the job's pods into the history. Call before Decide, once a look. Forgets all indexes
-// of a job that is suspended or has ended, and those beyond `replicas`.
+// Takes what the snapshot shows of the job's pods into the history. Call before Decide, once a
+// look. Forgets all indexes of a job that is suspended or has ended, and those beyond `replicas`.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options,
               History& history);
 

@@ -12,8 +12,9 @@
 
 namespace tfjob::policy {
 
-// For a pod that is terminating on a node that is not Ready: what is left until it counts as lost (its grace period and
-// options.lost_pod_after); zero or less when it does. Nothing for every other pod.
+// For a pod that is terminating on a node that is not Ready: what is left until it counts as lost
+// (its grace period and options.lost_pod_after); zero or less when it does. Nothing for every other
+// pod.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
                                    const Options& options);

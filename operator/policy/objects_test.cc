@@ -18,7 +18,8 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Scaling down deletes the highest indexes and their services, scaling up creates what is missing, neither is a failure.
+// Scaling down deletes the highest indexes and their services, scaling up creates what is missing,
+// neither is a failure.
 TEST(Scale, DownAndUp) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   for (const char* name : {"mnist-worker-0", "mnist-worker-1", "mnist-worker-2"}) {
@@ -50,7 +51,26 @@ TEST(Scale, DownAndUp) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
 }
 
-// A type that left the spec, an index far out, a second pod for a slot: all go, whatever their labels say.
+// An index that is done is remembered even if the same look scales it away.
+TEST(Scale, RemembersWhatWasDone) {
+  Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
+  scene.Put(Running("mnist-worker-0"));
+  scene.Put(Exited("mnist-worker-1", 0));
+  scene.job.spec.replicas[kWorker].replicas = 1;
+  Verdict verdict = scene.LookAndWrite(1);
+  EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
+  EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode"));
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "1");
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 0);
+  scene.Remove("mnist-worker-1");
+  scene.job.spec.replicas[kWorker].replicas = 2;
+  verdict = scene.LookAndWrite(2);
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0"));
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 1);
+}
+
+// A type that left the spec, an index far out, a second pod for a slot: all go, whatever their
+// labels say.
 TEST(Scale, DeletesStrays) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Running("mnist-worker-0"));
@@ -99,7 +119,8 @@ TEST(TakenNames, DoNotHoldRunningUp) {
   EXPECT_EQ(scene.LookAndWrite(4).status, status);
 }
 
-// A pod that outstays its grace period by a minute on a lost node: told of once, or deleted if the job asks for it.
+// A pod that outstays its grace period by a minute on a lost node: told of once, or deleted if the
+// job asks for it.
 TEST(LostNodes, HoldPods) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.Put(Terminating(Running("mnist-worker-0"), 0, 30));
@@ -118,7 +139,8 @@ TEST(LostNodes, HoldPods) {
   EXPECT_THAT(Deleted(scene.LookAndWrite(90)), IsEmpty());
 }
 
-// A service of ours without a controller is adopted; one that terminates is waited for; taken names block nothing else.
+// A service of ours without a controller is adopted; one that terminates is waited for; taken names
+// block nothing else.
 TEST(Services, AreCreatedOrAdopted) {
   Scene scene(StartedJob({{kWorker, 4}}), false);
   objects::Service terminating = MakeService("mnist-worker-1");

@@ -42,7 +42,8 @@ std::optional<int32_t> ExitCode(const objects::Pod& pod) {
 
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy) {
   if (policy == api::RestartPolicy::kAlways || ExitCode(pod) != 0) return false;
-  // A program that answers SIGTERM by ending with 0 was stopped, not done. Times are whole seconds: in doubt, stopped.
+  // A program that answers SIGTERM by ending with 0 was stopped, not done. Times are whole seconds:
+  // in doubt, stopped.
   return !pod.metadata.terminating() || Tensorflow(pod)->finished_at < DeletionRequested(pod);
 }
 
@@ -74,7 +75,8 @@ Duration RunTime(const objects::Pod& pod, Time now) {
 }
 
 int32_t AttemptOf(const objects::Pod& pod) {
-  const std::string& label = pod.metadata.label(api::kAttemptLabel);
+  static const std::string kLabel = api::kAttemptLabel;
+  const std::string& label = pod.metadata.label(kLabel);
   int32_t attempt = 0;
   const char* end = label.data() + label.size();
   const auto [stop, error] = std::from_chars(label.data(), end, attempt);

@@ -1,5 +1,5 @@
-// How a pod came to its end, read from its status. A replica is judged by its container `tensorflow`; what its sidecars
-// do is their own affair.
+// How a pod came to its end, read from its status. A replica is judged by its container
+// `tensorflow`; what its sidecars do is their own affair.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,17 @@
 
 namespace tfjob::policy {
 
-// The exit code of the container `tensorflow`; nothing while it has not ended, or when the node never said.
+// The exit code of the container `tensorflow`; nothing while it has not ended, or when the node
+// never said.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
-// Whether the replica has done its work: its container ended with 0, and not because the pod was being deleted. Under
-// Always the container starts again, so that nothing is ever done.
+// Whether the replica has done its work: its container ended with 0, and not because the pod was
+// being deleted. Under Always the container starts again, so that nothing is ever done.
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy);
 
-// Why the cluster took the pod away from a program that did nothing wrong ("Evicted: the node was low on memory"):
-// eviction, preemption, a node that shut down, was lost or could not admit it after all. Nothing otherwise.
+// Why the cluster took the pod away from a program that did nothing wrong ("Evicted: the node was
+// low on memory"): eviction, preemption, a node that shut down, was lost or could not admit it
+// after all. Nothing otherwise.
 std::optional<std::string> Disruption(const objects::Pod& pod);
 
 // When the deletion of a terminating pod was asked for.

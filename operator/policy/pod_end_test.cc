@@ -24,7 +24,8 @@ TEST(SlotOfName, ReadsOurNamesOnly) {
   }
 }
 
-// A replica is done when its container ended with 0, whatever its sidecars do, but never under Always.
+// A replica is done when its container ended with 0, whatever its sidecars do, but never under
+// Always.
 TEST(IsCompleted, GoesByTheTensorflowContainer) {
   const struct {
     const char* what;
@@ -47,7 +48,8 @@ TEST(IsCompleted, GoesByTheTensorflowContainer) {
   for (const auto& c : kCases) EXPECT_EQ(IsCompleted(c.pod, c.policy), c.completed) << c.what;
 }
 
-// The cluster's reasons and the condition DisruptionTarget are disruptions; a program's own end is none.
+// The cluster's reasons and the condition DisruptionTarget are disruptions; a program's own end is
+// none.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);

@@ -10,23 +10,26 @@ namespace {
 using State = objects::ContainerStatus::State;
 
 void Warn(std::string reason, std::string message, std::string cause, std::vector<Event>& events) {
+  if (reason.empty()) reason = "Error";
   events.push_back({objects::EventType::kWarning, std::move(reason), std::move(message),
                     std::move(cause), true});
+}
+
+std::string CauseOf(const objects::Pod& pod, const objects::ContainerStatus& container) {
+  return StrCat("container/", pod.metadata.uid, "/", container.name, "/", container.reason);
 }
 
 void WarnAboutContainer(const objects::Pod& pod, const objects::ContainerStatus& container,
                         std::vector<Event>& events) {
   const std::string& name = pod.metadata.name;
-  const std::string cause =
-      StrCat("container/", pod.metadata.uid, "/", container.name, "/", container.reason);
   if (container.state == State::kTerminated && container.exit_code != 0) {
     Warn(container.reason,
          api::ContainerTerminatedMessage(name, container.name, container.exit_code,
                                          container.message),
-         StrCat(cause, "/", container.restart_count), events);
+         StrCat(CauseOf(pod, container), "/", container.restart_count), events);
   } else if (container.state == State::kWaiting && !container.message.empty()) {
     Warn(container.reason, api::ContainerWaitingMessage(name, container.name, container.message),
-         cause, events);
+         CauseOf(pod, container), events);
   }
 }
 

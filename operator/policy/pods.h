@@ -5,8 +5,8 @@
 
 namespace tfjob::policy {
 
-// While the job runs: creates the pods of empty slots (those that may not come yet wait), deletes what is being replaced,
-// pods of earlier attempts, and pods beyond the slots.
+// While the job runs: creates the pods of empty slots (those that may not come yet wait), deletes
+// what is being replaced, pods of earlier attempts, and pods beyond the slots.
 void WantPods(Draft& draft);
 
 // While it is suspended: deletes all.
@@ -15,7 +15,8 @@ void DropPods(Draft& draft);
 // When it has ended: deletes by cleanPodPolicy.
 void CleanUpPods(Draft& draft);
 
-// Pods that cannot end because their node is gone: deletes them at once if the job asks for it, else tells once.
+// Pods that cannot end because their node is gone: deletes them at once if the job asks for it,
+// else tells once.
 void HandleLostPods(Draft& draft);
 
 }  // namespace tfjob::policy

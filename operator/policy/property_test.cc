@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;
 
-constexpr uint32_t kSeeds = 1000;
+constexpr uint32_t kSeeds = 600;
 
 // Draws jobs, pods and what befalls them.
 class Generator {
@@ -116,8 +116,8 @@ std::string Show(const Verdict& verdict) {
   return PrintJsonIndented(Print(verdict));
 }
 
-// With the verdict's status in the job and the same observations, a second look changes no status, tells nothing new and
-// wants the same objects.
+// With the verdict's status in the job and the same observations, a second look changes no status,
+// tells nothing new and wants the same objects.
 void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   const api::TFJobStatus before = scene.job.status;
   scene.job.status = first.status;
@@ -175,7 +175,8 @@ TEST(DecideProperties, HoldInGeneratedLives) {
   }
 }
 
-// Left alone, with every order carried out and every pod running, a job comes to rest: one more look wants nothing.
+// Left alone, with every order carried out and every pod running, a job comes to rest: one more
+// look wants nothing.
 TEST(DecideProperties, JobsComeToRest) {
   for (uint32_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

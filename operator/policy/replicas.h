@@ -10,19 +10,19 @@
 
 namespace tfjob::policy {
 
-// More slots of a type than any cluster has room for are a mistake. Decide refuses the job; Arrange looks no further, since
-// each slot costs memory.
+// More slots of a type than any cluster has room for are a mistake. Decide refuses the job; Arrange
+// looks no further, since each slot costs memory.
 inline constexpr int32_t kMaxReplicas = 100'000;
 
 enum class ReplicaState {
-  kMissing,  // no pod
-  kPending,  // a pod that does not run yet
-  kActive,   // phase Running, not terminating
-  kCompleted,  // done for ever: remembered in the status, or its container ended with 0; with or without a pod
-  kSucceeded,  // phase Succeeded without being done (policy Always)
-  kFailed,     // phase Failed for good
-  kRetryable,  // phase Failed, to be restarted and counted
-  kDisrupted,  // taken away by somebody else: phase Failed, or terminating; to be restarted, not counted
+  kMissing,    // no pod
+  kPending,    // a pod that does not run yet
+  kActive,     // phase Running, not terminating
+  kCompleted,  // done for ever (in the status, or its container ended with 0), with or without a pod
+  kSucceeded,    // phase Succeeded without being done (policy Always)
+  kFailed,       // phase Failed for good
+  kRetryable,    // phase Failed, to be restarted and counted
+  kDisrupted,    // taken away by others: Failed or terminating; to be restarted, not counted
   kReplacing,    // one of the two above whose restart is in the status already
   kTerminating,  // on its way out, nothing to do but wait
   kOutdated,     // of an attempt before the present one
@@ -50,7 +50,8 @@ struct ReplicaGroup {
 
 struct Replicas {
   std::vector<ReplicaGroup> groups;  // in the order of api::kReplicaTypes
-  // Pods that stand in no slot: index beyond replicas, a type that left the spec, a second pod under another name.
+  // Pods that stand in no slot: index beyond replicas, a type that left the spec, a second pod
+  // under another name.
   std::vector<const objects::Pod*> surplus;
   bool any_outdated = false;  // pods of an earlier attempt exist, surplus ones included
 
@@ -62,7 +63,8 @@ struct Replicas {
   int64_t Size() const;
 };
 
-// `status` says what is done, being replaced, and which attempt runs; often a newer one than the job's.
+// `status` says what is done, being replaced, and which attempt runs; often a newer one than the
+// job's.
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot);
 
 }  // namespace tfjob::policy

@@ -12,9 +12,9 @@ enum class FailureKind {
   kDisrupted,  // restarted; the cluster's doing, counts nothing
 };
 
-// Never: permanent, whatever the reason. A disruption restarts under every other policy. ExitCode: codes below 128 are
-// permanent, 128 and above (signals; 138 is the user's own choice) and an unknown code are retryable. Always and
-// OnFailure: retryable.
+// Never: permanent, whatever the reason. A disruption restarts under every other policy. ExitCode:
+// codes below 128 are permanent, 128 and above (signals; 138 is the user's own choice) and an
+// unknown code are retryable. Always and OnFailure: retryable.
 FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy);
 
 }  // namespace tfjob::policy

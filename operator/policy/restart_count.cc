@@ -47,6 +47,9 @@ bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobS
 }
 
 void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status) {
+  const bool any = std::any_of(status.replica_statuses.begin(), status.replica_statuses.end(),
+                               [](const auto& entry) { return !entry.second.replacing.empty(); });
+  if (!any) return;
   std::set<std::string_view> present;
   for (const auto& pod : snapshot.pods) present.insert(pod->metadata.uid);
   for (auto& [type, replica] : status.replica_statuses) {

@@ -1,5 +1,6 @@
-// How a job's restarts are counted: status.replicaStatuses[T].restarts = recreations after failure plus the containers'
-// restart counts of pods that are gone or going. It never shrinks. Types with policy Never count nothing.
+// How a job's restarts are counted: status.replicaStatuses[T].restarts = recreations after failure
+// plus the containers' restart counts of pods that are gone or going. It never shrinks. Types with
+// policy Never count nothing.
 #pragma once
 
 #include <vector>
@@ -14,8 +15,8 @@ int64_t RestartsInStatus(const api::TFJobStatus& status);
 // What the containers of living pods have restarted beyond that.
 int64_t RestartsOfLivingPods(const Replicas& replicas);
 
-// Adds `recreations` and the pod's container restarts to its type's count and notes its UID in `replacing`, so that it
-// is counted once however often it is looked at.
+// Adds `recreations` and the pod's container restarts to its type's count and notes its UID in
+// `replacing`, so that it is counted once however often it is looked at.
 void CountPod(const objects::Pod& pod, api::ReplicaType type, int32_t recreations,
               api::TFJobStatus& status);
 // Whether CountPod did so already.

@@ -6,7 +6,8 @@
 
 namespace tfjob::policy {
 
-// For the recreation after `recreations` others in the present series: 0 s, 1 s, 2 s, 4 s … up to the maximum.
+// For the recreation after `recreations` others in the present series: 0 s, 1 s, 2 s, 4 s … up to
+// the maximum.
 Duration RestartDelay(int32_t recreations, const Options& options);
 
 // When the slot's next pod may be created; the epoch for a slot that never had one.

@@ -1,5 +1,5 @@
-// What a look writes into the status about pods that are to be replaced: each failure is counted once, whatever happens
-// between the status' write and the pods' deletion.
+// What a look writes into the status about pods that are to be replaced: each failure is counted
+// once, whatever happens between the status' write and the pods' deletion.
 #pragma once
 
 #include <optional>
@@ -20,16 +20,18 @@ struct Restarted {
   bool operator==(const Restarted&) const = default;
 };
 
-// The replicas to restart that the status does not know of yet: failed by their policy's word, disrupted, or vanished
-// (seen alive by the history, gone at once, and its name free). Types with policy Never have none.
+// The replicas to restart that the status does not know of yet: failed by their policy's word,
+// disrupted, or vanished (seen alive by the history, gone at once, and its name free). Types with
+// policy Never have none.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const History* history, const api::TFJobStatus& status);
 
 // restartScope Replica: each failure counts one.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
 
-// restartScope Job: a new attempt. Counts one if any replica failed rather than was disrupted, for the type of the first;
-// the containers' restarts of the whole attempt are taken over. Chief, Master and Worker forget what was completed.
+// restartScope Job: a new attempt. Counts one if any replica failed rather than was disrupted, for
+// the type of the first; the containers' restarts of the whole attempt are taken over. Chief,
+// Master and Worker forget what was completed.
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status);
 
@@ -38,7 +40,8 @@ void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status);
 void CountSurplusRestarts(const api::TFJob& job, const Replicas& replicas,
                           api::TFJobStatus& status);
 
-// Resume and a new attempt begin anew for Chief, Master and Worker; what servers and evaluators completed stays.
+// Resume and a new attempt begin anew for Chief, Master and Worker; what servers and evaluators
+// completed stays.
 void ForgetCompleted(api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

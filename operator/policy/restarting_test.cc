@@ -37,7 +37,8 @@ struct RunningJob : Scene {
   const api::ReplicaStatus& workers() { return job.status.replica_statuses[kWorker]; }
 };
 
-// A failed replica: status first, then the deletion, then the new pod; Restarting until that exists, and counted once.
+// A failed replica: status first, then the deletion, then the new pod; Restarting until that
+// exists, and counted once.
 TEST(Restart, ReplacesAFailedReplica) {
   RunningJob scene(kExitCode);
   ASSERT_EQ(Conditions(scene.job.status), "Created Running");
@@ -106,7 +107,8 @@ TEST(Restart, FollowsThePolicy) {
   }
 }
 
-// A running pod that somebody deletes is created again under every policy, and fails the job under none.
+// A running pod that somebody deletes is created again under every policy, and fails the job under
+// none.
 TEST(Restart, ReplacesADeletedPod) {
   for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
     RunningJob scene(policy);
@@ -185,7 +187,8 @@ TEST(Restart, StandsUntilRunningHolds) {
   EXPECT_EQ(Conditions(scene.LookAndWrite(4).status), "Created Running");
 }
 
-// restartScope Job: one failure takes the whole attempt down, counted once; the next begins when it is gone.
+// restartScope Job: one failure takes the whole attempt down, counted once; the next begins when it
+// is gone.
 TEST(RestartScopeJob, StartsANewAttempt) {
   RunningJob scene(kExitCode, api::RestartScope::kJob);
   scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
@@ -244,7 +247,8 @@ TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   EXPECT_EQ(vanished.job.status.attempt, 1);
 }
 
-// A limit that a further recreation would exceed fails the job instead; the pod stays, with its logs.
+// A limit that a further recreation would exceed fails the job instead; the pod stays, with its
+// logs.
 TEST(Restart, EndsAtTheBackoffLimit) {
   RunningJob scene(kExitCode);
   scene.job.spec.run_policy.backoff_limit = 1;

@@ -1,6 +1,6 @@
 #include "operator/policy/services.h"
 
-#include <set>
+#include <algorithm>
 
 #include "operator/policy/blocked.h"
 
@@ -12,35 +12,37 @@ void Drop(const objects::Service& service, Draft& draft) {
   draft.verdict.delete_services.push_back({service.metadata.name, service.metadata.uid});
 }
 
-// The slots whose service exists, is adopted, or has a name that cannot be had now.
-std::set<Slot> ProvidedSlots(Draft& draft) {
-  std::set<Slot> provided;
+// The slots whose service exists or is adopted, sorted.
+std::vector<Slot> ProvidedSlots(Draft& draft) {
+  const std::string& job_name = draft.job.metadata.name;
+  std::vector<Slot> provided;
   for (const auto& service : draft.snapshot.services) {
-    const std::optional<Slot> slot = SlotOfName(draft.job.metadata.name, service->metadata.name);
+    const std::optional<Slot> slot = SlotOfName(job_name, service->metadata.name);
     if (draft.replicas.Has(slot)) {
-      provided.insert(*slot);
+      provided.push_back(*slot);
     } else {
       Drop(*service, draft);
     }
   }
   for (const auto& service : draft.snapshot.orphan_services) {
-    const std::optional<Slot> slot = SlotOfName(draft.job.metadata.name, service->metadata.name);
+    const std::optional<Slot> slot = SlotOfName(job_name, service->metadata.name);
     if (!draft.replicas.Has(slot) || service->metadata.terminating()) continue;
-    if (!provided.insert(*slot).second) continue;
+    provided.push_back(*slot);
     draft.verdict.adopt_services.push_back({service->metadata.name, service->metadata.uid});
   }
+  std::sort(provided.begin(), provided.end());
   return provided;
 }
 
 }  // namespace
 
 void WantServices(Draft& draft) {
-  const std::set<Slot> provided = ProvidedSlots(draft);
+  const std::vector<Slot> provided = ProvidedSlots(draft);
   const History* history = draft.history();
   for (const ReplicaGroup& group : draft.replicas.groups) {
     for (int32_t i = 0; i < group.size(); ++i) {
       const Slot slot{group.type, i};
-      if (provided.contains(slot)) continue;
+      if (std::binary_search(provided.begin(), provided.end(), slot)) continue;
       std::string name = draft.NameOf(slot);
       if (history != nullptr &&
           TimeBlocked(history->blocked_services, name, draft.now, draft.options)) {

@@ -5,7 +5,8 @@
 
 namespace tfjob::policy {
 
-// Creates those of slots without one (adopting an orphan of that name), deletes those beyond the slots.
+// Creates those of slots without one (adopting an orphan of that name), deletes those beyond the
+// slots.
 void WantServices(Draft& draft);
 
 // Deletes all of them.

@@ -1,6 +1,6 @@
-// One place of a job: a replica type and an index from 0 to replicas - 1. Its pod and its service bear the name
-// `<job>-<type>-<index>`, which is what tells an object's slot (labels can be edited, names cannot). Slots sort in the
-// order in which objects are created and printed.
+// One place of a job: a replica type and an index from 0 to replicas - 1. Its pod and its service
+// bear the name `<job>-<type>-<index>`, which is what tells an object's slot (labels can be edited,
+// names cannot). Slots sort in the order in which objects are created and printed.
 #pragma once
 
 #include <optional>

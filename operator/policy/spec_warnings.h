@@ -1,4 +1,5 @@
-// Warnings about a spec that is accepted although part of it has no effect or is probably a mistake.
+// Warnings about a spec that is accepted although part of it has no effect or is probably a
+// mistake.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,8 @@
 
 namespace tfjob::policy {
 
-// Sent once, when the job is first seen: a template that sets restartPolicy, several chiefs, minAvailable above the total.
+// Sent once, when the job is first seen: a template that sets restartPolicy, several chiefs,
+// minAvailable above the total.
 std::vector<Event> WarnAboutSpec(const api::TFJob& job);
 
 }  // namespace tfjob::policy

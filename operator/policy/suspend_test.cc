@@ -61,7 +61,8 @@ TEST(Suspend, WhileRunning) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 0);
 }
 
-// Resume starts anew once the old pods are gone: a new startTime, and nothing done of chief, master and worker.
+// Resume starts anew once the old pods are gone: a new startTime, and nothing done of chief, master
+// and worker.
 TEST(Suspend, ThenResume) {
   Scene scene(StartedJob({{kEvaluator}, {kWorker, 2}}));
   scene.job.status.replica_statuses[kWorker].completed_indexes = "1";

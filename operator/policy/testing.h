@@ -27,8 +27,8 @@ api::TFJob MakeJob(const std::vector<TypeSpec>& types);
 // The same after its first look, at At(0): Created, started.
 api::TFJob StartedJob(const std::vector<TypeSpec>& types);
 
-// A pod of the job: its UID is "uid-<name>", its container `tensorflow` is in the state that fits the phase (ended with 0
-// or 1), started at At(0).
+// A pod of the job: its UID is "uid-<name>", its container `tensorflow` is in the state that fits
+// the phase (ended with 0 or 1), started at At(0).
 objects::Pod MakePod(const std::string& name, PodPhase phase);
 objects::Pod Exited(const std::string& name, int32_t code);  // phase Succeeded or Failed
 objects::Pod Evicted(const std::string& name);               // phase Failed, no container status

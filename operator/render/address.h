@@ -15,8 +15,8 @@ using AddressScheme = std::function<std::string(const api::TFJob&, const policy:
 // `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`; an empty domain ends in ".svc".
 AddressScheme ClusterDns(std::string domain);
 
-// `127.0.0.1:<base + n>` with n the slot's place in the job (types in the order of api::kReplicaTypes). The base is chosen
-// once a job, by the caller.
+// `127.0.0.1:<base + n>` with n the slot's place in the job (types in the order of
+// api::kReplicaTypes). The base is chosen once a job, by the caller.
 AddressScheme Loopback(int32_t base_port);
 
 }  // namespace tfjob::render

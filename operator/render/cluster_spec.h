@@ -13,10 +13,11 @@ namespace tfjob::render {
 
 // A job's addresses, worked out once; const calls are thread-safe.
 //
-// Static: all tasks of all types in the spec, the evaluator among them, the same for everyone; environment "cloud".
-// Dynamic (enableDynamicWorker): a task knows itself and the servers: a worker {worker: {i: own}, ps: all}; a ps {worker:
-// {}, ps: [own]}; a chief or master {worker: {}, ps: all, chief: [own]}; an evaluator {worker: {}, ps: all, chief: all,
-// evaluator: [own]}. Without servers, `ps` is null for a worker and an empty list for the others.
+// Static: all tasks of all types in the spec, the evaluator among them, the same for everyone;
+// environment "cloud". Dynamic (enableDynamicWorker): a task knows itself and the servers: a worker
+// {worker: {i: own}, ps: all}; a ps {worker: {}, ps: [own]}; a chief or master {worker: {}, ps:
+// all, chief: [own]}; an evaluator {worker: {}, ps: all, chief: all, evaluator: [own]}. Without
+// servers, `ps` is null for a worker and an empty list for the others.
 class ClusterSpec {
  public:
   ClusterSpec(const api::TFJob& job, const AddressScheme& address);

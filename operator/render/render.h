@@ -1,6 +1,7 @@
-// Verdict → the objects to create, as JSON exactly as they are sent to the API server. Rules: names, labels, owner
-// references and template transformation of the reference (facts 2.1–2.3), with services that publish the addresses of
-// pods that are not ready, and ports that keep their order and protocol.
+// Verdict → the objects to create, as JSON exactly as they are sent to the API server. Rules:
+// names, labels, owner references and template transformation of the reference (facts 2.1–2.3),
+// with services that publish the addresses of pods that are not ready, and ports that keep their
+// order and protocol.
 #pragma once
 
 #include <memory>
@@ -32,8 +33,9 @@ struct DesiredObject {
   bool operator==(const DesiredObject&) const = default;
 };
 
-// The objects of one verdict. Each is built when asked for, since TF_CONFIG names all tasks in each of their pods; what
-// they share is prepared once. A value: cheap to copy, holds all it needs; const calls are thread-safe.
+// The objects of one verdict. Each is built when asked for, since TF_CONFIG names all tasks in each
+// of their pods; what they share is prepared once. A value: cheap to copy, holds all it needs;
+// const calls are thread-safe.
 class Desired {
  public:
   Desired() = default;
@@ -54,9 +56,10 @@ class Desired {
   std::shared_ptr<const Shared> shared_;
 };
 
-// InvalidArgument, with the path, for a template that cannot become a pod (no container `tensorflow`, containers that are
-// no list, labels that are no strings): permanent until the spec changes, so policy::Refuse is the answer. Only types of
-// which something is to be created are looked at.
+// InvalidArgument, with the path, for a template that cannot become a pod (no container
+// `tensorflow`, containers that are no list, labels that are no strings): permanent until the spec
+// changes, so policy::Refuse is the answer. Only types of which something is to be created are
+// looked at.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const Options& options);
 
