@@ -44,7 +44,9 @@ MemoryPlan PlanMemory(const std::vector<Lifetime>& buffers) {
   plan.offsets.resize(buffers.size());
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return buffers[i].bytes; });
+  std::ranges::sort(order, [&](size_t a, size_t b) {
+    return buffers[a].bytes != buffers[b].bytes ? buffers[a].bytes > buffers[b].bytes : a < b;
+  });
   std::vector<size_t> placed;
   for (size_t i : order) {
     std::vector<Range> taken;
