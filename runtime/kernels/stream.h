@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "runtime/base/thread_pool.h"
+#include "runtime/kernels/flush_denormals.h"
 
 namespace tfjob::kernels {
 
@@ -21,12 +22,15 @@ class Stream {
   // thread, or too little work for two, it is a plain call.
   template <typename Body>
   void ParallelFor(int64_t count, int64_t grain, const Body& body) {
+    const auto flushed = [&body](int64_t begin, int64_t end) {
+      const FlushDenormals flush;
+      body(begin, end);
+    };
     if (pool_ == nullptr || count < 2 * grain) {
-      if (count > 0) body(int64_t{0}, count);
+      if (count > 0) flushed(int64_t{0}, count);
       return;
     }
-    pool_->ParallelFor(count, grain,
-                       std::cref(body));  // by reference: std::function allocates nothing
+    pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference: nothing is allocated
   }
 
  private:

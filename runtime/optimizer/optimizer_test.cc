@@ -141,6 +141,29 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   }
 }
 
+// Weights without gradient: their moments end at zero, and not among the slow subnormal numbers.
+TEST(ApplyTest, MomentsThatDecayEndAtZero) {
+  for (const Case& test : Cases()) {
+    State<float> state(test.optimizer, 40);
+    for (auto& slot : state.slots) std::ranges::fill(slot, 1.5e-38f);
+    kernels::Stream stream;
+    for (int step = 0; step < 3; ++step) {
+      std::vector<std::span<float>> slots(state.slots.begin(), state.slots.end());
+      Apply(test.optimizer, 5, std::span<float>(state.variable),
+            std::span<const float>(state.gradient), std::span<const std::span<float>>(slots),
+            stream);
+    }
+    for (const auto& slot : state.slots) {
+      for (float value : slot) {
+        EXPECT_TRUE(value == 0 || std::isnormal(value)) << test.name << ": " << value;
+      }
+    }
+    const float value = 1e-38f;
+    volatile float half = value;
+    EXPECT_NE(half * 0.1f, 0) << "the caller's arithmetic is as before";
+  }
+}
+
 // The op on padded rows, against Apply on dense spans.
 TEST(ApplyKernelTest, UpdatesPaddedRowsInPlace) {
   constexpr int64_t kRows = 5, kCols = 33, kStride = 40;

@@ -14,7 +14,7 @@
 namespace tfjob::kernels::cpu {
 
 inline float PowerOfTwo(int32_t exponent) {  // of a normal number
-  return std::bit_cast<float>((exponent + 127) << 23);
+  return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
 inline float Exp(float x) {

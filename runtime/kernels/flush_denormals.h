@@ -1,0 +1,33 @@
+// While it lives, the calling thread's vector units treat subnormal numbers as zero and give zero for them. Moments of
+// weights whose gradient stays 0 decay to subnormals and would stay there, and arithmetic on those is several times
+// slower (Adam on Fashion-MNIST: 83 µs a step instead of 32). Where the processor has no such switch, nothing happens.
+#pragma once
+
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+namespace tfjob::kernels {
+
+class FlushDenormals {
+ public:
+#if defined(__SSE__)
+  FlushDenormals() : before_(_mm_getcsr()) {
+    _mm_setcsr(before_ | kFlushToZero | kDenormalsAreZero);
+  }
+  ~FlushDenormals() { _mm_setcsr(before_); }
+#else
+  FlushDenormals() = default;
+#endif
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+#if defined(__SSE__)
+ private:
+  // Of Intel's manual, volume 1, 10.2.3.
+  static constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
+  unsigned before_;
+#endif
+};
+
+}  // namespace tfjob::kernels
