@@ -15,10 +15,10 @@ namespace tfjob::policy {
 inline constexpr int32_t kMaxReplicas = 100'000;
 
 enum class ReplicaState {
-  kMissing,    // no pod
-  kPending,    // a pod that does not run yet
-  kActive,     // phase Running, not terminating
-  kCompleted,  // done for ever (in the status, or its container ended with 0), with or without a pod
+  kMissing,      // no pod
+  kPending,      // a pod that does not run yet
+  kActive,       // phase Running, not terminating
+  kCompleted,    // done for ever: by the status, or ended with 0; with or without a pod
   kSucceeded,    // phase Succeeded without being done (policy Always)
   kFailed,       // phase Failed for good
   kRetryable,    // phase Failed, to be restarted and counted
