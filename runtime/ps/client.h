@@ -90,7 +90,8 @@ class ParameterClient {
                                 std::span<const std::span<std::byte>> values);
 
   // All variables, slots, the step and the ledger. Synchronous: exactly one step's. Asynchronous:
-  // each shard with its slots and ledger as of one moment. Between steps only.
+  // each shard with its slots and ledger as of one moment. Between steps only. Repairs losses as
+  // EndStep does; if the servers went back meanwhile, the next EndStep says so.
   virtual StatusOr<Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. The chief, between steps.
   virtual Status Restore(const Snapshot& snapshot) = 0;

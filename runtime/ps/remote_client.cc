@@ -80,6 +80,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     for (auto& link : links_) link->Reset();
   }
   epoch_ = 0;
+  rolled_back_ = false;
   RETURN_IF_ERROR(Complete());
   return Result();
 }
@@ -100,13 +101,13 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   Step& step = context_.step;
   if (step.active) return FailedPrecondition("the step before has not ended");
   step.active = true;
-  step.pull = false;
+  step.pull = rolled_back_;
   ++step.sequence;
   step.step = step_;
   step.gradients.assign(gradients.begin(), gradients.end());
   step.values.assign(values.begin(), values.end());
   step.marked.assign(values.size(), false);
-  step.unmarked = values.size();
+  step.unmarked = step.pull ? 0 : values.size();
   for (size_t i = 0; i < links_.size(); ++i) {
     if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
   }
@@ -156,19 +157,28 @@ StatusOr<StepResult> RemoteClient::Result() {
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
   if (result.again) result.global_step = links_[0]->answer().step;
   if (pulled && rolled_back_) result.dropped = true;
+  rolled_back_ = false;
   step_ = result.global_step;
   return result;
 }
 
 // ---- waiting and repairing
 
-Status RemoteClient::Complete() {
+RemoteClient::Deadline RemoteClient::PatienceEnds() const {
   const Duration patience = context_.options.patience;
-  const Deadline start = Now();
-  const Deadline deadline = patience > Duration(0) ? start + patience : Deadline::max();
-  next_report_ = start + kReportInterval;
+  return patience > Duration(0) ? Now() + patience : Deadline::max();
+}
+
+void RemoteClient::Say(Event::Kind kind, const std::string& peers,
+                       const std::string& message) const {
+  if (!context_.options.on_event) return;
+  context_.options.on_event({.kind = kind, .peer = peers, .address = "", .message = message});
+}
+
+Status RemoteClient::Complete() {
+  const Deadline deadline = PatienceEnds();
+  next_report_ = Now() + kReportInterval;
   refused_since_ = {};
-  rolled_back_ = false;
   Status status;
   for (;;) {
     StatusOr<bool> answered = AwaitAnswers(deadline);
@@ -240,11 +250,9 @@ std::string RemoteClient::Awaited(std::string& peers) {
 }
 
 void RemoteClient::ReportWait() {
-  if (!context_.options.on_event) return;
   std::string peers;
-  std::string message = Awaited(peers);
-  context_.options.on_event(
-      {.kind = Event::Kind::kWaiting, .peer = peers, .message = std::move(message)});
+  const std::string message = Awaited(peers);
+  Say(Event::Kind::kWaiting, peers, message);
 }
 
 // One round: connects what is down, asks what is not known, has the chief fill what is empty, and
@@ -301,6 +309,7 @@ Status RemoteClient::ContinueAsynchronous() {
   }
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
   MutexLock lock(context_.mutex);
+  if (!context_.step.active) return OkStatus();
   for (size_t i = 0; i < links_.size(); ++i) {
     const Link::Part part = links_[i]->part();
     const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
@@ -324,15 +333,17 @@ Status RemoteClient::ContinueSynchronous() {
     if (!usable()) return OkStatus();
   }
   const bool other = epoch_ != states_[0].epoch;
-  MutexLock lock(context_.mutex);
-  if (other && epoch_ != 0) {
-    // The gradients belong to values that are no more.
-    rolled_back_ = true;
-    context_.step.pull = true;
-    context_.step.unmarked = 0;
-    ++context_.step.sequence;
-  }
+  // The gradients, of this step or the next, belong to values that are no more.
+  if (other && epoch_ != 0) rolled_back_ = true;
   epoch_ = states_[0].epoch;
+  MutexLock lock(context_.mutex);
+  Step& step = context_.step;
+  if (!step.active) return OkStatus();
+  if (rolled_back_ && !step.pull) {
+    step.pull = true;
+    step.unmarked = 0;
+  }
+  if (other) ++step.sequence;
   for (auto& link : links_) {
     const Link::Part part = link->part();
     const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
@@ -349,11 +360,7 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   }
   std::string names;
   for (size_t i : servers) names += StrCat(names.empty() ? "" : ", ", links_[i]->name());
-  if (context_.options.on_event) {
-    context_.options.on_event({.kind = Event::Kind::kRestoring,
-                               .peer = names,
-                               .message = StrCat("the chief fills ", names)});
-  }
+  Say(Event::Kind::kRestoring, names, StrCat("the chief fills ", names));
   ASSIGN_OR_RETURN(Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
   // A server that went away meanwhile is for the next round.
@@ -394,16 +401,34 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
     snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
                                                         Tensor(variable.dtype, variable.shape)));
   }
-  if (synchronous()) {
-    RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
+  const Deadline deadline = PatienceEnds();
+  next_report_ = Now() + kReportInterval;
+  refused_since_ = {};
+  for (;;) {
+    snapshot.ledger.clear();
+    Status status = TryCopy(snapshot);
+    if (status.ok()) return snapshot;
+    if (Now() >= deadline) return status;
+    {
+      // What went wrong there is to be found out before the next attempt.
+      MutexLock lock(context_.mutex);
+      if (context_.finished) return Cancelled("the chief ended the job");
+      for (auto& link : links_) link->Reset();
+    }
+    if (Now() >= next_report_) {
+      next_report_ = Now() + kReportInterval;
+      Say(Event::Kind::kWaiting, "", StrCat("a copy of the state waits: ", Message(status)));
+    }
+    RETURN_IF_ERROR(Repair());
   }
+}
+
+Status RemoteClient::TryCopy(Snapshot& snapshot) {
+  if (!synchronous()) return Copy(snapshot);
+  RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
   Status status = Copy(snapshot);
-  if (synchronous()) {
-    Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
-    if (status.ok()) status = released;
-  }
-  RETURN_IF_ERROR(status);
-  return snapshot;
+  Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
+  return status.ok() ? released : status;
 }
 
 Status RemoteClient::Copy(Snapshot& snapshot) {
@@ -436,13 +461,9 @@ Status RemoteClient::Finish() {
     if (up.ok() || up.code() == StatusCode::kFailedPrecondition) {
       up = links_[i]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
     }
-    if (!up.ok() && context_.options.on_event) {
-      context_.options.on_event(
-          {.kind = Event::Kind::kLost,
-           .peer = StrCat("ps ", i),
-           .address = context_.options.servers[i],
-           .message = StrCat("could not tell the end to ", links_[i]->name(), ": ", Message(up))});
-    }
+    if (up.ok()) continue;
+    Say(Event::Kind::kLost, StrCat("ps ", i),
+        StrCat("could not tell the end to ", links_[i]->name(), ": ", Message(up)));
   }
   return OkStatus();
 }

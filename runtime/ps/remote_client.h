@@ -42,8 +42,11 @@ class RemoteClient : public ParameterClient {
   // Fills the given servers under one epoch greater than any that they had.
   Status Fill(const std::vector<size_t>& servers, const Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
+  Status TryCopy(Snapshot& snapshot);
   Status Copy(Snapshot& snapshot);
   StatusOr<StepResult> Result();
+  Deadline PatienceEnds() const;
+  void Say(Event::Kind kind, const std::string& peers, const std::string& message) const;
   void ReportWait();
   std::string Awaited(std::string& peers);
   bool synchronous() const { return context_.options.definition.mode == Mode::kSynchronous; }
@@ -58,7 +61,7 @@ class RemoteClient : public ParameterClient {
   std::vector<bool> known_;          // `states_` is of the present connection
   int64_t epoch_ = 0;                // synchronous: of the step
   int64_t step_ = 0;                 // of the values that the caller holds
-  bool rolled_back_ = false;
+  bool rolled_back_ = false;         // since the last result
   Deadline refused_since_{};
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;

@@ -56,8 +56,7 @@ void Session::Request(rpc::IncomingFrame& frame) {
     case wire::kHold:
       return service_.Hold(*this, sequence);
     case wire::kRelease:
-      service_.Release(worker());
-      return ReplyTo(sequence, OkStatus());
+      return ReplyTo(sequence, service_.Release(worker()));
     case wire::kFinish:
       ReplyTo(sequence, OkStatus());
       return service_.Finish();

@@ -129,9 +129,12 @@ void Synchronizer::Hold(const protocol::Worker& worker, int64_t incarnation, uin
   Carry(coordinator_->Hold(Now(), worker));
 }
 
-void Synchronizer::Release(const protocol::Worker& worker) {
+bool Synchronizer::Release(const protocol::Worker& worker) {
   MutexLock lock(mutex_);
-  if (coordinator_ != nullptr) Carry(coordinator_->Release(worker));
+  if (coordinator_ == nullptr) return false;
+  const bool held = coordinator_->Holds(worker);
+  Carry(coordinator_->Release(worker));
+  return held;
 }
 
 // ---- messages

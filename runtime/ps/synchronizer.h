@@ -61,7 +61,8 @@ class Synchronizer {
 
   // Answered through the session's ReplyTo(sequence).
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
-  void Release(const protocol::Worker& worker);
+  // Whether it was held until now.
+  bool Release(const protocol::Worker& worker);
 
   void FromParticipant(int server, const std::string& message);
   void FromCoordinator(const std::string& message);

@@ -7,7 +7,7 @@ namespace tfjob::ps::protocol {
 namespace {
 
 constexpr Duration kRepeatAfter{500ms};
-constexpr Duration kHoldLease{10s};
+constexpr Duration kHoldLease{60s};
 
 }  // namespace
 

@@ -50,12 +50,15 @@ class Coordinator {
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
 
-  // Commits nothing until released: by the same worker, by its departure, or after 10 s. Granted
+  // Commits nothing until released: by the same worker, by its departure, or after 60 s. Granted
   // when all servers have applied the same steps.
   CoordinatorActions Hold(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
   // Now and then: repeats what got no answer, ends leases.
   CoordinatorActions Tick(Duration now);
+
+  // The hold was granted and has not ended.
+  bool Holds(const Worker& worker) const { return holder_ == worker && hold_granted_; }
 
   bool active() const;
   int64_t step() const { return step_; }

@@ -1,0 +1,186 @@
+// The synchronous parameter server, end to end, over loopback ports.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/ps/test_tasks.h"
+
+namespace tfjob::ps {
+namespace {
+
+class SynchronousTest : public ParameterServerTest {
+ protected:
+  static Definition Synchronous(int aggregate) {
+    Definition definition = TwoVariables(Mode::kSynchronous);
+    definition.replicas_to_aggregate = aggregate;
+    return definition;
+  }
+  // Each trainer on a thread of its own until the job has made `steps` steps.
+  static void TrainUntil(std::vector<Trainer*> trainers, int64_t steps) {
+    std::vector<std::thread> threads;
+    for (Trainer* trainer : trainers) {
+      threads.emplace_back([=] {
+        while (trainer->last.global_step < steps) ASSERT_EQ(trainer->Train(), OkStatus());
+        EXPECT_EQ(trainer->client->Leave(), OkStatus());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+TEST_F(SynchronousTest, AStepIsTheMeanOfAllWorkers) {
+  StartServers(3);
+  const Definition definition = Synchronous(2);
+  Trainer chief(definition), worker(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+  worker.SetGradients(3);
+  TrainUntil({&chief, &worker}, 20);
+  EXPECT_EQ(chief.last.global_step, 20);
+  EXPECT_EQ(worker.last.global_step, 20);
+  EXPECT_FALSE(worker.last.dropped);
+  EXPECT_EQ(chief.Value(), 80);  // 20 steps of 0.5 times the mean of 1 and 3
+  EXPECT_EQ(worker.Value(), 80);
+}
+
+TEST_F(SynchronousTest, DropsTheGradientsOfBackupWorkers) {
+  StartServers(2);
+  const Definition definition = Synchronous(1);
+  Trainer chief(definition), backup(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(backup.Join(Worker(1)), OkStatus());
+  ASSERT_EQ(chief.Train(), OkStatus());
+  EXPECT_EQ(chief.last.global_step, 1);
+  ASSERT_EQ(backup.Train(), OkStatus());
+  EXPECT_TRUE(backup.last.dropped);
+  EXPECT_EQ(backup.last.global_step, 1);
+  EXPECT_EQ(backup.Value(), 99.5f);
+  ASSERT_EQ(backup.Train(), OkStatus());
+  EXPECT_FALSE(backup.last.dropped);
+  EXPECT_EQ(backup.last.global_step, 2);
+}
+
+TEST_F(SynchronousTest, TakesSeveralBatchesOfAWorkerWhenThereAreTooFew) {
+  StartServers(2);
+  const Definition definition = Synchronous(3);
+  Trainer chief(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  for (int batch = 1; batch <= 3; ++batch) {
+    ASSERT_EQ(chief.Train(), OkStatus());
+    EXPECT_EQ(chief.last.again, batch < 3);
+    EXPECT_EQ(chief.last.global_step, batch / 3);
+  }
+  EXPECT_EQ(chief.Value(), 99.5f);
+}
+
+TEST_F(SynchronousTest, AWorkerThatDiesInMidStepHoldsNobodyUp) {
+  StartServers(2);
+  const Definition definition = Synchronous(2);
+  Trainer chief(definition);
+  auto worker = std::make_unique<Trainer>(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(worker->Join(Worker(1)), OkStatus());
+  std::thread death([&] { worker.reset(); });
+  TrainUntil({&chief}, 3);
+  death.join();
+  EXPECT_EQ(chief.Value(), 98.5f);
+  Trainer again(definition);
+  ASSERT_EQ(again.Join(Worker(1, 2)), OkStatus());
+  TrainUntil({&chief, &again}, 6);
+  EXPECT_EQ(again.Value(), 97);
+}
+
+TEST_F(SynchronousTest, SavesExactlyOneStepWhileOthersTrain) {
+  StartServers(2);
+  const Definition definition = Synchronous(1);
+  Trainer chief(definition), worker(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+  std::thread other([&] { TrainUntil({&worker}, 100); });
+  for (int i = 0; i < 5; ++i) {
+    StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    for (const VariableState& state : snapshot->variables) {
+      for (float value : state.value.data<float>()) {
+        ASSERT_EQ(value, 100 - 0.5f * static_cast<float>(snapshot->global_step));
+      }
+    }
+  }
+  other.join();
+}
+
+TEST_F(SynchronousTest, ARestartedServerRollsAllBackToTheCheckpoint) {
+  for (int killed : {0, 1}) {
+    tasks_.clear();
+    StartServers(2);
+    const Definition definition = Synchronous(2);
+    Snapshot checkpoint = InitialState(definition, 100);
+    Trainer chief(definition), worker(definition);
+    ClientOptions options = Chief(definition);
+    options.provide_state = [&] { return checkpoint; };
+    ASSERT_EQ(chief.Join(options), OkStatus());
+    ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+    std::thread first([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
+    ASSERT_EQ(chief.Train(), OkStatus());
+    first.join();
+    checkpoint = *chief.client->TakeSnapshot();
+    EXPECT_EQ(checkpoint.global_step, 1);
+    std::thread second([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
+    ASSERT_EQ(chief.Train(), OkStatus());
+    second.join();
+    EXPECT_EQ(chief.last.global_step, 2);
+    // In the middle of the third step.
+    std::thread third([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
+    tasks_[static_cast<size_t>(killed)]->Kill();
+    tasks_[static_cast<size_t>(killed)]->Start(2);
+    ASSERT_EQ(chief.Train(), OkStatus());
+    third.join();
+    EXPECT_TRUE(chief.last.rolled_back);
+    EXPECT_TRUE(worker.last.rolled_back);
+    EXPECT_EQ(chief.last.global_step, 1);
+    EXPECT_EQ(chief.Value(), 99.5f);
+    TrainUntil({&chief, &worker}, 5);
+    EXPECT_EQ(chief.Value(), 97.5f);
+    EXPECT_EQ(worker.Value(), 97.5f);
+  }
+}
+
+TEST_F(SynchronousTest, ASaveThatLosesAServerGoesBackAndTheNextStepSaysSo) {
+  StartServers(2);
+  const Definition definition = Synchronous(1);
+  Trainer chief(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(chief.Train(), OkStatus());
+  tasks_[1]->Kill();
+  tasks_[1]->Start(2);
+  StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+  ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+  EXPECT_EQ(snapshot->global_step, 0);
+  ASSERT_EQ(chief.Train(), OkStatus());
+  EXPECT_TRUE(chief.last.rolled_back);
+  EXPECT_EQ(chief.last.global_step, 0);
+  EXPECT_EQ(chief.Value(), 100);
+  ASSERT_EQ(chief.Train(), OkStatus());
+  EXPECT_FALSE(chief.last.rolled_back);
+  EXPECT_EQ(chief.Value(), 99.5f);
+}
+
+TEST_F(SynchronousTest, ARestartedChiefGoesOnWhereTheServersAre) {
+  StartServers(2);
+  const Definition definition = Synchronous(1);
+  auto chief = std::make_unique<Trainer>(definition);
+  ASSERT_EQ(chief->Join(Chief(definition)), OkStatus());
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(chief->Train(), OkStatus());
+  chief.reset();
+  Trainer again(definition);
+  ClientOptions options = Chief(definition, 7);
+  options.identity.incarnation = 2;
+  ASSERT_EQ(again.Join(options), OkStatus());
+  EXPECT_EQ(again.last.global_step, 3);
+  EXPECT_EQ(again.Value(), 98.5f);
+  ASSERT_EQ(again.Train(), OkStatus());
+  EXPECT_EQ(again.last.global_step, 4);
+}
+
+}  // namespace
+}  // namespace tfjob::ps

@@ -1,0 +1,192 @@
+// For tests: ps and training tasks as objects of one process, over loopback ports.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "runtime/ps/client.h"
+#include "runtime/ps/placement.h"
+#include "runtime/ps/server.h"
+#include "runtime/rpc/server.h"
+
+namespace tfjob::ps {
+
+inline rpc::Identity Task(const std::string& type, int index, int64_t incarnation = 1) {
+  return {.job_uid = "uid",
+          .attempt = 0,
+          .task_type = type,
+          .task_index = index,
+          .incarnation = incarnation};
+}
+
+// Two variables; the gradient of each is one everywhere, so SGD with rate 0.5 takes 0.5 a step.
+inline Definition TwoVariables(Mode mode = Mode::kAsynchronous) {
+  Definition definition{
+      .variables = {{.name = "w", .shape = {300, 10}}, {.name = "b", .shape = {7}}}};
+  definition.optimizer.learning_rate = 0.5;
+  definition.mode = mode;
+  definition.max_shard_bytes = 4000;
+  return definition;
+}
+
+inline Snapshot InitialState(const Definition& definition, float value) {
+  Snapshot snapshot;
+  for (const Variable& variable : definition.variables) {
+    Tensor tensor(variable.dtype, variable.shape);
+    std::ranges::fill(tensor.data<float>(), value);
+    snapshot.variables.push_back(
+        VariableState::Initial(variable, definition.optimizer, std::move(tensor)));
+  }
+  return snapshot;
+}
+
+class Events {
+ public:
+  EventSink sink() {
+    return [this](const Event& event) {
+      MutexLock lock(mutex_);
+      events_.push_back(event);
+      changed_.NotifyAll();
+    };
+  }
+  bool Await(Event::Kind kind, const std::string& peer) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    MutexLock lock(mutex_);
+    for (;;) {
+      for (const Event& event : events_) {
+        if (event.kind == kind && event.peer == peer) return true;
+      }
+      if (!changed_.WaitUntil(mutex_, deadline)) return false;
+    }
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Event> events_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One ps task, which can be killed and started again at the same address.
+class PsTask {
+ public:
+  PsTask(int index, std::vector<std::string> servers) : index_(index), servers_(servers) {}
+  ~PsTask() { Kill(); }
+
+  void Start(int64_t incarnation = 1) {
+    ps_ = *ParameterServer::Create({.identity = Task("ps", index_, incarnation),
+                                    .servers = servers_,
+                                    .on_event = events.sink()});
+    const std::string& address = servers_[static_cast<size_t>(index_)];
+    const int port = std::stoi(address.substr(address.find(':') + 1));
+    StatusOr<std::unique_ptr<rpc::Server>> server =
+        rpc::Server::Start({.host = "127.0.0.1",
+                            .port = port,
+                            .identity = Task("ps", index_, incarnation),
+                            .streams = {{kParameterService, ps_.get()}}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  void Kill() {
+    server_.reset();
+    ps_.reset();
+  }
+  ParameterServer& ps() { return *ps_; }
+
+  Events events;
+
+ private:
+  const int index_;
+  const std::vector<std::string> servers_;
+  std::unique_ptr<ParameterServer> ps_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+// Ports that were free a moment ago.
+inline std::vector<std::string> FreeAddresses(int count) {
+  std::vector<std::unique_ptr<rpc::Server>> servers;
+  std::vector<std::string> addresses;
+  for (int i = 0; i < count; ++i) {
+    servers.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
+    addresses.push_back(StrCat("127.0.0.1:", servers.back()->port()));
+  }
+  return addresses;
+}
+
+// A worker with memory for values and gradients.
+class Trainer {
+ public:
+  explicit Trainer(const Definition& definition) : definition_(definition) {
+    for (const Variable& variable : definition.variables) {
+      values_.emplace_back(variable.dtype, variable.shape);
+      gradients_.emplace_back(variable.dtype, variable.shape);
+      std::ranges::fill(gradients_.back().data<float>(), 1.f);
+      value_spans_.push_back(values_.back().bytes());
+      gradient_spans_.push_back(std::as_const(gradients_.back()).bytes());
+    }
+  }
+
+  void SetGradients(float value) {
+    for (Tensor& gradient : gradients_) std::ranges::fill(gradient.data<float>(), value);
+  }
+  Status Join(ClientOptions options) {
+    options.definition = definition_;
+    options.on_event = events.sink();
+    ASSIGN_OR_RETURN(client, ParameterClient::Create(std::move(options)));
+    ASSIGN_OR_RETURN(last, client->WaitReady(value_spans_));
+    return OkStatus();
+  }
+  Status Train() {
+    ASSIGN_OR_RETURN(last, client->Exchange(gradient_spans_, value_spans_));
+    return OkStatus();
+  }
+  // The one value that all elements have, or NaN.
+  float Value() {
+    const float first = values_[0].data<float>()[0];
+    for (Tensor& tensor : values_) {
+      for (float value : tensor.data<float>()) {
+        if (value != first) return std::nanf("");
+      }
+    }
+    return first;
+  }
+  std::span<const std::span<std::byte>> value_spans() { return value_spans_; }
+  std::span<const std::span<const std::byte>> gradient_spans() { return gradient_spans_; }
+
+  std::unique_ptr<ParameterClient> client;
+  StepResult last;
+  Events events;
+
+ private:
+  const Definition definition_;
+  std::vector<Tensor> values_, gradients_;
+  std::vector<std::span<std::byte>> value_spans_;
+  std::vector<std::span<const std::byte>> gradient_spans_;
+};
+
+class ParameterServerTest : public testing::Test {
+ protected:
+  void StartServers(int count) {
+    servers_ = FreeAddresses(count);
+    for (int i = 0; i < count; ++i) {
+      tasks_.push_back(std::make_unique<PsTask>(i, servers_));
+      tasks_.back()->Start();
+    }
+  }
+  ClientOptions Chief(const Definition& definition, float value = 100) {
+    ClientOptions options = Worker(0);
+    options.identity.task_type = "chief";
+    options.chief = true;
+    options.provide_state = [=] { return InitialState(definition, value); };
+    return options;
+  }
+  ClientOptions Worker(int index, int64_t incarnation = 1) {
+    return {.servers = servers_, .identity = Task("worker", index, incarnation), .patience = 30s};
+  }
+
+  std::vector<std::string> servers_;
+  std::vector<std::unique_ptr<PsTask>> tasks_;
+};
+
+}  // namespace tfjob::ps
