@@ -258,8 +258,11 @@ void Synchronizer::Apply(const Work& work) {
   std::vector<const std::byte*> updates(work.updates.size());
   for (int shard : work.store->shards()) {
     for (size_t i = 0; i < updates.size(); ++i) updates[i] = work.updates[i]->update(shard);
-    sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
-    work.store->ApplyMean(shard, work.commit.set, updates, sum_, work.commit.step, stream_);
+    const size_t bytes = work.store->bytes_of(shard);
+    sum_.resize(std::max(sum_.size(), bytes));
+    // The shard's part alone: beyond it there may be no update to read.
+    work.store->ApplyMean(shard, work.commit.set, updates, std::span(sum_).first(bytes),
+                          work.commit.step, stream_);
   }
   work.store->step() = work.commit.step + 1;
 }
