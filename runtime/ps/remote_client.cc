@@ -9,7 +9,8 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kConnectTimeout{1s};
+// A connection comes up as soon as the server does, so waiting long for one costs nothing.
+constexpr Duration kConnectTimeout{3s};
 constexpr Duration kRequestTimeout{10s};
 constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
 constexpr Duration kRetryInterval{100ms};
@@ -164,9 +165,12 @@ StatusOr<StepResult> RemoteClient::Result() {
 
 // ---- waiting and repairing
 
-RemoteClient::Deadline RemoteClient::PatienceEnds() const {
+void RemoteClient::BeginWait() {
   const Duration patience = context_.options.patience;
-  return patience > Duration(0) ? Now() + patience : Deadline::max();
+  const Duration forever = std::chrono::hours(24 * 365 * 10);
+  deadline_ = Now() + (patience > Duration(0) ? patience : forever);
+  next_report_ = Now() + kReportInterval;
+  refused_since_ = {};
 }
 
 void RemoteClient::Say(Event::Kind kind, const std::string& peers,
@@ -176,12 +180,10 @@ void RemoteClient::Say(Event::Kind kind, const std::string& peers,
 }
 
 Status RemoteClient::Complete() {
-  const Deadline deadline = PatienceEnds();
-  next_report_ = Now() + kReportInterval;
-  refused_since_ = {};
+  BeginWait();
   Status status;
   for (;;) {
-    StatusOr<bool> answered = AwaitAnswers(deadline);
+    StatusOr<bool> answered = AwaitAnswers();
     status = answered.status();
     if (!status.ok()) break;
     if (*answered) return OkStatus();
@@ -201,11 +203,11 @@ bool RemoteClient::NeedsRepair() {
   });
 }
 
-StatusOr<bool> RemoteClient::AwaitAnswers(Deadline deadline) {
+StatusOr<bool> RemoteClient::AwaitAnswers() {
   for (;;) {
     {
       MutexLock lock(context_.mutex);
-      while (Now() < std::min(deadline, next_report_)) {
+      while (Now() < std::min(deadline_, next_report_)) {
         if (context_.finished) return Cancelled("the chief ended the job");
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -213,11 +215,11 @@ StatusOr<bool> RemoteClient::AwaitAnswers(Deadline deadline) {
             links_, [](const auto& link) { return link->part() == Link::Part::kAnswered; });
         if (all || again) return true;
         if (NeedsRepair()) return false;
-        context_.changed.WaitUntil(context_.mutex, std::min(deadline, next_report_));
+        context_.changed.WaitUntil(context_.mutex, std::min(deadline_, next_report_));
       }
     }
     ReportWait();
-    if (Now() >= deadline) {
+    if (Now() >= deadline_) {
       std::string peers;
       return DeadlineExceeded("no answer within ", FormatDuration(context_.options.patience), ": ",
                               Awaited(peers));
@@ -292,7 +294,10 @@ Status RemoteClient::RepairLink(size_t server) {
     part = link.part();
   }
   if (part == Link::Part::kAwaited || part == Link::Part::kAnswered) return OkStatus();
-  if (part == Link::Part::kDown) RETURN_IF_ERROR(link.Connect(kConnectTimeout));
+  if (part == Link::Part::kDown) {
+    const auto left = std::chrono::duration_cast<Duration>(deadline_ - Now());
+    RETURN_IF_ERROR(link.Connect(std::clamp(left, kRetryInterval, kConnectTimeout)));
+  }
   ASSIGN_OR_RETURN(states_[server], link.Query(kRequestTimeout));
   const RemoteState& state = states_[server];
   if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
@@ -383,6 +388,7 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& sn
 }
 
 Status RemoteClient::Restore(const Snapshot& snapshot) {
+  BeginWait();
   std::vector<size_t> all;
   for (size_t i = 0; i < links_.size(); ++i) {
     RETURN_IF_ERROR(RepairLink(i));
@@ -401,14 +407,12 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
     snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
                                                         Tensor(variable.dtype, variable.shape)));
   }
-  const Deadline deadline = PatienceEnds();
-  next_report_ = Now() + kReportInterval;
-  refused_since_ = {};
+  BeginWait();
   for (;;) {
     snapshot.ledger.clear();
     Status status = TryCopy(snapshot);
     if (status.ok()) return snapshot;
-    if (Now() >= deadline) return status;
+    if (Now() >= deadline_) return status;
     {
       // What went wrong there is to be found out before the next attempt.
       MutexLock lock(context_.mutex);
@@ -456,6 +460,7 @@ Status RemoteClient::Leave() {
 }
 
 Status RemoteClient::Finish() {
+  BeginWait();
   for (size_t i = 0; i < links_.size(); ++i) {
     Status up = RepairLink(i);
     if (up.ok() || up.code() == StatusCode::kFailedPrecondition) {

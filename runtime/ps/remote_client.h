@@ -33,7 +33,7 @@ class RemoteClient : public ParameterClient {
   // Waits, repairing, until every link has answered.
   Status Complete();
   // True: all have answered. False: something needs repair.
-  StatusOr<bool> AwaitAnswers(Deadline deadline);
+  StatusOr<bool> AwaitAnswers();
   Status Repair();
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
@@ -45,7 +45,7 @@ class RemoteClient : public ParameterClient {
   Status TryCopy(Snapshot& snapshot);
   Status Copy(Snapshot& snapshot);
   StatusOr<StepResult> Result();
-  Deadline PatienceEnds() const;
+  void BeginWait();  // patience begins anew
   void Say(Event::Kind kind, const std::string& peers, const std::string& message) const;
   void ReportWait();
   std::string Awaited(std::string& peers);
@@ -62,6 +62,7 @@ class RemoteClient : public ParameterClient {
   int64_t epoch_ = 0;                // synchronous: of the step
   int64_t step_ = 0;                 // of the values that the caller holds
   bool rolled_back_ = false;         // since the last result
+  Deadline deadline_{};              // the end of patience
   Deadline refused_since_{};
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;

@@ -155,6 +155,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
 
 void Store::CopyValue(int shard, std::byte* to) {
   Entry& entry = At(shard);
+  if (entry.bytes == 0) return;
   MutexLock lock(entry.mutex);
   std::memcpy(to, entry.state->data(), entry.bytes);
 }
@@ -162,7 +163,7 @@ void Store::CopyValue(int shard, std::byte* to) {
 void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
-  for (int part = 0; part <= entry.slots; ++part) {
+  for (int part = 0; entry.bytes > 0 && part <= entry.slots; ++part) {
     std::memcpy(to, entry.Part(part).data(), entry.bytes);
     to += entry.bytes;
   }
