@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/reasons.h"
 #include "operator/api/status_json.h"
@@ -57,6 +58,13 @@ std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJob
                                            {"kind", api::kKind},
                                            {"metadata", objects::ToJson(metadata)},
                                            {"status", api::StatusToJson(status)}});
+}
+
+// A resume is acknowledged before anything is created: beside a status that says Suspended new pods
+// would be taken for those from before.
+bool IsResumed(const api::TFJobStatus& before, const api::TFJobStatus& after) {
+  return api::IsTrue(before, api::ConditionType::kSuspended) &&
+         !api::IsTrue(after, api::ConditionType::kSuspended);
 }
 
 std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& verdict) {
@@ -140,6 +148,10 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
         MakeEvent(job, event.type, event.reason, event.message, event.cause, event.standing));
   }
   plan.requeue_after = verdict.requeue_after;
+  if (IsResumed(job.status, verdict.status)) {
+    plan.creates.clear();
+    plan.requeue_after = Duration(0);
+  }
   return plan;
 }
 

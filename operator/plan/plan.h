@@ -5,6 +5,8 @@
 //   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that it is gone already
 //   4. events
 //   5. requeue
+//
+// The plan of a resume creates nothing yet: it writes the status and asks for another look at once.
 #pragma once
 
 #include <memory>

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/api/conditions.h"
 #include "operator/api/status_json.h"
 #include "operator/policy/testing.h"
 
@@ -52,6 +53,19 @@ TEST(MakePlan, IsEmptyAtRest) {
   const Plan plan = PlanOf(scene, 2);
   EXPECT_TRUE(plan.empty()) << PrintJsonIndented(Print(plan));
   EXPECT_EQ(plan.requeue_after, Duration(58s));
+}
+
+// A resume is in the status before anything is created.
+TEST(MakePlan, WritesAResumeFirst) {
+  Scene scene(StartedJob({{kWorker, 2}}));
+  api::SetCondition(scene.job.status, api::ConditionType::kSuspended, true, "TFJobSuspended", "",
+                    At(1));
+  const Plan plan = PlanOf(scene, 2);
+  EXPECT_TRUE(plan.creates.empty());
+  EXPECT_NE(plan.status, nullptr);
+  EXPECT_EQ(plan.requeue_after, Duration(0));
+  scene.LookAndWrite(2);
+  EXPECT_EQ(PlanOf(scene, 2).creates.size(), 2u);
 }
 
 // A status that went to the server and back is equal: it is not written again.
