@@ -41,6 +41,11 @@ void FaultyClient::Inject(Fault fault) {
   faults_.push_back({std::move(fault)});
 }
 
+void FaultyClient::Clear() {
+  MutexLock lock(mutex_);
+  faults_.clear();
+}
+
 std::vector<Call> FaultyClient::Calls() {
   MutexLock lock(mutex_);
   return calls_;

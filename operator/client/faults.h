@@ -36,6 +36,8 @@ class FaultyClient : public Client {
   explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);
+  // Takes all faults away.
+  void Clear();
   // Every call so far, in order.
   std::vector<Call> Calls();
 

@@ -77,6 +77,12 @@ bool IsPassing(const Status& status) {
   }
 }
 
+// Says once what may go on for long.
+void Tell(plan::NamedEvent event, Memory& memory) {
+  if (event.standing && memory.history.reported.count(event.cause) > 0) return;
+  memory.events.push_back(std::move(event));
+}
+
 void Keep(Status& first, Status status) {
   if (first.ok()) first = std::move(status);
 }
@@ -144,8 +150,8 @@ Status Actor::CreateInBatches(const Look& look, const std::vector<render::Desire
   return first;
 }
 
-// A name that is taken is a success when its holder is ours: a create whose answer was lost, or which the watch has not
-// shown. So is a create without an answer whose object is there.
+// A name that is taken is a success when its holder is ours: a create whose answer was lost, or which the watch has
+// not shown. So is a create without an answer whose object is there.
 Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObject& wanted,
                                      const render::Desired& desired) {
   const Kind kind = KindOf(wanted.kind);
@@ -172,8 +178,7 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, Create
                                                     : memory.history.blocked_services;
   if (!result.status.ok()) {
     if (IsRefusal(result.status)) {
-      memory.events.push_back(
-          plan::CreateFailed(look.job, wanted.kind, wanted.name, result.status));
+      Tell(plan::CreateFailed(look.job, wanted.kind, wanted.name, result.status), memory);
     }
     return Annotate(result.status,
                     StrCat("creating ", render::Name(wanted.kind), " ", wanted.name));
@@ -229,9 +234,7 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
     return OkStatus();
   }
   if (!status.ok()) {
-    if (IsRefusal(status)) {
-      memory.events.push_back(plan::DeleteFailed(look.job, wanted, status));
-    }
+    if (IsRefusal(status)) Tell(plan::DeleteFailed(look.job, wanted, status), memory);
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
   memory.events.push_back(plan::Deleted(look.job, wanted));

@@ -1,5 +1,5 @@
-// Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events. What was done is noted in the
-// cache at once, so that the next look sees it.
+// Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events. What was done is
+// noted in the cache at once, so that the next look sees it.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// A TFJob as the server holds it → as decisions take it, or why it cannot be run: the CRD refuses most of that at the door, but
-// an older one may have let it through.
+// A TFJob as the server holds it → as decisions take it, or why it cannot be run: the CRD refuses most of that at the
+// door, but an older one may have let it through.
 #pragma once
 
 #include "operator/api/tfjob.h"

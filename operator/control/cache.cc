@@ -69,6 +69,9 @@ bool Cache::Upsert(std::shared_ptr<const CustomResource> job) {
   } else if (entry.seen != nullptr) {
     own = entry.seen->metadata.resource_version == version;
   }
+  if (entry.seen != nullptr && entry.seen->metadata.uid != job->metadata.uid) {
+    entry.departed.clear();
+  }
   entry.seen = std::move(job);
   return !own;
 }

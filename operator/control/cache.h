@@ -1,8 +1,8 @@
-// What the watches have shown of TFJobs, their pods and services, indexed by job, together with our own writes that the
-// watches have not shown yet. A look costs as much as the job has pods.
+// What the watches have shown of TFJobs, their pods and services, indexed by job, together with our own writes that
+// the watches have not shown yet. A look costs as much as the job has pods.
 //
-// A pod belongs to the job that its controller reference names, or else to the one that its label job-name names, so that a
-// change of an object that only blocks a name wakes the job too.
+// A pod belongs to the job that its controller reference names, or else to the one that its label job-name names, so
+// that a change of an object that only blocks a name wakes the job too.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@ namespace tfjob::control {
 // Thread-safe. The sinks are called by the client, everything else by workers, one a job.
 class Cache {
  public:
-  // `changed` is called with the key ("namespace/name") of each job about which something has changed; it must not call back.
+  // `changed` is called with the key ("namespace/name") of each job about which something has changed; it must not
+  // call back.
   Cache(Clock& clock, std::function<void(const std::string&)> changed);
 
   client::WatchSink& jobs() { return jobs_; }
@@ -37,8 +38,8 @@ class Cache {
   // The job's children, `uid` being its own; history and nodes are the caller's to add.
   policy::Snapshot Look(const std::string& key, const std::string& uid);
 
-  // Own writes. `newer` was written or read by us when `base` was the newest known version; it stands until the watch shows
-  // it or something newer.
+  // Own writes. `newer` was written or read by us when `base` was the newest known version; it stands until the watch
+  // shows it or something newer.
   void Wrote(const std::string& key, const std::string& base,
              std::shared_ptr<const objects::CustomResource> newer);
   void Created(const std::string& key, const client::Object& object);

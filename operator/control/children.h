@@ -1,5 +1,5 @@
-// The pods (or services) of one job as the watch has shown them, under our own writes that it has not shown yet: a decision
-// must never rest on a view older than what we did ourselves. Not thread-safe: the cache locks.
+// The pods (or services) of one job as the watch has shown them, under our own writes that it has not shown yet: a
+// decision must never rest on a view older than what we did ourselves. Not thread-safe: the cache locks.
 #pragma once
 
 #include <map>
@@ -79,7 +79,12 @@ class Children {
     }
   }
   // The create of `name` turned out not to exist any more.
-  void Unconfirm(const std::string& name) { created_.erase(name); }
+  void Unconfirm(const std::string& name) {
+    const auto created = created_.find(name);
+    if (created == created_.end()) return;
+    deleted_.erase(created->second.object->metadata.uid);
+    created_.erase(created);
+  }
 
   // Names of creates that the watch has not shown since `since`.
   std::vector<std::string> Unconfirmed(Duration since) const {

@@ -1,7 +1,8 @@
 // The control loop: watches → caches → work queue → reconcile, on threads or step by step.
 //
-// Threads: `workers` take keys and reconcile, `parallel_writes` more carry out the writes of one plan side by side; watch
-// events come on the client's threads. With workers 0 nothing runs by itself: Step() does, for tests with a FakeClock.
+// Threads: `workers` take keys and reconcile, `parallel_writes` more carry out the writes of one plan side by side;
+// watch events come on the client's threads. With workers 0 nothing runs by itself: Step() does, for tests with a
+// FakeClock.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What the loop keeps of one job between two looks, in memory only: losing it at a restart of the operator does no harm.
-// Belongs to the worker that holds the job's key.
+// What the loop keeps of one job between two looks, in memory only: losing it at a restart of the operator does no
+// harm. Belongs to the worker that holds the job's key.
 #pragma once
 
 #include <optional>

@@ -87,9 +87,9 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     const auto memory = MemoryOf(key, stored->metadata.uid);
     outcome = LookAndAct(key, stored, *memory);
     if (outcome.status.code() != StatusCode::kAborted) return outcome;
-    if (Status status = Reread(key, stored->metadata.resource_version); !status.ok()) {
-      return {status, std::nullopt};
-    }
+    const Status reread = Reread(key, stored->metadata.resource_version);
+    if (reread.code() == StatusCode::kNotFound) return {};  // the watch will tell
+    if (!reread.ok()) return {reread, std::nullopt};
   }
   return outcome;
 }
@@ -163,7 +163,6 @@ void Reconciler::Forget(const std::string& key) {
 
 Status Reconciler::Reread(const std::string& key, const std::string& known_version) {
   StatusOr<client::Object> fresh = client_.Get(JobKey(key));
-  if (fresh.status().code() == StatusCode::kNotFound) return OkStatus();  // the watch will tell
   if (!fresh.ok()) return Annotate(fresh.status(), StrCat("reading TFJob ", key));
   cache_.Wrote(key, known_version, JobOf(*fresh));
   return OkStatus();

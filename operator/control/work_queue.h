@@ -1,5 +1,5 @@
-// Keys that want work. A key is a request, not a message: added often, it is worked on once. Several workers take keys, never
-// two the same one; a key that is added while it is worked on is worked on again afterwards.
+// Keys that want work. A key is a request, not a message: added often, it is worked on once. Several workers take
+// keys, never two the same one; a key that is added while it is worked on is worked on again afterwards.
 #pragma once
 
 #include <deque>

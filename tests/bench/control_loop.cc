@@ -1,5 +1,6 @@
-// TFJobs on the in-memory store with pods that run as soon as they are created: how long until all jobs are Running, and what
-// the process holds resident beyond the store's own bytes: control loop, caches, queues, the fake kubelet, libraries, allocator.
+// TFJobs on the in-memory store with pods that run as soon as they are created: how long until all jobs are Running,
+// and what the process holds resident beyond the store's own bytes: control loop, caches, queues, the fake kubelet,
+// libraries, allocator.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
