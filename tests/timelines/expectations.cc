@@ -33,6 +33,11 @@ std::string ShortName(const std::string& name) {
   return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
 }
 
+std::string ToText(const client::Call& call) {
+  return StrCat(client::Name(call.verb), " ", client::Name(call.key.kind), " ",
+                ShortName(call.key.name));
+}
+
 Status NeedWords(const Step& step, size_t count) {
   if (step.words.size() >= count) return OkStatus();
   return InvalidArgument("the expectation lacks words");
@@ -97,7 +102,7 @@ Status Player::ExpectCondition(const Step& step) {
   return Compare(step.words[4], condition->message);
 }
 
-Status Player::ExpectPods(const Step& step) {
+StatusOr<std::vector<std::string>> Player::Pods() {
   ASSIGN_OR_RETURN(const auto pods, world_.server().List(Kind::kPod, kNamespace, {}));
   std::vector<std::string> found;
   for (const client::Object& object : pods) {
@@ -107,22 +112,48 @@ Status Player::ExpectPods(const Step& step) {
     found.push_back(StrCat(ShortName(pod->metadata.name), "=", objects::Name(pod->phase),
                            pod->metadata.terminating() ? "*" : ""));
   }
-  std::vector<std::string> expected = From(step, 2);
-  std::sort(expected.begin(), expected.end());
   std::sort(found.begin(), found.end());
-  return Compare(Join(expected), Join(found));
+  return found;
 }
 
-Status Player::ExpectServices(const Step& step) {
+StatusOr<std::vector<std::string>> Player::Services() {
   ASSIGN_OR_RETURN(const auto services, world_.server().List(Kind::kService, kNamespace, {}));
   std::vector<std::string> found;
   for (const client::Object& object : services) {
     const objects::ObjectMeta& metadata = client::MetadataOf(object);
     if (metadata.controller() != nullptr) found.push_back(ShortName(metadata.name));
   }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+StatusOr<std::string> Player::Summary() {
+  ASSIGN_OR_RETURN(const api::TFJob job, Job());
+  ASSIGN_OR_RETURN(const auto pods, Pods());
+  ASSIGN_OR_RETURN(const auto services, Services());
+  std::string text = StrCat("pods ", Join(pods), "\nservices ", Join(services), "\nconditions");
+  for (const api::Condition& condition : job.status.conditions) {
+    text += StrCat(" ", api::Name(condition.type), condition.status ? "" : "=False");
+  }
+  for (const auto& [type, replica] : job.status.replica_statuses) {
+    text += StrCat("\n", api::Name(type), " active=", replica.active,
+                   " succeeded=", replica.succeeded, " failed=", replica.failed,
+                   " restarts=", replica.restarts, " completed=", replica.completed_indexes);
+  }
+  return StrCat(text, "\nattempt ", job.status.attempt);
+}
+
+Status Player::ExpectPods(const Step& step) {
+  ASSIGN_OR_RETURN(const auto found, Pods());
   std::vector<std::string> expected = From(step, 2);
   std::sort(expected.begin(), expected.end());
-  std::sort(found.begin(), found.end());
+  return Compare(Join(expected), Join(found));
+}
+
+Status Player::ExpectServices(const Step& step) {
+  ASSIGN_OR_RETURN(const auto found, Services());
+  std::vector<std::string> expected = From(step, 2);
+  std::sort(expected.begin(), expected.end());
   return Compare(Join(expected), Join(found));
 }
 
@@ -157,29 +188,44 @@ Status Player::ExpectLabel(const Step& step) {
   return Compare(step.words[3], StrCat(key, "=", client::MetadataOf(pod).label(key)));
 }
 
+StatusOr<std::map<std::string, int>> Player::Events() {
+  ASSIGN_OR_RETURN(const auto events, world_.server().List(Kind::kEvent, kNamespace, {}));
+  std::map<std::string, int> counts;
+  for (const client::Object& object : events) {
+    const JsonField event(
+        *std::get<std::shared_ptr<const objects::CustomResource>>(object)->object);
+    ASSIGN_OR_RETURN(const std::string reason, event["reason"].String());
+    ASSIGN_OR_RETURN(const std::string message, event["message"].String());
+    ++counts[StrCat(reason, ": ", message)];
+  }
+  return counts;
+}
+
 Status Player::ExpectEvent(const Step& step) {
   RETURN_IF_ERROR(NeedWords(step, 5));
-  ASSIGN_OR_RETURN(const auto events, world_.server().List(Kind::kEvent, kNamespace, {}));
-  int count = 0;
+  ASSIGN_OR_RETURN(const auto events, Events());
+  const std::string reason = step.words[2] + ": ";
+  int found = 0;
   std::string all;
-  for (const client::Object& object : events) {
-    const Json& event = *std::get<std::shared_ptr<const objects::CustomResource>>(object)->object;
-    const std::string reason = event.value("reason", "");
-    const std::string message = event.value("message", "");
-    all += StrCat("\n     ", reason, ": ", message);
-    if (reason == step.words[2] && message.find(step.words[3]) != std::string::npos) ++count;
+  for (const auto& [text, count] : events) {
+    all += StrCat("\n     ", text, " (", count, ")");
+    if (text.rfind(reason, 0) != 0) continue;
+    if (text.find(step.words[3], reason.size()) != std::string::npos) found += count;
   }
-  Status status = Compare(step.words[4], StrCat(count));
+  Status status = Compare(step.words[4], StrCat(found));
   return status.ok() ? status : Annotate(status, StrCat("events:", all, "\n"));
+}
+
+std::string Player::CallName(int call) {
+  const std::vector<client::Call> all = world_.operator_client().Calls();
+  const size_t index = static_cast<size_t>(starts_ + call) - 1;
+  return index < all.size() ? ToText(all[index]) : "none";
 }
 
 std::vector<std::string> Player::Calls() {
   std::vector<std::string> calls;
   const std::vector<client::Call> all = world_.operator_client().Calls();
-  for (size_t i = mark_; i < all.size(); ++i) {
-    calls.push_back(StrCat(client::Name(all[i].verb), " ", client::Name(all[i].key.kind), " ",
-                           ShortName(all[i].key.name)));
-  }
+  for (size_t i = mark_; i < all.size(); ++i) calls.push_back(ToText(all[i]));
   return calls;
 }
 

@@ -151,14 +151,26 @@ const std::map<std::string, Player::Action>& Player::Actions() {
   return actions;
 }
 
+void Player::KillOperatorAt(int call, bool carried_out) {
+  dies_at_ = call;
+  dies_after_ = carried_out;
+}
+
 Status Player::Play(const std::vector<Step>& steps) {
   RETURN_IF_ERROR(world_.StartOperator());
+  if (dies_at_ > 0) world_.KillOperatorAt(dies_at_, dies_after_);
+  starts_ = CountCalls();
   RETURN_IF_ERROR(world_.RunUntilIdle());
   for (const Step& step : steps) {
     std::string text;
     for (const std::string& word : step.words) text += " " + word;
     Status status = Run(step);
     if (!status.ok()) return Annotate(status, StrCat("line ", step.line, ":", text));
+    if (dies_at_ > 0 && CountCalls() >= starts_ + dies_at_) {
+      dies_at_ = 0;
+      RETURN_IF_ERROR(world_.StartOperator());
+      RETURN_IF_ERROR(world_.RunUntilIdle());
+    }
   }
   return OkStatus();
 }

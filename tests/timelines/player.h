@@ -19,6 +19,17 @@ class Player {
   // Stops at the first step that fails: the error says which, what was expected and what is there.
   Status Play(const std::vector<Step>& steps);
 
+  // The operator dies at its `call`th call and is started again after the step in which that happens.
+  void KillOperatorAt(int call, bool carried_out);
+  // How many calls the operator has made.
+  int CountCalls() { return static_cast<int>(world_.operator_client().Calls().size()); }
+  // "VERB KIND NAME" of the operator's `call`th call since the start, from 1.
+  std::string CallName(int call);
+  // Conditions, counts, pods and services as text.
+  StatusOr<std::string> Summary();
+  // How often each event was sent, by reason and message.
+  StatusOr<std::map<std::string, int>> Events();
+
  private:
   Status Run(const Step& step);
   Status Apply(const Step& step);
@@ -50,6 +61,9 @@ class Player {
   Status ExpectTfConfig(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
+  // Sorted: "worker-0=Running*", "worker-0".
+  StatusOr<std::vector<std::string>> Pods();
+  StatusOr<std::vector<std::string>> Services();
   // "VERB KIND NAME" of the operator's calls since the mark.
   std::vector<std::string> Calls();
 
@@ -59,6 +73,9 @@ class Player {
 
   World world_;
   size_t mark_ = 0;
+  int starts_ = 0;   // calls before the first step
+  int dies_at_ = 0;  // 0: never
+  bool dies_after_ = false;
 };
 
 // "worker-0" → "job-worker-0"; names that do not begin with a replica type stay.

@@ -1,5 +1,6 @@
-// The text form of a timeline. One step a line: words, "quoted words" where there are spaces. Deeper indented lines below a step
-// are its block, YAML. '#' starts a comment. After every step that changes something the loop runs until it is idle.
+// The text form of a timeline. One step a line: words, "quoted words" where there are spaces. Deeper indented lines
+// below a step are its block, YAML. '#' starts a comment. After every step that changes something the loop runs until
+// it is idle.
 //
 //   apply BLOCK                    create or replace the TFJob; what is not said: name "job", namespace "ns", a minimal template
 //   patch BLOCK                    merge patch of the TFJob

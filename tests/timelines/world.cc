@@ -24,6 +24,7 @@ World::World()
 
 Status World::StartOperator() {
   manager_.reset();
+  faulty_.Clear();
   control::Options options;
   options.workers = 0;
   options.parallel_writes = 0;
@@ -32,6 +33,20 @@ Status World::StartOperator() {
   options.settings.lost_nodes = [this] { return std::optional(lost_nodes_); };
   ASSIGN_OR_RETURN(manager_, control::Manager::Start(faulty_, options));
   return OkStatus();
+}
+
+void World::KillOperatorAt(int call, bool carried_out) {
+  client::Fault last;
+  last.matches = [](const client::Call&) { return true; };
+  last.nth = call;
+  last.error = Unavailable("the operator is dead");
+  last.executed = carried_out;
+  client::Fault dead = last;
+  dead.nth = call + 1;
+  dead.times = 1 << 30;
+  dead.executed = false;
+  faulty_.Inject(last);
+  faulty_.Inject(dead);
 }
 
 Status World::RunUntilIdle() {

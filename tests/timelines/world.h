@@ -1,5 +1,5 @@
-// The cluster of a timeline: the in-memory store, a fake clock, the control loop stepped by hand, and hands for everybody else:
-// users, kubelets, nodes, faults.
+// The cluster of a timeline: the in-memory store, a fake clock, the control loop stepped by hand, and hands for
+// everybody else: users, kubelets, nodes, faults.
 #pragma once
 
 #include <functional>
@@ -28,6 +28,9 @@ class World {
   FakeClock& clock() { return clock_; }
 
   Status StartOperator();
+  // The operator dies at its `call`th call from now, before or after the server has carried it out; until the next
+  // StartOperator all its calls fail.
+  void KillOperatorAt(int call, bool carried_out);
   // Delivers and reconciles until nothing is left to do; FailedPrecondition when that does not come to an end.
   Status RunUntilIdle();
   // Moves the clock and runs whatever becomes due on the way.
