@@ -21,9 +21,13 @@ namespace {
 
 using client::Kind;
 
-constexpr int kWorkers = 4;
-constexpr int kParameterServers = 2;
 constexpr auto kDeadline = 120s;
+
+struct Load {
+  int jobs = 1000;
+  int workers = 4;
+  int parameter_servers = 2;
+};
 
 // Every pod runs at once; every terminating pod goes at once.
 class FakeKubelet : public client::WatchSink {
@@ -139,7 +143,7 @@ Json PodTemplate() {
   return {{"spec", {{"containers", Json::array({container})}, {"volumes", Json::array({volume})}}}};
 }
 
-Json Job(int index) {
+Json Job(const Load& load, int index) {
   const auto replicas = [](int count) -> Json {
     return {{"replicas", count}, {"restartPolicy", "OnFailure"}, {"template", PodTemplate()}};
   };
@@ -148,7 +152,7 @@ Json Job(int index) {
           {"metadata", {{"name", StrCat("mnist-", index)}, {"namespace", "bench"}}},
           {"spec",
            {{"tfReplicaSpecs",
-             {{"PS", replicas(kParameterServers)}, {"Worker", replicas(kWorkers)}}}}}};
+             {{"PS", replicas(load.parameter_servers)}, {"Worker", replicas(load.workers)}}}}}};
 }
 
 // A line of /proc/self/status, "VmRSS: 1234 kB", in megabytes.
@@ -162,7 +166,7 @@ double StatusMegabytes(const std::string& name) {
   return 0;
 }
 
-int Run(int jobs) {
+int Run(const Load& load) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   mallopt(M_ARENA_MAX, 2);  // as the operator does: a heap a thread holds a third more
   const double resident_at_start = StatusMegabytes("VmRSS");
@@ -181,16 +185,16 @@ int Run(int jobs) {
   if (!manager.ok() || !pod_watch.ok() || !job_watch.ok()) return 1;
 
   const Stopwatch stopwatch;
-  for (int i = 0; i < jobs; ++i) {
-    if (!store.Create(Kind::kTFJob, Job(i)).ok()) return 1;
+  for (int i = 0; i < load.jobs; ++i) {
+    if (!store.Create(Kind::kTFJob, Job(load, i)).ok()) return 1;
   }
-  const bool all_running = watch.Await(static_cast<size_t>(jobs));
+  const bool all_running = watch.Await(static_cast<size_t>(load.jobs));
   const Times times = stopwatch.Elapsed();
   const double resident = StatusMegabytes("VmRSS");
   const double held = static_cast<double>(store.Bytes()) / (1 << 20);
-  const int pods = jobs * (kWorkers + kParameterServers);
+  const int pods = load.jobs * (load.workers + load.parameter_servers);
   Report report("control-loop");
-  report.Add("jobs", jobs).Add("pods", pods).Add("all_running", all_running ? "yes" : "no");
+  report.Add("jobs", load.jobs).Add("pods", pods).Add("all_running", all_running ? "yes" : "no");
   report.Add("objects_per_s", 2.0 * pods / times.wall_s);  // pods and services
   report.Add("start_mb", resident_at_start).Add("resident_mb", resident);
   report.Add("store_mb", held).Add("beyond_store_mb", resident - held);
@@ -202,9 +206,11 @@ int Run(int jobs) {
 }  // namespace tfjob::bench
 
 int main(int argc, char** argv) {
-  int jobs = 1000;
-  CLI::App app("Runs TFJobs of 4 workers and 2 parameter servers on the in-memory store");
-  app.add_option("--jobs", jobs, "how many")->check(CLI::PositiveNumber);
+  tfjob::bench::Load load;
+  CLI::App app("Runs TFJobs on the in-memory store");
+  app.add_option("--jobs", load.jobs, "how many TFJobs")->check(CLI::PositiveNumber);
+  app.add_option("--workers", load.workers, "of each job")->check(CLI::PositiveNumber);
+  app.add_option("--ps", load.parameter_servers, "of each job")->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
-  return tfjob::bench::Run(jobs);
+  return tfjob::bench::Run(load);
 }
