@@ -378,12 +378,14 @@ void Link::Released(void* link) {
   self->in_flight_.fetch_sub(1);
 }
 
+void Link::Quiesce() {
+  MutexLock lock(context_.mutex);
+  if (!answered_) started_ = false;
+  while (reading_) context_.changed.Wait(context_.mutex);
+}
+
 void Link::Abandon() {
-  {
-    MutexLock lock(context_.mutex);
-    started_ = false;
-    while (reading_) context_.changed.Wait(context_.mutex);
-  }
+  Quiesce();
   if (in_flight_ > 0) Disconnect();
 }
 

@@ -83,7 +83,9 @@ class Link : public rpc::ConnectionHandler {
   Status BeginCopy(Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
-  // No reader writes into the caller's spans, and the wire reads none of them, from here on.
+  // An answer that has not come is not wanted: no reader writes into the caller's spans any more.
+  void Quiesce();
+  // As Quiesce, after a failure: the wire does not read the caller's spans any more either.
   void Abandon();
 
   enum class Part {

@@ -186,7 +186,11 @@ Status RemoteClient::Complete() {
     StatusOr<bool> answered = AwaitAnswers();
     status = answered.status();
     if (!status.ok()) break;
-    if (*answered) return OkStatus();
+    if (*answered) {
+      // After `again` the other servers may be answering the step that was committed meanwhile.
+      for (auto& link : links_) link->Quiesce();
+      return OkStatus();
+    }
     status = Repair();
     if (!status.ok()) break;
   }
