@@ -12,9 +12,12 @@ namespace {
 constexpr int64_t kWeight = 8;    // a word against an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
-// Ten rounds on eight counters side by side: a vector register's worth.
+// Ten rounds on `kLanes` counters side by side. With fewer lanes gcc unrolls the loop over them and then does not find
+// the vector instructions.
+constexpr int64_t kLanes = 32;
+
+// Writes whole lanes: up to kLanes - 1 blocks more than asked for.
 void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
-  constexpr int64_t kLanes = 8;
   for (int64_t at = 0; at < blocks; at += kLanes) {
     uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
     for (int64_t i = 0; i < kLanes; ++i) {
@@ -27,7 +30,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kLanes; ++i) {
-        // In this order, without a word that is read after it is written, gcc vectorises the loop.
+        // All is read before anything is written, which gcc needs to see too.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         const uint32_t third_word = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;
@@ -50,7 +53,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
 // chunk.
 template <typename Body>
 void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
-  alignas(64) uint32_t words[kChunk + 64];
+  alignas(64) uint32_t words[kChunk + 4 * kLanes];
   while (begin < end) {
     const int64_t count = std::min(kChunk, end - begin), skip = begin % 4;
     FillBlocks(stream, static_cast<uint32_t>(begin / 4), (skip + count + 3) / 4, words);
@@ -92,15 +95,16 @@ class Dropout : public Kernel {
         stream,
         [&](int64_t row, int64_t begin, int64_t end) {
           const int64_t offset = row * rows_.cols;  // of the row in the dense order
-          ForWords(
-              words, offset + begin, offset + end,
-              [&](const uint32_t* word, int64_t element, int64_t count) {
-                const int64_t col = element - offset;
-                Map(
-                    count,
-                    [this](T value, uint32_t w) { return w >= threshold_ ? value * scale_ : T{0}; },
-                    y + row * out_stride_ + col, x + row * in_stride_ + col, word);
-              });
+          ForWords(words, offset + begin, offset + end,
+                   [&](const uint32_t* word, int64_t element, int64_t count) {
+                     const int64_t col = element - offset;
+                     Map(
+                         count,
+                         [threshold = threshold_, scale = scale_](T value, uint32_t w) {
+                           return w >= threshold ? value * scale : T{0};
+                         },
+                         y + row * out_stride_ + col, x + row * in_stride_ + col, word);
+                   });
         },
         kWeight);
   }

@@ -39,9 +39,9 @@ struct Rows {
 };
 
 // out[i] = f(in[i]...). `out` may be one of the inputs: no iteration reads what another wrote,
-// which the pragma tells gcc.
+// which the pragma tells gcc. `f` is a copy, so that nothing it holds can be among the elements.
 template <typename F, typename Out, typename... In>
-inline void Map(int64_t count, const F& f, Out* out, const In*... in) {
+inline void Map(int64_t count, F f, Out* out, const In*... in) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < count; ++i) out[i] = f(in[i]...);
 }
