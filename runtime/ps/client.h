@@ -43,6 +43,10 @@ struct ClientOptions {
   EventSink on_event;
   // How long WaitReady and EndStep may wait for servers, the chief or other workers; 0: for ever.
   Duration patience{0};
+  // Asked every 250 ms of a wait, on the waiting thread: true ends it with Cancelled, and with it the
+  // step. (Unlike the end of patience this tells a stop from a stall: let patience be minutes, or
+  // for ever, since the lease of a silent peer alone takes 10 s.)
+  std::function<bool()> stop_requested;
   // How long a refusal (another job, attempt or definition at the address) is taken for a
   // predecessor that is about to end.
   Duration refusal_patience{20s};

@@ -79,7 +79,7 @@ class Link : public rpc::ConnectionHandler {
 
   // Puts this server's part of the state there, under `epoch`.
   Status Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout);
-  // Begins to copy this server's part of the state into `snapshot`, whose tensors have their shapes.
+  // Begins to copy this server's part of the state into `snapshot`, whose tensors have shapes.
   Status BeginCopy(Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 

@@ -15,6 +15,7 @@ constexpr Duration kRequestTimeout{10s};
 constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
 constexpr Duration kRetryInterval{100ms};
 constexpr Duration kReportInterval{10s};
+constexpr Duration kStopInterval{250ms};
 
 std::chrono::steady_clock::time_point Now() {
   return std::chrono::steady_clock::now();
@@ -212,16 +213,19 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
     {
       MutexLock lock(context_.mutex);
       while (Now() < std::min(deadline_, next_report_)) {
-        if (context_.finished) return Cancelled("the chief ended the job");
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
         const bool all = std::ranges::all_of(
             links_, [](const auto& link) { return link->part() == Link::Part::kAnswered; });
         if (all || again) return true;
+        if (context_.finished) return Cancelled("the chief ended the job");
         if (NeedsRepair()) return false;
-        context_.changed.WaitUntil(context_.mutex, std::min(deadline_, next_report_));
+        const Deadline wake = std::min({deadline_, next_report_, Now() + kStopInterval});
+        if (!context_.changed.WaitUntil(context_.mutex, wake) && Now() < next_report_) break;
       }
     }
+    RETURN_IF_ERROR(CheckStop());
+    if (Now() < std::min(deadline_, next_report_)) continue;
     ReportWait();
     if (Now() >= deadline_) {
       std::string peers;
@@ -261,9 +265,16 @@ void RemoteClient::ReportWait() {
   Say(Event::Kind::kWaiting, peers, message);
 }
 
+Status RemoteClient::CheckStop() {
+  if (!context_.options.stop_requested || !context_.options.stop_requested()) return OkStatus();
+  std::string peers;
+  return Cancelled("asked to stop while ", Awaited(peers));
+}
+
 // One round: connects what is down, asks what is not known, has the chief fill what is empty, and
 // starts the step again where it must. Returns an error only for what time does not heal.
 Status RemoteClient::Repair() {
+  RETURN_IF_ERROR(CheckStop());
   Status refusal;
   for (size_t i = 0; i < links_.size(); ++i) {
     Status status = RepairLink(i);

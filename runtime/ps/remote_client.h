@@ -34,6 +34,7 @@ class RemoteClient : public ParameterClient {
   Status Complete();
   // True: all have answered. False: something needs repair.
   StatusOr<bool> AwaitAnswers();
+  Status CheckStop();
   Status Repair();
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);

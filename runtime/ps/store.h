@@ -47,7 +47,8 @@ class Store {
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
   // The mean of several tasks' updates, in the given order, for all `names`; nullptr: that task has
-  // none for this shard. Names that the ledger has are left out. `sum` is memory of the shard's size to add in.
+  // none for this shard. Names that the ledger has are left out. `sum` is memory to add in, of at
+  // least the shard's size.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream);

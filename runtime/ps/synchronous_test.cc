@@ -1,6 +1,7 @@
 // The synchronous parameter server, end to end, over loopback ports.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "runtime/ps/test_tasks.h"
@@ -88,6 +89,23 @@ TEST_F(SynchronousTest, AWorkerThatDiesInMidStepHoldsNobodyUp) {
   ASSERT_EQ(again.Join(Worker(1, 2)), OkStatus());
   TrainUntil({&chief, &again}, 6);
   EXPECT_EQ(again.Value(), 97);
+}
+
+TEST_F(SynchronousTest, AWaitEndsWhenItIsAskedTo) {
+  StartServers(1);
+  const Definition definition = Synchronous(2);
+  std::atomic<bool> stop = false;
+  Trainer chief(definition), worker(definition);
+  ClientOptions options = Chief(definition);
+  options.stop_requested = [&] { return stop.load(); };
+  ASSERT_EQ(chief.Join(options), OkStatus());
+  ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+  std::thread asks([&] { stop = true; });
+  const Status status = chief.Train();  // the worker computes for ever
+  asks.join();
+  EXPECT_EQ(status.code(), StatusCode::kCancelled);
+  EXPECT_NE(Message(status).find("waits for the answer to step 0 of ps 0"), std::string_view::npos)
+      << status;
 }
 
 TEST_F(SynchronousTest, SavesExactlyOneStepWhileOthersTrain) {

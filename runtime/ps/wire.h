@@ -19,11 +19,11 @@ enum Type : uint16_t {
   kSnapshot = 7,     // M → kShard…, kSnapshotEnd
   kShard = 8,        // D: one shard: segments as in kFill
   kSnapshotEnd = 9,  // D: step, value epoch; one segment: the ledger
-  kHold = 10,  // M: the chief, to ps 0: commit nothing → kReply when all servers stand at one step
-  kRelease = 11,   // M: the chief, to ps 0 → kReply
-  kLeave = 12,     // M: this task contributes nothing more → kReply
-  kFinish = 13,    // M: the chief: end → kReply, and kFinished to everybody
-  kFinished = 14,  // M
+  kHold = 10,        // M: the chief, to ps 0: commit nothing → kReply when all stand at one step
+  kRelease = 11,     // M: the chief, to ps 0 → kReply
+  kLeave = 12,       // M: this task contributes nothing more → kReply
+  kFinish = 13,      // M: the chief: end → kReply, and kFinished to everybody
+  kFinished = 14,    // M
 
   // A contribution: sequence, step of the values it was computed from, value epoch. Every shard of
   // the server comes once: whole, or empty when there is nothing for it. kFirst on the first frame.

@@ -11,8 +11,8 @@
 
 namespace tfjob::rpc {
 
-// Keeps buffers for reuse; in the steady state nothing is allocated. Thread-safe. What is lent keeps
-// the pool alive.
+// Keeps buffers for reuse; in the steady state nothing is allocated. Thread-safe. What is lent
+// keeps the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {

@@ -44,12 +44,20 @@ void PeerWatch::Look(Entry& entry) const {
 }
 
 void PeerWatch::Loop() {
+  const Duration interval = rules_.suspect_after / 8;
+  Duration looked = RealClock().Monotonic();
   for (;;) {
     {
       MutexLock lock(mutex_);
-      if (!stopping_) wake_.WaitFor(mutex_, rules_.suspect_after / 8);
+      if (!stopping_) wake_.WaitFor(mutex_, interval);
       if (stopping_) return;
-      for (Entry& entry : entries_) Look(entry);
+      // After a pause of our own (stopped, stolen) everybody seems silent: listen first.
+      const Duration now = RealClock().Monotonic();
+      const bool paused = now - looked >= rules_.suspect_after;
+      looked = now;
+      for (Entry& entry : entries_) {
+        if (!paused) Look(entry);
+      }
     }
     if (on_tick_) on_tick_();
   }
