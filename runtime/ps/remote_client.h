@@ -9,6 +9,10 @@
 
 namespace tfjob::ps {
 
+// A server answers a request at once, or when all servers stand at one step.
+inline constexpr Duration kRequestTimeout{10s};
+inline constexpr Duration kReportInterval{10s};
+
 class RemoteClient : public ParameterClient {
  public:
   RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector> own_connector);
@@ -27,6 +31,7 @@ class RemoteClient : public ParameterClient {
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
+  static Deadline Now() { return std::chrono::steady_clock::now(); }
 
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);

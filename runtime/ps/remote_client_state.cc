@@ -1,0 +1,140 @@
+// The client's dealings with the whole state: filling, copying, and the end.
+#include <algorithm>
+
+#include "runtime/ps/remote_client.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
+
+}  // namespace
+
+Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
+  if (!context_.options.provide_state) {
+    return FailedPrecondition("the chief has no state to fill servers with");
+  }
+  std::string names;
+  for (size_t i : servers) names += StrCat(names.empty() ? "" : ", ", links_[i]->name());
+  Say(Event::Kind::kRestoring, names, StrCat("the chief fills ", names));
+  ASSIGN_OR_RETURN(Snapshot snapshot, context_.options.provide_state());
+  Status status = Fill(servers, snapshot);
+  // A server that went away meanwhile is for the next round.
+  return status.code() == StatusCode::kInvalidArgument ? status : OkStatus();
+}
+
+Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& snapshot) {
+  RETURN_IF_ERROR(CheckFits(snapshot, context_.options.definition));
+  int64_t epoch = 0;
+  for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
+  ++epoch;
+  for (size_t i : servers) {
+    RETURN_IF_ERROR(links_[i]->Fill(snapshot, epoch, kTransferTimeout));
+    states_[i] = {.ready = true,
+                  .epoch = epoch,
+                  .step = snapshot.global_step,
+                  .fingerprint = StrCat(fingerprint_)};
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::Restore(const Snapshot& snapshot) {
+  BeginWait();
+  std::vector<size_t> all;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    RETURN_IF_ERROR(RepairLink(i));
+    all.push_back(i);
+  }
+  RETURN_IF_ERROR(Fill(all, snapshot));
+  // WaitReady reads the values.
+  step_ = snapshot.global_step;
+  return OkStatus();
+}
+
+StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
+  const Definition& definition = context_.options.definition;
+  Snapshot snapshot;
+  for (const Variable& variable : definition.variables) {
+    snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
+                                                        Tensor(variable.dtype, variable.shape)));
+  }
+  BeginWait();
+  for (;;) {
+    snapshot.ledger.clear();
+    Status status = TryCopy(snapshot);
+    if (status.ok()) return snapshot;
+    if (Now() >= deadline_) return status;
+    {
+      // What went wrong there is to be found out before the next attempt.
+      MutexLock lock(context_.mutex);
+      if (context_.finished) return Cancelled("the chief ended the job");
+      for (auto& link : links_) link->Reset();
+    }
+    if (Now() >= next_report_) {
+      next_report_ = Now() + kReportInterval;
+      Say(Event::Kind::kWaiting, "", StrCat("a copy of the state waits: ", Message(status)));
+    }
+    RETURN_IF_ERROR(Repair());
+  }
+}
+
+Status RemoteClient::TryCopy(Snapshot& snapshot) {
+  if (!synchronous()) return Copy(snapshot);
+  RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
+  Status status = Copy(snapshot);
+  Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
+  return status.ok() ? released : status;
+}
+
+Status RemoteClient::Copy(Snapshot& snapshot) {
+  Status status;
+  size_t begun = 0;
+  for (; begun < links_.size() && status.ok(); ++begun) {
+    status = links_[begun]->BeginCopy(snapshot);
+  }
+  // All that began are awaited: they write into the snapshot.
+  if (!status.ok()) --begun;
+  for (size_t i = 0; i < begun; ++i) {
+    Status copied = links_[i]->AwaitCopy(kTransferTimeout);
+    if (status.ok()) status = copied;
+  }
+  return status;
+}
+
+Status RemoteClient::Leave() {
+  Status status;
+  for (auto& link : links_) {
+    Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
+    if (status.ok()) status = left;
+  }
+  return status;
+}
+
+Status RemoteClient::Finish() {
+  BeginWait();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    Status up = RepairLink(i);
+    if (up.ok() || up.code() == StatusCode::kFailedPrecondition) {
+      up = links_[i]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
+    }
+    if (up.ok()) continue;
+    Say(Event::Kind::kLost, StrCat("ps ", i),
+        StrCat("could not tell the end to ", links_[i]->name(), ": ", Message(up)));
+  }
+  return OkStatus();
+}
+
+std::vector<PeerState> RemoteClient::Peers() {
+  std::vector<PeerState> peers;
+  for (auto& link : links_) peers.push_back(link->Describe());
+  MutexLock lock(context_.mutex);
+  const rpc::Identity& self = context_.options.identity;
+  const std::string own = StrCat("/job:", self.task_type, "/task:", self.task_index);
+  for (const PeerState& member : context_.members) {
+    if (member.task != own && !member.task.starts_with("/job:ps/")) peers.push_back(member);
+  }
+  return peers;
+}
+
+}  // namespace tfjob::ps
