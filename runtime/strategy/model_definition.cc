@@ -1,0 +1,61 @@
+#include "runtime/strategy/model_definition.h"
+
+#include "runtime/model/initializer.h"
+
+namespace tfjob::strategy {
+
+Status DefineVariables(ModelDefinition& definition) {
+  ASSIGN_OR_RETURN(definition.variables,
+                   model::Variables(definition.model, definition.build.feature_shape));
+  definition.parameters.variables.clear();
+  for (const model::VariableSpec& spec : definition.variables) {
+    if (!spec.trainable) {
+      return Unimplemented("variable ", spec.name,
+                           ": layers with trainable: false are not supported yet");
+    }
+    definition.parameters.variables.push_back(
+        {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape});
+  }
+  return ps::Validate(definition.parameters);
+}
+
+ps::Snapshot InitialState(const ModelDefinition& definition) {
+  ps::Snapshot snapshot;
+  for (size_t i = 0; i < definition.variables.size(); ++i) {
+    const model::VariableSpec& spec = definition.variables[i];
+    Tensor value = model::InitialValue(spec.initializer, spec.dtype, spec.shape,
+                                       static_cast<uint64_t>(definition.seed), spec.name);
+    snapshot.variables.push_back(ps::VariableState::Initial(
+        definition.parameters.variables[i], definition.parameters.optimizer, std::move(value)));
+  }
+  return snapshot;
+}
+
+StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model::Mode mode,
+                                       int64_t batch_size, bool with_updates) {
+  model::BuildOptions options = definition.build;
+  options.mode = mode;
+  options.batch_size = batch_size;
+  if (with_updates) options.optimizer = definition.parameters.optimizer;
+  return model::Build(definition.model, options);
+}
+
+Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store) {
+  for (const model::VariableSpec& spec : definition.variables) {
+    const auto kind =
+        spec.trainable ? variables::Kind::kTrainable : variables::Kind::kMovingStatistic;
+    RETURN_IF_ERROR(store.Create(spec.name, spec.dtype, spec.shape, kind).status());
+  }
+  return OkStatus();
+}
+
+Status LoadValues(const ModelDefinition& definition, const ps::Snapshot& snapshot,
+                  variables::VariableStore& store) {
+  for (size_t i = 0; i < definition.variables.size(); ++i) {
+    ASSIGN_OR_RETURN(variables::Variable * variable, store.Get(definition.variables[i].name));
+    RETURN_IF_ERROR(variable->FromTensor(snapshot.variables[i].value));
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::strategy

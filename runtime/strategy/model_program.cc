@@ -1,0 +1,94 @@
+// ModelProgram and ProgramCache.
+#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/strategy.h"
+
+namespace tfjob::strategy {
+
+StatusOr<std::unique_ptr<ModelProgram>> ModelProgram::Compile(const ModelDefinition& definition,
+                                                              model::Mode mode, int64_t batch_size,
+                                                              bool with_updates,
+                                                              variables::VariableStore& store,
+                                                              const exec::Device& device) {
+  ASSIGN_OR_RETURN(model::BuiltGraph built, BuildGraph(definition, mode, batch_size, with_updates));
+  exec::CompileOptions options;
+  if (mode == model::Mode::kPredict) {
+    options.fetches = {model::kPrediction};
+  } else {
+    options.fetches = {model::kLossSum};
+    for (const model::MetricFetch& metric : built.metrics) options.fetches.push_back(metric.fetch);
+    if (!with_updates) {
+      for (const model::GradientFetch& gradient : built.gradients)
+        options.announced.push_back(gradient.fetch);
+      options.fetches.insert(options.fetches.end(), options.announced.begin(),
+                             options.announced.end());
+    }
+  }
+  std::unique_ptr<ModelProgram> program(new ModelProgram());
+  ASSIGN_OR_RETURN(program->program_, exec::Compile(built.graph, store, device, options));
+  program->FindPlaces(definition, built);
+  return program;
+}
+
+void ModelProgram::FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built) {
+  examples_ = built.examples;
+  feeds_.resize(program_->feeds().size());
+  features_ = program_->FindFeed(model::kFeatures);
+  labels_ = program_->FindFeed(model::kLabels);
+  step_ = program_->FindFeed(model::kStep);
+  seed_ = program_->FindFeed(model::kSeed);
+  if (step_ >= 0) feeds_[static_cast<size_t>(step_)] = exec::Feed::Of(step_value_);
+  if (seed_ >= 0) feeds_[static_cast<size_t>(seed_)] = exec::Feed::Of(seed_value_);
+  loss_sum_ = program_->FindFetch(model::kLossSum);
+  for (const model::MetricFetch& metric : built.metrics)
+    metric_sums_.push_back(program_->FindFetch(metric.fetch));
+  gradient_of_variable_.assign(definition.variables.size(), -1);
+  variable_of_fetch_.assign(program_->fetches().size(), -1);
+  for (const model::GradientFetch& gradient : built.gradients) {
+    const int fetch = program_->FindFetch(gradient.fetch);
+    for (size_t v = 0; fetch >= 0 && v < definition.variables.size(); ++v) {
+      if (definition.variables[v].name != gradient.variable) continue;
+      gradient_of_variable_[v] = fetch;
+      variable_of_fetch_[static_cast<size_t>(fetch)] = static_cast<int>(v);
+    }
+  }
+}
+
+Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed,
+                         absl::FunctionRef<void(int)> on_gradient) {
+  step_value_ = step;
+  seed_value_ = seed;
+  if (features_ >= 0) feeds_[static_cast<size_t>(features_)] = exec::Feed::Of(batch.features);
+  if (labels_ >= 0) feeds_[static_cast<size_t>(labels_)] = exec::Feed::Of(batch.labels);
+  return program_->Run(
+      feeds_, [&](int fetch) { on_gradient(variable_of_fetch_[static_cast<size_t>(fetch)]); });
+}
+
+Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed) {
+  return Run(batch, step, seed, [](int) {});
+}
+
+void ModelProgram::AddTotals(MetricTotals& totals) const {
+  totals.examples += examples_;
+  totals.loss_sum += static_cast<double>(program_->Fetch<float>(loss_sum_)[0]);
+  totals.metric_sums.resize(metric_sums_.size());
+  for (size_t i = 0; i < metric_sums_.size(); ++i) {
+    totals.metric_sums[i] += static_cast<double>(program_->Fetch<float>(metric_sums_[i])[0]);
+  }
+}
+
+std::span<const std::byte> ModelProgram::Gradient(int v) const {
+  const int fetch = gradient_of_variable_[static_cast<size_t>(v)];
+  if (fetch < 0) return {};
+  return program_->FetchBytes(fetch);
+}
+
+StatusOr<ModelProgram*> ProgramCache::ForBatchSize(int64_t batch_size) {
+  std::unique_ptr<ModelProgram>& program = programs_[batch_size];
+  if (program == nullptr) {
+    ASSIGN_OR_RETURN(program, ModelProgram::Compile(definition_, mode_, batch_size, with_updates_,
+                                                    store_, device_));
+  }
+  return program.get();
+}
+
+}  // namespace tfjob::strategy

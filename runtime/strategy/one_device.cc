@@ -1,0 +1,85 @@
+// Everything in this process: the graph itself applies the optimizer.
+#include <utility>
+
+#include "runtime/strategy/strategy.h"
+
+namespace tfjob::strategy {
+namespace {
+
+class OneDevice : public Strategy {
+ public:
+  explicit OneDevice(StrategyOptions options)
+      : options_(std::move(options)),
+        store_(options_.device.row_stride),
+        programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/true, store_,
+                  options_.device) {}
+
+  Status Create(int64_t batch_size) {
+    RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
+    return programs_.ForBatchSize(batch_size).status();  // also makes the slots
+  }
+
+  StatusOr<int64_t> Start() override {
+    ASSIGN_OR_RETURN(ps::Snapshot snapshot, options_.provide_state());
+    const ps::Definition& parameters = options_.definition.parameters;
+    RETURN_IF_ERROR(ps::CheckFits(snapshot, parameters));
+    RETURN_IF_ERROR(LoadValues(options_.definition, snapshot, store_));
+    const std::vector<optimizer::Slot> slots = optimizer::Slots(parameters.optimizer);
+    for (size_t v = 0; v < parameters.variables.size(); ++v) {
+      for (size_t s = 0; s < slots.size(); ++s) {
+        ASSIGN_OR_RETURN(variables::Variable * slot, SlotOf(parameters.variables[v], slots[s]));
+        RETURN_IF_ERROR(slot->FromTensor(snapshot.variables[v].slots[s]));
+      }
+    }
+    global_step_ = snapshot.global_step;
+    return global_step_;
+  }
+
+  StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
+    program->AddTotals(totals);
+    return StepOutcome{.global_step = ++global_step_};
+  }
+
+  StatusOr<ps::Snapshot> TakeSnapshot() override {
+    ps::Snapshot snapshot{.global_step = global_step_};
+    const std::vector<optimizer::Slot> slots =
+        optimizer::Slots(options_.definition.parameters.optimizer);
+    for (const ps::Variable& variable : options_.definition.parameters.variables) {
+      ps::VariableState state{.value = store_.Find(variable.name)->ToTensor()};
+      for (const optimizer::Slot& slot : slots) {
+        ASSIGN_OR_RETURN(variables::Variable * found, SlotOf(variable, slot));
+        state.slots.push_back(found->ToTensor());
+      }
+      snapshot.variables.push_back(std::move(state));
+    }
+    return snapshot;
+  }
+
+  Status Leave() override { return OkStatus(); }
+  Status Finish() override { return OkStatus(); }
+  std::vector<ps::PeerState> Peers() override { return {}; }
+
+ private:
+  StatusOr<variables::Variable*> SlotOf(const ps::Variable& variable,
+                                        const optimizer::Slot& slot) const {
+    return store_.Get(StrCat(variable.name, "/", slot.suffix));
+  }
+
+  const StrategyOptions options_;
+  variables::VariableStore store_;
+  ProgramCache programs_;
+  int64_t global_step_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options) {
+  const int64_t batch_size = options.definition.build.batch_size;
+  auto strategy = std::make_unique<OneDevice>(std::move(options));
+  RETURN_IF_ERROR(strategy->Create(batch_size));
+  return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,95 @@
+#include "runtime/strategy/parameter_server.h"
+
+#include <utility>
+
+namespace tfjob::strategy {
+namespace {
+
+class ParameterServerStrategy : public Strategy {
+ public:
+  explicit ParameterServerStrategy(ParameterServerOptions options)
+      : options_(std::move(options.common)),
+        store_(options_.device.row_stride),
+        programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/false, store_,
+                  options_.device) {}
+
+  Status Create(ps::ClientOptions client_options) {
+    RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
+    RETURN_IF_ERROR(programs_.ForBatchSize(options_.definition.build.batch_size).status());
+    for (const model::VariableSpec& spec : options_.definition.variables) {
+      variables_.push_back(store_.Find(spec.name));
+      received_.emplace_back(spec.dtype, spec.shape);
+      values_.push_back(received_.back().bytes());
+    }
+    ASSIGN_OR_RETURN(client_, ps::ParameterClient::Create(std::move(client_options)));
+    return OkStatus();
+  }
+
+  StatusOr<int64_t> Start() override {
+    ASSIGN_OR_RETURN(const ps::StepResult result, client_->WaitReady(values_));
+    RETURN_IF_ERROR(TakeValues());
+    global_step_ = result.global_step;
+    return global_step_;
+  }
+
+  StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
+    ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
+    gradients_.clear();
+    for (size_t v = 0; v < variables_.size(); ++v)
+      gradients_.push_back(program->Gradient(static_cast<int>(v)));
+    RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
+    const int64_t seed = options_.definition.seed + options_.replica;
+    RETURN_IF_ERROR(program->Run(batch, global_step_, seed,
+                                 [&](int variable) { client_->MarkReady(variable); }));
+    program->AddTotals(totals);
+    ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
+    RETURN_IF_ERROR(TakeValues());
+    global_step_ = result.global_step;
+    return StepOutcome{.global_step = result.global_step,
+                       .staleness = result.staleness,
+                       .dropped = result.dropped,
+                       .rolled_back = result.rolled_back};
+  }
+
+  StatusOr<ps::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
+  Status Leave() override { return client_->Leave(); }
+  Status Finish() override { return client_->Finish(); }
+  std::vector<ps::PeerState> Peers() override { return client_->Peers(); }
+
+ private:
+  // Fresh values arrive while backward still reads the old ones, so they land beside the variables first.
+  Status TakeValues() {
+    for (size_t v = 0; v < variables_.size(); ++v)
+      RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));
+    return OkStatus();
+  }
+
+  const StrategyOptions options_;
+  variables::VariableStore store_;
+  ProgramCache programs_;
+  std::vector<variables::Variable*> variables_;
+  std::vector<Tensor> received_;
+  std::vector<std::span<std::byte>> values_;           // views of received_
+  std::vector<std::span<const std::byte>> gradients_;  // of the step under way
+  std::unique_ptr<ps::ParameterClient> client_;
+  int64_t global_step_ = 0;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions options) {
+  ps::ClientOptions client{.servers = options.servers,
+                           .identity = options.identity,
+                           .definition = options.common.definition.parameters,
+                           .chief = options.chief,
+                           .provide_state = options.common.provide_state,
+                           .on_event = options.on_event,
+                           .patience = options.patience,
+                           .connector = options.connector,
+                           .credentials = options.credentials};
+  auto strategy = std::make_unique<ParameterServerStrategy>(std::move(options));
+  RETURN_IF_ERROR(strategy->Create(std::move(client)));
+  return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+}  // namespace tfjob::strategy
