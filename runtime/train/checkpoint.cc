@@ -112,8 +112,9 @@ StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& fo
   return std::optional<ps::Snapshot>(std::move(snapshot));
 }
 
-Status MarkFinished(const std::string& folder, int64_t step) {
-  return WriteFileAtomically(FinishedPath(folder), PrintJson(Json{{"global_step", step}}) + "\n");
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step) {
+  const Json mark = {{"global_step", step}, {"job_uid", run.job_uid}, {"attempt", run.attempt}};
+  return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n");
 }
 
 Status ClearFinished(const std::string& folder) {
@@ -121,12 +122,16 @@ Status ClearFinished(const std::string& folder) {
   return ErrnoStatus(errno, StrCat("remove ", FinishedPath(folder)));
 }
 
-StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder) {
+StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run) {
   StatusOr<std::string> text = ReadFile(FinishedPath(folder));
   if (absl::IsNotFound(text.status())) return std::optional<int64_t>();
   RETURN_IF_ERROR(text.status());
   ASSIGN_OR_RETURN(Json document, ParseJson(*text, FinishedPath(folder)));
-  ASSIGN_OR_RETURN(int64_t step, JsonField(document)["global_step"].Int());
+  const JsonField mark(document);
+  ASSIGN_OR_RETURN(int64_t step, mark["global_step"].Int());
+  ASSIGN_OR_RETURN(std::string job_uid, mark["job_uid"].StringOr(""));
+  ASSIGN_OR_RETURN(int64_t attempt, mark["attempt"].IntOr(0));
+  if (job_uid != run.job_uid || attempt != run.attempt) return std::optional<int64_t>();
   return std::optional<int64_t>(step);
 }
 

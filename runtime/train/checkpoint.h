@@ -27,11 +27,15 @@ StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Defin
 StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                            const ps::Definition& definition);
 
-// That the run is over, for an evaluator that reads the same folder: the step of the last checkpoint. Written after that
-// checkpoint; removed by a run that goes on.
-Status MarkFinished(const std::string& folder, int64_t step);
+// That a run is over, for an evaluator that reads the same folder. Written after the last checkpoint; removed by a run that
+// goes on. A mark of another job or attempt is of an older run and does not count.
+struct RunMark {
+  std::string job_uid;
+  int32_t attempt = 0;
+};
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step);
 Status ClearFinished(const std::string& folder);
-// Nothing while the run goes on.
-StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder);
+// The step of the run's last checkpoint; nothing while it goes on.
+StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

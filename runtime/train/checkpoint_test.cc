@@ -101,14 +101,16 @@ TEST_F(TrainCheckpointTest, SaverReportsAWriteThatFailed) {
   EXPECT_NE(Message(saver.Flush()).find("/proc/nowhere"), std::string::npos);
 }
 
-TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoes) {
+TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {
+  const RunMark run{.job_uid = "u", .attempt = 1};
   ASSERT_TRUE(MakeDirectories(folder_).ok());
-  EXPECT_EQ(*FinishedStep(folder_), std::nullopt);
-  ASSERT_TRUE(MarkFinished(folder_, 42).ok());
-  EXPECT_EQ(*FinishedStep(folder_), 42);
+  EXPECT_EQ(*FinishedStep(folder_, run), std::nullopt);
+  ASSERT_TRUE(MarkFinished(folder_, run, 42).ok());
+  EXPECT_EQ(*FinishedStep(folder_, run), 42);
+  EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .attempt = 2}), std::nullopt);
   ASSERT_TRUE(ClearFinished(folder_).ok());
   ASSERT_TRUE(ClearFinished(folder_).ok());
-  EXPECT_EQ(*FinishedStep(folder_), std::nullopt);
+  EXPECT_EQ(*FinishedStep(folder_, run), std::nullopt);
 }
 
 }  // namespace

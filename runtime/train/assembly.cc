@@ -1,0 +1,194 @@
+#include "runtime/train/assembly.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "runtime/base/file.h"
+#include "runtime/model/keras.h"
+
+namespace tfjob::train {
+namespace {
+
+StatusOr<data::Dataset> Load(const config::SourceConfig& source, int64_t seed) {
+  switch (source.format) {
+    case config::DataFormat::kIdx:
+      return data::LoadIdx({.images = source.images, .labels = source.labels});
+    case config::DataFormat::kCsv:
+      return data::LoadCsv({.file = source.file,
+                            .header = source.header,
+                            .label_column = source.label_column,
+                            .delimiter = source.delimiter[0]});
+    case config::DataFormat::kLinear:
+      return data::MakeLinear({.weights = source.weights,
+                               .bias = source.bias,
+                               .noise = source.noise,
+                               .low = source.low,
+                               .high = source.high,
+                               .examples = source.examples,
+                               .seed = static_cast<uint64_t>(seed)});
+    case config::DataFormat::kNone:
+      break;
+  }
+  return InvalidArgument("data: there is no source of this kind in the training file");
+}
+
+StatusOr<model::Model> ReadModel(const config::ModelConfig& model) {
+  if (model.layers != nullptr) return model::ReadLayers(JsonField(*model.layers, "model.layers"));
+  ASSIGN_OR_RETURN(std::string text, ReadFile(model.keras_json));
+  return model::ReadKerasJson(text, model.keras_json);
+}
+
+StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& config) {
+  ASSIGN_OR_RETURN(const optimizer::Kind kind, optimizer::ParseKind(config.name));
+  optimizer::Optimizer made = optimizer::Optimizer::Default(kind);
+  made.learning_rate = config.learning_rate.value_or(made.learning_rate);
+  made.momentum = config.momentum.value_or(made.momentum);
+  made.nesterov = config.nesterov.value_or(made.nesterov);
+  made.initial_accumulator_value =
+      config.initial_accumulator_value.value_or(made.initial_accumulator_value);
+  made.beta_1 = config.beta_1.value_or(made.beta_1);
+  made.beta_2 = config.beta_2.value_or(made.beta_2);
+  made.rho = config.rho.value_or(made.rho);
+  made.centered = config.centered.value_or(made.centered);
+  made.epsilon = config.epsilon.value_or(made.epsilon);
+  RETURN_IF_ERROR(Annotate(optimizer::Validate(made), "optimizer"));
+  return made;
+}
+
+data::LabelKind LabelKindOf(const config::TrainingConfig& config) {
+  switch (config::ResolvedLabels(config)) {
+    case config::LabelKind::kOneHot:
+      return data::LabelKind::kOneHot;
+    case config::LabelKind::kValue:
+      return data::LabelKind::kValue;
+    case config::LabelKind::kClass:
+    case config::LabelKind::kAuto:
+      break;
+  }
+  return data::LabelKind::kClass;
+}
+
+// What the model is told about features and labels.
+Status DescribeBatches(const config::TrainingConfig& config, const Shape& feature_shape,
+                       strategy::ModelDefinition& definition) {
+  model::BuildOptions& build = definition.build;
+  build.batch_size = config.batch_size;
+  build.feature_shape = feature_shape;
+  build.label_dtype = DType::kFloat32;
+  ASSIGN_OR_RETURN(const Shape output, model::OutputShape(definition.model, feature_shape));
+  switch (LabelKindOf(config)) {
+    case data::LabelKind::kClass:
+      build.label_dtype = DType::kInt64;
+      break;
+    case data::LabelKind::kOneHot:
+      build.label_shape = output;
+      break;
+    case data::LabelKind::kValue:
+      break;
+  }
+  ASSIGN_OR_RETURN(build.loss.kind, model::ParseLoss(config.loss.name));
+  build.loss.from_logits = config.loss.from_logits;
+  build.loss.sum = config.loss.reduction == config::Reduction::kSum;
+  for (const std::string& name : config.metrics) {
+    ASSIGN_OR_RETURN(model::Metric metric, model::ParseMetric(name));
+    build.metrics.push_back(metric);
+  }
+  return OkStatus();
+}
+
+int64_t CeilDivide(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+data::PipelineOptions CommonPipeline(const config::TrainingConfig& config,
+                                     const config::SourceConfig& source,
+                                     const strategy::ModelDefinition& definition) {
+  data::PipelineOptions options{.seed = static_cast<uint64_t>(config.seed),
+                                .prefetch = config.data.prefetch,
+                                .scale = static_cast<float>(source.scale),
+                                .label_kind = LabelKindOf(config)};
+  StatusOr<Shape> output = model::OutputShape(definition.model, definition.build.feature_shape);
+  options.classes = output.ok() && output->rank() > 0 ? output->dim(-1) : 0;
+  return options;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::SourceConfig& source,
+                                                           int64_t seed) {
+  ASSIGN_OR_RETURN(data::Dataset dataset, Load(source, seed));
+  return std::make_shared<const data::Dataset>(std::move(dataset));
+}
+
+StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config,
+                                                const Shape& feature_shape, int training_tasks) {
+  strategy::ModelDefinition definition;
+  definition.seed = config.seed;
+  ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
+  RETURN_IF_ERROR(DescribeBatches(config, feature_shape, definition));
+  ps::Definition& parameters = definition.parameters;
+  ASSIGN_OR_RETURN(parameters.optimizer, MakeOptimizer(config.optimizer));
+  parameters.mode = config.strategy.mode == config::PsMode::kSync ? ps::Mode::kSynchronous
+                                                                  : ps::Mode::kAsynchronous;
+  parameters.replicas_to_aggregate = static_cast<int>(GradientsPerStep(config, training_tasks));
+  parameters.placement = config.strategy.placement == config::Placement::kBalanced
+                             ? ps::Placement::kBalanced
+                             : ps::Placement::kRoundRobin;
+  if (config.strategy.shard_bytes > 0) {
+    parameters.max_shard_bytes = config.strategy.shard_bytes;
+  } else {
+    parameters.max_shard_bytes = int64_t{1} << 62;
+  }
+  RETURN_IF_ERROR(strategy::DefineVariables(definition));
+  return definition;
+}
+
+data::PipelineOptions TrainingPipeline(const config::TrainingConfig& config,
+                                       const strategy::ModelDefinition& definition, int rank,
+                                       int training_tasks) {
+  data::PipelineOptions options = CommonPipeline(config, config.data.train, definition);
+  options.batch_size = config.batch_size;
+  options.shuffle = config.data.shuffle;
+  options.worker = rank;
+  options.workers = training_tasks;
+  options.drop_remainder = config.data.drop_remainder;
+  return options;
+}
+
+data::PipelineOptions EvaluationPipeline(const config::TrainingConfig& config,
+                                         const strategy::ModelDefinition& definition) {
+  data::PipelineOptions options = CommonPipeline(config, config.data.eval, definition);
+  options.batch_size = config.eval.batch_size > 0 ? config.eval.batch_size : config.batch_size;
+  options.epochs = 1;
+  options.shuffle = false;
+  return options;
+}
+
+int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples,
+                        int training_tasks) {
+  int64_t batches = 0;
+  for (int rank = 0; rank < training_tasks; ++rank) {
+    const int64_t rows = CeilDivide(std::max<int64_t>(examples - rank, 0), training_tasks);
+    batches +=
+        config.data.drop_remainder ? rows / config.batch_size : CeilDivide(rows, config.batch_size);
+  }
+  return batches;
+}
+
+int64_t GradientsPerStep(const config::TrainingConfig& config, int training_tasks) {
+  if (config.strategy.mode != config::PsMode::kSync) return 1;
+  return config.strategy.replicas_to_aggregate > 0 ? config.strategy.replicas_to_aggregate
+                                                   : training_tasks;
+}
+
+int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks) {
+  int64_t steps = config.max_steps > 0 ? config.max_steps : INT64_MAX;
+  if (config.epochs > 0) {
+    const int64_t batches = config.epochs * BatchesPerEpoch(config, examples, training_tasks);
+    steps = std::min(steps, CeilDivide(batches, GradientsPerStep(config, training_tasks)));
+  }
+  return steps;
+}
+
+}  // namespace tfjob::train

@@ -1,0 +1,170 @@
+#include "runtime/train/chief.h"
+
+#include <algorithm>
+
+#include "runtime/base/file.h"
+#include "runtime/base/log.h"
+#include "runtime/progress/client.h"
+#include "runtime/train/assembly.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/evaluation.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr Logger kLog("chief");
+// How long the end of the job waits for workers to see it, for an evaluator that does not answer, and for one that does.
+constexpr Duration kWorkersDeadline = 10s;
+constexpr Duration kSilentEvaluatorDeadline = 30s;
+constexpr Duration kEvaluatorDeadline = 600s;
+
+CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
+  const config::CheckpointTriggers triggers = config::CheckpointEvery(config);
+  return {.every_secs = triggers.secs,
+          .every_steps = triggers.steps,
+          .keep = static_cast<int>(config.keep_checkpoint_max)};
+}
+
+}  // namespace
+
+Chief::Chief(TaskContext& context, Trainer& trainer)
+    : context_(context),
+      trainer_(trainer),
+      saver_(context.config().model_dir, trainer.definition().parameters,
+             PolicyOf(context.config()), context.clock()),
+      window_(context.clock()) {}
+
+Status Chief::Prepare() {
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return OkStatus();
+  RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
+  RETURN_IF_ERROR(ClearFinished(folder));
+  return ClearFinished(folder + "/eval");
+}
+
+Status Chief::OnStart(int64_t step) {
+  window_.Reset(step);
+  const config::TrainingConfig& config = context_.config();
+  if (config.model_dir.empty()) return OkStatus();
+  if (config.save_summary_steps > 0) {
+    ASSIGN_OR_RETURN(events_, io::EventWriter::Create(config.model_dir, context_.clock()));
+    if (step > 0) RETURN_IF_ERROR(events_->AddStart(step));
+  }
+  ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest,
+                   io::LatestCheckpoint(config.model_dir));
+  if (latest && latest->step == step) {
+    saver_.Skip(step);
+    return OkStatus();
+  }
+  return Save();  // so that lost state can always be put back
+}
+
+Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
+  if (outcome.rolled_back) {
+    window_.Reset(outcome.global_step);
+    return events_ == nullptr ? OkStatus() : events_->AddStart(outcome.global_step);
+  }
+  window_.Add(batch, outcome);
+  const int64_t every = context_.config().save_summary_steps;
+  if (events_ != nullptr && outcome.global_step / every > window_.start_step() / every) {
+    RETURN_IF_ERROR(Summarise(outcome.global_step));
+  }
+  if (saver_.Due(outcome.global_step)) return Save();
+  return OkStatus();
+}
+
+Status Chief::Summarise(int64_t step) {
+  auto values = NamedValues(trainer_.definition(), window_.totals());
+  values.emplace_back("global_step/sec", window_.StepsPerSecond(step));
+  values.emplace_back("staleness", window_.mean_staleness());
+  window_.Reset(step);
+  return events_->AddScalars(step, values);
+}
+
+Status Chief::Save() {
+  if (!saver_.enabled()) return OkStatus();
+  ASSIGN_OR_RETURN(ps::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
+  kLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
+  return saver_.Save(std::move(snapshot));
+}
+
+Status Chief::OnStop() {
+  RETURN_IF_ERROR(Save());
+  return saver_.Flush();
+}
+
+Status Chief::EndJob() {
+  AwaitWorkers();
+  context_.board().Update([](progress::Progress& p) { p.state = progress::State::kSaving; });
+  ASSIGN_OR_RETURN(ps::Snapshot last, trainer_.strategy().TakeSnapshot());
+  const std::string& folder = context_.config().model_dir;
+  if (saver_.enabled()) {
+    if (saver_.last_step() != last.global_step) RETURN_IF_ERROR(saver_.Save(last));
+    RETURN_IF_ERROR(saver_.Flush());
+    RETURN_IF_ERROR(MarkFinished(folder, context_.run(), last.global_step));
+  }
+  if (context_.tf_config().cluster.size("evaluator") > 0) {
+    AwaitEvaluator();
+  } else if (context_.config().data.eval.present()) {
+    RETURN_IF_ERROR(EvaluateHere(last));
+  }
+  RETURN_IF_ERROR(trainer_.Leave());
+  Status finished = trainer_.strategy().Finish();
+  context_.board().Update([](progress::Progress& p) { p.state = progress::State::kFinished; });
+  kLog.Info("the job is over", {{"step", last.global_step}, {"model_dir", folder}});
+  return finished;
+}
+
+void Chief::AwaitWorkers() {
+  const Duration start = context_.clock().Monotonic();
+  std::string others;
+  while (context_.clock().Monotonic() - start < kWorkersDeadline) {
+    others.clear();
+    for (const ps::PeerState& peer : trainer_.strategy().Peers()) {
+      const bool trains =
+          !peer.task.starts_with("/job:ps") && peer.task != context_.board().Get().task;
+      if (trains && peer.state != "lost") others += StrCat(others.empty() ? "" : ", ", peer.task);
+    }
+    if (others.empty() || context_.stop().WaitFor(20ms)) return;
+  }
+  kLog.Warning("not waiting longer for tasks that have not left", {{"tasks", others}});
+}
+
+Status Chief::EvaluateHere(const ps::Snapshot& last) {
+  const config::TrainingConfig& config = context_.config();
+  context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
+  ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
+  ASSIGN_OR_RETURN(auto evaluation, Evaluation::Create(config, trainer_.definition(), dataset,
+                                                       exec::CpuDevice(context_.pool())));
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(last, context_.stop()));
+  std::unique_ptr<io::EventWriter> events;
+  if (!config.model_dir.empty()) {
+    ASSIGN_OR_RETURN(events, io::EventWriter::Create(config.model_dir + "/eval", context_.clock()));
+  }
+  return PublishEvaluation(trainer_.definition(), last.global_step, totals, context_.board(),
+                           events.get());
+}
+
+void Chief::AwaitEvaluator() {
+  const std::string& address = context_.tf_config().cluster.address({"evaluator", 0});
+  context_.board().Update([&](progress::Progress& p) {
+    p.state = progress::State::kWaiting;
+    p.waiting_for = StrCat("the evaluator at ", address, " to evaluate the last checkpoint");
+  });
+  kLog.Info("waiting for the evaluator", {{"address", address}});
+  progress::ProgressClient evaluator(address);
+  const Duration start = context_.clock().Monotonic();
+  Duration heard = start;
+  while (context_.clock().Monotonic() - start < kEvaluatorDeadline) {
+    StatusOr<std::optional<int64_t>> done =
+        FinishedStep(context_.config().model_dir + "/eval", context_.run());
+    if (done.ok() && *done) return;
+    const Duration now = context_.clock().Monotonic();
+    if (evaluator.Fetch(2s).ok()) heard = now;
+    if (now - heard > kSilentEvaluatorDeadline) break;
+    if (context_.stop().WaitFor(100ms)) return;
+  }
+  kLog.Warning("not waiting longer for the evaluator", {{"address", address}});
+}
+
+}  // namespace tfjob::train

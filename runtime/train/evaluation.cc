@@ -1,0 +1,75 @@
+#include "runtime/train/evaluation.h"
+
+#include "runtime/base/log.h"
+#include "runtime/train/assembly.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr Logger kLog("eval");
+
+}  // namespace
+
+Evaluation::Evaluation(const config::TrainingConfig& config, strategy::ModelDefinition definition,
+                       std::shared_ptr<const data::Dataset> dataset, const exec::Device& device)
+    : definition_(std::move(definition)),
+      pipeline_options_(EvaluationPipeline(config, definition_)),
+      max_batches_(config.eval.steps),
+      dataset_(std::move(dataset)),
+      store_(device.row_stride),
+      programs_(definition_, model::Mode::kEval, /*with_updates=*/false, store_, device) {}
+
+StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
+    const config::TrainingConfig& config, strategy::ModelDefinition definition,
+    std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
+  std::unique_ptr<Evaluation> evaluation(
+      new Evaluation(config, std::move(definition), std::move(dataset), device));
+  RETURN_IF_ERROR(strategy::CreateVariables(evaluation->definition_, evaluation->store_));
+  // Finds labels out of range before anything is trained.
+  RETURN_IF_ERROR(
+      data::Pipeline::Create(evaluation->dataset_, evaluation->pipeline_options_).status());
+  return evaluation;
+}
+
+StatusOr<strategy::MetricTotals> Evaluation::Run(const ps::Snapshot& snapshot,
+                                                 const StopSource& stop) {
+  RETURN_IF_ERROR(strategy::LoadValues(definition_, snapshot, store_));
+  ASSIGN_OR_RETURN(auto pipeline, data::Pipeline::Create(dataset_, pipeline_options_));
+  strategy::MetricTotals totals;
+  int64_t batches = 0;
+  while (const data::Batch* batch = pipeline->Next()) {
+    if (stop.requested()) return Cancelled("the evaluation was stopped");
+    ASSIGN_OR_RETURN(strategy::ModelProgram * program, programs_.ForBatchSize(batch->size()));
+    RETURN_IF_ERROR(program->Run(*batch, snapshot.global_step, definition_.seed));
+    program->AddTotals(totals);
+    if (++batches == max_batches_) break;
+  }
+  return totals;
+}
+
+Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
+                         const strategy::MetricTotals& totals, ProgressBoard& board,
+                         io::EventWriter* events) {
+  const auto values = NamedValues(definition, totals);
+  std::string text;
+  for (const auto& [name, value] : values)
+    text += StrCat(text.empty() ? "" : " ", name, "=", value);
+  kLog.Info("evaluated", {{"step", step}, {"examples", totals.examples}, {"result", text}});
+  board.Update([&](progress::Progress& p) {
+    p.step = step;
+    p.loss = totals.loss();
+    p.metrics = {values.begin() + 1, values.end()};
+  });
+  return events == nullptr ? OkStatus() : events->AddScalars(step, values);
+}
+
+std::vector<std::pair<std::string, double>> NamedValues(const strategy::ModelDefinition& definition,
+                                                        const strategy::MetricTotals& totals) {
+  std::vector<std::pair<std::string, double>> values = {{"loss", totals.loss()}};
+  for (size_t i = 0; i < definition.build.metrics.size(); ++i) {
+    values.emplace_back(model::Name(definition.build.metrics[i]), totals.metric(i));
+  }
+  return values;
+}
+
+}  // namespace tfjob::train

@@ -1,0 +1,122 @@
+// The role of an evaluator: it watches the model's folder.
+#include <algorithm>
+
+#include "runtime/base/log.h"
+#include "runtime/io/event_writer.h"
+#include "runtime/train/assembly.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/evaluation.h"
+#include "runtime/train/task.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr Logger kLog("eval");
+constexpr Duration kPoll = 500ms;
+constexpr Duration kReport = 10s;
+
+class Evaluator {
+ public:
+  explicit Evaluator(TaskContext& context)
+      : context_(context), folder_(context.config().model_dir) {}
+
+  Status Run() {
+    RETURN_IF_ERROR(Prepare());
+    if (context_.stop().WaitFor(Seconds(context_.config().eval.start_delay_secs))) return Stopped();
+    Duration waiting_since = context_.clock().Monotonic();
+    while (true) {
+      // Looked at before the checkpoints, so that the last one is never missed.
+      ASSIGN_OR_RETURN(const std::optional<int64_t> finished,
+                       FinishedStep(folder_, context_.run()));
+      ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next, NextCheckpoint());
+      if (next) {
+        RETURN_IF_ERROR(EvaluateCheckpoint(*next));
+        waiting_since = context_.clock().Monotonic();
+        continue;
+      }
+      if (finished) return Finish();
+      if (context_.stop().WaitFor(kPoll)) return Stopped();
+      ReportWaiting(waiting_since);
+    }
+  }
+
+ private:
+  static Duration Seconds(double seconds) { return Duration(static_cast<int64_t>(seconds * 1e6)); }
+  static Status Stopped() { return Cancelled("the evaluator was asked to stop"); }
+
+  Status Prepare() {
+    const config::TrainingConfig& config = context_.config();
+    if (!config.data.eval.present())
+      return InvalidArgument("data.eval: an evaluator needs evaluation data");
+    if (folder_.empty())
+      return InvalidArgument("model_dir: an evaluator needs the folder of the checkpoints");
+    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
+    ASSIGN_OR_RETURN(auto definition, DefineModel(config, dataset->feature_shape(), 1));
+    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, std::move(definition), dataset,
+                                                     exec::CpuDevice(context_.pool())));
+    ASSIGN_OR_RETURN(events_, io::EventWriter::Create(folder_ + "/eval", context_.clock()));
+    return OkStatus();
+  }
+
+  // The oldest checkpoint that was not looked at yet.
+  StatusOr<std::optional<io::Checkpoint>> NextCheckpoint() const {
+    ASSIGN_OR_RETURN(std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder_));
+    std::erase_if(listed, [&](const io::Checkpoint& c) { return c.step <= evaluated_; });
+    if (listed.empty()) return std::optional<io::Checkpoint>();
+    return std::optional<io::Checkpoint>(listed.front());
+  }
+
+  Status EvaluateCheckpoint(const io::Checkpoint& checkpoint) {
+    context_.board().Update([&](progress::Progress& p) {
+      p.state = progress::State::kEvaluating;
+      p.step = checkpoint.step;
+      p.waiting_for.clear();
+    });
+    const Duration start = context_.clock().Monotonic();
+    evaluated_ = checkpoint.step;
+    StatusOr<ps::Snapshot> snapshot =
+        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().parameters);
+    if (absl::IsNotFound(snapshot.status()))
+      return OkStatus();  // deleted meanwhile: a newer one has come
+    RETURN_IF_ERROR(snapshot.status());
+    ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
+                     evaluation_->Run(*snapshot, context_.stop()));
+    RETURN_IF_ERROR(PublishEvaluation(evaluation_->definition(), checkpoint.step, totals,
+                                      context_.board(), events_.get()));
+    const Duration rest =
+        Seconds(context_.config().eval.throttle_secs) - (context_.clock().Monotonic() - start);
+    if (rest > 0s && context_.stop().WaitFor(rest)) return Stopped();
+    return OkStatus();
+  }
+
+  void ReportWaiting(Duration& since) {
+    context_.board().Update([&](progress::Progress& p) {
+      p.state = progress::State::kWaiting;
+      p.waiting_for = "a new checkpoint in " + folder_;
+    });
+    if (context_.clock().Monotonic() - since < kReport) return;
+    since = context_.clock().Monotonic();
+    kLog.Info("waiting for a new checkpoint", {{"model_dir", folder_}, {"evaluated", evaluated_}});
+  }
+
+  Status Finish() {
+    kLog.Info("the run is over and its last checkpoint evaluated", {{"step", evaluated_}});
+    context_.board().Update([&](progress::Progress& p) { p.state = progress::State::kFinished; });
+    return MarkFinished(folder_ + "/eval", context_.run(), evaluated_);  // the chief waits for it
+  }
+
+  TaskContext& context_;
+  const std::string folder_;
+  std::unique_ptr<Evaluation> evaluation_;
+  std::unique_ptr<io::EventWriter> events_;
+  int64_t evaluated_ = -1;  // the newest step that was looked at
+};
+
+}  // namespace
+
+Status RunEvaluator(TaskContext& context) {
+  ASSIGN_OR_RETURN(auto server, context.Serve({}));
+  return Evaluator(context).Run();
+}
+
+}  // namespace tfjob::train

@@ -1,0 +1,93 @@
+#include "runtime/train/task.h"
+
+#include <grpcpp/impl/service_type.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "runtime/base/env.h"
+#include "runtime/progress/service.h"
+
+namespace tfjob::train {
+namespace {
+
+rpc::Identity IdentityOf(const TaskOptions& options) {
+  return {.job_uid = options.job.uid,
+          .attempt = options.job.attempt,
+          .task_type = options.tf_config.task.type,
+          .task_index = options.tf_config.task.index,
+          .incarnation = rpc::NewIncarnation()};
+}
+
+// The threads that help the one that runs programs.
+int HelperThreads(const config::TrainingConfig& config) {
+  const int64_t threads = config.threads > 0 ? config.threads : AvailableProcessors();
+  return static_cast<int>(std::max<int64_t>(threads - 1, 0));
+}
+
+void DeleteService(grpc::Service* service) {
+  delete service;
+}
+
+// A loopback address stays on loopback; any other is served on all of the machine's, since a pod's service name is not an
+// address of the pod.
+StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
+    return InvalidArgument("the address '", address, "': expected host:port");
+  }
+  const std::string host = address.substr(0, colon);
+  return std::make_pair(host.starts_with("127.") ? host : std::string("0.0.0.0"), port);
+}
+
+}  // namespace
+
+TaskContext::TaskContext(TaskOptions options, const StopSource& stop, Clock& clock)
+    : options_(std::move(options)),
+      identity_(IdentityOf(options_)),
+      stop_(stop),
+      clock_(clock),
+      board_(cluster::ToString(options_.tf_config.task)),
+      progress_(progress::MakeProgressService([this] { return board_.Get(); }).release(),
+                DeleteService) {
+  const int helpers = HelperThreads(options_.config);
+  if (helpers > 0) pool_ = std::make_unique<ThreadPool>("compute", helpers);
+}
+
+StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
+    std::vector<std::pair<std::string, rpc::StreamHandler*>> streams) {
+  const std::string& clustered = options_.tf_config.cluster.address(options_.tf_config.task);
+  const std::string& address = clustered.empty() ? options_.lone_address : clustered;
+  if (address.empty()) return std::unique_ptr<rpc::Server>();
+  ASSIGN_OR_RETURN(auto place, ListeningPlace(address));
+  return rpc::Server::Start({.host = place.first,
+                             .port = place.second,
+                             .identity = identity_,
+                             .services = {progress_.get()},
+                             .streams = std::move(streams)});
+}
+
+std::vector<std::string> TaskContext::ParameterServers() const {
+  std::vector<std::string> addresses;
+  const cluster::Job* job = tf_config().cluster.job("ps");
+  if (job == nullptr) return addresses;
+  for (const auto& [index, address] : job->addresses) addresses.push_back(address);
+  return addresses;
+}
+
+Status RunTask(TaskContext& context) {
+  switch (cluster::RoleOf(context.tf_config())) {
+    case cluster::Role::kParameterServer:
+      return RunParameterServer(context);
+    case cluster::Role::kEvaluator:
+      return RunEvaluator(context);
+    case cluster::Role::kChief:
+    case cluster::Role::kWorker:
+      break;
+  }
+  return RunTraining(context);
+}
+
+}  // namespace tfjob::train

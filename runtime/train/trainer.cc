@@ -1,0 +1,199 @@
+#include "runtime/train/trainer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/strategy/parameter_server.h"
+#include "runtime/train/assembly.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/evaluation.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr Logger kLog("train");
+constexpr Duration kShowEvery = 250ms;
+// A wait for servers or the chief is cut into pieces of so long, to see a request to stop and the end of the job.
+constexpr Duration kPatience = 10s;
+
+bool UsesParameterServers(const TaskContext& context) {
+  const auto kind = context.config().strategy.kind;
+  if (kind == config::StrategyKind::kAuto) return !context.ParameterServers().empty();
+  return kind == config::StrategyKind::kParameterServer;
+}
+
+}  // namespace
+
+Trainer::Trainer(TaskContext& context)
+    : context_(context),
+      rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
+      tasks_(static_cast<int>(cluster::TrainingTasks(context.tf_config()).size())),
+      log_window_(context.clock()),
+      progress_window_(context.clock()) {}
+
+Status Trainer::Prepare() {
+  const config::TrainingConfig& config = context_.config();
+  ASSIGN_OR_RETURN(dataset_, LoadDataset(config.data.train, config.seed));
+  ASSIGN_OR_RETURN(definition_, DefineModel(config, dataset_->feature_shape(), tasks_));
+  total_steps_ = TotalSteps(config, dataset_->size(), tasks_);
+  steps_per_epoch_ = std::max<int64_t>(
+      1, BatchesPerEpoch(config, dataset_->size(), tasks_) / GradientsPerStep(config, tasks_));
+  data::PipelineOptions options = TrainingPipeline(config, definition_, rank_, tasks_);
+  ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
+  ASSIGN_OR_RETURN(strategy_, MakeStrategy());
+  context_.board().Update([&](progress::Progress& p) { p.max_steps = total_steps_; });
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
+  strategy::StrategyOptions common{.definition = definition_,
+                                   .device = exec::CpuDevice(context_.pool()),
+                                   .replica = rank_,
+                                   .provide_state = [this] { return ProvideState(); }};
+  if (!UsesParameterServers(context_)) {
+    if (tasks_ > 1) {
+      return Unimplemented(
+          "strategy one_device: the cluster has ", tasks_,
+          " tasks that train and no ps; add parameter servers, or train with one task");
+    }
+    return strategy::MakeOneDevice(std::move(common));
+  }
+  if (context_.ParameterServers().empty()) {
+    return InvalidArgument(
+        "strategy.name: parameter_server needs ps tasks, but the cluster has none");
+  }
+  strategy::ParameterServerOptions options{
+      .common = std::move(common),
+      .servers = context_.ParameterServers(),
+      .identity = context_.identity(),
+      .chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief,
+      .on_event = [](const ps::Event& event) { kLog.Info(event.message, {{"peer", event.peer}}); },
+      .patience = kPatience};
+  return strategy::MakeParameterServer(std::move(options));
+}
+
+StatusOr<ps::Snapshot> Trainer::ProvideState() {
+  const std::string& folder = context_.config().model_dir;
+  if (!folder.empty()) {
+    ASSIGN_OR_RETURN(std::optional<ps::Snapshot> saved,
+                     LoadLatestCheckpoint(folder, definition_.parameters));
+    if (saved) {
+      kLog.Info("restored a checkpoint", {{"model_dir", folder}, {"step", saved->global_step}});
+      return *std::move(saved);
+    }
+  }
+  kLog.Info("initialised the variables",
+            {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
+  return strategy::InitialState(definition_);
+}
+
+StatusOr<int64_t> Trainer::Start() {
+  const std::string& folder = context_.config().model_dir;
+  while (true) {
+    StatusOr<int64_t> step = strategy_->Start();
+    joined_ = step.ok();
+    if (!absl::IsDeadlineExceeded(step.status())) return step;
+    if (context_.stop().requested()) return Cancelled("asked to stop before training began");
+    kLog.Info("still waiting", {{"for", Message(step.status())}});
+    context_.board().Update(
+        [&](progress::Progress& p) { p.waiting_for = std::string(Message(step.status())); });
+    if (folder.empty()) continue;
+    // A worker that comes back after the end finds no servers any more.
+    ASSIGN_OR_RETURN(std::optional<int64_t> finished, FinishedStep(folder, context_.run()));
+    if (finished) return *finished;
+  }
+}
+
+Status Trainer::Train(StepObserver* observer) {
+  context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
+  ASSIGN_OR_RETURN(global_step_, Start());
+  kLog.Info(
+      "training",
+      {{"from_step", global_step_}, {"to_step", total_steps_}, {"rank", rank_}, {"tasks", tasks_}});
+  if (observer != nullptr) RETURN_IF_ERROR(observer->OnStart(global_step_));
+  context_.board().Update([&](progress::Progress& p) {
+    p.state = progress::State::kTraining;
+    p.waiting_for.clear();
+    p.step = global_step_;
+  });
+  log_window_.Reset(global_step_);
+  progress_window_.Reset(global_step_);
+  return Loop(observer);
+}
+
+Status Trainer::Loop(StepObserver* observer) {
+  strategy::MetricTotals batch_totals;
+  while (global_step_ < total_steps_) {
+    if (context_.stop().requested()) {
+      if (observer != nullptr) RETURN_IF_ERROR(observer->OnStop());
+      return Cancelled("asked to stop at step ", global_step_);
+    }
+    const data::Batch* batch = pipeline_->Next();
+    batch_totals.loss_sum = 0;
+    batch_totals.examples = 0;
+    std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
+    ASSIGN_OR_RETURN(const strategy::StepOutcome outcome, strategy_->Step(*batch, batch_totals));
+    global_step_ = outcome.global_step;
+    Report(batch_totals, outcome);
+    if (observer != nullptr) RETURN_IF_ERROR(observer->OnStep(batch_totals, outcome));
+  }
+  ShowProgress();
+  return OkStatus();
+}
+
+Status Trainer::Leave() {
+  return joined_ ? strategy_->Leave() : OkStatus();
+}
+
+void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
+  if (outcome.rolled_back) {
+    kLog.Warning("went back to a checkpoint", {{"step", outcome.global_step}});
+    log_window_.Reset(outcome.global_step);
+    progress_window_.Reset(outcome.global_step);
+    return;
+  }
+  log_window_.Add(batch, outcome);
+  progress_window_.Add(batch, outcome);
+  const int64_t every = context_.config().log_step_count_steps;
+  if (every > 0 && global_step_ / every > log_window_.start_step() / every) LogProgress();
+  if (progress_window_.age() >= kShowEvery) ShowProgress();
+}
+
+void Trainer::LogProgress() {
+  std::string values;
+  for (const auto& [name, value] : NamedValues(definition_, log_window_.totals())) {
+    values += StrCat(values.empty() ? "" : " ", name, "=", value);
+  }
+  kLog.Info("step", {{"step", global_step_},
+                     {"result", values},
+                     {"steps_per_s", log_window_.StepsPerSecond(global_step_)},
+                     {"staleness", log_window_.mean_staleness()},
+                     {"dropped", log_window_.dropped()}});
+  log_window_.Reset(global_step_);
+}
+
+void Trainer::ShowProgress() {
+  const double rate = progress_window_.StepsPerSecond(global_step_);
+  const std::vector<ps::PeerState> peers = strategy_->Peers();
+  context_.board().Update([&](progress::Progress& p) {
+    p.step = global_step_;
+    p.epoch = global_step_ / steps_per_epoch_;
+    p.steps_per_s = rate;
+    if (progress_window_.totals().examples > 0) {
+      const auto values = NamedValues(definition_, progress_window_.totals());
+      p.loss = values.front().second;
+      p.metrics = {values.begin() + 1, values.end()};
+    }
+    if (rate > 0 && total_steps_ != INT64_MAX)
+      p.seconds_left = static_cast<double>(total_steps_ - global_step_) / rate;
+    p.peers.clear();
+    for (const ps::PeerState& peer : peers) {
+      p.peers.push_back(
+          {peer.task, peer.address, peer.state, static_cast<double>(peer.silence.count()) / 1e6});
+    }
+  });
+  progress_window_.Reset(global_step_);
+}
+
+}  // namespace tfjob::train
