@@ -1,0 +1,54 @@
+#include "runtime/cmd/print.h"
+
+#include "runtime/strategy/model_definition.h"
+#include "runtime/train/assembly.h"
+
+namespace tfjob::cmd {
+namespace {
+
+// With parameter servers the graph fetches gradients; alone it applies them.
+bool AppliesUpdates(const cluster::TfConfig& tf_config) {
+  return tf_config.cluster.size("ps") == 0;
+}
+
+StatusOr<std::string> PrintProgram(const strategy::ModelDefinition& definition, bool with_updates) {
+  const exec::Device device = exec::CpuDevice();
+  variables::VariableStore store(device.row_stride);
+  RETURN_IF_ERROR(strategy::CreateVariables(definition, store));
+  ASSIGN_OR_RETURN(auto program, strategy::ModelProgram::Compile(definition, model::Mode::kTrain,
+                                                                 definition.build.batch_size,
+                                                                 with_updates, store, device));
+  return program->program().ToString();
+}
+
+}  // namespace
+
+std::string PrintCluster(const cluster::TfConfig& config) {
+  if (config.cluster.empty()) return "no cluster: this task trains alone\n";
+  std::string text;
+  for (const cluster::Job& job : config.cluster.jobs) {
+    for (const auto& [index, address] : job.addresses) {
+      cluster::TfConfig one = config;
+      one.task = {job.name, index};
+      text += StrCat(one.task == config.task ? "-> " : "   ", cluster::ToString(one.task), "  ",
+                     address, "  ", cluster::Name(cluster::RoleOf(one)), "\n");
+    }
+  }
+  return text;
+}
+
+StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
+                                 const cluster::TfConfig& tf_config) {
+  if (stage == "config") return config::PrintTrainingConfig(config);
+  const int tasks = static_cast<int>(cluster::TrainingTasks(tf_config).size());
+  ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config.data.train, config.seed));
+  ASSIGN_OR_RETURN(auto definition, train::DefineModel(config, dataset->feature_shape(), tasks));
+  if (stage == "model") return model::Summary(definition.model, dataset->feature_shape());
+  if (stage == "program") return PrintProgram(definition, AppliesUpdates(tf_config));
+  ASSIGN_OR_RETURN(model::BuiltGraph built,
+                   strategy::BuildGraph(definition, model::Mode::kTrain, config.batch_size,
+                                        AppliesUpdates(tf_config)));
+  return built.graph.ToString();
+}
+
+}  // namespace tfjob::cmd

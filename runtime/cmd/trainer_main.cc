@@ -1,0 +1,171 @@
+// tfjob-trainer: one task of a job. Flags, wiring, exit codes; TF_CONFIG decides the role.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/env.h"
+#include "runtime/base/file.h"
+#include "runtime/base/log.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/stop.h"
+#include "runtime/cmd/print.h"
+#include "runtime/config/training_config.h"
+#include "runtime/train/task.h"
+
+namespace tfjob {
+namespace {
+
+constexpr Logger kLog("trainer");
+// How long a task that was asked to stop may take for its step and its checkpoint.
+constexpr Duration kStopDeadline = 25s;
+
+struct Flags {
+  std::string config = "/etc/tfjob/training.yaml";
+  std::vector<std::string> set;
+  std::string print;
+  std::string log_level = "info";
+  std::string log_format = "text";
+};
+
+StatusOr<config::TrainingConfig> ReadConfig(const Flags& flags) {
+  ASSIGN_OR_RETURN(std::string text, ReadFile(flags.config));
+  ASSIGN_OR_RETURN(config::TrainingConfig config, config::ParseTrainingConfig(text, flags.config));
+  for (const std::string& setting : flags.set) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      return InvalidArgument("--set ", setting, ": expected key=value");
+    RETURN_IF_ERROR(Annotate(
+        config::Override(config, setting.substr(0, equals), setting.substr(equals + 1)), "--set"));
+  }
+  RETURN_IF_ERROR(Annotate(config::Validate(config), flags.config));
+  return config;
+}
+
+// Ends the process when a task that was asked to stop hangs: at once while it only waits for others, else after
+// kStopDeadline.
+class StopGuard {
+ public:
+  StopGuard(const StopSource& stop, train::TaskContext& context)
+      : stop_(stop), context_(context), thread_([this] { Watch(); }) {}
+  ~StopGuard() {
+    {
+      MutexLock lock(mutex_);
+      ended_ = true;
+    }
+    changed_.NotifyAll();
+    thread_.join();
+  }
+
+ private:
+  bool Ended(Duration timeout) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    MutexLock lock(mutex_);
+    while (!ended_ && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    return ended_;
+  }
+
+  void Watch() {
+    while (!stop_.requested()) {
+      if (Ended(100ms)) return;
+    }
+    const bool waits = context_.board().Get().state == progress::State::kWaiting;
+    if (Ended(waits ? Duration(1s) : kStopDeadline)) return;
+    kLog.Warning("ending at once: the task did not come to its next step",
+                 {{"state", Name(context_.board().Get().state)}});
+    _exit(128 + stop_.signal());
+  }
+
+  const StopSource& stop_;
+  train::TaskContext& context_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+// docs/errors.md: 1 to 127 say that a retry will not help, 138 that it may.
+int ExitCode(const Status& status, const StopSource& stop) {
+  if (status.ok()) return 0;
+  if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
+  kLog.Error("failed", {{"error", status}});
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kAborted:
+    case StatusCode::kResourceExhausted:
+      return 138;
+    case StatusCode::kInvalidArgument:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+Status CheckProcessor() {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return OkStatus();
+  return Unimplemented(
+      "this processor lacks AVX2 or FMA, which tfjob-trainer is built for (x86-64-v3)");
+}
+
+Status Run(const Flags& flags, StopSource& stop) {
+  RETURN_IF_ERROR(CheckProcessor());
+  train::TaskOptions options{.lone_address = GetEnv("TFJOB_ADDRESS").value_or("")};
+  ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
+  ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());
+  if (flags.print == "cluster") {
+    std::cout << cmd::PrintCluster(options.tf_config);
+    return OkStatus();
+  }
+  ASSIGN_OR_RETURN(options.config, ReadConfig(flags));
+  if (!flags.print.empty()) {
+    ASSIGN_OR_RETURN(std::string text,
+                     cmd::PrintStage(flags.print, options.config, options.tf_config));
+    std::cout << text;
+    return OkStatus();
+  }
+  StopOnSignals(stop);
+  train::TaskContext context(std::move(options), stop, RealClock());
+  StopGuard guard(stop, context);
+  return train::RunTask(context);
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app(
+      "One task of a TFJob: reads TF_CONFIG, plays its role (chief, worker, ps, evaluator), "
+      "trains.",
+      "tfjob-trainer");
+  app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
+      ->capture_default_str();
+  app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
+  app.add_option("--print", flags.print,
+                 "Prints a stage and ends: cluster, config, model, graph or program")
+      ->check(CLI::IsMember({"cluster", "config", "model", "graph", "program"}));
+  app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
+      ->capture_default_str();
+  app.add_option("--log-format", flags.log_format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  static StopSource stop;  // signal handlers point to it
+  StatusOr<LogLevel> level = ParseLogLevel(flags.log_level);
+  if (!level.ok()) return ExitCode(level.status(), stop);
+  ConfigureLogging(*level, flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+  return ExitCode(Run(flags, stop), stop);
+}
+
+}  // namespace
+}  // namespace tfjob
+
+int main(int argc, char** argv) {
+  return tfjob::Main(argc, argv);
+}
