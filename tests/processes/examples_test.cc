@@ -1,0 +1,81 @@
+// Every example, run as it stands but for its folder: each ends Succeeded, with what it is to find.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "tests/processes/job_run.h"
+
+namespace tfjob::processes {
+namespace {
+
+class ExamplesTest : public testing::Test {
+ protected:
+  std::unique_ptr<JobRun> Start(const std::string& example) {
+    folder_ = testing::TempDir() + "/examples_test_" + example;
+    std::filesystem::remove_all(folder_);
+    std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", example, ".yaml")));
+    const size_t line = manifest.find("model_dir:");
+    if (line != std::string::npos) {
+      manifest.replace(line, manifest.find('\n', line) - line,
+                       StrCat("model_dir: ", folder_, "/model"));
+    }
+    return JobRun::Start(manifest, folder_ + "/run");
+  }
+
+  double Scalar(const std::string& name) {
+    StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(folder_ + "/model");
+    if (!latest.ok() || !*latest) return std::nan("");
+    auto reader = io::BundleReader::Open((*latest)->prefix);
+    StatusOr<Tensor> value = reader.ok() ? (*reader)->Read(name) : reader.status();
+    return value.ok() && value->num_elements() == 1 ? static_cast<double>(value->data<float>()[0])
+                                                    : std::nan("");
+  }
+
+  std::string folder_;
+};
+
+TEST_F(ExamplesTest, FashionMnistReachesItsAccuracyAndEveryTaskEnds) {
+  auto job = Start("fashion-mnist");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+  EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
+  EXPECT_TRUE(job->Tasks().empty());
+}
+
+TEST_F(ExamplesTest, SynchronousFashionMnistReachesItsAccuracy) {
+  auto job = Start("fashion-mnist-sync");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+  EXPECT_GE(LastAccuracy(job->Output()), 0.87) << job->Output();
+}
+
+TEST_F(ExamplesTest, LinearRegressionFindsWeightAndBias) {
+  auto job = Start("linear-regression");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+  EXPECT_NEAR(Scalar("dense/kernel"), 2, 0.1) << job->Output();
+  EXPECT_NEAR(Scalar("dense/bias"), 10, 0.1);
+}
+
+TEST_F(ExamplesTest, MnistReplicaSucceeds) {
+  auto job = Start("mnist-replica");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+}
+
+TEST_F(ExamplesTest, LocalSucceeds) {
+  auto job = Start("local");
+  EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();
+}
+
+TEST_F(ExamplesTest, InterruptStopsEveryTask) {
+  auto job = Start("fashion-mnist");
+  ASSERT_TRUE(job->AwaitStep(50, 120s)) << job->Output();
+  job->Signal(SIGINT);
+  EXPECT_EQ(job->AwaitEnd(60s), 130) << job->Output();
+  EXPECT_TRUE(job->Tasks().empty());
+}
+
+}  // namespace
+}  // namespace tfjob::processes

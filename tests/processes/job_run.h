@@ -1,0 +1,65 @@
+// A job that `tfjob run` runs as real processes on this machine, for tests that look at its tasks and kill some of them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/progress/progress.h"
+
+namespace tfjob::processes {
+
+// A living process of the job.
+struct TaskProcess {
+  pid_t pid = 0;
+  cluster::Task task;
+  std::string address;
+};
+
+// Owned by one thread. The destructor stops the job and waits for its end.
+class JobRun {
+ public:
+  // `manifest` is the text of a manifest; `folder` gets the manifest, the state and the output.
+  static std::unique_ptr<JobRun> Start(const std::string& manifest, const std::string& folder);
+  ~JobRun();
+
+  // The tasks that live now.
+  std::vector<TaskProcess> Tasks() const;
+  // The task's process, which may take a while to come (again). Pid 0 when it has not come by the deadline.
+  TaskProcess Await(const cluster::Task& task, Duration timeout, pid_t other_than = 0) const;
+  // The largest global step that any task shows, -1 when none answers.
+  int64_t Step() const;
+  // Waits until some task shows this step. False when the job ended or the time was up first.
+  bool AwaitStep(int64_t step, Duration timeout);
+  // SIGKILL. Returns the dead process's pid, 0 when there was none.
+  pid_t Kill(const cluster::Task& task);
+
+  // Whether `tfjob run` has ended.
+  bool Ended();
+  // Its exit status, -1 when it did not end in time.
+  int AwaitEnd(Duration timeout);
+  void Signal(int number) const;
+  pid_t pid() const { return pid_; }
+
+  // What it printed up to now, standard error included.
+  std::string Output() const;
+
+ private:
+  JobRun(pid_t pid, std::string output) : pid_(pid), output_(std::move(output)) {}
+
+  const pid_t pid_;
+  const std::string output_;
+  int status_ = -1;  // as waitpid gives it, once ended
+  bool ended_ = false;
+};
+
+// The value of "accuracy=…" in the last line that has one, or -1.
+double LastAccuracy(const std::string& text);
+// Where Bazel has put a file of this workspace: "operator/cmd/tfjob".
+std::string Runfile(const std::string& path);
+
+}  // namespace tfjob::processes
