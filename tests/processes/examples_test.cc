@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "absl/strings/str_replace.h"
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/checkpoint_directory.h"
@@ -19,11 +20,7 @@ class ExamplesTest : public testing::Test {
     folder_ = testing::TempDir() + "/examples_test_" + example;
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", example, ".yaml")));
-    const size_t line = manifest.find("model_dir:");
-    if (line != std::string::npos) {
-      manifest.replace(line, manifest.find('\n', line) - line,
-                       StrCat("model_dir: ", folder_, "/model"));
-    }
+    manifest = absl::StrReplaceAll(manifest, {{"/var/tmp/tfjob/" + example, folder_ + "/model"}});
     return JobRun::Start(manifest, folder_ + "/run");
   }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/str_replace.h"
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "tests/processes/job_run.h"
@@ -28,12 +29,12 @@ class KillTest : public testing::TestWithParam<Case> {
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", GetParam().example)));
     // Its own folder, and checkpoints often enough to have one in the middle.
-    const size_t line = manifest.find("model_dir:");
-    ASSERT_NE(line, std::string::npos);
-    const size_t indent = line - manifest.rfind('\n', line) - 1;
-    manifest.replace(line, manifest.find('\n', line) - line,
-                     StrCat("model_dir: ", model_dir_, "\n", std::string(indent, ' '),
-                            "save_checkpoints_steps: 300"));
+    const std::string example = GetParam().example;
+    const std::string name = example.substr(0, example.find('.'));
+    manifest = absl::StrReplaceAll(manifest, {{StrCat("/var/tmp/tfjob/", name), model_dir_}});
+    const size_t steps = manifest.find("save_checkpoints_steps: ");
+    ASSERT_NE(steps, std::string::npos);
+    manifest.replace(steps, manifest.find('\n', steps) - steps, "save_checkpoints_steps: 300");
     job_ = JobRun::Start(manifest, folder_ + "/run");
   }
 
