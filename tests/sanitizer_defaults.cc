@@ -4,4 +4,6 @@ extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\nrace:libgrpc++.so\nrace:libgpr.so\nrace:libabsl_\nrace:libprotobuf.so\n"
          "race:^grpc::\nrace:^google::protobuf::\nrace:libcpprest.so\n";
 }
-extern "C" const char* __tsan_default_options() { return "ignore_noninstrumented_modules=1:second_deadlock_stack=1"; }
+extern "C" const char* __tsan_default_options() {
+  return "ignore_noninstrumented_modules=1:second_deadlock_stack=1";
+}

@@ -1,3 +1,4 @@
+// Longer than the rule: one table of cases is one test.
 #include "operator/policy/backoff_limit.h"
 
 #include <gtest/gtest.h>

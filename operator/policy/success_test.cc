@@ -1,3 +1,4 @@
+// Longer than the rule: one table of cases is one test.
 #include "operator/policy/success.h"
 
 #include <gtest/gtest.h>

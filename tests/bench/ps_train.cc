@@ -2,7 +2,7 @@
 // Fashion-MNIST. Samples per second and per CPU-second over all processes, between two looks at the running job, so that
 // reading the data and starting count for nothing (as the peers' programs measure).
 //
-//   ps_train --trainer PATH [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
+//   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -78,7 +79,8 @@ class Cluster {
     if (!WriteFileAtomically(folder_ + "/training.yaml", kTraining).ok()) std::exit(1);
     cluster::TfConfig config;
     int port = flags.base_port;
-    for (const auto& [name, count] : {std::pair{"ps", flags.ps}, std::pair{"worker", flags.workers}}) {
+    for (const auto& [name, count] :
+         {std::pair{"ps", flags.ps}, std::pair{"worker", flags.workers}}) {
       cluster::Job job{.name = name};
       for (int i = 0; i < count; ++i) job.addresses[i] = StrCat("127.0.0.1:", port++);
       config.cluster.jobs.push_back(std::move(job));
@@ -109,7 +111,8 @@ class Cluster {
       StatusOr<progress::Progress> progress = client.Fetch(1s);
       if (progress.ok() && progress->step >= step && progress->step != last_step_) {
         last_step_ = progress->step;  // just changed: the board is fresh
-        Sample sample{.wall_s = static_cast<double>(RealClock().Monotonic().count()) / 1e6, .progress = *progress};
+        Sample sample{.wall_s = static_cast<double>(RealClock().Monotonic().count()) / 1e6,
+                      .progress = *progress};
         for (pid_t pid : pids_) sample.cpu_s += CpuSeconds(pid);
         return sample;
       }
@@ -131,17 +134,24 @@ class Cluster {
   void Start(const std::string& tf_config) {
     std::vector<std::string> environment = EnvironmentBlock();
     environment.push_back("TF_CONFIG=" + tf_config);
-    std::vector<std::string> arguments = {flags_.trainer, "--config", folder_ + "/training.yaml",
-                                          "--set", StrCat("batch_size=", flags_.batch),
-                                          "--set", "strategy={name: parameter_server, mode: " + flags_.mode + "}",
-                                          "--log-level", "warning"};
+    std::vector<std::string> arguments = {
+        flags_.trainer,
+        "--config",
+        folder_ + "/training.yaml",
+        "--set",
+        StrCat("batch_size=", flags_.batch),
+        "--set",
+        "strategy={name: parameter_server, mode: " + flags_.mode + "}",
+        "--log-level",
+        "warning"};
     std::vector<char*> argv, envp;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     for (std::string& entry : environment) envp.push_back(entry.data());
     argv.push_back(nullptr);
     envp.push_back(nullptr);
     pid_t pid = 0;
-    if (posix_spawn(&pid, flags_.trainer.c_str(), nullptr, nullptr, argv.data(), envp.data()) != 0) {
+    if (posix_spawn(&pid, flags_.trainer.c_str(), nullptr, nullptr, argv.data(), envp.data()) !=
+        0) {
       std::fprintf(stderr, "cannot run %s\n", flags_.trainer.c_str());
       std::exit(1);
     }
@@ -158,7 +168,8 @@ class Cluster {
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains with parameter servers as processes and prints one JSON line");
-  app.add_option("--trainer", flags.trainer, "tfjob-trainer")->required();
+  app.add_option("--trainer", flags.trainer,
+                 "tfjob-trainer; by default the one built beside this program");
   app.add_option("--workers", flags.workers);
   app.add_option("--ps", flags.ps);
   app.add_option("--batch", flags.batch);
@@ -166,6 +177,10 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", flags.seconds);
   CLI11_PARSE(app, argc, argv);
 
+  if (flags.trainer.empty()) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+    flags.trainer = self.substr(0, self.rfind("/tests/")) + "/runtime/cmd/tfjob-trainer";
+  }
   Cluster cluster(flags);
   const Cluster::Sample start = cluster.At(50);
   Cluster::Sample end = start;
@@ -173,7 +188,8 @@ int Main(int argc, char** argv) {
 
   const double wall = end.wall_s - start.wall_s, cpu = end.cpu_s - start.cpu_s;
   const int gradients = flags.mode == "sync" ? flags.workers : 1;
-  const double samples = static_cast<double>((end.progress.step - start.progress.step) * flags.batch * gradients);
+  const double samples =
+      static_cast<double>((end.progress.step - start.progress.step) * flags.batch * gradients);
   nlohmann::ordered_json line;
   line["case"] = "ps-train";
   line["mode"] = flags.mode;
@@ -194,4 +210,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tfjob
 
-int main(int argc, char** argv) { return tfjob::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return tfjob::Main(argc, argv);
+}
