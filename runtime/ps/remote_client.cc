@@ -293,7 +293,7 @@ Status RemoteClient::Repair() {
   return OkStatus();
 }
 
-// Connects the link if it is down, and asks for the server's state unless the step runs there.
+// Connects the link if it is down, and asks for the server's state unless it cannot have changed.
 Status RemoteClient::RepairLink(size_t server) {
   Link& link = *links_[server];
   Link::Part part;
@@ -301,7 +301,9 @@ Status RemoteClient::RepairLink(size_t server) {
     MutexLock lock(context_.mutex);
     part = link.part();
   }
-  if (part == Link::Part::kAwaited || part == Link::Part::kAnswered) return OkStatus();
+  // A server that has answered may have been filled anew since, for another server's sake.
+  const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+  if (runs && !synchronous()) return OkStatus();
   if (part == Link::Part::kDown) {
     const auto left = std::chrono::duration_cast<Duration>(deadline_ - Now());
     RETURN_IF_ERROR(link.Connect(std::clamp(left, kRetryInterval, kConnectTimeout)));

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "runtime/ps/test_tasks.h"
+#include "runtime/ps/wire.h"
+#include "runtime/rpc/grpc_connector.h"
 
 namespace tfjob::ps {
 namespace {
@@ -161,6 +164,87 @@ TEST_F(SynchronousTest, ARestartedServerRollsAllBackToTheCheckpoint) {
     EXPECT_EQ(chief.Value(), 97.5f);
     EXPECT_EQ(worker.Value(), 97.5f);
   }
+}
+
+// Loses the first answer of server 0, together with the server, after server 1's has arrived.
+class LosingConnector : public rpc::Connector {
+ public:
+  std::function<void()> kill;
+  std::atomic<bool> armed = false;
+
+  StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
+                                    const rpc::Identity& self, Duration timeout) override {
+    ASSIGN_OR_RETURN(rpc::OpenStream stream, inner_->Connect(address, service, self, timeout));
+    stream.transport =
+        std::make_unique<Losing>(*this, stream.peer.task_index, std::move(stream.transport));
+    return stream;
+  }
+
+ private:
+  class Losing : public rpc::Transport {
+   public:
+    Losing(LosingConnector& owner, int server, std::unique_ptr<rpc::Transport> inner)
+        : owner_(owner), server_(server), inner_(std::move(inner)) {}
+    Status Write(const rpc::OutgoingFrame& frame) override { return inner_->Write(frame); }
+    Status Read(rpc::IncomingFrame& frame) override {
+      if (answered_) owner_.Answered();  // the frame before was handled
+      RETURN_IF_ERROR(inner_->Read(frame));
+      const bool values = frame.header.type == wire::kValues && owner_.armed;
+      answered_ = values && server_ == 1;
+      if (!values || server_ != 0) return OkStatus();
+      owner_.AwaitAnswer();
+      owner_.armed = false;
+      inner_->Cancel();
+      owner_.kill();
+      return Unavailable("broken");
+    }
+    void Cancel() override { inner_->Cancel(); }
+
+   private:
+    LosingConnector& owner_;
+    const int server_;
+    const std::unique_ptr<rpc::Transport> inner_;
+    bool answered_ = false;
+  };
+
+  void Answered() {
+    MutexLock lock(mutex_);
+    answered_ = true;
+    changed_.NotifyAll();
+  }
+  void AwaitAnswer() {
+    MutexLock lock(mutex_);
+    while (!answered_) changed_.Wait(mutex_);
+  }
+
+  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeGrpcConnector();
+  Mutex mutex_;
+  CondVar changed_;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+TEST_F(SynchronousTest, AWorkerFollowsARollbackOfAServerThatHadAnsweredIt) {
+  StartServers(2);
+  const Definition definition = Synchronous(1);
+  LosingConnector connector;
+  Trainer chief(definition), worker(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ClientOptions options = Worker(1);
+  options.connector = &connector;
+  ASSERT_EQ(worker.Join(options), OkStatus());
+  connector.kill = [&] {
+    tasks_[0]->Kill();
+    tasks_[0]->Start(2);
+  };
+  connector.armed = true;
+  std::thread trains([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
+  EXPECT_TRUE(chief.events.Await(Event::Kind::kLost, "ps 0"));
+  EXPECT_TRUE(chief.client->TakeSnapshot().ok());
+  trains.join();
+  EXPECT_TRUE(worker.last.rolled_back);
+  EXPECT_EQ(worker.Value(), 100);
+  ASSERT_EQ(worker.Train(), OkStatus());
+  EXPECT_EQ(worker.Value(), 99.5f);
 }
 
 TEST_F(SynchronousTest, ASaveThatLosesAServerGoesBackAndTheNextStepSaysSo) {
