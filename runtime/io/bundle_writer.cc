@@ -133,6 +133,8 @@ Status BundleWriter::Finish() {
   ENFORCE(data_ != nullptr, "Finish twice");
   if (fsync(data_->fd) != 0) return ErrnoStatus(errno, StrCat("fsync ", temporary_data_));
   RETURN_IF_ERROR(WriteIndex());
+  // An older checkpoint of this prefix ends with its index, so that no index ever stands before other data.
+  unlink(IndexFileName(prefix_).c_str());
   RETURN_IF_ERROR(RenameFile(temporary_data_, DataFileName(prefix_, 0, 1)));
   RETURN_IF_ERROR(RenameFile(temporary_index_, IndexFileName(prefix_)));
   data_.reset();

@@ -10,12 +10,14 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/base/log.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 
 namespace tfjob::train {
 namespace {
 
+constexpr Logger kLog("checkpoint");
 constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
 
@@ -106,10 +108,22 @@ StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Defin
 
 StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                            const ps::Definition& definition) {
-  ASSIGN_OR_RETURN(std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
+  ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return std::optional<ps::Snapshot>();
-  ASSIGN_OR_RETURN(ps::Snapshot snapshot, LoadCheckpoint(latest->prefix, definition));
-  return std::optional<ps::Snapshot>(std::move(snapshot));
+  StatusOr<ps::Snapshot> snapshot = LoadCheckpoint(latest->prefix, definition);
+  if (!absl::IsDataLoss(snapshot.status())) {
+    RETURN_IF_ERROR(snapshot.status());
+    return std::optional<ps::Snapshot>(*std::move(snapshot));
+  }
+  ASSIGN_OR_RETURN(const std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder));
+  for (auto older = listed.rbegin(); older != listed.rend(); ++older) {
+    if (older->prefix == latest->prefix) continue;
+    kLog.Warning("a checkpoint is damaged; taking an older one",
+                 {{"error", snapshot.status()}, {"older", older->prefix}});
+    StatusOr<ps::Snapshot> next = LoadCheckpoint(older->prefix, definition);
+    if (next.ok()) return std::optional<ps::Snapshot>(*std::move(next));
+  }
+  return snapshot.status();
 }
 
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step) {

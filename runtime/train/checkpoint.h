@@ -23,7 +23,8 @@ Status SaveCheckpoint(const std::string& folder, const ps::Definition& definitio
 // type or shape; slots that it lacks get their initial values.
 StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Definition& definition);
 
-// The newest checkpoint's snapshot; nothing when the folder has none.
+// The newest checkpoint's snapshot; nothing when the folder has none. When it is damaged, the newest whole one, with a
+// warning.
 StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                            const ps::Definition& definition);
 

@@ -1,5 +1,7 @@
 #include "runtime/train/chief.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "runtime/base/file.h"
@@ -17,6 +19,7 @@ constexpr Logger kLog("chief");
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
+constexpr Duration kReport = 10s;
 
 CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
   const config::CheckpointTriggers triggers = config::CheckpointEvery(config);
@@ -34,12 +37,15 @@ Chief::Chief(TaskContext& context, Trainer& trainer)
              PolicyOf(context.config()), context.clock()),
       window_(context.clock()) {}
 
-Status Chief::Prepare() {
-  const std::string& folder = context_.config().model_dir;
+Status PrepareModelDirectory(const std::string& folder) {
   if (folder.empty()) return OkStatus();
   RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
+  RETURN_IF_ERROR(ClearFinished(folder + "/eval"));
   RETURN_IF_ERROR(ClearFinished(folder));
-  return ClearFinished(folder + "/eval");
+  const std::string probe = folder + "/.writable";
+  RETURN_IF_ERROR(Annotate(WriteFileAtomically(probe, ""), "model_dir"));
+  unlink(probe.c_str());
+  return OkStatus();
 }
 
 Status Chief::OnStart(int64_t step) {
@@ -62,6 +68,7 @@ Status Chief::OnStart(int64_t step) {
 Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
   if (outcome.rolled_back) {
     window_.Reset(outcome.global_step);
+    saver_.Skip(outcome.global_step);
     return events_ == nullptr ? OkStatus() : events_->AddStart(outcome.global_step);
   }
   window_.Add(batch, outcome);
@@ -88,31 +95,45 @@ Status Chief::Save() {
   return saver_.Save(std::move(snapshot));
 }
 
-Status Chief::OnStop() {
-  RETURN_IF_ERROR(Save());
+Status Chief::OnRestore() {
   return saver_.Flush();
 }
 
-Status Chief::EndJob() {
-  AwaitWorkers();
+Status Chief::OnStop() {
+  if (saver_.last_step() != trainer_.global_step()) RETURN_IF_ERROR(Save());
+  return saver_.Flush();
+}
+
+StatusOr<bool> Chief::SaveLast() {
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kSaving; });
-  ASSIGN_OR_RETURN(ps::Snapshot last, trainer_.strategy().TakeSnapshot());
-  const std::string& folder = context_.config().model_dir;
-  if (saver_.enabled()) {
-    if (saver_.last_step() != last.global_step) RETURN_IF_ERROR(saver_.Save(last));
-    RETURN_IF_ERROR(saver_.Flush());
-    RETURN_IF_ERROR(MarkFinished(folder, context_.run(), last.global_step));
+  if (saver_.last_step() != trainer_.global_step()) RETURN_IF_ERROR(Save());
+  AwaitWorkers();
+  ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
+  if (last_.global_step < trainer_.total_steps()) {
+    kLog.Warning("the variables went back at the end", {{"step", last_.global_step}});
+    return false;
   }
+  if (!saver_.enabled()) return true;
+  if (saver_.last_step() != last_.global_step) RETURN_IF_ERROR(saver_.Save(last_));
+  RETURN_IF_ERROR(saver_.Flush());
+  RETURN_IF_ERROR(MarkFinished(context_.config().model_dir, context_.run(), last_.global_step));
+  return true;
+}
+
+Status Chief::EndJob() {
   if (context_.tf_config().cluster.size("evaluator") > 0) {
     AwaitEvaluator();
   } else if (context_.config().data.eval.present()) {
-    RETURN_IF_ERROR(EvaluateHere(last));
+    RETURN_IF_ERROR(EvaluateHere());
   }
-  RETURN_IF_ERROR(trainer_.Leave());
-  Status finished = trainer_.strategy().Finish();
+  trainer_.Leave();
+  const Status finished = trainer_.strategy().Finish();
+  if (!finished.ok())
+    kLog.Warning("could not tell every server that the job is over", {{"error", finished}});
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kFinished; });
-  kLog.Info("the job is over", {{"step", last.global_step}, {"model_dir", folder}});
-  return finished;
+  kLog.Info("the job is over",
+            {{"step", last_.global_step}, {"model_dir", context_.config().model_dir}});
+  return OkStatus();
 }
 
 void Chief::AwaitWorkers() {
@@ -130,18 +151,18 @@ void Chief::AwaitWorkers() {
   kLog.Warning("not waiting longer for tasks that have not left", {{"tasks", others}});
 }
 
-Status Chief::EvaluateHere(const ps::Snapshot& last) {
+Status Chief::EvaluateHere() {
   const config::TrainingConfig& config = context_.config();
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
   ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
   ASSIGN_OR_RETURN(auto evaluation, Evaluation::Create(config, trainer_.definition(), dataset,
                                                        exec::CpuDevice(context_.pool())));
-  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(last, context_.stop()));
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(last_, context_.stop()));
   std::unique_ptr<io::EventWriter> events;
   if (!config.model_dir.empty()) {
     ASSIGN_OR_RETURN(events, io::EventWriter::Create(config.model_dir + "/eval", context_.clock()));
   }
-  return PublishEvaluation(trainer_.definition(), last.global_step, totals, context_.board(),
+  return PublishEvaluation(trainer_.definition(), last_.global_step, totals, context_.board(),
                            events.get());
 }
 
@@ -154,7 +175,7 @@ void Chief::AwaitEvaluator() {
   kLog.Info("waiting for the evaluator", {{"address", address}});
   progress::ProgressClient evaluator(address);
   const Duration start = context_.clock().Monotonic();
-  Duration heard = start;
+  Duration heard = start, reported = start;
   while (context_.clock().Monotonic() - start < kEvaluatorDeadline) {
     StatusOr<std::optional<int64_t>> done =
         FinishedStep(context_.config().model_dir + "/eval", context_.run());
@@ -162,6 +183,10 @@ void Chief::AwaitEvaluator() {
     const Duration now = context_.clock().Monotonic();
     if (evaluator.Fetch(2s).ok()) heard = now;
     if (now - heard > kSilentEvaluatorDeadline) break;
+    if (now - reported >= kReport) {
+      kLog.Info("still waiting for the evaluator", {{"address", address}});
+      reported = now;
+    }
     if (context_.stop().WaitFor(100ms)) return;
   }
   kLog.Warning("not waiting longer for the evaluator", {{"address", address}});

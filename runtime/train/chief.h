@@ -9,27 +9,33 @@
 
 namespace tfjob::train {
 
+// The chief's first act, before it reads data and before anybody waits: makes model_dir, finds out whether it can be
+// written, and takes back the mark of an older run's end. Nothing to do for "".
+Status PrepareModelDirectory(const std::string& folder);
+
 // Owned by the thread that trains.
 class Chief : public StepObserver {
  public:
   Chief(TaskContext& context, Trainer& trainer);
 
-  // Makes model_dir and finds out whether it can be written, before anybody waits.
-  Status Prepare();
-
   Status OnStart(int64_t step) override;
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
+  Status OnRestore() override;
   Status OnStop() override;
 
-  // After the last step: waits for the other tasks' last steps, saves, evaluates when the job has no evaluator, waits for
-  // the evaluator when it has one, and ends the tasks that only serve.
+  // After the last step: waits for the other tasks' last steps and saves. False when the variables went back to an older
+  // checkpoint meanwhile, so that there is more to train.
+  StatusOr<bool> SaveLast();
+
+  // After SaveLast: evaluates when the job has no evaluator, waits for the evaluator when it has one, and ends the tasks
+  // that only serve.
   Status EndJob();
 
  private:
   Status Save();
   Status Summarise(int64_t step);
   void AwaitWorkers();
-  Status EvaluateHere(const ps::Snapshot& last);
+  Status EvaluateHere();
   void AwaitEvaluator();
 
   TaskContext& context_;
@@ -37,6 +43,7 @@ class Chief : public StepObserver {
   CheckpointSaver saver_;
   std::unique_ptr<io::EventWriter> events_;  // null without model_dir or summaries
   ReportWindow window_;
+  ps::Snapshot last_;  // SaveLast's
 };
 
 }  // namespace tfjob::train

@@ -66,6 +66,14 @@ class Evaluator {
     return std::optional<io::Checkpoint>(listed.front());
   }
 
+  bool IsListed(const io::Checkpoint& checkpoint) const {
+    const StatusOr<std::vector<io::Checkpoint>> listed = io::ListCheckpoints(folder_);
+    if (!listed.ok()) return true;
+    return std::any_of(listed->begin(), listed->end(), [&](const io::Checkpoint& other) {
+      return other.prefix == checkpoint.prefix;
+    });
+  }
+
   Status EvaluateCheckpoint(const io::Checkpoint& checkpoint) {
     context_.board().Update([&](progress::Progress& p) {
       p.state = progress::State::kEvaluating;
@@ -76,8 +84,8 @@ class Evaluator {
     evaluated_ = checkpoint.step;
     StatusOr<ps::Snapshot> snapshot =
         LoadCheckpoint(checkpoint.prefix, evaluation_->definition().parameters);
-    if (absl::IsNotFound(snapshot.status()))
-      return OkStatus();  // deleted meanwhile: a newer one has come
+    if (!snapshot.ok() && !IsListed(checkpoint))
+      return OkStatus();  // deleted: newer ones have come
     RETURN_IF_ERROR(snapshot.status());
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                      evaluation_->Run(*snapshot, context_.stop()));

@@ -1,4 +1,5 @@
 // The role of a ps task.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -10,6 +11,26 @@ namespace tfjob::train {
 namespace {
 
 constexpr Logger kLog("ps");
+constexpr Duration kShowEvery = 100ms;
+// All tasks of a job are asked to stop together: the chief still wants to save, the workers to end their step.
+constexpr Duration kStopGrace = 20s;
+
+void ShowProgress(ps::ParameterServer& ps, ProgressBoard& board) {
+  const ps::ServerState state = ps.State();
+  board.Update([&](progress::Progress& p) { p.step = state.global_step; });
+}
+
+bool Serves(const ps::ServerState& state) {
+  return std::any_of(state.members.begin(), state.members.end(), [](const ps::PeerState& member) {
+    return !member.task.starts_with("/job:ps") && member.state == "connected";
+  });
+}
+
+void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic<bool>& ended) {
+  const Duration deadline = clock.Monotonic() + kStopGrace;
+  while (!ended && Serves(ps.State()) && clock.Monotonic() < deadline)
+    std::this_thread::sleep_for(20ms);
+}
 
 }  // namespace
 
@@ -26,10 +47,9 @@ Status RunParameterServer(TaskContext& context) {
 
   std::atomic<bool> ended{false};
   std::thread stopper([&] {
-    while (!ended && !context.stop().WaitFor(200ms)) {
-      const ps::ServerState state = ps->State();
-      context.board().Update([&](progress::Progress& p) { p.step = state.global_step; });
-    }
+    while (!ended && !context.stop().WaitFor(kShowEvery)) ShowProgress(*ps, context.board());
+    if (ended) return;
+    AwaitTrainingTasks(*ps, context.clock(), ended);
     ps->Stop();
   });
   Status result = ps->WaitUntilFinished();

@@ -15,7 +15,8 @@ namespace {
 constexpr Logger kLog("train");
 constexpr Duration kShowEvery = 250ms;
 // A wait for servers or the chief is cut into pieces of so long, to see a request to stop and the end of the job.
-constexpr Duration kPatience = 10s;
+// Longer than the lease of 10 s, so that who is lost is given up before others lose patience.
+constexpr Duration kPatience = 15s;
 
 bool UsesParameterServers(const TaskContext& context) {
   const auto kind = context.config().strategy.kind;
@@ -74,7 +75,9 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
 }
 
 StatusOr<ps::Snapshot> Trainer::ProvideState() {
+  if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnRestore());
   const std::string& folder = context_.config().model_dir;
+  const bool again = std::exchange(filled_, true);
   if (!folder.empty()) {
     ASSIGN_OR_RETURN(std::optional<ps::Snapshot> saved,
                      LoadLatestCheckpoint(folder, definition_.parameters));
@@ -83,6 +86,8 @@ StatusOr<ps::Snapshot> Trainer::ProvideState() {
       return *std::move(saved);
     }
   }
+  if (again)
+    kLog.Warning("lost variables start anew: there is no checkpoint", {{"model_dir", folder}});
   kLog.Info("initialised the variables",
             {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
   return strategy::InitialState(definition_);
@@ -93,25 +98,39 @@ StatusOr<int64_t> Trainer::Start() {
   while (true) {
     StatusOr<int64_t> step = strategy_->Start();
     joined_ = step.ok();
+    if (context_.stop().requested()) return Stopped();
     if (!absl::IsDeadlineExceeded(step.status())) return step;
-    if (context_.stop().requested()) return Cancelled("asked to stop before training began");
     kLog.Info("still waiting", {{"for", Message(step.status())}});
-    context_.board().Update(
-        [&](progress::Progress& p) { p.waiting_for = std::string(Message(step.status())); });
+    context_.board().Update([&](progress::Progress& p) {
+      p.state = progress::State::kWaiting;
+      p.waiting_for = std::string(Message(step.status()));
+    });
     if (folder.empty()) continue;
     // A worker that comes back after the end finds no servers any more.
     ASSIGN_OR_RETURN(std::optional<int64_t> finished, FinishedStep(folder, context_.run()));
-    if (finished) return *finished;
+    if (finished) return Cancelled("the job is over, says ", folder);
   }
 }
 
+Status Trainer::Stopped() {
+  return Cancelled("asked to stop at step ", global_step_);
+}
+
 Status Trainer::Train(StepObserver* observer) {
+  observer_ = observer;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
-  ASSIGN_OR_RETURN(global_step_, Start());
+  StatusOr<int64_t> start = Start();
+  if (absl::IsCancelled(start.status()) && !context_.stop().requested()) {
+    kLog.Info("nothing to do", {{"because", Message(start.status())}});
+    job_over_ = true;
+    return OkStatus();
+  }
+  RETURN_IF_ERROR(start.status());
+  global_step_ = *start;
   kLog.Info(
       "training",
       {{"from_step", global_step_}, {"to_step", total_steps_}, {"rank", rank_}, {"tasks", tasks_}});
-  if (observer != nullptr) RETURN_IF_ERROR(observer->OnStart(global_step_));
+  if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
   context_.board().Update([&](progress::Progress& p) {
     p.state = progress::State::kTraining;
     p.waiting_for.clear();
@@ -119,31 +138,58 @@ Status Trainer::Train(StepObserver* observer) {
   });
   log_window_.Reset(global_step_);
   progress_window_.Reset(global_step_);
-  return Loop(observer);
+  return Loop();
 }
 
-Status Trainer::Loop(StepObserver* observer) {
+Status Trainer::Loop() {
   strategy::MetricTotals batch_totals;
-  while (global_step_ < total_steps_) {
+  while (global_step_ < total_steps_ && !job_over_) {
     if (context_.stop().requested()) {
-      if (observer != nullptr) RETURN_IF_ERROR(observer->OnStop());
-      return Cancelled("asked to stop at step ", global_step_);
+      if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStop());
+      return Stopped();
     }
-    const data::Batch* batch = pipeline_->Next();
     batch_totals.loss_sum = 0;
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
-    ASSIGN_OR_RETURN(const strategy::StepOutcome outcome, strategy_->Step(*batch, batch_totals));
+    ASSIGN_OR_RETURN(const strategy::StepOutcome outcome, Step(batch_totals));
+    if (job_over_) break;
     global_step_ = outcome.global_step;
     Report(batch_totals, outcome);
-    if (observer != nullptr) RETURN_IF_ERROR(observer->OnStep(batch_totals, outcome));
+    if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStep(batch_totals, outcome));
   }
   ShowProgress();
   return OkStatus();
 }
 
-Status Trainer::Leave() {
-  return joined_ ? strategy_->Leave() : OkStatus();
+StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
+  StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*pipeline_->Next(), totals);
+  if (!outcome.ok() && context_.stop().requested()) return Stopped();
+  if (absl::IsDeadlineExceeded(
+          outcome.status())) {  // others are away: join again when they are back
+    kLog.Warning("the step waits for others", {{"error", outcome.status()}});
+    StatusOr<int64_t> step = Start();
+    context_.board().Update([](progress::Progress& p) {
+      p.state = progress::State::kTraining;
+      p.waiting_for.clear();
+    });
+    outcome = step.ok()
+                  ? StatusOr<strategy::StepOutcome>(strategy::StepOutcome{.global_step = *step})
+                  : StatusOr<strategy::StepOutcome>(step.status());
+  }
+  if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
+    kLog.Info("no further step", {{"because", Message(outcome.status())}});
+    job_over_ = true;
+    return strategy::StepOutcome{.global_step = global_step_};
+  }
+  RETURN_IF_ERROR(outcome.status());
+  if (outcome->global_step < global_step_) outcome->rolled_back = true;
+  return outcome;
+}
+
+void Trainer::Leave() {
+  if (!joined_ || job_over_) return;
+  const Status left = strategy_->Leave();
+  if (!left.ok()) kLog.Info("left without a word to all", {{"because", left}});
 }
 
 void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {

@@ -19,6 +19,8 @@ class StepObserver {
   // After each step of this task.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
+  // Lost variables are about to be filled again, from the last checkpoint.
+  virtual Status OnRestore() = 0;
   // Asked to stop, between two steps.
   virtual Status OnStop() = 0;
 };
@@ -30,10 +32,11 @@ class Trainer {
 
   // Reads the data, builds the model and the strategy; waits for nobody.
   Status Prepare();
-  // Cancelled when asked to stop. `observer` may be null.
+  // Until the last step, or until the chief ended the job. Cancelled when asked to stop. `observer` may be null. May be
+  // called again when the step went back.
   Status Train(StepObserver* observer);
-  // No further step of this task.
-  Status Leave();
+  // No further step of this task. Best effort: a closed connection says the same.
+  void Leave();
 
   strategy::Strategy& strategy() { return *strategy_; }
   const strategy::ModelDefinition& definition() const { return definition_; }
@@ -44,7 +47,9 @@ class Trainer {
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   StatusOr<ps::Snapshot> ProvideState();
   StatusOr<int64_t> Start();
-  Status Loop(StepObserver* observer);
+  Status Loop();
+  StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
+  Status Stopped();
   void Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome);
   void LogProgress();
   void ShowProgress();
@@ -56,7 +61,10 @@ class Trainer {
   std::shared_ptr<const data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;
-  bool joined_ = false;  // the strategy has started
+  StepObserver* observer_ = nullptr;
+  bool joined_ = false;    // the strategy has started
+  bool filled_ = false;    // this task has provided a state before
+  bool job_over_ = false;  // the chief ended the job
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;

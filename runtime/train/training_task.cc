@@ -5,18 +5,42 @@
 
 namespace tfjob::train {
 
+namespace {
+
+Status RunChief(TaskContext& context, Trainer& trainer) {
+  Chief chief(context, trainer);
+  while (true) {
+    RETURN_IF_ERROR(trainer.Train(&chief));
+    ASSIGN_OR_RETURN(const bool saved, chief.SaveLast());
+    if (saved) return chief.EndJob();
+  }
+}
+
+// The sparse form tells a task too little of the others: whether there is a chief, how many servers hold the variables.
+Status CheckForm(const cluster::TfConfig& config) {
+  for (const cluster::Job& job : config.cluster.jobs) {
+    if (!job.sparse) continue;
+    return Unimplemented(
+        "TF_CONFIG cluster.", job.name,
+        ": tfjob-trainer does not train with the sparse form (enableDynamicWorker) yet; set "
+        "enableDynamicWorker: false");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 Status RunTraining(TaskContext& context) {
+  RETURN_IF_ERROR(CheckForm(context.tf_config()));
+  const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
+  if (chief) RETURN_IF_ERROR(PrepareModelDirectory(context.config().model_dir));
   ASSIGN_OR_RETURN(auto server, context.Serve({}));
   Trainer trainer(context);
   RETURN_IF_ERROR(trainer.Prepare());
-  if (cluster::RoleOf(context.tf_config()) == cluster::Role::kWorker) {
-    RETURN_IF_ERROR(trainer.Train(nullptr));
-    return trainer.Leave();
-  }
-  Chief chief(context, trainer);
-  RETURN_IF_ERROR(chief.Prepare());
-  RETURN_IF_ERROR(trainer.Train(&chief));
-  return chief.EndJob();
+  if (chief) return RunChief(context, trainer);
+  RETURN_IF_ERROR(trainer.Train(nullptr));
+  trainer.Leave();
+  return OkStatus();
 }
 
 }  // namespace tfjob::train
