@@ -137,6 +137,15 @@ int64_t JobRun::Step() const {
   return step;
 }
 
+int64_t JobRun::StepOf(const cluster::Task& task) const {
+  for (const TaskProcess& process : Tasks()) {
+    if (process.task != task) continue;
+    StatusOr<progress::Progress> progress = progress::ProgressClient(process.address).Fetch(1s);
+    return progress.ok() ? progress->step : -1;
+  }
+  return -1;
+}
+
 bool JobRun::AwaitStep(int64_t step, Duration timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!Ended() && std::chrono::steady_clock::now() < deadline) {

@@ -33,6 +33,8 @@ class JobRun {
   TaskProcess Await(const cluster::Task& task, Duration timeout, pid_t other_than = 0) const;
   // The largest global step that any task shows, -1 when none answers.
   int64_t Step() const;
+  // The global step that one task shows, -1 when it does not answer.
+  int64_t StepOf(const cluster::Task& task) const;
   // Waits until some task shows this step. False when the job ended or the time was up first.
   bool AwaitStep(int64_t step, Duration timeout);
   // SIGKILL. Returns the dead process's pid, 0 when there was none.

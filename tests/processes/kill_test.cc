@@ -59,24 +59,25 @@ class KillTest : public testing::TestWithParam<Case> {
 
 TEST_P(KillTest, JobSucceedsAndStepsDoNotGoBackBeyondTheLastCheckpoint) {
   AwaitCheckpoint();
-  const int64_t saved = LastCheckpoint();
-  const int64_t before = job_->Step();
+  // ps 0 owns the step. What it shows may lie a moment behind what is saved.
+  const int64_t before = job_->StepOf({"ps", 0});
+  const int64_t floor = std::min(LastCheckpoint(), before);
   const pid_t killed = job_->Kill(GetParam().victim);
   ASSERT_NE(killed, 0) << job_->Output();
   ASSERT_NE(job_->Await(GetParam().victim, 60s, killed).pid, 0) << "it was not started again\n"
                                                                 << job_->Output();
 
-  int64_t lowest = INT64_MAX;
-  const auto deadline = std::chrono::steady_clock::now() + 120s;
-  while (!job_->Ended() && std::chrono::steady_clock::now() < deadline) {
-    const int64_t step = job_->Step();
-    if (step > 0) lowest = std::min(lowest, step);
-    if (step > before) break;
+  int samples = 0;
+  while (!job_->Ended()) {
+    const int64_t step = job_->StepOf({"ps", 0});
+    if (step > 0) {  // 0: it has just come back and holds nothing yet
+      EXPECT_GE(step, floor) << job_->Output();
+      ++samples;
+    }
     std::this_thread::sleep_for(20ms);
   }
-  // What tasks show may lie a moment behind what is saved.
-  EXPECT_GE(lowest, std::min(saved, before)) << job_->Output();
-  EXPECT_EQ(job_->AwaitEnd(300s), 0) << job_->Output();
+  EXPECT_GT(samples, 0);
+  EXPECT_EQ(job_->AwaitEnd(1s), 0) << job_->Output();
   EXPECT_GE(LastAccuracy(job_->Output()), 0.87) << job_->Output();
 }
 
