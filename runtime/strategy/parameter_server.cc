@@ -85,6 +85,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
                            .provide_state = options.common.provide_state,
                            .on_event = options.on_event,
                            .patience = options.patience,
+                           .stop_requested = options.stop_requested,
                            .connector = options.connector,
                            .credentials = options.credentials};
   auto strategy = std::make_unique<ParameterServerStrategy>(std::move(options));

@@ -13,6 +13,8 @@ struct ParameterServerOptions {
   rpc::Identity identity;            // of this task
   bool chief = false;
   ps::EventSink on_event;
+  // Asked several times a second by every wait; true ends it with Cancelled.
+  std::function<bool()> stop_requested;
   Duration patience{0};                 // 0: wait for ever, with reports
   rpc::Connector* connector = nullptr;  // null: gRPC
   rpc::Credentials credentials;

@@ -14,9 +14,8 @@ namespace {
 
 constexpr Logger kLog("train");
 constexpr Duration kShowEvery = 250ms;
-// A wait for servers or the chief is cut into pieces of so long, to see a request to stop and the end of the job.
-// Longer than the lease of 10 s, so that who is lost is given up before others lose patience.
-constexpr Duration kPatience = 15s;
+// How often a task that waits asks the folder whether the run is over.
+constexpr Duration kLookForEnd = 2s;
 
 bool UsesParameterServers(const TaskContext& context) {
   const auto kind = context.config().strategy.kind;
@@ -69,8 +68,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .servers = context_.ParameterServers(),
       .identity = context_.identity(),
       .chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief,
-      .on_event = [](const ps::Event& event) { kLog.Info(event.message, {{"peer", event.peer}}); },
-      .patience = kPatience};
+      .on_event = [this](const ps::Event& event) { OnPeerEvent(event); },
+      .stop_requested = [this] { return ShouldNotWait(); }};
   return strategy::MakeParameterServer(std::move(options));
 }
 
@@ -93,23 +92,27 @@ StatusOr<ps::Snapshot> Trainer::ProvideState() {
   return strategy::InitialState(definition_);
 }
 
-StatusOr<int64_t> Trainer::Start() {
+bool Trainer::ShouldNotWait() {
+  if (context_.stop().requested()) return true;
+  // A worker that comes back after the end finds no servers any more.
   const std::string& folder = context_.config().model_dir;
-  while (true) {
-    StatusOr<int64_t> step = strategy_->Start();
-    joined_ = step.ok();
-    if (context_.stop().requested()) return Stopped();
-    if (!absl::IsDeadlineExceeded(step.status())) return step;
-    kLog.Info("still waiting", {{"for", Message(step.status())}});
-    context_.board().Update([&](progress::Progress& p) {
-      p.state = progress::State::kWaiting;
-      p.waiting_for = std::string(Message(step.status()));
-    });
-    if (folder.empty()) continue;
-    // A worker that comes back after the end finds no servers any more.
-    ASSIGN_OR_RETURN(std::optional<int64_t> finished, FinishedStep(folder, context_.run()));
-    if (finished) return Cancelled("the job is over, says ", folder);
+  const Duration now = context_.clock().Monotonic();
+  if (folder.empty() || now - looked_for_end_ < kLookForEnd) return false;
+  looked_for_end_ = now;
+  const StatusOr<std::optional<int64_t>> finished = FinishedStep(folder, context_.run());
+  return finished.ok() && finished->has_value();
+}
+
+void Trainer::OnPeerEvent(const ps::Event& event) {
+  using Kind = ps::Event::Kind;
+  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
+      event.kind == Kind::kRolledBack) {
+    kLog.Warning(event.message, {{"peer", event.peer}});
+  } else {
+    kLog.Info(event.message, {{"peer", event.peer}});
   }
+  if (event.kind != Kind::kWaiting) return;
+  context_.board().Update([&](progress::Progress& p) { p.waiting_for = event.message; });
 }
 
 Status Trainer::Stopped() {
@@ -119,7 +122,9 @@ Status Trainer::Stopped() {
 Status Trainer::Train(StepObserver* observer) {
   observer_ = observer;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
-  StatusOr<int64_t> start = Start();
+  StatusOr<int64_t> start = strategy_->Start();
+  joined_ = start.ok();
+  if (!start.ok() && context_.stop().requested()) return Stopped();
   if (absl::IsCancelled(start.status()) && !context_.stop().requested()) {
     kLog.Info("nothing to do", {{"because", Message(start.status())}});
     job_over_ = true;
@@ -164,18 +169,6 @@ Status Trainer::Loop() {
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*pipeline_->Next(), totals);
   if (!outcome.ok() && context_.stop().requested()) return Stopped();
-  if (absl::IsDeadlineExceeded(
-          outcome.status())) {  // others are away: join again when they are back
-    kLog.Warning("the step waits for others", {{"error", outcome.status()}});
-    StatusOr<int64_t> step = Start();
-    context_.board().Update([](progress::Progress& p) {
-      p.state = progress::State::kTraining;
-      p.waiting_for.clear();
-    });
-    outcome = step.ok()
-                  ? StatusOr<strategy::StepOutcome>(strategy::StepOutcome{.global_step = *step})
-                  : StatusOr<strategy::StepOutcome>(step.status());
-  }
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
     kLog.Info("no further step", {{"because", Message(outcome.status())}});
     job_over_ = true;
@@ -224,6 +217,7 @@ void Trainer::ShowProgress() {
   const std::vector<ps::PeerState> peers = strategy_->Peers();
   context_.board().Update([&](progress::Progress& p) {
     p.step = global_step_;
+    p.waiting_for.clear();
     p.epoch = global_step_ / steps_per_epoch_;
     p.steps_per_s = rate;
     if (progress_window_.totals().examples > 0) {

@@ -46,7 +46,9 @@ class Trainer {
  private:
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   StatusOr<ps::Snapshot> ProvideState();
-  StatusOr<int64_t> Start();
+  // Whether a wait for others should end: asked to stop, or the run is over.
+  bool ShouldNotWait();
+  void OnPeerEvent(const ps::Event& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   Status Stopped();
@@ -62,9 +64,10 @@ class Trainer {
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;
   StepObserver* observer_ = nullptr;
-  bool joined_ = false;    // the strategy has started
-  bool filled_ = false;    // this task has provided a state before
-  bool job_over_ = false;  // the chief ended the job
+  bool joined_ = false;         // the strategy has started
+  bool filled_ = false;         // this task has provided a state before
+  bool job_over_ = false;       // the chief ended the job
+  Duration looked_for_end_{0};  // when the folder was last asked whether the run is over
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;
