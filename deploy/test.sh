@@ -4,7 +4,7 @@
 #   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
 #   deploy/test.sh --all    also: address and undefined sanitizers, the thread sanitizer for the rooms with threads,
 #                           TensorFlow and TensorBoard from PyPI (tests/interop)
-#   deploy/test.sh --deep   --all and the long runs: every process test repeated, benchmarks
+#   deploy/test.sh --deep   --all and the long runs: whole jobs under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -40,6 +40,8 @@ if [ $level != plain ]; then
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
 fi
 if [ $level = deep ]; then
+  step "whole jobs with the address and undefined sanitizers" \
+    bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
   step "tests, ten times each" bazel_tests --config=release --runs_per_test=10 //...
   step "benchmarks" tests/bench/run.sh
 fi
