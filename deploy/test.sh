@@ -40,6 +40,7 @@ if [ $level != plain ]; then
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
 fi
 if [ $level = deep ]; then
+  step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
   step "whole jobs with the address and undefined sanitizers" \
     bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
   step "tests, ten times each" bazel_tests --config=release --runs_per_test=10 //...
