@@ -13,6 +13,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import numpy as np
 import tensorflow as tf
 import keras
+import tf_keras
 from tensorboard.backend.event_processing import event_accumulator
 
 TOOL = os.environ["INTEROP_TOOL"]
@@ -120,6 +121,36 @@ class Events(unittest.TestCase):
             seen = event_accumulator.EventAccumulator(folder)
             seen.Reload()
             self.assertEqual([event.step for event in seen.Scalars("loss")], [10, 25])
+
+
+class Models(unittest.TestCase):
+    """A Sequential model as Keras 3 and as tf.keras 2 write it gives the outputs that they compute."""
+
+    def check(self, library):
+        layers = library.layers
+        model = library.Sequential([
+            layers.InputLayer(**self.INPUT[library.__name__]), layers.Flatten(),
+            layers.Dense(64, activation="relu"), layers.Dropout(0.3), layers.Reshape((8, 8)),
+            layers.Flatten(), layers.Dense(32, activation="tanh", use_bias=False), layers.Dense(16), layers.ReLU(),
+            layers.Dense(16, activation="sigmoid"), layers.Dense(10), layers.Softmax()])
+        features = np.random.default_rng(5).random((9, 12, 7), dtype=np.float32)
+        expected = np.asarray(model(features))
+        weights = {f"{layer.name}/{w.name.split('/')[-1].split(':')[0]}": np.asarray(w)
+                   for layer in model.layers for w in layer.weights}
+        with tempfile.TemporaryDirectory() as folder:
+            prefix = os.path.join(folder, "weights")
+            tool("write-checkpoint", {"prefix": prefix, "tensors": {k: as_json(v) for k, v in weights.items()}})
+            got = tool("predict", {"model": model.to_json(), "prefix": prefix, "shape": list(features.shape),
+                                   "features": features.reshape(-1).tolist()})
+        np.testing.assert_allclose(np.float32(got).reshape(expected.shape), expected, rtol=0, atol=1e-5)
+
+    INPUT = {"keras": {"shape": (12, 7)}, "tf_keras": {"input_shape": (12, 7)}}
+
+    def test_keras_3(self):
+        self.check(keras)
+
+    def test_tf_keras_2(self):
+        self.check(tf_keras)
 
 
 class Optimizers(unittest.TestCase):

@@ -7,9 +7,12 @@
 #include <string>
 
 #include "runtime/base/json.h"
+#include "runtime/exec/program.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/event_writer.h"
+#include "runtime/model/build.h"
+#include "runtime/model/keras.h"
 #include "runtime/optimizer/optimizer.h"
 
 namespace tfjob {
@@ -141,12 +144,40 @@ StatusOr<Json> ApplyOptimizer(const Json& request) {
   return reply;
 }
 
+// {"model": Keras' JSON as text, "prefix": checkpoint of its variables by name, "features": [floats], "shape": [n, …]}
+// → the outputs, flat
+StatusOr<Json> Predict(const Json& request) {
+  ASSIGN_OR_RETURN(const model::Model model,
+                   model::ReadKerasJson(request["model"].get<std::string>(), "the model"));
+  const auto shape = request["shape"].get<std::vector<int64_t>>();
+  model::BuildOptions options{.mode = model::Mode::kPredict, .batch_size = shape[0]};
+  options.feature_shape = Shape({shape.begin() + 1, shape.end()});
+  ASSIGN_OR_RETURN(const model::BuiltGraph built, model::Build(model, options));
+  ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(request["prefix"].get<std::string>()));
+  const exec::Device device = exec::CpuDevice();
+  variables::VariableStore store(device.row_stride);
+  for (const model::VariableSpec& spec : built.variables) {
+    ASSIGN_OR_RETURN(const Tensor value, reader->Read(spec.name));
+    ASSIGN_OR_RETURN(variables::Variable * variable,
+                     store.Create(spec.name, spec.dtype, spec.shape, variables::Kind::kTrainable));
+    RETURN_IF_ERROR(variable->FromTensor(value));
+  }
+  ASSIGN_OR_RETURN(auto program,
+                   exec::Compile(built.graph, store, device, {.fetches = {model::kPrediction}}));
+  const auto features = request["features"].get<std::vector<float>>();
+  const exec::Feed feed = exec::Feed::Of(std::span<const float>(features));
+  RETURN_IF_ERROR(program->Run(std::span(&feed, 1)));
+  const auto outputs = program->Fetch<float>(0);
+  return Json(std::vector<float>(outputs.begin(), outputs.end()));
+}
+
 int Main(const std::string& verb) {
   const std::map<std::string, StatusOr<Json> (*)(const Json&)> verbs = {
       {"write-checkpoint", WriteCheckpoint},
       {"read-checkpoint", ReadCheckpoint},
       {"write-events", WriteEvents},
       {"apply-optimizer", ApplyOptimizer},
+      {"predict", Predict},
   };
   auto found = verbs.find(verb);
   if (found == verbs.end()) {
