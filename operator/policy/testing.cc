@@ -147,7 +147,7 @@ void Scene::Put(objects::Pod pod) {
   snapshot.pods.push_back(Share(std::move(pod)));
 }
 
-void Scene::Remove(const std::string& name) {
+void Scene::Remove(std::string name) {
   std::erase_if(snapshot.pods, [&](const auto& pod) { return pod->metadata.name == name; });
 }
 

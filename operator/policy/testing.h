@@ -53,7 +53,7 @@ struct Scene {
 
   // Puts the pod into the snapshot, in place of one of that name.
   void Put(objects::Pod pod);
-  void Remove(const std::string& name);
+  void Remove(std::string name);  // by value: it may be the name of the pod that goes
   // Remembers and decides; the job stays.
   Verdict Look(int64_t at);
   // The same, and writes the verdict's status into the job.
