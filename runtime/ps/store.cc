@@ -134,6 +134,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
                       std::span<const std::byte* const> updates, std::span<std::byte> sum,
                       int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
+  sum = sum.first(entry.bytes);  // beyond there may be no update to read
   MutexLock lock(entry.mutex);
   const std::byte* only = nullptr;
   int count = 0;

@@ -1,6 +1,10 @@
 #include "runtime/ps/store.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
 
 namespace tfjob::ps {
 namespace {
@@ -57,6 +61,27 @@ TEST_F(StoreTest, UpdatesEachKindOnceAName) {
   EXPECT_EQ(Value<uint8_t>(4), std::vector<uint8_t>{1});
   store_.Apply(0, Of(0, 2), {}, 0, stream_);  // nothing for it this time
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -2, -3}));
+}
+
+TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
+  // Two updates, each up to the end of readable memory.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const float update[] = {1, 2, 3};
+  std::byte* pages[2];
+  const std::byte* updates[2];
+  for (int i = 0; i < 2; ++i) {
+    void* memory =
+        mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    pages[i] = static_cast<std::byte*>(memory);
+    ASSERT_EQ(mprotect(pages[i] + page, page, PROT_NONE), 0);
+    std::memcpy(pages[i] + page - sizeof update, update, sizeof update);
+    updates[i] = pages[i] + page - sizeof update;
+  }
+  std::vector<std::byte> sum(2 * page);
+  store_.ApplyMean(0, std::vector{Of(0, 1), Of(1, 1)}, updates, sum, 0, stream_);
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-0.5, -1, -1.5}));
+  for (std::byte* memory : pages) munmap(memory, 2 * page);
 }
 
 TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {

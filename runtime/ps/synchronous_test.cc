@@ -47,6 +47,22 @@ TEST_F(SynchronousTest, AStepIsTheMeanOfAllWorkers) {
   EXPECT_EQ(worker.Value(), 80);
 }
 
+TEST_F(SynchronousTest, AStepOfALargeAndASmallShardIsTheMeanOfBoth) {
+  StartServers(1);
+  Definition definition{
+      .variables = {{.name = "w", .shape = {1 << 20}}, {.name = "b", .shape = {7}}},
+      .mode = Mode::kSynchronous};
+  definition.optimizer.learning_rate = 0.5;
+  definition.replicas_to_aggregate = 2;
+  Trainer chief(definition), worker(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+  worker.SetGradients(3);
+  TrainUntil({&chief, &worker}, 3);
+  EXPECT_EQ(chief.Value(), 97);
+  EXPECT_EQ(worker.Value(), 97);
+}
+
 TEST_F(SynchronousTest, DropsTheGradientsOfBackupWorkers) {
   StartServers(2);
   const Definition definition = Synchronous(1);
