@@ -47,7 +47,7 @@ class ParameterServer : public rpc::StreamHandler {
   // Streams must have ended: shut the rpc::Server down first.
   ~ParameterServer() override = default;
 
-  // OK when the chief said so; Cancelled after Stop.
+  // OK when the chief said so, and all peers were told; Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

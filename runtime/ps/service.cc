@@ -1,5 +1,6 @@
 #include "runtime/ps/service.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
@@ -11,6 +12,8 @@ namespace tfjob::ps {
 namespace {
 
 constexpr Duration kReportInterval{10s};
+constexpr Duration kLastWords{2s};  // for peers that hardly read
+constexpr Duration kLook{5ms};
 
 std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
@@ -87,10 +90,10 @@ void Service::Register(Session& session) {
 
 void Service::Unregister(Session& session, const Status& why) {
   bool was_current = false;
-  bool was_here = false;
+  int64_t step = -1;
+  const protocol::Worker task = session.worker();
   {
     MutexLock lock(mutex_);
-    const protocol::Worker task = session.worker();
     auto found = sessions_.find(task);
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
@@ -100,12 +103,18 @@ void Service::Unregister(Session& session, const Status& why) {
                      .state = "lost",
                      .silence = Duration(0)};
     }
-    was_here = was_current;
     was_current = was_current && !finished_ && !stopped_;
+    if (store_ != nullptr) step = store_->step();
   }
-  if (was_here) synchronizer_->Leave(session.worker(), session.peer().incarnation);
+  const bool awaited = was_current && synchronizer_->Awaits(task);
+  synchronizer_->Disconnected(task, session.peer().incarnation);
   if (!was_current) return;
-  Tell(Event::Kind::kLost, session, StrCat("is gone: ", Message(why)));
+  std::string when = "before there was a state";
+  if (step >= 0) {
+    when = awaited ? StrCat("while step ", step, " waited for its gradient")
+                   : StrCat("at step ", step, ", which did not wait for it");
+  }
+  Tell(Event::Kind::kLost, session, StrCat("is gone ", when, ": ", Message(why)));
 }
 
 void Service::Tell(Event::Kind kind, const Session& session, const std::string& message) const {
@@ -244,16 +253,29 @@ void Service::Finish() {
 Status Service::WaitUntilFinished() {
   MutexLock lock(mutex_);
   while (!finished_ && !stopped_) changed_.Wait(mutex_);
+  AwaitLastWords();
   return finished_ ? OkStatus() : Cancelled("the parameter server was stopped");
+}
+
+void Service::AwaitLastWords() {
+  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  auto said = [](const auto& session) { return session.second->connection().Drained(); };
+  while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {
+    changed_.WaitFor(mutex_, kLook);
+  }
 }
 
 void Service::Stop() {
   MutexLock lock(mutex_);
   stopped_ = true;
+  changed_.NotifyAll();
+  // Told the end, the peers close their streams, or the rpc::Server's shutdown does: breaking them
+  // here would overtake what is on its way.
+  if (finished_) return;
+  AwaitLastWords();
   for (const auto& [task, session] : sessions_) {
     session->connection().Cancel(Cancelled("the parameter server was stopped"));
   }
-  changed_.NotifyAll();
 }
 
 // ---- the synchronous protocol

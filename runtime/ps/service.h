@@ -72,6 +72,8 @@ class Service : public ParameterServer {
   void Unregister(Session& session, const Status& why);
   void Tell(Event::Kind kind, const Session& session, const std::string& message) const;
   std::vector<PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits, not for ever, until what was sent to the peers is written.
+  void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;

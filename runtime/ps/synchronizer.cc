@@ -1,5 +1,7 @@
 #include "runtime/ps/synchronizer.h"
 
+#include <algorithm>
+
 #include "runtime/base/clock.h"
 #include "runtime/ps/coordinator_link.h"
 #include "runtime/ps/service.h"
@@ -120,6 +122,22 @@ void Synchronizer::Pull(const protocol::Name& name, int64_t epoch) {
 void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation) {
   MutexLock lock(mutex_);
   if (coordinator_ != nullptr) Carry(coordinator_->Leave(worker, incarnation));
+}
+
+void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnation) {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr) return;
+  // Whoever has connected anew joins, if at all, after this lock.
+  bool connected = false;
+  service_.WithSession(worker, incarnation, [&](Session&) { connected = true; });
+  if (!connected) Carry(coordinator_->Leave(worker, incarnation));
+}
+
+bool Synchronizer::Awaits(const protocol::Worker& worker) {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr || store_ == nullptr) return false;
+  const std::vector<protocol::Worker> awaited = coordinator_->Awaited();
+  return std::ranges::find(awaited, worker) != awaited.end();
 }
 
 void Synchronizer::Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence) {
@@ -258,11 +276,8 @@ void Synchronizer::Apply(const Work& work) {
   std::vector<const std::byte*> updates(work.updates.size());
   for (int shard : work.store->shards()) {
     for (size_t i = 0; i < updates.size(); ++i) updates[i] = work.updates[i]->update(shard);
-    const size_t bytes = work.store->bytes_of(shard);
-    sum_.resize(std::max(sum_.size(), bytes));
-    // The shard's part alone: beyond it there may be no update to read.
-    work.store->ApplyMean(shard, work.commit.set, updates, std::span(sum_).first(bytes),
-                          work.commit.step, stream_);
+    sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
+    work.store->ApplyMean(shard, work.commit.set, updates, sum_, work.commit.step, stream_);
   }
   work.store->step() = work.commit.step + 1;
 }

@@ -58,6 +58,10 @@ class Synchronizer {
   // The task wants the current values, and takes part from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation);
+  // One of the task's sessions has ended; a leave, unless it has another by now.
+  void Disconnected(const protocol::Worker& worker, int64_t incarnation);
+  // The step waits for the task's gradient, as far as this server knows.
+  bool Awaits(const protocol::Worker& worker);
 
   // Answered through the session's ReplyTo(sequence).
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);

@@ -72,6 +72,11 @@ void Connection::Send(const FrameHeader& header, std::string body) {
   wake_.NotifyOne();
 }
 
+bool Connection::Drained() {
+  MutexLock lock(mutex_);
+  return closing_ || (messages_.empty() && !speaking_);
+}
+
 void Connection::Wake() {
   MutexLock lock(mutex_);
   data_waits_ = true;
@@ -124,6 +129,7 @@ void Connection::Spend(int64_t bytes) {
 
 Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
   MutexLock lock(mutex_);
+  speaking_ = false;
   for (;;) {
     if (closing_) return Turn::kEnd;
     if (consumed_ >= options_.window / 4) {
@@ -135,6 +141,7 @@ Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
       frame.header = messages_.front().first;
       body = std::move(messages_.front().second);
       messages_.pop_front();
+      speaking_ = true;
       frame.segments.push_back({.bytes = std::as_bytes(std::span(body))});
       return Turn::kFrame;
     }

@@ -45,6 +45,8 @@ class Connection {
 
   // A message: one segment of text, out of turn, before data that waits.
   void Send(const FrameHeader& header, std::string body = "");
+  // Every message so far was given to the transport (or the connection has ended).
+  bool Drained();
   // There may be data to send: NextFrame will be called.
   void Wake();
   // Breaks the stream; Run returns `why`. The first reason counts.
@@ -74,6 +76,7 @@ class Connection {
   int64_t credit_ ABSL_GUARDED_BY(mutex_);
   int64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;  // to be given back
   bool data_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  bool speaking_ ABSL_GUARDED_BY(mutex_) = false;  // a message is being written
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
 };

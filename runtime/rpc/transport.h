@@ -1,6 +1,6 @@
 // The seam under every tensor exchange: an ordered, reliable, bidirectional stream of frames
-// between two tasks. gRPC over TCP (grpc_transport.h) and a pipe inside one process
-// (pipe_transport.h) implement it; shared memory and RDMA may follow.
+// between two tasks. gRPC over TCP (grpc_stream.h, opened by grpc_connector.h) and a pipe inside
+// one process (pipe_connector.h) implement it; shared memory and RDMA may follow.
 #pragma once
 
 #include <memory>
