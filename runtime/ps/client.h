@@ -101,7 +101,8 @@ class ParameterClient {
   virtual Status Restore(const Snapshot& snapshot) = 0;
   // This task computes no further gradients (end of its data, or of its work).
   virtual Status Leave() = 0;
-  // Tells every server process to end. Unreachable ones are left out.
+  // Tells every server process to end. Those that cannot be reached, perhaps because they start
+  // again, are tried for 20 s, and then left out.
   virtual Status Finish() = 0;
 
   // The servers, and, as ps 0 knows them, the members.

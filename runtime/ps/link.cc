@@ -11,6 +11,7 @@ namespace {
 
 // A frame goes as soon as it is worth one, or when nothing else will come.
 constexpr size_t kWorthAFrame = rpc::kFrameTargetBytes / 4;
+constexpr Duration kReleaseTimeout{10s};
 
 std::vector<PeerState> ParseMembers(const std::string& body) {
   std::vector<PeerState> members;
@@ -75,16 +76,18 @@ Status Link::Connect(Duration timeout) {
     SetThreadName("ps-read");
     const Status why = connection_->Run();
     bool expected = why.code() == StatusCode::kCancelled;
+    std::string when;
     {
       MutexLock lock(context_.mutex);
       up_ = false;
       live_ = nullptr;
       why_ = why;
       expected = expected || context_.finished;
+      when = Awaited();
       context_.changed.NotifyAll();
     }
     if (!expected) {
-      Say(Event::Kind::kLost, StrCat(name_, " is gone: ", Message(why)));
+      Say(Event::Kind::kLost, StrCat(name_, " is gone ", when, ": ", Message(why)));
     }
   });
   ticket_ = context_.watch->Add(
@@ -108,12 +111,36 @@ void Link::Disconnect() {
   reader_.join();
   connection_.reset();
   transport_.reset();
-  // The last references to our memory go with the library's own threads, at once.
-  while (in_flight_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  AwaitReleases();
   MutexLock lock(context_.mutex);
   started_ = false;
   fill_ = {};
   copy_ = nullptr;
+}
+
+// The last references to our memory go with the library's own threads, at once. Before they have
+// gone the memory may not be given back: when that takes long, somebody should know.
+void Link::AwaitReleases() {
+  auto report = std::chrono::steady_clock::now() + kReleaseTimeout;
+  MutexLock lock(flight_mutex_);
+  while (in_flight_ > 0) {
+    if (released_.WaitUntil(flight_mutex_, report)) continue;
+    Say(Event::Kind::kWaiting,
+        StrCat(name_, ": the closed connection still holds ", in_flight_, " gradients"));
+    report = std::chrono::steady_clock::now() + kReleaseTimeout;
+  }
+}
+
+std::string Link::Awaited() const {
+  const Step& step = context_.step;
+  if (step.active && started_ && !answered_) {
+    return step.pull ? "while the variables were awaited"
+                     : StrCat("while its answer to step ", step.step, " was awaited");
+  }
+  if (pending_.number != 0 && !pending_.done) {
+    return StrCat("while a request was awaited, at step ", step.step);
+  }
+  return StrCat("at step ", step.step, ", nothing was awaited of it");
 }
 
 void Link::Say(Event::Kind kind, const std::string& message) const {
@@ -233,7 +260,7 @@ bool Link::NextFill(rpc::OutgoingFrame& frame) {
   const VariableState& state = fill_.snapshot->variables[static_cast<size_t>(shard.variable)];
   frame.header = {.type = wire::kFill, .value = fill_.epoch};
   for (size_t slot = 0; slot <= state.slots.size(); ++slot) {
-    ++in_flight_;
+    Lend();
     frame.segments.push_back({.index = static_cast<uint32_t>(index),
                               .flags = static_cast<uint32_t>(slot),
                               .bytes = PartOf(state, shard, slot),
@@ -364,7 +391,7 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
     std::span<const std::byte> gradient = step.gradients[static_cast<size_t>(shard.variable)];
     if (!gradient.empty()) gradient = gradient.subspan(static_cast<size_t>(shard.offset), bytes);
     total += gradient.size();
-    ++in_flight_;
+    Lend();
     frame.segments.push_back({.index = static_cast<uint32_t>(index),
                               .bytes = gradient,
                               .release = Released,
@@ -375,7 +402,18 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
 
 void Link::Released(void* link) {
   auto* self = static_cast<Link*>(link);
-  self->in_flight_.fetch_sub(1);
+  MutexLock lock(self->flight_mutex_);
+  if (--self->in_flight_ == 0) self->released_.NotifyAll();
+}
+
+void Link::Lend() {
+  MutexLock lock(flight_mutex_);
+  ++in_flight_;
+}
+
+bool Link::Lent() {
+  MutexLock lock(flight_mutex_);
+  return in_flight_ > 0;
 }
 
 void Link::Quiesce() {
@@ -386,7 +424,7 @@ void Link::Quiesce() {
 
 void Link::Abandon() {
   Quiesce();
-  if (in_flight_ > 0) Disconnect();
+  if (Lent()) Disconnect();
 }
 
 void Link::OnFrame(rpc::IncomingFrame& frame) {

@@ -2,7 +2,6 @@
 // the room only.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
 #include <string>
@@ -136,7 +135,14 @@ class Link : public rpc::ConnectionHandler {
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   void Say(Event::Kind kind, const std::string& message) const;
+  // What is awaited of the server, for a message.
+  std::string Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
+  // A segment of the caller's memory goes to the wire, and comes back.
+  void Lend();
   static void Released(void* link);
+  bool Lent();
+  void AwaitReleases();
 
   LinkContext& context_;
   const int server_;
@@ -149,8 +155,10 @@ class Link : public rpc::ConnectionHandler {
   std::unique_ptr<rpc::Connection> connection_;
   std::thread reader_;
   rpc::PeerWatch::Ticket ticket_ = nullptr;
-  std::atomic<int> in_flight_ = 0;  // segments of the caller's memory that the wire holds
-  std::string text_;                // writer thread only
+  std::string text_;  // writer thread only
+  Mutex flight_mutex_;
+  CondVar released_;
+  int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the wire holds
 
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
   Status why_ ABSL_GUARDED_BY(context_.mutex);  // down or refused

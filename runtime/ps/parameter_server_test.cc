@@ -5,6 +5,7 @@
 
 #include "runtime/ps/placement.h"
 #include "runtime/ps/test_tasks.h"
+#include "runtime/ps/wire.h"
 #include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/pipe_connector.h"
 
@@ -141,6 +142,94 @@ TEST_F(ParameterServerTest, ARestartedServerIsRefilledAloneAndTheStepGoesOn) {
   EXPECT_EQ(shards[1].server, 1);
   EXPECT_EQ(snapshot.variables[0].value.data<float>()[static_cast<size_t>(shards[1].offset) / 4],
             98.5f);
+}
+
+TEST_F(ParameterServerTest, AServerThatStartsAgainAtTheEndIsToldToo) {
+  StartServers(2);
+  const Definition definition = TwoVariables();
+  Trainer chief(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  tasks_[1]->Kill();
+  std::thread restart([&] {
+    EXPECT_TRUE(chief.events.Await(Event::Kind::kWaiting, "ps 1"));
+    tasks_[1]->Start(2);
+  });
+  EXPECT_EQ(chief.client->Finish(), OkStatus());
+  restart.join();
+  EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
+  EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
+}
+
+TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
+  StartServers(1);
+  const Definition definition = TwoVariables();
+  Trainer chief(definition);
+  auto worker = std::make_unique<Trainer>(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(worker->Join(Worker(1)), OkStatus());
+  ASSERT_EQ(worker->Train(), OkStatus());
+  worker.reset();
+  const std::string lost = tasks_[0]->events.Message(Event::Kind::kLost, "worker 1");
+  EXPECT_TRUE(lost.starts_with("worker 1 (127.0.0.1:")) << lost;
+  EXPECT_NE(lost.find("is gone at step 1, which did not wait for it: "), std::string::npos) << lost;
+  // In the middle of a step: no gradient is ready, so that no answer comes.
+  ASSERT_EQ(chief.client->BeginStep(chief.gradient_spans(), chief.value_spans()), OkStatus());
+  tasks_[0]->Kill();
+  const std::string server = chief.events.Message(Event::Kind::kLost, "ps 0");
+  EXPECT_NE(server.find("is gone while its answer to step 0 was awaited: "), std::string::npos)
+      << server;
+}
+
+// A chief that says "finish", then only listens, and slowly.
+class SlowChief : public rpc::Transport {
+ public:
+  Status Write(const rpc::OutgoingFrame& frame) override {
+    MutexLock lock(mutex_);
+    const auto end = std::chrono::steady_clock::now() + 200ms;
+    while (changed_.WaitUntil(mutex_, end)) {
+    }
+    if (frame.header.type < 0xFF00) heard_.push_back(frame.header.type);  // no heartbeats
+    return OkStatus();
+  }
+  Status Read(rpc::IncomingFrame& frame) override {
+    MutexLock lock(mutex_);
+    while (asked_ && !ended_) changed_.Wait(mutex_);
+    if (ended_) return Unavailable("ended");
+    asked_ = true;
+    rpc::AppendPrefix({.header = {.type = wire::kFinish, .sequence = 1}, .segments = {}}, wire_);
+    frame.pieces.assign(1, std::as_bytes(std::span(wire_)));
+    return frame.Parse();
+  }
+  void Cancel() override {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    changed_.NotifyAll();
+  }
+  std::vector<uint16_t> heard() {
+    MutexLock lock(mutex_);
+    return heard_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::string wire_;
+  std::vector<uint16_t> heard_ ABSL_GUARDED_BY(mutex_);
+  bool asked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+TEST(TheEnd, ComesAfterTheServersLastWords) {
+  rpc::PipeConnector connector;
+  std::unique_ptr<ParameterServer> ps = *ParameterServer::Create(
+      {.identity = Task("ps", 0), .servers = {"here"}, .connector = &connector});
+  SlowChief chief;
+  std::thread session([&] { ps->Serve(Task("chief", 0), "there", chief); });
+  EXPECT_EQ(ps->WaitUntilFinished(), OkStatus());
+  ps->Stop();
+  EXPECT_EQ(chief.heard(), (std::vector<uint16_t>{wire::kReply, wire::kFinished}));
+  chief.Cancel();
+  session.join();
 }
 
 TEST_F(ParameterServerTest, ARestartedWorkerRejoins) {

@@ -50,6 +50,7 @@ class RemoteClient : public ParameterClient {
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(Snapshot& snapshot);
   Status Copy(Snapshot& snapshot);
+  Status TellEnd(size_t server);
   StatusOr<StepResult> Result();
   void BeginWait();  // patience begins anew
   void Say(Event::Kind kind, const std::string& peers, const std::string& message) const;

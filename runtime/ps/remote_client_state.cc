@@ -1,5 +1,6 @@
 // The client's dealings with the whole state: filling, copying, and the end.
 #include <algorithm>
+#include <functional>
 
 #include "runtime/ps/remote_client.h"
 #include "runtime/ps/wire.h"
@@ -7,6 +8,8 @@
 namespace tfjob::ps {
 namespace {
 
+constexpr Duration kFinishPatience{20s};
+constexpr Duration kFinishInterval{200ms};
 constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
 
 }  // namespace
@@ -113,16 +116,33 @@ Status RemoteClient::Leave() {
 
 Status RemoteClient::Finish() {
   BeginWait();
-  for (size_t i = 0; i < links_.size(); ++i) {
-    Status up = RepairLink(i);
-    if (up.ok() || up.code() == StatusCode::kFailedPrecondition) {
-      up = links_[i]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
+  deadline_ = std::min(deadline_, Now() + kFinishPatience);
+  // A server that starts again just now would come back empty and wait for a chief for ever.
+  std::vector<bool> told(links_.size()), named(links_.size());
+  for (;;) {
+    const bool last = Now() >= deadline_ || !CheckStop().ok();
+    for (size_t i = 0; i < links_.size(); ++i) {
+      if (told[i]) continue;
+      const Status status = TellEnd(i);
+      told[i] = status.ok();
+      if (status.ok() || (named[i] && !last)) continue;
+      named[i] = true;
+      Say(last ? Event::Kind::kLost : Event::Kind::kWaiting, StrCat("ps ", i),
+          StrCat(last ? "could not tell the end to " : "cannot yet tell the end to ",
+                 links_[i]->name(), ": ", Message(status)));
     }
-    if (up.ok()) continue;
-    Say(Event::Kind::kLost, StrCat("ps ", i),
-        StrCat("could not tell the end to ", links_[i]->name(), ": ", Message(up)));
+    if (last || std::ranges::all_of(told, std::identity())) return OkStatus();
+    MutexLock lock(context_.mutex);
+    context_.changed.WaitUntil(context_.mutex, Now() + kFinishInterval);
   }
-  return OkStatus();
+}
+
+Status RemoteClient::TellEnd(size_t server) {
+  Status up = RepairLink(server);
+  // Whatever variables it holds.
+  if (!up.ok() && up.code() != StatusCode::kFailedPrecondition) return up;
+  Status told = links_[server]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
+  return told.code() == StatusCode::kUnavailable && !up.ok() ? up : told;
 }
 
 std::vector<PeerState> RemoteClient::Peers() {

@@ -51,14 +51,16 @@ class Events {
       changed_.NotifyAll();
     };
   }
-  bool Await(Event::Kind kind, const std::string& peer) {
+  bool Await(Event::Kind kind, const std::string& peer) { return !Message(kind, peer).empty(); }
+  // Of the first such event; "" when none comes.
+  std::string Message(Event::Kind kind, const std::string& peer) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
     for (;;) {
       for (const Event& event : events_) {
-        if (event.kind == kind && event.peer == peer) return true;
+        if (event.kind == kind && event.peer == peer) return event.message;
       }
-      if (!changed_.WaitUntil(mutex_, deadline)) return false;
+      if (!changed_.WaitUntil(mutex_, deadline)) return "";
     }
   }
 
