@@ -64,6 +64,15 @@ bool WriteText(const char* path, const char* text) {
   return written;
 }
 
+// In a chroot the root is a plain folder, which has no propagation to set: it is made a mount point first, and entered
+// by "/..", which unlike "/" leads to what is mounted over it.
+bool KeepMountsPrivate() {
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
+  return errno == EINVAL && mount("/", "/", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+         chdir("/..") == 0 && chroot(".") == 0 &&
+         mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
 // First as the user that we are; else with a user namespace in which we are allowed to mount.
 bool EnterNamespace(const Prepared& prepared) {
   if (unshare(CLONE_NEWNS) != 0) {
@@ -74,7 +83,7 @@ bool EnterNamespace(const Prepared& prepared) {
       return false;
     }
   }
-  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+  return KeepMountsPrivate();
 }
 
 bool OpenSource(const MountAction& action, bool read_only, int& slot) {
