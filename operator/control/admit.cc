@@ -11,10 +11,21 @@
 namespace tfjob::control {
 namespace {
 
-// What remains of a job whose spec cannot be read: enough to write a condition.
+// What says whose the job is and what is left of it at its end.
+constexpr const char* kKept[] = {"managedBy", "cleanPodPolicy", "ttlSecondsAfterFinished"};
+
+// What remains of a job whose spec cannot be read: enough to leave it to another controller, or to write a condition
+// and clean up.
 api::TFJob WithoutSpec(const objects::CustomResource& stored) {
+  const JsonField policy = JsonField(*stored.object)["spec"]["runPolicy"];
   Json rest = *stored.object;
-  rest["spec"] = {{"tfReplicaSpecs", Json::object()}};
+  rest["spec"] = {{"tfReplicaSpecs", Json::object()}, {"runPolicy", Json::object()}};
+  for (const char* field : kKept) {
+    if (!policy[field].present()) continue;
+    Json with = rest;
+    with["spec"]["runPolicy"][field] = *policy[field].value();
+    if (manifest::ParseTFJob(with).ok()) rest = std::move(with);
+  }
   api::TFJob job = manifest::ParseTFJob(rest).value_or(api::TFJob());
   job.metadata = stored.metadata;
   return job;

@@ -9,7 +9,8 @@
 namespace tfjob::control {
 
 struct Admission {
-  // With defaults. When `verdict` is an error of decoding: metadata and status only.
+  // With defaults. When `verdict` is an error of decoding: only metadata, status,
+  // and those of managedBy, cleanPodPolicy and ttlSecondsAfterFinished that can be read.
   api::TFJob job;
   // InvalidArgument, one problem a line, each with its path.
   Status verdict;
