@@ -75,7 +75,11 @@ std::optional<std::string> WorkQueue::TryGet() {
 std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(mutex_);
   while (!stopping_) {
-    if (std::optional<std::string> key = TakeLocked()) return key;
+    if (std::optional<std::string> key = TakeLocked()) {
+      // Whoever slept until the next delayed key is now at work: another has to.
+      if (!delayed_.empty()) changed_.NotifyOne();
+      return key;
+    }
     if (delayed_.empty()) {
       changed_.Wait(mutex_);
     } else {

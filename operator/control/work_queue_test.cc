@@ -66,6 +66,47 @@ TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
   EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
 }
 
+// The worker that slept until the first delayed key is at work when the second is due.
+TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
+  WorkQueue queue(RealClock());
+  Mutex mutex;
+  CondVar changed;
+  std::set<std::string> begun;
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  const auto work = [&] {
+    while (std::optional<std::string> key = queue.Get()) {
+      {
+        MutexLock lock(mutex);
+        begun.insert(*key);
+        changed.NotifyAll();
+        const size_t all = key->starts_with("warm") ? 2 : 4;  // busy until all have begun
+        while (begun.size() < all && changed.WaitUntil(mutex, deadline)) {
+        }
+      }
+      queue.Done(*key);
+    }
+  };
+  std::thread one(work), two(work);
+  queue.Add("warm-1");
+  queue.Add("warm-2");
+  {
+    MutexLock lock(mutex);
+    while (begun.size() < 2 && changed.WaitUntil(mutex, deadline)) {
+    }
+  }
+  queue.AddAfter("first", 50ms);
+  queue.AddAfter("second", 60ms);
+  {
+    MutexLock lock(mutex);
+    while (begun.size() < 4 && changed.WaitUntil(mutex, deadline)) {
+    }
+    EXPECT_EQ(begun.size(), 4u);
+  }
+  queue.ShutDown();
+  one.join();
+  two.join();
+}
+
 TEST(WorkQueue, NeverGivesAKeyToTwoWorkersAndStopsPromptly) {
   WorkQueue queue(RealClock());
   Mutex mutex;
