@@ -54,8 +54,7 @@ bool IsAboutObject(const Status& status) {
 // Errors that the server gave a reason for, which a person should read.
 bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ||
-         status.code() == StatusCode::kPermissionDenied ||
-         status.code() == StatusCode::kResourceExhausted;
+         status.code() == StatusCode::kPermissionDenied;
 }
 
 // Whether the server may have carried the call out.
@@ -97,7 +96,7 @@ Status Actor::Act(const Look& look, const plan::Plan& plan, const render::Desire
   cache_.Acknowledge(look.key, look.snapshot);
   Keep(first, DeleteAll(look, plan, memory));
   memory.events.insert(memory.events.end(), plan.events.begin(), plan.events.end());
-  Keep(first, SendEvents(memory));
+  SendEvents(memory);
   return first;
 }
 
@@ -211,14 +210,7 @@ Status Actor::WriteStatus(const Look& look, const plan::Plan& plan, Memory& memo
 Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory) {
   std::vector<Status> results(plan.deletes.size());
   pool_.ParallelFor(static_cast<int64_t>(results.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const plan::Delete& wanted = plan.deletes[i];
-      client::DeleteOptions options;
-      options.uid = wanted.uid;
-      options.grace_period_seconds = wanted.grace_period_seconds;
-      results[i] =
-          client_.Delete({KindOf(wanted.kind), look.job.metadata.name_space, wanted.name}, options);
-    }
+    for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(look, plan.deletes[i]);
   });
   Status first;
   for (size_t i = 0; i < results.size(); ++i) {
@@ -227,9 +219,23 @@ Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory
   return first;
 }
 
+Status Actor::DeleteOne(const Look& look, const plan::Delete& wanted) {
+  const client::Key key{KindOf(wanted.kind), look.job.metadata.name_space, wanted.name};
+  client::DeleteOptions options;
+  options.uid = wanted.uid;
+  options.grace_period_seconds = wanted.grace_period_seconds;
+  const Status status = client_.Delete(key, options);
+  if (status.code() != StatusCode::kAborted) return status;
+  // Another has the name by now, or the server was in conflict with somebody else's write.
+  const StatusOr<client::Object> found = client_.Get(key);
+  if (!found.ok()) return found.status();
+  if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
+  return Unavailable(Message(status));
+}
+
 Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const Status& status,
                           Memory& memory) {
-  if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) {
+  if (status.code() == StatusCode::kNotFound) {
     cache_.Gone(look.key, wanted.uid);
     return OkStatus();
   }
@@ -248,8 +254,8 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
   return OkStatus();
 }
 
-Status Actor::SendEvents(Memory& memory) {
-  if (memory.events.empty()) return OkStatus();
+void Actor::SendEvents(Memory& memory) {
+  if (memory.events.empty()) return;
   std::vector<plan::NamedEvent> events = std::exchange(memory.events, {});
   std::vector<Status> results(events.size());
   const Time now = clock_.Now();
@@ -260,19 +266,17 @@ Status Actor::SendEvents(Memory& memory) {
       results[i] = client_.Create(Kind::kEvent, event).status();
     }
   });
-  Status first;
   for (size_t i = 0; i < events.size(); ++i) {
     // The name tells the cause, so that a taken name is an event that was sent before.
     if (results[i].ok() || results[i].code() == StatusCode::kAlreadyExists) {
       if (events[i].standing) memory.history.reported.insert(events[i].cause);
     } else if (IsPassing(results[i])) {
-      Keep(first, Annotate(results[i], "sending an event"));
+      kLog.Debug("event waits", {{"event", events[i].event.message}, {"error", results[i]}});
       if (memory.events.size() < kMaxEventsKept) memory.events.push_back(std::move(events[i]));
     } else {
       kLog.Warning("event refused", {{"event", events[i].event.message}, {"error", results[i]}});
     }
   }
-  return first;
 }
 
 }  // namespace tfjob::control

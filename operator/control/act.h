@@ -31,13 +31,13 @@ class Actor {
   Actor(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool)
       : client_(client), cache_(cache), clock_(clock), pool_(pool) {}
 
-  // The first error that a later try may cure. Aborted: the status was decided from an old version of the job; nothing
+  // The first error that a later try may cure, events apart: they are no reason to try again. Aborted: the status was decided from an old version of the job; nothing
   // that follows the status was done.
   Status Act(const Look& look, const plan::Plan& plan, const render::Desired& desired,
              Memory& memory);
 
-  // Sends memory.events; those that fail for a passing reason stay.
-  Status SendEvents(Memory& memory);
+  // Sends memory.events; those that fail for a passing reason stay, to be sent with a later look.
+  void SendEvents(Memory& memory);
 
  private:
   struct CreateResult {
@@ -58,6 +58,8 @@ class Actor {
               Memory& memory);
   Status WriteStatus(const Look& look, const plan::Plan& plan, Memory& memory);
   Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
+  // NotFound: that object, by its UID, is gone.
+  Status DeleteOne(const Look& look, const plan::Delete& wanted);
   Status NoteDeleted(const Look& look, const plan::Delete& wanted, const Status& status,
                      Memory& memory);
 

@@ -131,6 +131,15 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   EXPECT_EQ(Pods(), "");
 }
 
+TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
+  cache_.jobs().OnReplaced({Job("1")});
+  cache_.pods().OnReplaced({MakePod("a", "1")});
+  cache_.Gone(kKey, "1");
+  EXPECT_EQ(Pods(), "");
+  cache_.Created(kKey, MakePod("a", "1"));
+  EXPECT_EQ(Pods(), "1");
+}
+
 TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
   cache_.jobs().OnReplaced({Job("1")});
   cache_.Wrote(kKey, "1", Job("2"));

@@ -58,8 +58,10 @@ class Children {
     return gone;
   }
 
-  // What we did. An object that the watch shows already needs no memory.
+  // What we did, or read. An object that the watch shows already needs no memory; one that was taken for gone is not.
   void Created(Pointer object, Duration now) {
+    const auto deleted = deleted_.find(object->metadata.uid);
+    if (deleted != deleted_.end() && !deleted->second) deleted_.erase(deleted);
     const auto found = seen_.find(object->metadata.name);
     if (found != seen_.end() && found->second->metadata.uid == object->metadata.uid) return;
     const std::string name = object->metadata.name;

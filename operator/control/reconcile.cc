@@ -22,6 +22,8 @@ const Logger kLog("control");
 constexpr int kConflictTries = 4;
 // A create that no watch event has confirmed for so long is read.
 constexpr Duration kWatchPatience = 10s;
+// When events that could not be sent are tried again, if nothing happens before.
+constexpr Duration kEventRetry = 5s;
 
 client::Key JobKey(const std::string& key) {
   const size_t slash = key.find('/');
@@ -124,6 +126,7 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   // After an error the back-off decides.
   const bool look_again = std::exchange(memory.look_again, false);
   if (look_again && outcome.status.ok()) outcome.again_after = Duration(0);
+  if (!memory.events.empty()) outcome.again_after = Earlier(outcome.again_after, kEventRetry);
   if (cache_.WaitsForWatch(key)) {
     outcome.again_after = Earlier(outcome.again_after, kWatchPatience);
   }

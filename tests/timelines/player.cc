@@ -65,6 +65,7 @@ StatusOr<Status> ParseError(const std::string& text) {
   if (text == "unavailable") return Unavailable("the server is away");
   if (text == "conflict") return Aborted("the object has been modified");
   if (text == "invalid") return InvalidArgument("admission denied the request");
+  if (text == "throttled") return ResourceExhausted("too many requests");
   if (text == "forbidden") return PermissionDenied("exceeded quota: pods");
   return InvalidArgument("unknown error ", text);
 }
