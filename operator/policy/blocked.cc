@@ -1,5 +1,7 @@
 #include "operator/policy/blocked.h"
 
+#include <algorithm>
+
 #include "operator/api/reasons.h"
 
 namespace tfjob::policy {
@@ -13,11 +15,23 @@ std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& na
   return left;
 }
 
+namespace {
+
+// Whether the job's own object stands there by now.
+bool IsOurs(const auto& objects, const std::string& name) {
+  return std::any_of(objects.begin(), objects.end(),
+                     [&](const auto& object) { return object->metadata.name == name; });
+}
+
+}  // namespace
+
 void WarnAboutBlockedNames(Draft& draft) {
   if (draft.history() == nullptr) return;
-  const auto warn = [&](const std::map<std::string, BlockedName>& names, const char* reason,
+  const auto warn = [&](const std::map<std::string, BlockedName>& names, const auto& ours,
+                        const char* reason,
                         std::string (*message)(std::string_view, std::string_view)) {
     for (const auto& [name, blocked] : names) {
+      if (IsOurs(ours, name)) continue;
       if (!draft.replicas.Has(SlotOfName(draft.job.metadata.name, name))) continue;
       draft.Tell(Event{objects::EventType::kWarning, reason, message(name, blocked.holder),
                        StrCat("blocked/", name, "/", blocked.holder_uid), true});
@@ -25,8 +39,9 @@ void WarnAboutBlockedNames(Draft& draft) {
           TimeBlocked(names, name, draft.now, draft.options).value_or(draft.options.blocked_retry));
     }
   };
-  warn(draft.history()->blocked_pods, api::kReasonPodNameTaken, api::PodNameTakenMessage);
-  warn(draft.history()->blocked_services, api::kReasonServiceNameTaken,
+  warn(draft.history()->blocked_pods, draft.snapshot.pods, api::kReasonPodNameTaken,
+       api::PodNameTakenMessage);
+  warn(draft.history()->blocked_services, draft.snapshot.services, api::kReasonServiceNameTaken,
        api::ServiceNameTakenMessage);
 }
 

@@ -106,6 +106,17 @@ TEST(TakenNames, BlockOneIndex) {
   EXPECT_EQ(verdict.requeue_after, Duration(2s));
 }
 
+// A name that was taken and holds the job's own pod by now is no matter any more.
+TEST(TakenNames, AreForgottenOnceOurs) {
+  Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
+  scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", At(0)};
+  scene.history.blocked_services["mnist-worker-0"] = {"nobody", "stranger", At(0)};
+  scene.Put(Running("mnist-worker-0"));
+  const Verdict verdict = scene.LookAndWrite(1);
+  EXPECT_THAT(verdict.events, IsEmpty());
+  EXPECT_EQ(verdict.requeue_after, std::nullopt);
+}
+
 // A restart does not wait for a name that a stranger took meanwhile.
 TEST(TakenNames, DoNotHoldRunningUp) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));

@@ -38,6 +38,9 @@ TEST(Ttl, RunsFromTheEnd) {
   job.status.completion_time = At(40);
   EXPECT_EQ(TimeToLive(job, job.status, At(60)), Duration(80s));
   EXPECT_LE(*TimeToLive(job, job.status, At(140)), Duration::zero());
+  job.spec.run_policy.suspend = true;
+  EXPECT_EQ(TimeToLive(job, job.status, At(140)), std::nullopt);
+  job.spec.run_policy.suspend = false;
   job.spec.run_policy.ttl_seconds_after_finished = -1;
   EXPECT_EQ(TimeToLive(job, job.status, At(140)), std::nullopt);
   job.spec.run_policy.ttl_seconds_after_finished = std::nullopt;

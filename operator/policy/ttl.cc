@@ -21,6 +21,7 @@ std::optional<Time> EndOf(const api::TFJobStatus& status) {
 std::optional<Duration> TimeToLive(const api::TFJob& job, const api::TFJobStatus& status,
                                    Time now) {
   const std::optional<int32_t>& ttl = job.spec.run_policy.ttl_seconds_after_finished;
+  if (job.spec.run_policy.suspend) return std::nullopt;
   // A job with a negative one was refused, and stays to tell it.
   if (!ttl || *ttl < 0 || !api::IsFinished(status)) return std::nullopt;
   return *EndOf(status) + Seconds(*ttl) - now;
