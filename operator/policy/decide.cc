@@ -64,6 +64,7 @@ void Suspend(Draft& draft) {
 
 void ResumeOrStart(Draft& draft) {
   if (WriteResumed(draft.job, draft.now, draft.status())) {
+    draft.begins_anew = true;
     draft.Tell(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                CauseAt("resumed", draft.now));
   }
@@ -97,7 +98,7 @@ void EndJob(const End& end, Draft& draft) {
 
 void Restart(Draft& draft) {
   const std::vector<Restarted> restarts =
-      FindRestarts(draft.job, draft.replicas, draft.history(), draft.status());
+      FindRestarts(draft.job, draft.replicas, draft.snapshot, draft.status());
   if (restarts.empty()) return;
   TellRestarts(restarts, draft);
   if (draft.job.spec.run_policy.restart_scope == api::RestartScope::kJob) {
@@ -140,7 +141,7 @@ void Run(Draft& draft) {
   for (const objects::Pod* pod : RememberCompleted(draft.job, draft.replicas, draft.status())) {
     TellExit(*pod, draft);
   }
-  CountSurplusRestarts(draft.job, draft.replicas, draft.status());
+  CountSurplusPods(draft.job, draft.replicas, draft.status());
   if (const std::optional<End> end =
           FindEnd(draft.job, draft.status(), draft.replicas, draft.now)) {
     EndJob(*end, draft);

@@ -46,7 +46,7 @@ std::string Draft::NameOf(const Slot& slot) const {
 }
 
 void Draft::Rearrange() {
-  replicas = Arrange(job, verdict.status, snapshot);
+  replicas = Arrange(job, verdict.status, snapshot, !begins_anew);
 }
 
 void Draft::Tell(Event event) {

@@ -22,6 +22,8 @@ class Draft {
   const Options& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
+  // The job is resumed: pods that are gone belong to its life before.
+  bool begins_anew = false;
 
   api::TFJobStatus& status() { return verdict.status; }
   const History* history() const { return snapshot.history; }

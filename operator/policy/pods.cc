@@ -21,6 +21,11 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
     waits.why = "pods of the attempt before are not gone yet";
     return waits;
   }
+  if (draft.verdict.status.attempt != draft.job.status.attempt) {
+    waits.not_before = draft.now;  // at the next look
+    waits.why = "the new attempt's number is written first";
+    return waits;
+  }
   const History* history = draft.history();
   if (history == nullptr) return std::nullopt;
   if (const auto left = TimeBlocked(history->blocked_pods, waits.name, draft.now, draft.options)) {

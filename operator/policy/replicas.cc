@@ -135,7 +135,8 @@ int64_t Replicas::Size() const {
   return size;
 }
 
-Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot) {
+Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
+                 bool departed) {
   Replicas result;
   Groups by_type{};
   result.groups.reserve(api::kReplicaTypes.size());
@@ -157,7 +158,7 @@ Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Sn
     }
   }
   for (ReplicaGroup& group : result.groups) JudgeGroup(status, group);
-  AddDeparted(job, status, snapshot, by_type);
+  if (departed) AddDeparted(job, status, snapshot, by_type);
   return result;
 }
 

@@ -64,7 +64,8 @@ struct Replicas {
 };
 
 // `status` says what is done, being replaced, and which attempt runs; often a newer one than the
-// job's.
-Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot);
+// job's. Without `departed`, pods that are gone speak for no slot.
+Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
+                 bool departed = true);
 
 }  // namespace tfjob::policy

@@ -15,6 +15,15 @@ bool Vanished(const api::TFJob& job, const History* history, const Slot& slot,
          !history->BlocksPod(job, slot);
 }
 
+// The last state of the pod that vanished from the slot, in the look that is the first without it.
+const objects::Pod* LastState(const Snapshot& snapshot, const Slot& slot) {
+  const std::string& uid = snapshot.history->Find(slot)->uid;
+  for (const auto& pod : snapshot.departed) {
+    if (pod->metadata.uid == uid) return pod.get();
+  }
+  return nullptr;
+}
+
 void CountContainersOf(const objects::Pod& pod, api::ReplicaType type, api::TFJobStatus& status) {
   if (pod.restart_count() > 0 && !IsCounted(pod, type, status)) CountPod(pod, type, 0, status);
 }
@@ -22,7 +31,7 @@ void CountContainersOf(const objects::Pod& pod, api::ReplicaType type, api::TFJo
 }  // namespace
 
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
-                                    const History* history, const api::TFJobStatus& status) {
+                                    const Snapshot& snapshot, const api::TFJobStatus& status) {
   std::vector<Restarted> restarts;
   for (const ReplicaGroup& group : replicas.groups) {
     if (group.policy == api::RestartPolicy::kNever) continue;
@@ -33,8 +42,9 @@ std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& repli
         restarts.push_back({slot, replica.pod, false});
       } else if (replica.state == ReplicaState::kDisrupted) {
         restarts.push_back({slot, replica.pod, true});
-      } else if (replica.state == ReplicaState::kMissing && Vanished(job, history, slot, status)) {
-        restarts.push_back({slot, nullptr, true});
+      } else if (replica.state == ReplicaState::kMissing &&
+                 Vanished(job, snapshot.history, slot, status)) {
+        restarts.push_back({slot, nullptr, true, LastState(snapshot, slot)});
       }
     }
   }
@@ -43,6 +53,8 @@ std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& repli
 
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status) {
   for (const Restarted& restart : restarts) {
+    if (restart.departed != nullptr)
+      CountContainersOf(*restart.departed, restart.slot.type, status);
     if (restart.pod == nullptr) continue;
     CountPod(*restart.pod, restart.slot.type, restart.disrupted ? 0 : 1, status);
   }
@@ -51,6 +63,10 @@ void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& sta
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status) {
   CountContainerRestarts(replicas, status);
+  for (const Restarted& restart : restarts) {
+    if (restart.departed != nullptr)
+      CountContainersOf(*restart.departed, restart.slot.type, status);
+  }
   const auto failed = std::find_if(restarts.begin(), restarts.end(),
                                    [](const Restarted& restart) { return !restart.disrupted; });
   if (failed != restarts.end()) ++status.replica_statuses[failed->slot.type].restarts;
@@ -64,13 +80,14 @@ void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status) 
   for (const ReplicaGroup& group : replicas.groups) {
     if (group.policy == api::RestartPolicy::kNever) continue;
     for (const Replica& replica : group.replicas) {
-      if (replica.pod != nullptr) CountContainersOf(*replica.pod, group.type, status);
+      // Those of attempts before were taken over when this one began.
+      if (replica.pod == nullptr || AttemptOf(*replica.pod) < status.attempt) continue;
+      CountContainersOf(*replica.pod, group.type, status);
     }
   }
 }
 
-void CountSurplusRestarts(const api::TFJob& job, const Replicas& replicas,
-                          api::TFJobStatus& status) {
+void CountSurplusPods(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status) {
   for (const objects::Pod* pod : replicas.surplus) {
     const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod->metadata.name);
     const auto spec = slot ? job.spec.replicas.find(slot->type) : job.spec.replicas.end();
@@ -80,7 +97,7 @@ void CountSurplusRestarts(const api::TFJob& job, const Replicas& replicas,
         AttemptOf(*pod) < status.attempt) {
       continue;
     }
-    CountContainersOf(*pod, slot->type, status);
+    if (!IsCounted(*pod, slot->type, status)) CountPod(*pod, slot->type, 0, status);
   }
 }
 

@@ -16,6 +16,7 @@ struct Restarted {
   Slot slot;
   const objects::Pod* pod = nullptr;  // nullptr for one that vanished
   bool disrupted = false;
+  const objects::Pod* departed = nullptr;  // the last state of one that vanished, when it is known
 
   bool operator==(const Restarted&) const = default;
 };
@@ -24,7 +25,7 @@ struct Restarted {
 // disrupted, or vanished (seen alive by the history, gone at once, and its name free). Types with
 // policy Never have none.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
-                                    const History* history, const api::TFJobStatus& status);
+                                    const Snapshot& snapshot, const api::TFJobStatus& status);
 
 // restartScope Replica: each failure counts one.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
@@ -37,8 +38,9 @@ void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replic
 
 // Pods that go for another reason (suspension, scale down) leave their containers' restarts behind.
 void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status);
-void CountSurplusRestarts(const api::TFJob& job, const Replicas& replicas,
-                          api::TFJobStatus& status);
+// Surplus pods are noted besides: when their slots are wanted again while they still end, nobody
+// took them away.
+void CountSurplusPods(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
 // Resume and a new attempt begin anew for Chief, Master and Worker; what servers and evaluators
 // completed stays.

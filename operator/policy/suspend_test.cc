@@ -86,6 +86,20 @@ TEST(Suspend, ThenResume) {
   EXPECT_THAT(scene.LookAndWrite(31).events, IsEmpty());
 }
 
+// A worker that was done in the life before, and is gone only now, is not done in the new one.
+TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
+  Scene scene(StartedJob({{kWorker, 2}}));
+  scene.job.spec.run_policy.suspend = true;
+  scene.Put(Running("mnist-worker-0"));
+  scene.LookAndWrite(10);
+  scene.job.spec.run_policy.suspend = false;
+  scene.Remove("mnist-worker-0");
+  scene.snapshot.departed.push_back(Share(Exited("mnist-worker-0", 0)));
+  const Verdict verdict = scene.LookAndWrite(20);
+  EXPECT_EQ(Conditions(verdict.status), "Created (Suspended)");
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-0", "mnist-worker-1"));
+}
+
 // A job that has ended is not suspended any more.
 TEST(Suspend, NotAfterTheEnd) {
   Scene scene(StartedJob({{kWorker, 1}}));
