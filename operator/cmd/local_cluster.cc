@@ -44,7 +44,8 @@ std::optional<policy::Slot> EvaluationSlot(const api::TFJob& job) {
   return policy::Slot{ReplicaType::kEvaluator, 0};
 }
 
-LocalCluster::LocalCluster() : store_({.node_name = HostName()}) {}
+LocalCluster::LocalCluster()
+    : store_({.node_name = HostName(), .uid_prefix = store::RandomUidPrefix()}) {}
 
 StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& workload,
                                                              process::Options options) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -50,8 +51,16 @@ bool EndsGracefully(const Record& record) {
 
 Store::Store(Options options) : options_(std::move(options)), hub_(options_.deliver_by_hand) {}
 
+std::string RandomUidPrefix() {
+  std::random_device random;
+  const uint32_t high = random();
+  const uint32_t low = random();
+  return absl::StrFormat("%08x-%04x-4%03x-%04x-", high, low >> 16, low & 0xfff,
+                         0x8000 | (random() & 0x3fff));
+}
+
 std::string Store::NextUid() {
-  return absl::StrFormat("00000000-0000-4000-8000-%012x", ++last_uid_);
+  return absl::StrFormat("%s%012x", options_.uid_prefix, ++last_uid_);
 }
 
 std::string Store::NextVersion() {

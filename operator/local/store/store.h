@@ -3,8 +3,8 @@
 //
 // - Every write gives the object a new resourceVersion (one counter for all kinds); a write that
 // changes nothing keeps it.
-// - UIDs are counted, creation times come from the clock: two runs of a script give the same
-// objects.
+// - UIDs are counted behind a prefix, creation times come from the clock: with the same prefix two
+// runs of a script give the same objects.
 // - Deleting a pod that is bound to a node and not finished marks it as terminating; it goes when
 // it is deleted with grace
 //   period 0 (as a kubelet does), at once otherwise.
@@ -38,7 +38,13 @@ struct Options {
   // A new pod without spec.nodeName is bound to this node at once. "": it waits for a patch of
   // spec.nodeName.
   std::string node_name;
+  // What UIDs start with; twelve digits of the count follow. Stores whose objects leave traces
+  // outside (folders, checkpoints) need different ones: RandomUidPrefix().
+  std::string uid_prefix = "00000000-0000-4000-8000-";
 };
+
+// 62 random bits as the beginning of a UUID of version 4.
+std::string RandomUidPrefix();
 
 // Thread-safe. Subscriptions must be gone before it is.
 class Store : public client::Client {

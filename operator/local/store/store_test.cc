@@ -128,5 +128,17 @@ TEST(Faults, FailBeforeOrAfterTheServerActed) {
   EXPECT_EQ(faulty.Calls().size(), 5u);
 }
 
+TEST(StoreUids, DifferBetweenRunsWhenAskedFor) {
+  const std::string one = RandomUidPrefix();
+  EXPECT_EQ(one.size(), std::string("00000000-0000-4000-8000-").size());
+  EXPECT_EQ(one[14], '4');
+  EXPECT_NE(one, RandomUidPrefix());
+  Store store({.uid_prefix = one});
+  const Json map = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
+  const auto created = store.Create(client::Kind::kConfigMap, map);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(client::MetadataOf(*created).uid, one + "000000000001");
+}
+
 }  // namespace
 }  // namespace tfjob::store
