@@ -2,6 +2,7 @@
 // written instead: update.sh.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <sstream>
 
 #include "operator/cmd/explain.h"
@@ -78,6 +79,20 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
       Compare(StrCat(name, ".", stage),
               ExplainText(file, observed, "2026-01-01T00:10:00Z", value, Format::kYaml));
     }
+  }
+}
+
+// One whose example or situation is gone is compared with nothing.
+TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
+  std::set<std::string> expected = {"local.objects.json"};
+  for (const std::string& name : NamesWith(kExamples, ".yaml")) {
+    for (const auto& [stage, value] : kStages) expected.insert(StrCat(name, ".", stage));
+  }
+  for (const std::string& name : NamesWith(kFolder, ".observed.yaml")) {
+    expected.insert({name + ".verdict", name + ".plan"});
+  }
+  for (const std::string& name : NamesWith(kFolder, ".exp")) {
+    EXPECT_TRUE(expected.contains(name)) << name << ".exp belongs to no scenario: remove it";
   }
 }
 
