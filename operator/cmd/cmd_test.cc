@@ -195,8 +195,15 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   const auto pods = *ListDirectory(state + "/pods");
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
+  // A later run without --keep removes its own volumes, and neither those that were kept nor a stranger's.
+  ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), kSucceeded);
-  EXPECT_EQ(*ListDirectory(state), std::vector<std::string>{"logs"});
+  EXPECT_EQ(*ListDirectory(state + "/pods"), pods);
+  EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
+  EXPECT_EQ(*ListDirectory(state + "/claims"), std::vector<std::string>{"theirs"});
+  const std::string fresh = folder_ + "/fresh";
+  EXPECT_EQ(Call({"run", "-", "--state-dir", fresh.c_str()}, job), kSucceeded);
+  EXPECT_EQ(*ListDirectory(fresh), std::vector<std::string>{"logs"});
 }
 
 TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {

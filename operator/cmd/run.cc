@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <ostream>
+#include <vector>
 
 #include "operator/cmd/session.h"
 #include "operator/cmd/trainer.h"
@@ -41,11 +42,17 @@ StatusOr<std::string> MakeStateDir(const RunOptions& options, const Workload& wo
   return path;
 }
 
-// What is not worth keeping; logs always stay.
-void RemoveVolumes(const std::string& state_dir) {
-  std::error_code ignored;
-  std::filesystem::remove_all(state_dir + "/pods", ignored);
-  std::filesystem::remove_all(state_dir + "/claims", ignored);
+// The folders of volumes in `state_dir` that this run will make: one that is there already is somebody else's, or kept by
+// an earlier run, and stays.
+std::vector<std::string> OwnVolumeFolders(const std::string& state_dir) {
+  std::vector<std::string> own;
+  for (const char* name : {"/pods", "/claims"}) {
+    const std::string path = state_dir + name;
+    std::error_code ignored;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
+      own.push_back(path);
+  }
+  return own;
 }
 
 StatusOr<Workload> ReadWorkload(const RunOptions& options, const process::Options& process,
@@ -73,6 +80,7 @@ int Run(const RunOptions& options, const StopSource& stop, Console& console) {
     return kFailed;
   }
   process->state_dir = *state_dir;
+  const std::vector<std::string> own_volumes = OwnVolumeFolders(*state_dir);
   Status status;
   bool succeeded = false;
   {
@@ -80,7 +88,10 @@ int Run(const RunOptions& options, const StopSource& stop, Console& console) {
     status = session.Run(stop);
     succeeded = session.all_succeeded();
   }
-  if (!options.keep) RemoveVolumes(*state_dir);
+  std::error_code ignored;
+  for (const std::string& folder : own_volumes) {
+    if (!options.keep) std::filesystem::remove_all(folder, ignored);
+  }
   if (!status.ok()) PrintError(console, status);
   if (stop.requested()) return 128 + stop.signal();
   return status.ok() && succeeded ? kSucceeded : kFailed;
