@@ -1,0 +1,249 @@
+#include "operator/events/recorder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <utility>
+
+#include "operator/api/reasons.h"
+#include "runtime/base/log.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::events {
+namespace {
+
+using client::Kind;
+
+const Logger kLog("events");
+
+double Random() {
+  thread_local std::mt19937_64 generator{std::random_device()()};
+  return std::uniform_real_distribution<double>(0, 1)(generator);
+}
+
+Options Complete(Options options) {
+  if (!options.uniform) options.uniform = Random;
+  return options;
+}
+
+client::Key KeyOf(const Observation& observation) {
+  const std::string& name_space = observation.event.involved.name_space;
+  return {Kind::kEvent, name_space.empty() ? "default" : name_space, observation.name};
+}
+
+// Nothing was said about the event itself: another try may succeed.
+bool IsPassing(const Status& status) {
+  switch (status.code()) {
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Json WholeEvent(const Observation& observation) {
+  Json event = objects::ToJson(observation.event, observation.last);
+  event["metadata"]["name"] = observation.name;
+  event["firstTimestamp"] = FormatTime(observation.first);
+  event["count"] = observation.count;
+  return event;
+}
+
+// What has changed since the first of its kind.
+Json EventPatch(const Observation& observation) {
+  const Json event = WholeEvent(observation);
+  Json patch = Json::object();
+  for (const char* member : {"count", "lastTimestamp", "message"}) patch[member] = event[member];
+  return patch;
+}
+
+}  // namespace
+
+bool IsRoutine(const objects::Event& event) {
+  constexpr std::string_view kRoutine[] = {api::kReasonCreatedPod, api::kReasonDeletedPod,
+                                           api::kReasonCreatedService, api::kReasonDeletedService};
+  return std::find(std::begin(kRoutine), std::end(kRoutine), event.reason) != std::end(kRoutine);
+}
+
+Recorder::Recorder(client::Client& client, Options options)
+    : client_(client), options_(Complete(std::move(options))), correlator_(options_.correlator) {
+  for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+Recorder::~Recorder() {
+  Stop(Duration(0));
+}
+
+void Recorder::Record(std::string name, objects::Event event) {
+  const Time now = options_.clock->Now();
+  MutexLock lock(mutex_);
+  ++counters_.recorded;
+  if (stopping_) {
+    ++counters_.dropped;
+    return;
+  }
+  Outgoing outgoing;
+  const Verdict verdict = correlator_.Observe(std::move(name), event, now,
+                                              options_.clock->Monotonic(), outgoing.observation);
+  if (verdict == Verdict::kRepeated) ++counters_.merged;
+  if (verdict == Verdict::kFiltered) ++counters_.filtered;
+  if (verdict != Verdict::kSend) return;
+  outgoing.routine = IsRoutine(event);
+  Enqueue(std::move(outgoing));
+}
+
+void Recorder::Enqueue(Outgoing outgoing) {
+  const std::string key = client::ToString(KeyOf(outgoing.observation));
+  const auto found = waiting_.find(key);
+  if (found != waiting_.end()) {
+    // It goes out with what it is by now.
+    ++counters_.merged;
+    if (outgoing.observation.count > found->second.observation.count) {
+      found->second.observation = std::move(outgoing.observation);
+    }
+    return;
+  }
+  const size_t room = outgoing.routine ? options_.queue - std::min(options_.queue, options_.reserve)
+                                       : options_.queue;
+  if (waiting_.size() >= room) {
+    ++counters_.dropped;
+    return;
+  }
+  waiting_.emplace(key, std::move(outgoing));
+  ready_.push_back(key);
+  changed_.NotifyOne();
+}
+
+std::optional<Recorder::Outgoing> Recorder::Take() {
+  const Duration now = options_.clock->Monotonic();
+  while (!later_.empty() && later_.begin()->first <= now) {
+    ready_.push_back(std::move(later_.begin()->second));
+    later_.erase(later_.begin());
+  }
+  if (ready_.empty()) return std::nullopt;
+  const auto found = waiting_.find(ready_.front());
+  ready_.pop_front();
+  Outgoing outgoing = std::move(found->second);
+  waiting_.erase(found);
+  return outgoing;
+}
+
+std::optional<Duration> Recorder::Wait() {
+  if (!ready_.empty()) return Duration(0);
+  if (later_.empty()) return std::nullopt;
+  return std::max(Duration(0), later_.begin()->first - options_.clock->Monotonic());
+}
+
+Status Recorder::Send(const Observation& observation) {
+  if (observation.count > 1) {
+    const Status patched = client_.Patch(KeyOf(observation), EventPatch(observation)).status();
+    // Never sent, or older than the server keeps events.
+    if (patched.code() != StatusCode::kNotFound) return patched;
+  }
+  const Status created = client_.Create(Kind::kEvent, WholeEvent(observation)).status();
+  if (created.code() == StatusCode::kAlreadyExists) return OkStatus();
+  return created;
+}
+
+void Recorder::Settle(Outgoing outgoing, const Status& status) {
+  if (status.ok()) {
+    ++counters_.sent;
+    return;
+  }
+  const objects::Event& event = outgoing.observation.event;
+  if (!IsPassing(status)) {
+    ++counters_.refused;
+    kLog.Warning("event refused", {{"object", event.involved.name},
+                                   {"reason", event.reason},
+                                   {"event", event.message},
+                                   {"error", status}});
+    return;
+  }
+  if (++outgoing.tries >= options_.tries) {
+    ++counters_.expired;
+    kLog.Warning("event given up", {{"object", event.involved.name},
+                                    {"reason", event.reason},
+                                    {"event", event.message},
+                                    {"tries", outgoing.tries},
+                                    {"error", status}});
+    return;
+  }
+  ++counters_.retried;
+  const double part = outgoing.tries == 1 ? options_.uniform() : 1;
+  const auto delay =
+      Duration(std::llround(static_cast<double>(options_.retry_period.count()) * part));
+  const std::string key = client::ToString(KeyOf(outgoing.observation));
+  // A newer state of it may have come in between: it is sent instead.
+  if (waiting_.emplace(key, std::move(outgoing)).second) {
+    later_.emplace(options_.clock->Monotonic() + delay, key);
+  }
+}
+
+bool Recorder::Deliver() {
+  std::optional<Outgoing> outgoing;
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return false;
+    outgoing = Take();
+    if (!outgoing) return false;
+    ++sending_;
+  }
+  const Status status = Send(outgoing->observation);
+  MutexLock lock(mutex_);
+  --sending_;
+  Settle(*std::move(outgoing), status);
+  changed_.NotifyAll();
+  return true;
+}
+
+bool Recorder::Step() {
+  return Deliver();
+}
+
+void Recorder::Work() {
+  SetThreadName("events");
+  while (true) {
+    if (Deliver()) continue;
+    MutexLock lock(mutex_);
+    if (stopped_) return;
+    const std::optional<Duration> wait = Wait();
+    if (!wait) {
+      changed_.Wait(mutex_);
+    } else if (*wait > Duration(0)) {
+      changed_.WaitFor(mutex_, *wait);
+    }
+  }
+}
+
+void Recorder::Stop(Duration patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    // What waits for another try has failed already: it is not worth a delay.
+    while (!threads_.empty() && (!ready_.empty() || sending_ > 0) &&
+           changed_.WaitUntil(mutex_, deadline)) {
+    }
+    stopped_ = true;
+    counters_.dropped += static_cast<int64_t>(waiting_.size());
+    waiting_.clear();
+    ready_.clear();
+    later_.clear();
+    changed_.NotifyAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+}
+
+Counters Recorder::counters() {
+  MutexLock lock(mutex_);
+  Counters counters = counters_;
+  counters.waiting = waiting_.size() + static_cast<size_t>(sending_);
+  return counters;
+}
+
+}  // namespace tfjob::events

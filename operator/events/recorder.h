@@ -1,0 +1,123 @@
+// Sends events to the API server without holding anybody up: similar ones are combined, floods are
+// cut off, the rest is sent by threads of its own and tried again while the server is away.
+//
+// The rules are those of client-go's core/v1 recorder:
+//  - The same event again (object, type, reason, message) is no new event: the first one's count and
+//    time are patched.
+//  - From the 10th different message of one object, type and reason on, with no more than 10 minutes
+//    between two of them, they are one event "(combined from similar events): <message>", whose
+//    count and message are patched. Of a job with 1,000 workers one sees nine events "Created pod: x"
+//    and one that counts the others.
+//  - Each object and reason may cause 25 calls at once and one more every 5 minutes; beyond that
+//    events are only counted, and the next that may go carries the count. (client-go has one such
+//    bucket for all reasons of an object. With it the pods of a large job would use up what its end
+//    needs.)
+//  - What is known about 4,096 objects and events is kept, those unused for longest are forgotten.
+// Unlike there, an event has a name that tells its cause: a name that is taken is an event which was
+// sent before, perhaps by the operator's last life, and the same name twice in a row is one event.
+//
+// Use: one recorder a process, over the client that writes go through (the leader's gate), stopped
+// after the workers and before the lease is given up. A reconcile hands its events over after the
+// status was acknowledged and forgets them; with a recorder there is nothing to send again at the
+// next look.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/events/correlator.h"
+#include "operator/objects/event.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::events {
+
+struct Options {
+  Clock* clock = &RealClock();
+  CorrelatorOptions correlator;
+  // Events that wait to be sent; beyond it new ones are dropped.
+  size_t queue = 1000;
+  // Of these, so many are kept for events that are not of hundreds: IsRoutine().
+  size_t reserve = 200;
+  int threads = 2;  // 0: nothing is sent by itself, Step() does
+  int tries = 12;
+  Duration retry_period{10s};       // the first one · [0, 1), so that not all come back at once
+  std::function<double()> uniform;  // in [0, 1); none: random
+};
+
+struct Counters {
+  int64_t recorded = 0;  // calls of Record
+  int64_t filtered = 0;  // over the limit of their object: not sent
+  int64_t merged = 0;    // into one that still waited: no call of their own
+  int64_t dropped = 0;   // the queue was full, or Stop() came first
+  int64_t sent = 0;      // calls that the server carried out, or had before
+  int64_t refused = 0;   // by the server, not tried again
+  int64_t retried = 0;   // calls that will be made again
+  int64_t expired = 0;   // given up after the last try
+  size_t waiting = 0;    // now
+};
+
+// One of the many that tell of a pod or service created or deleted.
+bool IsRoutine(const objects::Event& event);
+
+// Thread-safe.
+class Recorder {
+ public:
+  // `client` must outlive it.
+  Recorder(client::Client& client, Options options);
+  // Stop(0).
+  ~Recorder();
+
+  // Never blocks and never fails. `name` is the Event object's; "": made from object and time.
+  void Record(std::string name, objects::Event event);
+
+  // Sends what waits, at most for so long, drops the rest and joins the threads. What is recorded
+  // afterwards is dropped. Idempotent.
+  void Stop(Duration patience);
+
+  // With threads 0: sends one event that is due; false when none is.
+  bool Step();
+
+  Counters counters();
+
+ private:
+  // One event on its way.
+  struct Outgoing {
+    Observation observation;
+    int tries = 0;
+    bool routine = false;
+  };
+
+  void Work();
+  // One that is due, out of the queue; nothing when none is.
+  std::optional<Outgoing> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(Outgoing outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Until the next is due; nothing when none waits for a time.
+  std::optional<Duration> Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Send(const Observation& observation);
+  void Settle(Outgoing outgoing, const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Deliver();
+
+  client::Client& client_;
+  const Options options_;
+  Mutex mutex_;
+  CondVar changed_;
+  Correlator correlator_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Outgoing> waiting_ ABSL_GUARDED_BY(mutex_);  // by namespace/name
+  std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<Duration, std::string> later_ ABSL_GUARDED_BY(mutex_);  // Monotonic() → which
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+  int sending_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is taken in any more
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;   // nothing is sent any more
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tfjob::events
