@@ -1,11 +1,18 @@
 // The operator's view of a cluster: read, write, watch. Implemented over an in-memory store
-// (operator/local/store) and, later, over REST (operator/kube); both pass the suite in
+// (operator/local/store) and over REST (operator/kube); both pass the suite in
 // operator/client/contract.h.
 //
-// Every call is synchronous, thread-safe and has a deadline of the implementation; none retries by
-// itself. Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition
-// does not hold); InvalidArgument (422 and 400, the server's message); PermissionDenied;
-// ResourceExhausted (429); Unavailable, DeadlineExceeded.
+// Every call is synchronous, thread-safe and has a deadline of the implementation. Up to that
+// deadline it may wait: for the implementation's own flow control, and when the server asks for
+// patience (429 or 5xx with Retry-After), after which it is sent again. Nothing else is tried again,
+// but a transport may send a request twice when a connection breaks: creates carry a name,
+// deletes a UID, updates a resourceVersion.
+//
+// Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition does not
+// hold, or somebody else was first); InvalidArgument (400, 413, 415, 422; the server's message);
+// PermissionDenied (403, admission and quotas included); FailedPrecondition (the namespace is being
+// deleted); Unauthenticated (401); ResourceExhausted (429 until the deadline); Unavailable and
+// DeadlineExceeded (the server may have done it or not: read again); Cancelled (we are stopping).
 #pragma once
 
 #include <map>
@@ -23,8 +30,26 @@
 
 namespace tfjob::client {
 
-enum class Kind { kTFJob, kPod, kService, kConfigMap, kEvent, kPodGroup, kLease };
-std::string_view Name(Kind kind);  // "Pod"
+enum class Kind {
+  kTFJob,
+  kPod,
+  kService,
+  kConfigMap,
+  kEvent,                 // core/v1
+  kPodGroup,              // of Volcano
+  kCoschedulingPodGroup,  // of scheduler-plugins
+  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), as is the next
+  kNativePodGroup,
+  kLease,
+  kNode,
+};
+// As in "kind" of the objects: "Pod". The three pod groups have the same name.
+std::string_view Name(Kind kind);
+// Whether objects of that kind have no namespace: nodes.
+bool IsClusterScoped(Kind kind);
+// The newest apiVersion of that kind that this project knows: "scheduling.k8s.io/v1beta1". A server
+// may have an older one (Discovery).
+std::string_view NewestApiVersion(Kind kind);
 
 struct Key {
   Kind kind = Kind::kPod;
@@ -33,9 +58,11 @@ struct Key {
 
   auto operator<=>(const Key&) const = default;
 };
-std::string ToString(const Key& key);  // "Pod ns/name"
+std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
-// Compact, immutable, shared: pods and services decoded, every other kind as CustomResource.
+// Compact, immutable, shared: pods and services decoded, every other kind as CustomResource. What
+// lists and watches give may lack metadata.managedFields, and nodes all but their metadata,
+// spec.taints, spec.unschedulable and status.conditions.
 using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
                  std::shared_ptr<const objects::CustomResource>>;
@@ -70,7 +97,7 @@ class Writer {
   // server stored.
   virtual StatusOr<Object> Create(Kind kind, const Json& object) = 0;
   // Replaces spec and metadata (not status). With metadata.resourceVersion set it must match
-  // (Aborted).
+  // (Aborted); API servers refuse custom resources without it.
   virtual StatusOr<Object> Update(Kind kind, const Json& object) = 0;
   // Replaces the status only; metadata.resourceVersion as above.
   virtual StatusOr<Object> UpdateStatus(Kind kind, const Json& object) = 0;
@@ -109,5 +136,15 @@ class Watcher {
 };
 
 class Client : public Reader, public Writer, public Watcher {};
+
+// What a server knows beside the kinds that every cluster has.
+class Discovery {
+ public:
+  virtual ~Discovery() = default;
+  // The apiVersion under which objects of the kind are read and written: "v1",
+  // "scheduling.k8s.io/v1beta1". NotFound when the server does not serve the kind (now: a CRD may
+  // come later).
+  virtual StatusOr<std::string> ApiVersion(Kind kind) = 0;
+};
 
 }  // namespace tfjob::client

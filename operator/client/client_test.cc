@@ -34,6 +34,7 @@ TEST(Client, SelectsByEqualityOfEveryLabel) {
 
 TEST(Client, PrintsKeysForPeople) {
   EXPECT_EQ(ToString(Key{Kind::kTFJob, "ns", "job"}), "TFJob ns/job");
+  EXPECT_EQ(ToString(Key{Kind::kNode, "", "node-1"}), "Node node-1");
 }
 
 }  // namespace

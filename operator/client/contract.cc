@@ -247,6 +247,30 @@ TEST_P(ContractTest, AFinishedOrUnboundPodGoesAtOnce) {
   EXPECT_EQ(client().Get(KeyOf(Kind::kPod, "done")).status().code(), StatusCode::kNotFound);
 }
 
+TEST_P(ContractTest, NodesHaveNoNamespace) {
+  const Key key{Kind::kNode, "", StrCat(world_->name_space(), "-node")};
+  const Json node = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", key.name}}}};
+  MustCreate(Kind::kNode, node);
+  auto got = client().Get(key);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(MetadataOf(*got).name_space, "");
+  Json ready = {{"type", "Ready"}, {"status", "True"}};
+  Json written = *client().GetJson(key);
+  written["status"]["conditions"] = Json::array({ready});
+  ASSERT_TRUE(client().UpdateStatus(Kind::kNode, written).ok());
+  auto nodes = client().List(Kind::kNode, "", {});
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  bool seen_ready = false;
+  for (const Object& object : *nodes) {
+    if (MetadataOf(object).name != key.name) continue;
+    const Json& listed = *std::get<std::shared_ptr<const objects::CustomResource>>(object)->object;
+    seen_ready = listed["status"]["conditions"][0]["status"] == "True";
+  }
+  EXPECT_TRUE(seen_ready);
+  EXPECT_TRUE(client().Delete(key, {}).ok());
+  EXPECT_EQ(client().Get(key).status().code(), StatusCode::kNotFound);
+}
+
 TEST_P(ContractTest, DependentsGoWithTheirOwner) {
   if (!world_->collects_garbage()) GTEST_SKIP() << "nobody collects garbage here";
   const Object job = MustCreate(Kind::kTFJob, Job("a"));

@@ -47,7 +47,7 @@ struct Options {
 std::string RandomUidPrefix();
 
 // Thread-safe. Subscriptions must be gone before it is.
-class Store : public client::Client {
+class Store : public client::Client, public client::Discovery {
  public:
   explicit Store(Options options = {});
 
@@ -64,6 +64,11 @@ class Store : public client::Client {
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
+
+  // Every kind, in its newest version.
+  StatusOr<std::string> ApiVersion(client::Kind kind) override {
+    return std::string(client::NewestApiVersion(kind));
+  }
 
   // With deliver_by_hand: calls the sinks with everything that waits, in the caller's thread; how
   // many calls it made.

@@ -97,7 +97,12 @@ Status ValidateNew(client::Kind kind, const Json& object, const objects::ObjectM
                    "a name is lower case letters, digits, '-' and '.', with a letter or digit at "
                    "both ends, at most 253 characters");
   }
-  if (metadata.name_space.size() > kMaximumLabel || !IsDnsPart(metadata.name_space)) {
+  if (client::IsClusterScoped(kind)) {
+    if (!metadata.name_space.empty()) {
+      return Invalid(kind, metadata, "metadata.namespace", metadata.name_space,
+                     "objects of this kind have no namespace");
+    }
+  } else if (metadata.name_space.size() > kMaximumLabel || !IsDnsPart(metadata.name_space)) {
     return Invalid(kind, metadata, "metadata.namespace", metadata.name_space,
                    "a namespace is at most 63 lower case letters, digits and '-'");
   }
