@@ -1,78 +1,50 @@
 #include "operator/objects/fields.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace tfjob::objects {
 namespace {
 
 constexpr Time kYear10000{std::chrono::seconds(253402300800)};
 
+// Two digits, or -1.
+int Digits(std::string_view text, size_t at) {
+  const int high = text[at] - '0';
+  const int low = text[at + 1] - '0';
+  return high < 0 || high > 9 || low < 0 || low > 9 ? -1 : high * 10 + low;
+}
+
+// "2026-11-21T09:30:00Z", as API servers write it; anything else is left to the whole parser.
+bool ReadPlainTime(std::string_view text, Time& value) {
+  if (text.size() != 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
+      text[16] != ':' || text[19] != 'Z') {
+    return false;
+  }
+  const int parts[] = {Digits(text, 0),  Digits(text, 2),  Digits(text, 5), Digits(text, 8),
+                       Digits(text, 11), Digits(text, 14), Digits(text, 17)};
+  if (std::any_of(std::begin(parts), std::end(parts), [](int part) { return part < 0; })) {
+    return false;
+  }
+  const std::chrono::year_month_day day(std::chrono::year(parts[0] * 100 + parts[1]),
+                                        std::chrono::month(static_cast<unsigned>(parts[2])),
+                                        std::chrono::day(static_cast<unsigned>(parts[3])));
+  if (!day.ok() || parts[4] > 23 || parts[5] > 59 || parts[6] > 59) return false;
+  const Time time = std::chrono::sys_days(day) + std::chrono::hours(parts[4]) +
+                    std::chrono::minutes(parts[5]) + std::chrono::seconds(parts[6]);
+  value = std::max(time, Time());
+  return true;
+}
+
 }  // namespace
 
-Status Read(const JsonField& field, std::string& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(value, field.String());
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, bool& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(value, field.Bool());
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, int32_t& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(value, field.Int32());
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, int64_t& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(value, field.Int());
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, Time& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(const std::string text, field.String());
+bool ReadTime(std::string_view text, Time& value) {
+  if (ReadPlainTime(text, value)) return true;
   const StatusOr<Time> time = ParseTime(text);
   // The parser knows more than RFC 3339: "infinite-future", years of other lengths.
   const bool plain = text.size() >= 20 && text[4] == '-';
-  if (!time.ok() || !plain || *time >= kYear10000)
-    return field.Mismatch("an RFC 3339 time such as \"2026-11-21T09:30:00Z\"");
+  if (!time.ok() || !plain || *time >= kYear10000) return false;
   value = TruncateToSeconds(std::max(*time, Time()));
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, std::optional<Time>& value) {
-  Time time;
-  RETURN_IF_ERROR(Read(field, time));
-  if (time != Time()) value = time;
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, std::vector<std::string>& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(const auto elements, field.Elements());
-  value.clear();
-  for (const JsonField& element : elements) {
-    ASSIGN_OR_RETURN(std::string text, element.String());
-    value.push_back(std::move(text));
-  }
-  return OkStatus();
-}
-
-Status Read(const JsonField& field, std::map<std::string, std::string>& value) {
-  if (!field.present()) return OkStatus();
-  ASSIGN_OR_RETURN(const auto members, field.Members());
-  value.clear();
-  for (const auto& [key, member] : members) {
-    if (!IsUtf8(key)) return field.Mismatch("keys in UTF-8");
-    RETURN_IF_ERROR(Read(member, value[key]));
-  }
-  return OkStatus();
+  return true;
 }
 
 }  // namespace tfjob::objects

@@ -1,10 +1,13 @@
 // Reads an optional member of an object into a variable that already holds its default: absent and
-// null leave it as it is, a wrong type is InvalidArgument with the path.
+// null leave it as it is, a wrong type is InvalidArgument. A Field is a JsonField, whose errors tell
+// the path, or a JsonView (runtime/base/json_view.h), which is faster.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -12,20 +15,82 @@
 
 namespace tfjob::objects {
 
-Status Read(const JsonField& field, std::string& value);
-Status Read(const JsonField& field, bool& value);
-Status Read(const JsonField& field, int32_t& value);
-Status Read(const JsonField& field, int64_t& value);
-// RFC 3339, cut to whole seconds as metav1.Time is; what lies before 1970 reads as unset.
-Status Read(const JsonField& field, Time& value);
-Status Read(const JsonField& field, std::optional<Time>& value);
-Status Read(const JsonField& field, std::vector<std::string>& value);
+// RFC 3339, cut to whole seconds as metav1.Time is; what lies before 1970 reads as unset. False when
+// it is no such text.
+bool ReadTime(std::string_view text, Time& value);
+
+template <typename Field>
+Status Read(const Field& field, std::string& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.String());
+  return OkStatus();
+}
+
+template <typename Field>
+Status Read(const Field& field, bool& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.Bool());
+  return OkStatus();
+}
+
+template <typename Field>
+Status Read(const Field& field, int32_t& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.Int32());
+  return OkStatus();
+}
+
+template <typename Field>
+Status Read(const Field& field, int64_t& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(value, field.Int());
+  return OkStatus();
+}
+
+template <typename Field>
+Status Read(const Field& field, Time& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(const std::string text, field.String());
+  if (ReadTime(text, value)) return OkStatus();
+  return field.Mismatch("an RFC 3339 time such as \"2026-11-21T09:30:00Z\"");
+}
+
+template <typename Field>
+Status Read(const Field& field, std::optional<Time>& value) {
+  Time time;
+  RETURN_IF_ERROR(Read(field, time));
+  if (time != Time()) value = time;
+  return OkStatus();
+}
+
+template <typename Field>
+Status Read(const Field& field, std::vector<std::string>& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(const auto elements, field.Elements());
+  value.clear();
+  for (const Field& element : elements) {
+    ASSIGN_OR_RETURN(std::string text, element.String());
+    value.push_back(std::move(text));
+  }
+  return OkStatus();
+}
+
 // A map of strings (labels, annotations, selectors). A null value reads as "", as Kubernetes does.
-Status Read(const JsonField& field, std::map<std::string, std::string>& value);
+template <typename Field>
+Status Read(const Field& field, std::map<std::string, std::string>& value) {
+  if (!field.present()) return OkStatus();
+  ASSIGN_OR_RETURN(const auto members, field.Members());
+  value.clear();
+  for (const auto& [key, member] : members) {
+    if (!IsUtf8(key)) return field.Mismatch("keys in UTF-8");
+    RETURN_IF_ERROR(Read(member, value[std::string(key)]));
+  }
+  return OkStatus();
+}
 
 // Present values only; absent leaves nothing.
-template <typename T>
-Status Read(const JsonField& field, std::optional<T>& value) {
+template <typename Field, typename T>
+Status Read(const Field& field, std::optional<T>& value) {
   if (!field.present()) return OkStatus();
   T read{};
   RETURN_IF_ERROR(Read(field, read));

@@ -7,9 +7,10 @@
 namespace tfjob::objects {
 namespace {
 
-StatusOr<OwnerReference> ParseOwnerReference(const JsonField& field) {
+template <typename Field>
+StatusOr<OwnerReference> ReadOwnerReference(const Field& field) {
   OwnerReference owner;
-  if (!field.present() || !field.value()->is_object()) return field.Mismatch("an object");
+  if (!field.IsObject()) return field.Mismatch("an object");
   RETURN_IF_ERROR(Read(field["apiVersion"], owner.api_version));
   RETURN_IF_ERROR(Read(field["kind"], owner.kind));
   RETURN_IF_ERROR(Read(field["name"], owner.name));
@@ -17,6 +18,30 @@ StatusOr<OwnerReference> ParseOwnerReference(const JsonField& field) {
   RETURN_IF_ERROR(Read(field["controller"], owner.controller));
   RETURN_IF_ERROR(Read(field["blockOwnerDeletion"], owner.block_owner_deletion));
   return owner;
+}
+
+template <typename Field>
+StatusOr<ObjectMeta> ReadObjectMeta(const Field& metadata) {
+  ObjectMeta meta;
+  if (!metadata.present()) return meta;
+  if (!metadata.IsObject()) return metadata.Mismatch("an object");
+  RETURN_IF_ERROR(Read(metadata["name"], meta.name));
+  RETURN_IF_ERROR(Read(metadata["namespace"], meta.name_space));
+  RETURN_IF_ERROR(Read(metadata["uid"], meta.uid));
+  RETURN_IF_ERROR(Read(metadata["resourceVersion"], meta.resource_version));
+  RETURN_IF_ERROR(Read(metadata["generation"], meta.generation));
+  RETURN_IF_ERROR(Read(metadata["labels"], meta.labels));
+  RETURN_IF_ERROR(Read(metadata["annotations"], meta.annotations));
+  ASSIGN_OR_RETURN(const auto owners, metadata["ownerReferences"].Elements());
+  for (const Field& field : owners) {
+    ASSIGN_OR_RETURN(OwnerReference owner, ReadOwnerReference(field));
+    meta.owner_references.push_back(std::move(owner));
+  }
+  RETURN_IF_ERROR(Read(metadata["finalizers"], meta.finalizers));
+  RETURN_IF_ERROR(Read(metadata["creationTimestamp"], meta.creation_timestamp));
+  RETURN_IF_ERROR(Read(metadata["deletionTimestamp"], meta.deletion_timestamp));
+  RETURN_IF_ERROR(Read(metadata["deletionGracePeriodSeconds"], meta.deletion_grace_period_seconds));
+  return meta;
 }
 
 }  // namespace
@@ -45,26 +70,11 @@ const std::string& ObjectMeta::label(const std::string& key) const {
 }
 
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata) {
-  ObjectMeta meta;
-  if (!metadata.present()) return meta;
-  if (!metadata.value()->is_object()) return metadata.Mismatch("an object");
-  RETURN_IF_ERROR(Read(metadata["name"], meta.name));
-  RETURN_IF_ERROR(Read(metadata["namespace"], meta.name_space));
-  RETURN_IF_ERROR(Read(metadata["uid"], meta.uid));
-  RETURN_IF_ERROR(Read(metadata["resourceVersion"], meta.resource_version));
-  RETURN_IF_ERROR(Read(metadata["generation"], meta.generation));
-  RETURN_IF_ERROR(Read(metadata["labels"], meta.labels));
-  RETURN_IF_ERROR(Read(metadata["annotations"], meta.annotations));
-  ASSIGN_OR_RETURN(const auto owners, metadata["ownerReferences"].Elements());
-  for (const JsonField& field : owners) {
-    ASSIGN_OR_RETURN(OwnerReference owner, ParseOwnerReference(field));
-    meta.owner_references.push_back(std::move(owner));
-  }
-  RETURN_IF_ERROR(Read(metadata["finalizers"], meta.finalizers));
-  RETURN_IF_ERROR(Read(metadata["creationTimestamp"], meta.creation_timestamp));
-  RETURN_IF_ERROR(Read(metadata["deletionTimestamp"], meta.deletion_timestamp));
-  RETURN_IF_ERROR(Read(metadata["deletionGracePeriodSeconds"], meta.deletion_grace_period_seconds));
-  return meta;
+  return ReadObjectMeta(metadata);
+}
+
+StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata) {
+  return ReadObjectMeta(metadata);
 }
 
 Json ToJson(const ObjectMeta& metadata) {

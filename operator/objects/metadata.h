@@ -10,6 +10,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
+#include "runtime/base/json_view.h"
 
 namespace tfjob::objects {
 
@@ -51,6 +52,7 @@ struct ObjectMeta {
 // Reads the member "metadata" of an object (absent: all empty). Unknown members are ignored; a
 // wrong type and text that is not UTF-8 are InvalidArgument with the path.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
+StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata);
 // Writes the members that are set.
 Json ToJson(const ObjectMeta& metadata);
 Json ToJson(const OwnerReference& owner);

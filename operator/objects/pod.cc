@@ -25,12 +25,13 @@ PodPhase ParsePhase(std::string_view text) {
   return PodPhase::kUnknown;
 }
 
-Status ReadState(const JsonField& state, ContainerStatus& container) {
-  if (const JsonField running = state["running"]; running.present()) {
+template <typename Field>
+Status ReadState(const Field& state, ContainerStatus& container) {
+  if (const Field running = state["running"]; running.present()) {
     container.state = State::kRunning;
     return Read(running["startedAt"], container.started_at);
   }
-  if (const JsonField terminated = state["terminated"]; terminated.present()) {
+  if (const Field terminated = state["terminated"]; terminated.present()) {
     container.state = State::kTerminated;
     RETURN_IF_ERROR(Read(terminated["exitCode"], container.exit_code));
     RETURN_IF_ERROR(Read(terminated["signal"], container.signal));
@@ -43,10 +44,11 @@ Status ReadState(const JsonField& state, ContainerStatus& container) {
   return Read(state["waiting"]["message"], container.message);
 }
 
-Status ReadContainers(const JsonField& list, bool init, std::vector<ContainerStatus>& containers) {
+template <typename Field>
+Status ReadContainers(const Field& list, bool init, std::vector<ContainerStatus>& containers) {
   ASSIGN_OR_RETURN(const auto elements, list.Elements());
   containers.reserve(containers.size() + elements.size());
-  for (const JsonField& element : elements) {
+  for (const Field& element : elements) {
     ContainerStatus container;
     container.init = init;
     RETURN_IF_ERROR(Read(element["name"], container.name));
@@ -58,10 +60,11 @@ Status ReadContainers(const JsonField& list, bool init, std::vector<ContainerSta
   return OkStatus();
 }
 
-Status ReadConditions(const JsonField& list, std::vector<PodCondition>& conditions) {
+template <typename Field>
+Status ReadConditions(const Field& list, std::vector<PodCondition>& conditions) {
   ASSIGN_OR_RETURN(const auto elements, list.Elements());
   conditions.reserve(elements.size());
-  for (const JsonField& element : elements) {
+  for (const Field& element : elements) {
     PodCondition condition;
     RETURN_IF_ERROR(Read(element["type"], condition.type));
     RETURN_IF_ERROR(Read(element["status"], condition.status));
@@ -73,7 +76,8 @@ Status ReadConditions(const JsonField& list, std::vector<PodCondition>& conditio
   return OkStatus();
 }
 
-Status ReadStatus(const JsonField& status, Pod& pod) {
+template <typename Field>
+Status ReadStatus(const Field& status, Pod& pod) {
   std::string phase;
   RETURN_IF_ERROR(Read(status["phase"], phase));
   pod.phase = ParsePhase(phase);
@@ -85,6 +89,19 @@ Status ReadStatus(const JsonField& status, Pod& pod) {
   RETURN_IF_ERROR(ReadConditions(status["conditions"], pod.conditions));
   RETURN_IF_ERROR(ReadContainers(status["initContainerStatuses"], true, pod.containers));
   return ReadContainers(status["containerStatuses"], false, pod.containers);
+}
+
+template <typename Field>
+StatusOr<Pod> ReadPod(const Field& root) {
+  if (!root.IsObject()) return root.Mismatch("a Pod object");
+  Pod pod;
+  // Annotations may be large, and nothing decides by them.
+  ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
+  pod.metadata.annotations.clear();
+  RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
+  RETURN_IF_ERROR(Read(root["spec"]["schedulerName"], pod.scheduler_name));
+  RETURN_IF_ERROR(ReadStatus(root["status"], pod));
+  return pod;
 }
 
 void Set(Json& json, const char* key, const std::string& value) {
@@ -152,15 +169,11 @@ int32_t Pod::restart_count() const {
 }
 
 StatusOr<Pod> ParsePod(const Json& object) {
-  const JsonField root(object);
-  if (!object.is_object()) return root.Mismatch("a Pod object");
-  Pod pod;
-  ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
-  pod.metadata.annotations.clear();
-  RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
-  RETURN_IF_ERROR(Read(root["spec"]["schedulerName"], pod.scheduler_name));
-  RETURN_IF_ERROR(ReadStatus(root["status"], pod));
-  return pod;
+  return ReadPod(JsonField(object));
+}
+
+StatusOr<Pod> ParsePod(const JsonView& object) {
+  return ReadPod(object);
 }
 
 Json StatusToJson(const Pod& pod) {

@@ -65,6 +65,7 @@ struct Pod {
 // Reads a v1 Pod. Unknown members are ignored, an unknown phase is kUnknown. Annotations are left
 // out: nothing decides by them, and they may be large.
 StatusOr<Pod> ParsePod(const Json& object);
+StatusOr<Pod> ParsePod(const JsonView& object);
 // The status subresource of the pod, as a kubelet writes it (`{"status": …}` without metadata).
 Json StatusToJson(const Pod& pod);
 

@@ -24,5 +24,6 @@ struct Service {
 };
 
 StatusOr<Service> ParseService(const Json& object);
+StatusOr<Service> ParseService(const JsonView& object);
 
 }  // namespace tfjob::objects

@@ -148,6 +148,10 @@ Status JsonField::Mismatch(std::string_view expected) const {
   return InvalidArgument(where, ": expected ", expected, ", got ", DescribeJson(*value_));
 }
 
+bool JsonField::IsObject() const {
+  return present() && value_->is_object();
+}
+
 StatusOr<std::string> JsonField::String() const {
   if (!present() || !value_->is_string()) return Mismatch("a string");
   const auto& text = value_->get_ref<const std::string&>();

@@ -45,6 +45,7 @@ class JsonField {
   explicit JsonField(const Json& document, std::string path = "");
 
   bool present() const { return value_ != nullptr; }
+  bool IsObject() const;
   const Json* value() const { return value_; }
   const std::string& path() const { return path_; }
 

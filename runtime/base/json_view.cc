@@ -1,0 +1,191 @@
+#include "runtime/base/json_view.h"
+
+#include <simdjson.h>
+
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+namespace tfjob {
+namespace {
+
+namespace dom = simdjson::dom;
+
+constexpr size_t kMaxDepth = 200;
+// Buffers for texts longer than this are given back after the next text.
+constexpr size_t kKeptCapacity = size_t{1} << 20;
+constexpr size_t kSmallestCapacity = 16 << 10;
+
+static_assert(sizeof(dom::element) == 16 && std::is_trivially_copyable_v<dom::element>);
+static_assert(JsonDocument::kPadding >= simdjson::SIMDJSON_PADDING);
+
+dom::element ElementOf(const unsigned char* bytes) {
+  dom::element element;
+  std::memcpy(static_cast<void*>(&element), bytes, sizeof(element));
+  return element;
+}
+
+Json Build(const dom::element& element, std::string_view without) {
+  switch (element.type()) {
+    case dom::element_type::OBJECT: {
+      Json object = Json::object();
+      for (const dom::key_value_pair member : dom::object(element)) {
+        if (!without.empty() && member.key == without) continue;
+        object.emplace(member.key, Build(member.value, without));
+      }
+      return object;
+    }
+    case dom::element_type::ARRAY: {
+      Json array = Json::array();
+      for (const dom::element member : dom::array(element)) {
+        array.push_back(Build(member, without));
+      }
+      return array;
+    }
+    case dom::element_type::STRING:
+      return std::string_view(element);
+    case dom::element_type::INT64:
+      return int64_t(element);
+    case dom::element_type::UINT64:
+      return uint64_t(element);
+    case dom::element_type::DOUBLE:
+      return double(element);
+    case dom::element_type::BOOL:
+      return bool(element);
+    case dom::element_type::NULL_VALUE:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+struct JsonDocument::Impl {
+  dom::parser parser;
+  size_t capacity = 0;
+};
+
+JsonDocument::JsonDocument() : impl_(std::make_unique<Impl>()) {}
+JsonDocument::~JsonDocument() = default;
+
+StatusOr<JsonView> JsonDocument::Parse(std::string_view text) {
+  const simdjson::padded_string padded(text);
+  return ParsePadded({padded.data(), padded.size()});
+}
+
+StatusOr<JsonView> JsonDocument::ParsePadded(std::string_view text) {
+  if (text.size() > impl_->capacity || impl_->capacity > kKeptCapacity) {
+    const size_t wanted = std::max(text.size(), kSmallestCapacity);
+    if (wanted != impl_->capacity) {
+      if (impl_->parser.allocate(wanted, kMaxDepth) != simdjson::SUCCESS) {
+        return ResourceExhausted("no memory for ", text.size(), " bytes of JSON");
+      }
+      impl_->capacity = wanted;
+    }
+  }
+  dom::element root;
+  const auto error = impl_->parser.parse(text.data(), text.size(), false).get(root);
+  if (error != simdjson::SUCCESS) {
+    return InvalidArgument("not valid JSON: ", simdjson::error_message(error));
+  }
+  JsonView view;
+  view.present_ = !root.is_null();
+  std::memcpy(view.element_, &root, sizeof(root));
+  return view;
+}
+
+bool JsonView::IsObject() const {
+  return present_ && ElementOf(element_).is_object();
+}
+
+bool JsonView::IsArray() const {
+  return present_ && ElementOf(element_).is_array();
+}
+
+JsonView JsonView::operator[](std::string_view key) const {
+  JsonView view;
+  dom::object object;
+  dom::element member;
+  if (!present_ || ElementOf(element_).get(object) != simdjson::SUCCESS ||
+      object.at_key(key).get(member) != simdjson::SUCCESS || member.is_null()) {
+    return view;
+  }
+  view.present_ = true;
+  std::memcpy(view.element_, &member, sizeof(member));
+  return view;
+}
+
+std::string_view JsonView::Text() const {
+  std::string_view text;
+  if (!present_ || ElementOf(element_).get(text) != simdjson::SUCCESS) return {};
+  return text;
+}
+
+StatusOr<std::string> JsonView::String() const {
+  std::string_view text;
+  if (!present_ || ElementOf(element_).get(text) != simdjson::SUCCESS) return Mismatch("a string");
+  return std::string(text);
+}
+
+StatusOr<int64_t> JsonView::Int() const {
+  int64_t value = 0;
+  if (!present_ || ElementOf(element_).get(value) != simdjson::SUCCESS) {
+    return Mismatch("an integer of 64 bits");
+  }
+  return value;
+}
+
+StatusOr<int32_t> JsonView::Int32() const {
+  ASSIGN_OR_RETURN(const int64_t wide, Int());
+  if (wide < std::numeric_limits<int32_t>::min() || wide > std::numeric_limits<int32_t>::max()) {
+    return Mismatch("an integer of 32 bits");
+  }
+  return static_cast<int32_t>(wide);
+}
+
+StatusOr<bool> JsonView::Bool() const {
+  bool value = false;
+  if (!present_ || ElementOf(element_).get(value) != simdjson::SUCCESS) {
+    return Mismatch("true or false");
+  }
+  return value;
+}
+
+StatusOr<std::vector<std::pair<std::string_view, JsonView>>> JsonView::Members() const {
+  std::vector<std::pair<std::string_view, JsonView>> members;
+  if (!present_) return members;
+  dom::object object;
+  if (ElementOf(element_).get(object) != simdjson::SUCCESS) return Mismatch("an object");
+  for (const dom::key_value_pair member : object) {
+    JsonView view;
+    view.present_ = !member.value.is_null();
+    std::memcpy(view.element_, &member.value, sizeof(member.value));
+    members.emplace_back(member.key, view);
+  }
+  return members;
+}
+
+StatusOr<std::vector<JsonView>> JsonView::Elements() const {
+  std::vector<JsonView> elements;
+  if (!present_) return elements;
+  dom::array array;
+  if (ElementOf(element_).get(array) != simdjson::SUCCESS) return Mismatch("a list");
+  elements.reserve(array.size());
+  for (const dom::element member : array) {
+    JsonView& view = elements.emplace_back();
+    view.present_ = !member.is_null();
+    std::memcpy(view.element_, &member, sizeof(member));
+  }
+  return elements;
+}
+
+Status JsonView::Mismatch(std::string_view expected) const {
+  return InvalidArgument("expected ", expected);
+}
+
+Json ToJson(const JsonView& view, std::string_view without) {
+  if (!view.present()) return nullptr;
+  return Build(ElementOf(view.element_), without);
+}
+
+}  // namespace tfjob

@@ -1,0 +1,82 @@
+#include "runtime/base/json_view.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tfjob {
+namespace {
+
+constexpr char kText[] =
+    R"({"s":"é\n","i":-7,"big":9223372036854775808,"b":true,"f":1.5,"none":null,
+        "list":[1,"two",null],"map":{"z":"1","a":{"managedFields":[1],"x":2}}})";
+
+TEST(JsonView, ReadsTypesAsTheyAre) {
+  JsonDocument document;
+  const StatusOr<JsonView> root = document.Parse(kText);
+  ASSERT_TRUE(root.ok()) << root.status();
+  EXPECT_EQ(*(*root)["s"].String(), "é\n");
+  EXPECT_EQ(*(*root)["i"].Int32(), -7);
+  EXPECT_TRUE(*(*root)["b"].Bool());
+  EXPECT_EQ((*root)["list"].Elements()->size(), 3u);
+  EXPECT_EQ((*root)["map"].Members()->front().first, "z");
+  EXPECT_EQ((*root)["map"]["a"]["x"].Int().value(), 2);
+  EXPECT_EQ((*root)["s"].Text(), "é\n");
+}
+
+TEST(JsonView, RefusesOtherTypes) {
+  JsonDocument document;
+  const JsonView root = *document.Parse(kText);
+  EXPECT_FALSE(root["s"].Int().ok());
+  EXPECT_FALSE(root["i"].String().ok());
+  EXPECT_FALSE(root["f"].Int().ok());
+  EXPECT_FALSE(root["big"].Int().ok());
+  EXPECT_FALSE(root["i"].Elements().ok());
+  EXPECT_FALSE(root["list"].Members().ok());
+  EXPECT_EQ(Message(root["i"].Bool().status()), "expected true or false");
+}
+
+TEST(JsonView, AbsentAndNullAreNotPresent) {
+  JsonDocument document;
+  const JsonView root = *document.Parse(kText);
+  EXPECT_FALSE(root["none"].present());
+  EXPECT_FALSE(root["nothing"]["below"].present());
+  EXPECT_TRUE(root["nothing"].Elements()->empty());
+  EXPECT_TRUE(root["nothing"].Members()->empty());
+  EXPECT_FALSE(root["list"].Elements()->at(2).present());
+  EXPECT_FALSE(root["nothing"].IsObject());
+}
+
+TEST(JsonView, BecomesADomWithoutWhatIsNotWanted) {
+  JsonDocument document;
+  const JsonView root = *document.Parse(kText);
+  Json expected = *ParseJson(kText, "text");
+  EXPECT_EQ(ToJson(root), expected);
+  expected["map"]["a"].erase("managedFields");
+  EXPECT_EQ(ToJson(root, "managedFields"), expected);
+}
+
+TEST(JsonView, RefusesWhatIsNotJson) {
+  JsonDocument document;
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("{\"a\":1}x"), std::string("{\"a\":\"\xff\"}"),
+        std::string(300, '['), std::string(300, '[') + std::string(300, ']'),
+        std::string("{\"a\":1e999}"), std::string("nul")}) {
+    EXPECT_FALSE(document.Parse(text).ok()) << text;
+  }
+  // And goes on reading.
+  EXPECT_TRUE(document.Parse("{}").ok());
+}
+
+TEST(JsonView, ReadsLongTextsAfterShortOnes) {
+  JsonDocument document;
+  for (size_t size : {10u, 100000u, 3000000u, 10u}) {
+    const std::string text = "[\"" + std::string(size, 'x') + "\"]";
+    const StatusOr<JsonView> root = document.Parse(text);
+    ASSERT_TRUE(root.ok()) << root.status();
+    EXPECT_EQ(root->Elements()->at(0).Text().size(), size);
+  }
+}
+
+}  // namespace
+}  // namespace tfjob
