@@ -33,10 +33,17 @@ void AdoptOrphans() {
 }
 
 void CollectOrphans(const std::set<pid_t>& known, bool kill) {
-  for (const pid_t child : Children()) {
-    if (known.contains(child)) continue;
-    if (kill) ::kill(child, SIGKILL);
-    waitpid(child, nullptr, kill ? 0 : WNOHANG);
+  // Who is killed leaves its own children to us. What forks faster than it is killed is given up at
+  // some time.
+  constexpr int kGenerations = 100;
+  for (int generation = 0; generation < kGenerations; ++generation) {
+    bool killed = false;
+    for (const pid_t child : Children()) {
+      if (known.contains(child)) continue;
+      killed |= kill && ::kill(child, SIGKILL) == 0;
+      waitpid(child, nullptr, kill ? 0 : WNOHANG);
+    }
+    if (!killed) return;
   }
 }
 

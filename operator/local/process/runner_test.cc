@@ -242,5 +242,16 @@ TEST_F(RunnerTest, CollectsProcessesThatEscapedTheirContainer) {
   EXPECT_FALSE(Alive(pid));
 }
 
+TEST_F(RunnerTest, CollectsTheChildrenOfThoseThatItCollects) {
+  options_.adopt_orphans = true;
+  Start();
+  Create(PodJson("pod", "setsid sh -c 'sleep 1000 & echo pid $!; wait' & sleep 0.1"));
+  AwaitPhase("pod", PodPhase::kSucceeded);
+  AwaitLog("pid ");
+  const pid_t pid = std::stoi(Log("pod").substr(4));
+  runner_.reset();
+  EXPECT_FALSE(Alive(pid));
+}
+
 }  // namespace
 }  // namespace tfjob::process
