@@ -1,5 +1,7 @@
 #include "operator/cmd/workload.h"
 
+#include <strings.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -7,6 +9,7 @@
 
 #include "operator/api/defaults.h"
 #include "operator/api/replicas.h"
+#include "operator/cmd/dry_run.h"
 #include "operator/local/process/pod_spec.h"
 #include "operator/policy/managed_by.h"
 #include "runtime/base/yaml.h"
@@ -26,6 +29,24 @@ std::shared_ptr<const Json> WithNamespace(const Json& object) {
   return copy;
 }
 
+// What is wrong with apiVersion and kind, as "path: message": a kind of ours in other letters or of
+// another version, which no API server knows, or another kind of job, which nobody would run here.
+// "" for ours, and for strangers.
+std::string WrongKind(const manifest::ManifestObject& object) {
+  const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
+  if (object.kind == "ConfigMap" && version != "v1") {
+    return StrCat("apiVersion: expected \"v1\", got \"", version, "\"");
+  }
+  const bool meant = version.starts_with("kubeflow.org/");
+  for (const char* kind : {api::kKind, "ConfigMap"}) {
+    if (object.kind == kind) return "";
+    if (strcasecmp(object.kind.c_str(), kind) == 0 || meant) {
+      return StrCat("kind: expected \"", kind, "\", got \"", object.kind, "\"");
+    }
+  }
+  return "";
+}
+
 class Builder {
  public:
   explicit Builder(const process::Options& options) : options_(options) {}
@@ -37,20 +58,28 @@ class Builder {
   void AddJob(manifest::ManifestObject& object);
   void CheckTemplates(const api::TFJob& job, const std::string& where);
   void CheckConfigMaps(const Workload::Job& job);
+  void Note(const Status& status) {
+    if (!status.ok()) errors_.emplace_back(Message(status));
+  }
   void Error(const std::string& where, std::string_view message) {
     errors_.push_back(StrCat(where, ": ", message));
   }
 
   const process::Options& options_;
   Workload workload_;
+  DryRun dry_run_;
   std::vector<std::string> errors_;
   std::set<std::string> warned_;
 };
 
 void Builder::Add(manifest::ManifestObject object) {
+  if (const std::string wrong = WrongKind(object); !wrong.empty()) {
+    return Error(object.where, wrong);
+  }
   if (object.job) return AddJob(object);
   if (object.kind == "ConfigMap") {
     workload_.config_maps.push_back(WithNamespace(*object.object));
+    Note(dry_run_.AddConfigMap(*workload_.config_maps.back(), object.where));
     return;
   }
   workload_.warnings.push_back(
@@ -71,6 +100,7 @@ void Builder::AddJob(manifest::ManifestObject& object) {
   Workload::Job job{WithNamespace(*object.object), *std::move(object.job), "", object.where};
   if (job.job.metadata.name_space.empty()) job.job.metadata.name_space = kDefaultNamespace;
   api::SetDefaults(job.job);
+  Note(dry_run_.AddJob(*job.object, job.job, job.where));
   workload_.jobs.push_back(std::move(job));
 }
 

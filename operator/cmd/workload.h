@@ -23,9 +23,9 @@ struct Workload {
   std::vector<std::string> warnings;
 };
 
-// InvalidArgument with one line an error: those of the manifest, jobs that can never run here
-// (suspended, managed by another controller, containers without a program, ConfigMaps that the file
-// does not hold), no job at all. Other kinds of objects are left out with a warning.
+// InvalidArgument with one line an error: those of the manifest, objects that the store would refuse
+// (dry_run.h), jobs that can never run here (suspended, managed by another controller, containers
+// without a program, ConfigMaps that the file does not hold), no job at all. Other kinds of objects are left out with a warning.
 StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
                                 const std::string& what);
 

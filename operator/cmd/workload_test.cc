@@ -88,6 +88,51 @@ TEST_F(WorkloadTest, RefusesWhatCanNeverRunHere) {
             "\"settings\" in namespace \"default\" of this file");
 }
 
+struct Refused {
+  const char* what;
+  std::string text;
+  std::string error;
+};
+
+TEST_F(WorkloadTest, RefusesWhatTheStoreWouldRefuseLater) {
+  const std::string map = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: ";
+  std::string labels = Manifest();
+  labels.insert(labels.find("        spec:"), "        metadata: {labels: {team: \"a team\"}}\n");
+  std::string job_labels = Manifest();
+  job_labels.replace(job_labels.find("{name: mnist}"), 13, "{name: mnist, labels: {-: x}}");
+  std::string other_case = Manifest();
+  other_case.replace(other_case.find("TFJob"), 5, "TFjob");
+  const std::vector<Refused> cases = {
+      {"a ConfigMap's name", Manifest() + map + "{name: A}\n",
+       "job.yaml, document 2 (ConfigMap \"A\"): ConfigMap \"A\" is invalid: metadata.name: "},
+      {"no name", Manifest() + map + "{generateName: a}\n",
+       "job.yaml, document 2 (ConfigMap): ConfigMap \"\" is invalid: metadata.name: "},
+      {"a namespace", Manifest() + map + "{name: a, namespace: A_b}\n", "metadata.namespace: "},
+      {"the same in the namespace by default",
+       Manifest() + map + "{name: a}\n" + map + "{name: a, namespace: default}\n",
+       "job.yaml, document 3 (ConfigMap \"a\"): metadata.name: job.yaml, document 2 (ConfigMap "
+       "\"a\") is the same object, in namespace \"default\""},
+      {"a job's labels", job_labels,
+       "job.yaml (TFJob \"mnist\"): TFJob \"mnist\" is invalid: "
+       "metadata.labels: "},
+      {"a template's labels", labels,
+       "job.yaml (TFJob \"mnist\"): spec.tfReplicaSpecs.Worker.template: Pod \"mnist-worker-0\" is "
+       "invalid: metadata.labels[team]: "},
+      {"a kind in other letters", other_case,
+       "job.yaml (TFjob \"mnist\"): kind: expected \"TFJob\", got \"TFjob\""},
+      {"another version",
+       Manifest() + "\n---\napiVersion: v2\nkind: ConfigMap\nmetadata: {name: a}\n",
+       "job.yaml, document 2 (ConfigMap \"a\"): apiVersion: expected \"v1\", got \"v2\""},
+      {"another kind of job",
+       Manifest() + "\n---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: p}\n",
+       "job.yaml, document 2 (PyTorchJob \"p\"): kind: expected \"TFJob\", got \"PyTorchJob\""}};
+  for (const Refused& refused : cases) {
+    SCOPED_TRACE(refused.what);
+    const std::string error = Refusal(refused.text);
+    EXPECT_NE(error.find(refused.error), std::string::npos) << error;
+  }
+}
+
 TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
   const auto workload = Make(Manifest("nodeSelector: {a: b}") +
                              "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n");
