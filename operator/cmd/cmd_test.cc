@@ -222,6 +222,35 @@ TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {
   EXPECT_NE(out_.str().find("x: stopped"), std::string::npos) << out_.str();
 }
 
+// Takes a few lines, then nothing.
+class BrokenBuffer : public std::stringbuf {
+ protected:
+  int sync() override { return std::count(str_.begin(), str_.end(), '\n') < 3 ? 0 : -1; }
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    str_.append(text, static_cast<size_t>(size));
+    return size;
+  }
+
+ private:
+  std::string str_;
+};
+
+TEST_F(CmdTest, OutputThatBreaksEndsTheRunAsASignalDoes) {
+  BrokenBuffer buffer;
+  std::ostream out(&buffer);
+  Console console{in_, out, err_, false};
+  in_.str(Job(
+      "x",
+      Replica("Worker", "trap \"echo bye; exit 0\" TERM; while :; do echo up; sleep 0.01; done")));
+  RunOptions options;
+  options.file = "-";
+  options.follow = true;
+  options.state_dir = folder_ + "/state";
+  EXPECT_EQ(cmd::Run(options, *stop_, console), 128 + SIGPIPE);
+  EXPECT_TRUE(WorkerLog().ends_with("bye\n")) << WorkerLog();
+  EXPECT_NE(err_.str().find("its output cannot be written"), std::string::npos) << err_.str();
+}
+
 TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
   const std::string observed = folder_ + "/observed.yaml";
   ASSERT_TRUE(WriteFileAtomically(observed,

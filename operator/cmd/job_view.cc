@@ -50,13 +50,19 @@ std::string MetricsText(const progress::Progress& progress) {
 
 }  // namespace
 
+std::string StateOf(const api::TFJobStatus& status) {
+  std::string state;
+  for (const api::Condition& condition : status.conditions) {
+    if (condition.status) state = api::Name(condition.type);
+  }
+  return state;
+}
+
 JobView MakeView(const api::TFJob& job,
                  const std::vector<std::shared_ptr<const objects::Pod>>& pods) {
   JobView view;
   view.name = job.metadata.name;
-  for (const api::Condition& condition : job.status.conditions) {
-    if (condition.status) view.state = api::Name(condition.type);
-  }
+  view.state = StateOf(job.status);
   for (const auto& pod : pods) {
     const objects::OwnerReference* owner = pod->metadata.controller();
     const auto replica = api::ReplicaIdOf(pod->metadata.labels);

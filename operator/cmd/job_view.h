@@ -19,11 +19,14 @@ struct ReplicaCounts {
 
 struct JobView {
   std::string name;
-  std::string state;  // the newest condition that is True: "Running"; "" before the first
+  std::string state;  // StateOf the job
   std::map<api::ReplicaType, ReplicaCounts> replicas;
   std::optional<progress::Progress> training;    // of the chief, as last told
   std::optional<progress::Progress> evaluation;  // of the evaluator
 };
+
+// The newest condition that is True: "Running"; "" before the first.
+std::string StateOf(const api::TFJobStatus& status);
 
 JobView MakeView(const api::TFJob& job,
                  const std::vector<std::shared_ptr<const objects::Pod>>& pods);

@@ -1,15 +1,15 @@
 #include "operator/cmd/local_cluster.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/cmd/training_slot.h"
 #include "runtime/base/env.h"
 
 namespace tfjob::cmd {
-
-using api::ReplicaType;
 
 namespace {
 
@@ -31,18 +31,6 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
 }
 
 }  // namespace
-
-std::optional<policy::Slot> TrainingSlot(const api::TFJob& job) {
-  for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kMaster, ReplicaType::kWorker}) {
-    if (api::Replicas(job, type) > 0) return policy::Slot{type, 0};
-  }
-  return std::nullopt;
-}
-
-std::optional<policy::Slot> EvaluationSlot(const api::TFJob& job) {
-  if (api::Replicas(job, ReplicaType::kEvaluator) == 0) return std::nullopt;
-  return policy::Slot{ReplicaType::kEvaluator, 0};
-}
 
 LocalCluster::LocalCluster()
     : store_({.node_name = HostName(), .uid_prefix = store::RandomUidPrefix()}) {}

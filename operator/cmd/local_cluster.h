@@ -1,9 +1,7 @@
 // A cluster inside this process: the store, the control loop, and the process runner.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "operator/cmd/workload.h"
@@ -13,10 +11,6 @@
 #include "operator/local/store/store.h"
 
 namespace tfjob::cmd {
-
-// Chief, master or worker 0: whose progress is that of the job.
-std::optional<policy::Slot> TrainingSlot(const api::TFJob& job);
-std::optional<policy::Slot> EvaluationSlot(const api::TFJob& job);
 
 class LocalCluster {
  public:

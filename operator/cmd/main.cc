@@ -1,4 +1,5 @@
 // tfjob: flags → options → one function a verb.
+#include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -11,6 +12,8 @@ namespace {
 constexpr char kVersion[] = "0.1.0";
 
 int Main(int argc, const char* const* argv) {
+  // A reader that goes away is seen in the stream, so that what was started is ended in order.
+  signal(SIGPIPE, SIG_IGN);
   Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   CommandLine line = ParseCommandLine(argc, argv, console);
   ConfigureLogging(line.log_level, LogFormat::kText);

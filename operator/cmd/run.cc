@@ -1,5 +1,6 @@
 #include "operator/cmd/run.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -64,7 +65,7 @@ StatusOr<Workload> ReadWorkload(const RunOptions& options, const process::Option
 
 }  // namespace
 
-int Run(const RunOptions& options, const StopSource& stop, Console& console) {
+int Run(const RunOptions& options, StopSource& stop, Console& console) {
   auto process = ProcessOptions(options);
   const StatusOr<Workload> workload =
       process.ok() ? ReadWorkload(options, *process, console) : process.status();
@@ -93,6 +94,8 @@ int Run(const RunOptions& options, const StopSource& stop, Console& console) {
     if (!options.keep) std::filesystem::remove_all(folder, ignored);
   }
   if (!status.ok()) PrintError(console, status);
+  if (stop.signal() == SIGPIPE)
+    console.err << "tfjob: the run was stopped, since its output cannot be written any more\n";
   if (stop.requested()) return 128 + stop.signal();
   return status.ok() && succeeded ? kSucceeded : kFailed;
 }

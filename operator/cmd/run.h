@@ -23,7 +23,8 @@ struct RunOptions {
 
 // kSucceeded when every job Succeeded, kFailed when one Failed or the run itself could not go on,
 // kBadInput when the manifest cannot be run (then nothing was started), 128 + the signal when
-// `stop` was requested: the jobs are deleted and their pods end gracefully.
-int Run(const RunOptions& options, const StopSource& stop, Console& console);
+// `stop` was requested: the jobs are deleted and their pods end gracefully. When `out` takes nothing
+// any more, it is requested here, as SIGPIPE.
+int Run(const RunOptions& options, StopSource& stop, Console& console);
 
 }  // namespace tfjob::cmd

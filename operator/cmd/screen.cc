@@ -21,6 +21,10 @@ void Screen::Live(std::vector<std::string> lines) {
   Draw();
 }
 
+bool Screen::broken() const {
+  return !console_.out.good();
+}
+
 size_t Screen::width() const {
   if (!console_.terminal) return 0;
   winsize size{};

@@ -18,6 +18,8 @@ class Screen {
   void Line(std::string_view text);
   // Replaces the lines that do not stay; without a terminal they are not shown at all.
   void Live(std::vector<std::string> lines);
+  // Whether the output takes nothing any more: its reader is gone, or its disk is full.
+  bool broken() const;
   // How many characters a live line may have; 0 without a terminal.
   size_t width() const;
 

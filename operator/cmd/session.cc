@@ -1,5 +1,7 @@
 #include "operator/cmd/session.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "operator/api/defaults.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/cmd/training_slot.h"
 #include "operator/manifest/tfjob_json.h"
 #include "runtime/base/file.h"
 
@@ -29,7 +32,7 @@ Session::Session(const RunOptions& options, const Workload& workload, process::O
       follower_(process_.state_dir + "/logs",
                 [this](std::string_view line) { screen_.Line(line); }) {}
 
-Status Session::Run(const StopSource& stop) {
+Status Session::Run(StopSource& stop) {
   started_ = reported_ = RealClock().Monotonic();
   RETURN_IF_ERROR(Start());
   Watch(stop);
@@ -64,12 +67,13 @@ Status Session::Start() {
   return OkStatus();
 }
 
-void Session::Watch(const StopSource& stop) {
+void Session::Watch(StopSource& stop) {
   while (!stop.WaitFor(kTick)) {
     TellChanges();
     if (options_.follow) follower_.Poll();
     TellProgress();
     if (Finished()) return;
+    if (screen_.broken()) stop.Request(SIGPIPE);
   }
   TellChanges();
 }
@@ -85,13 +89,13 @@ bool Session::all_succeeded() const {
 }
 
 void Session::TellChanges() {
-  for (const client::Object& object : pods_->TakeChanges()) {
-    const objects::Pod& pod = *std::get<0>(object);
+  for (const ObjectCache::Change& change : pods_->TakeChanges()) {
+    const objects::Pod& pod = *std::get<0>(change.object);
     for (const std::string& line : pods_reporter_.Report(pod)) Tell("", line);
     NoteFailures(pod);
   }
-  for (const client::Object& object : jobs_->TakeChanges()) {
-    const auto job = manifest::ParseTFJob(*std::get<2>(object)->object);
+  for (const ObjectCache::Change& change : jobs_->TakeChanges()) {
+    const auto job = manifest::ParseTFJob(*std::get<2>(change.object)->object);
     if (!job.ok()) continue;
     const auto state = states_.find(job->key());
     if (state == states_.end()) continue;

@@ -23,8 +23,8 @@ class Session {
   Session(const RunOptions& options, const Workload& workload, process::Options process,
           Console& console);
 
-  // Until every job has ended or `stop` was requested.
-  Status Run(const StopSource& stop);
+  // Until every job has ended or `stop` was requested; output that breaks requests it, as SIGPIPE.
+  Status Run(StopSource& stop);
   bool all_succeeded() const;
 
  private:
@@ -36,7 +36,7 @@ class Session {
   };
 
   Status Start();
-  void Watch(const StopSource& stop);
+  void Watch(StopSource& stop);
   bool Finished() const;
   void TellChanges();
   void NoteFailures(const objects::Pod& pod);
