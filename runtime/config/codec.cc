@@ -192,6 +192,9 @@ Json GetKey(const TrainingConfig& config, const Key& key) {
           [&](const Ref<std::string>& at) {
             return at.read(config).empty() ? Json() : Json(at.read(config));
           },
+          [&](const Ref<std::vector<double>>& at) {
+            return at.read(config).empty() ? Json() : Json(at.read(config));
+          },
           [&](const Ref<std::shared_ptr<const Json>>& at) {
             return at.read(config) ? *at.read(config) : Json();
           },

@@ -74,6 +74,54 @@ Key Hyper(const char* name, Binding binding, double minimum, std::vector<std::st
           .unset_doc = unset};
 }
 
+void AddScheduleKeys(std::vector<Key>& keys) {
+  using S = ScheduleConfig;
+  using enum KeyType;
+  constexpr auto kOf = &C::optimizer;
+  constexpr auto kSchedule = &OptimizerConfig::learning_rate_schedule;
+  const std::string at = "optimizer.learning_rate_schedule.";
+  keys.push_back({.path = at + "name",
+                  .type = kString,
+                  .binding = Bind<kOf, kSchedule, &S::name>(),
+                  .doc = "How learning_rate changes with the step, as Keras' schedules do.",
+                  .choices = {"exponential_decay", "inverse_time_decay", "polynomial_decay",
+                              "cosine_decay", "piecewise_constant_decay"},
+                  .unset_doc = "constant"});
+  const auto add = [&](const char* name, KeyType type, Binding binding,
+                       std::vector<std::string> schedules, const char* unset, const char* doc) {
+    keys.push_back({.path = at + name,
+                    .type = type,
+                    .binding = binding,
+                    .doc = doc,
+                    .minimum = 0,
+                    .when_key = at + "name",
+                    .when_values = std::move(schedules),
+                    .unset_doc = unset});
+  };
+  add("decay_steps", kInteger, Bind<kOf, kSchedule, &S::decay_steps>(),
+      {"exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay"}, "required",
+      "Steps of one decay.");
+  add("decay_rate", kNumber, Bind<kOf, kSchedule, &S::decay_rate>(),
+      {"exponential_decay", "inverse_time_decay"}, "required", "Its factor, or its divisor.");
+  add("staircase", kBool, Bind<kOf, kSchedule, &S::staircase>(),
+      {"exponential_decay", "inverse_time_decay"}, "false", "In jumps, every decay_steps.");
+  add("end_learning_rate", kNumber, Bind<kOf, kSchedule, &S::end_learning_rate>(),
+      {"polynomial_decay"}, "0.0001", "Where it ends.");
+  add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1", "1: a line.");
+  add("cycle", kBool, Bind<kOf, kSchedule, &S::cycle>(), {"polynomial_decay"}, "false",
+      "Rise again at each end.");
+  add("alpha", kNumber, Bind<kOf, kSchedule, &S::alpha>(), {"cosine_decay"}, "0",
+      "The end, as a share of the start.");
+  add("warmup_target", kNumber, Bind<kOf, kSchedule, &S::warmup_target>(), {"cosine_decay"},
+      "no warm-up", "A line from learning_rate to here comes first.");
+  add("warmup_steps", kInteger, Bind<kOf, kSchedule, &S::warmup_steps>(), {"cosine_decay"}, "0",
+      "Steps of that line.");
+  add("boundaries", kNumbers, Bind<kOf, kSchedule, &S::boundaries>(), {"piecewise_constant_decay"},
+      "required", "Steps after which the next value holds.");
+  add("values", kNumbers, Bind<kOf, kSchedule, &S::values>(), {"piecewise_constant_decay"},
+      "required", "Learning rates, one more than boundaries; learning_rate is not given.");
+}
+
 void AddOptimizerKeys(std::vector<Key>& keys) {
   using O = OptimizerConfig;
   constexpr auto kOf = &C::optimizer;
@@ -84,6 +132,7 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
                   .choices = {"sgd", "adagrad", "adam", "rmsprop"}});
   keys.push_back(Hyper("learning_rate", Bind<kOf, &O::learning_rate>(), 0, {},
                        "sgd 0.01, others 0.001", "Step size."));
+  AddScheduleKeys(keys);
   keys.push_back(Hyper("momentum", Bind<kOf, &O::momentum>(), 0, {"sgd", "rmsprop"}, "0",
                        "Share of the last step."));
   keys.push_back(

@@ -36,12 +36,22 @@ struct LossConfig {
   Reduction reduction = Reduction::kMean;
 };
 
+// `name` "": the learning rate is constant. Unset parameters have Keras' defaults.
+struct ScheduleConfig {
+  std::string name;
+  std::optional<int64_t> decay_steps, warmup_steps;
+  std::optional<double> decay_rate, end_learning_rate, power, alpha, warmup_target;
+  std::optional<bool> staircase, cycle;
+  std::vector<double> boundaries, values;
+};
+
 // Unset hyper-parameters have the optimizer's own default (Keras').
 struct OptimizerConfig {
   std::string name = "sgd";
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon;
   std::optional<bool> nesterov, centered;
+  ScheduleConfig learning_rate_schedule;
 };
 
 enum class DataFormat { kNone, kIdx, kCsv, kLinear };

@@ -17,7 +17,8 @@ using graph::Output;
 bool IsPlainSgd(const Node& node) {
   if (node.op != "ApplyOptimizer") return false;
   auto optimizer = optimizer::FromAttributes(node.attributes);
-  return optimizer.ok() && optimizer->kind == optimizer::Kind::kSgd && optimizer->momentum == 0;
+  return optimizer.ok() && optimizer->kind == optimizer::Kind::kSgd && optimizer->momentum == 0 &&
+         optimizer->schedule.decay == optimizer::Decay::kNone;
 }
 
 // The MatMul that makes the gradient of an SGD step and nothing else; null when there is none.

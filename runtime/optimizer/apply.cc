@@ -102,7 +102,7 @@ template <typename T>
 Update<T> MakeUpdate(const Optimizer& o, int64_t step, T gradient_scale) {
   Update<T> update{LoopOf<T>(o), {}};
   Coefficients<T>& c = update.coefficients;
-  double rate = o.learning_rate;
+  double rate = RateAt(o.schedule, o.learning_rate, step);
   if (o.kind == Kind::kAdam) {
     const double t = static_cast<double>(step) + 1;
     rate *= std::sqrt(1 - std::pow(o.beta_2, t)) / (1 - std::pow(o.beta_1, t));

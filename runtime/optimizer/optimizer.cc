@@ -1,6 +1,9 @@
 #include "runtime/optimizer/optimizer.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
 
 namespace tfjob::optimizer {
 namespace {
@@ -59,6 +62,7 @@ Optimizer Optimizer::Default(Kind kind) {
 
 Status Validate(const Optimizer& o) {
   RETURN_IF_ERROR(AtLeastZero("learning_rate", o.learning_rate));
+  RETURN_IF_ERROR(Annotate(Validate(o.schedule), "optimizer"));
   if (o.kind == Kind::kSgd || o.kind == Kind::kRmsprop) {
     RETURN_IF_ERROR(BelowOne("momentum", o.momentum));
   }
@@ -98,6 +102,9 @@ std::vector<Slot> Slots(const Optimizer& o) {
 
 Attributes ToAttributes(const Optimizer& o) {
   Attributes attributes{{"kind", std::string(Name(o.kind))}, {"learning_rate", o.learning_rate}};
+  if (o.schedule.decay != Decay::kNone) {
+    attributes.Set("learning_rate_schedule", PrintJson(ToJson(o.schedule)));
+  }
   const bool rmsprop = o.kind == Kind::kRmsprop;
   if (o.kind == Kind::kSgd || rmsprop) attributes.Set("momentum", o.momentum);
   if (o.kind == Kind::kSgd) attributes.Set("nesterov", o.nesterov);
@@ -120,6 +127,10 @@ StatusOr<Optimizer> FromAttributes(const Attributes& attributes) {
   ASSIGN_OR_RETURN(Kind kind, ParseKind(attributes.Get<std::string>("kind", "")));
   Optimizer o = Optimizer::Default(kind);
   o.learning_rate = attributes.Get("learning_rate", o.learning_rate);
+  if (const auto* schedule = attributes.Find<std::string>("learning_rate_schedule")) {
+    ASSIGN_OR_RETURN(const Json json, ParseJson(*schedule, "learning_rate_schedule"));
+    ASSIGN_OR_RETURN(o.schedule, ParseSchedule(JsonField(json)));
+  }
   o.momentum = attributes.Get("momentum", o.momentum);
   o.nesterov = attributes.Get("nesterov", o.nesterov);
   o.initial_accumulator_value =

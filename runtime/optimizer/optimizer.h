@@ -22,6 +22,7 @@
 
 #include "runtime/base/status.h"
 #include "runtime/kernels/stream.h"
+#include "runtime/optimizer/schedule.h"
 #include "runtime/tensor/attributes.h"
 
 namespace tfjob::optimizer {
@@ -35,7 +36,8 @@ std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
 // A kind reads only its own hyper-parameters.
 struct Optimizer {
   Kind kind = Kind::kSgd;
-  double learning_rate = 0.01;
+  double learning_rate = 0.01;             // at the start, where there is a schedule
+  Schedule schedule;
   double momentum = 0;                     // SGD, RMSprop
   bool nesterov = false;                   // SGD
   double initial_accumulator_value = 0.1;  // Adagrad

@@ -29,6 +29,7 @@ Status ValidateVariable(const Variable& variable) {
 Json ToJson(const optimizer::Optimizer& optimizer) {
   return {{"kind", std::string(optimizer::Name(optimizer.kind))},
           {"learning_rate", optimizer.learning_rate},
+          {"learning_rate_schedule", optimizer::ToJson(optimizer.schedule)},
           {"momentum", optimizer.momentum},
           {"nesterov", optimizer.nesterov},
           {"initial_accumulator_value", optimizer.initial_accumulator_value},
@@ -44,6 +45,7 @@ StatusOr<optimizer::Optimizer> ParseOptimizer(const JsonField& json) {
   ASSIGN_OR_RETURN(std::string kind, json["kind"].String());
   ASSIGN_OR_RETURN(result.kind, optimizer::ParseKind(kind));
   ASSIGN_OR_RETURN(result.learning_rate, json["learning_rate"].Double());
+  ASSIGN_OR_RETURN(result.schedule, optimizer::ParseSchedule(json["learning_rate_schedule"]));
   ASSIGN_OR_RETURN(result.momentum, json["momentum"].Double());
   ASSIGN_OR_RETURN(result.nesterov, json["nesterov"].Bool());
   ASSIGN_OR_RETURN(result.initial_accumulator_value, json["initial_accumulator_value"].Double());

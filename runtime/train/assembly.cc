@@ -39,10 +39,32 @@ StatusOr<model::Model> ReadModel(const config::ModelConfig& model) {
   return model::ReadKerasJson(text, model.keras_json);
 }
 
+StatusOr<optimizer::Schedule> MakeSchedule(const config::ScheduleConfig& config) {
+  optimizer::Schedule made;
+  ASSIGN_OR_RETURN(made.decay, optimizer::ParseDecay(config.name));
+  made.decay_steps = config.decay_steps.value_or(made.decay_steps);
+  made.decay_rate = config.decay_rate.value_or(made.decay_rate);
+  made.staircase = config.staircase.value_or(made.staircase);
+  made.end_learning_rate = config.end_learning_rate.value_or(made.end_learning_rate);
+  made.power = config.power.value_or(made.power);
+  made.cycle = config.cycle.value_or(made.cycle);
+  made.alpha = config.alpha.value_or(made.alpha);
+  made.warmup_target = config.warmup_target.value_or(made.warmup_target);
+  made.warmup_steps = config.warmup_steps.value_or(made.warmup_steps);
+  made.boundaries = config.boundaries;
+  made.values = config.values;
+  return made;
+}
+
 StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& config) {
   ASSIGN_OR_RETURN(const optimizer::Kind kind, optimizer::ParseKind(config.name));
   optimizer::Optimizer made = optimizer::Optimizer::Default(kind);
   made.learning_rate = config.learning_rate.value_or(made.learning_rate);
+  ASSIGN_OR_RETURN(made.schedule, MakeSchedule(config.learning_rate_schedule));
+  if (made.schedule.decay == optimizer::Decay::kPiecewiseConstant && config.learning_rate) {
+    return InvalidArgument("optimizer.learning_rate: piecewise_constant_decay takes every rate ",
+                           "from learning_rate_schedule.values: remove it");
+  }
   made.momentum = config.momentum.value_or(made.momentum);
   made.nesterov = config.nesterov.value_or(made.nesterov);
   made.initial_accumulator_value =

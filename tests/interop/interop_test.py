@@ -153,6 +153,26 @@ class Models(unittest.TestCase):
         self.check(tf_keras)
 
 
+# Short enough that each ends, jumps or cycles within the steps of the test.
+SCHEDULES = [
+    ("exponential_decay", {"decay_steps": 3, "decay_rate": 0.7}),
+    ("exponential_decay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
+    ("inverse_time_decay", {"decay_steps": 3, "decay_rate": 0.9}),
+    ("inverse_time_decay", {"decay_steps": 2, "decay_rate": 0.9, "staircase": True}),
+    ("polynomial_decay", {"decay_steps": 3, "end_learning_rate": 0.01, "power": 2.0}),
+    ("polynomial_decay", {"decay_steps": 2, "end_learning_rate": 0.01, "cycle": True}),
+    ("cosine_decay", {"decay_steps": 3, "alpha": 0.1}),
+    ("cosine_decay", {"decay_steps": 3, "warmup_target": 0.4, "warmup_steps": 2}),
+    ("piecewise_constant_decay", {"boundaries": [0, 2], "values": [0.5, 0.2, 0.1]}),
+]
+
+
+def schedule(name, given):
+    """Keras' schedule, from 0.1 where it has a start."""
+    make = getattr(keras.optimizers.schedules, "".join(word.title() for word in name.split("_")))
+    return make(**given) if "values" in given else make(0.1, **given)
+
+
 class Optimizers(unittest.TestCase):
     CASES = [
         ({"kind": "sgd", "learning_rate": 0.1}, lambda: keras.optimizers.SGD(0.1)),
@@ -164,6 +184,9 @@ class Optimizers(unittest.TestCase):
         ({"kind": "rmsprop", "learning_rate": 0.001}, lambda: keras.optimizers.RMSprop(0.001)),
         ({"kind": "rmsprop", "learning_rate": 0.001, "momentum": 0.5, "centered": True},
          lambda: keras.optimizers.RMSprop(0.001, momentum=0.5, centered=True)),
+        *[({"kind": "adam", "learning_rate": 0.1, "schedule": {"name": name, **given}},
+           lambda name=name, given=given: keras.optimizers.Adam(schedule(name, given)))
+          for name, given in SCHEDULES],
     ]
 
     def test_each_step_equals_keras(self):

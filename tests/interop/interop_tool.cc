@@ -121,6 +121,11 @@ optimizer::Optimizer ToOptimizer(const Json& json) {
   made.momentum = json.value("momentum", made.momentum);
   made.nesterov = json.value("nesterov", made.nesterov);
   made.centered = json.value("centered", made.centered);
+  if (json.contains("schedule")) {
+    Json schedule = optimizer::ToJson({.decay = optimizer::Decay::kExponential});
+    schedule.update(json["schedule"]);
+    made.schedule = *optimizer::ParseSchedule(JsonField(schedule));
+  }
   return made;
 }
 
