@@ -36,7 +36,7 @@ std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
 // A kind reads only its own hyper-parameters.
 struct Optimizer {
   Kind kind = Kind::kSgd;
-  double learning_rate = 0.01;             // at the start, where there is a schedule
+  double learning_rate = 0.01;  // at the start, where there is a schedule
   Schedule schedule;
   double momentum = 0;                     // SGD, RMSprop
   bool nesterov = false;                   // SGD
