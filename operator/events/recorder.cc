@@ -93,6 +93,7 @@ void Recorder::Record(std::string name, objects::Event event) {
   if (verdict == Verdict::kFiltered) ++counters_.filtered;
   if (verdict != Verdict::kSend) return;
   outgoing.routine = IsRoutine(event);
+  outgoing.is_new = outgoing.observation.count == 1;
   Enqueue(std::move(outgoing));
 }
 
@@ -138,15 +139,25 @@ std::optional<Duration> Recorder::Wait() {
   return std::max(Duration(0), later_.begin()->first - options_.clock->Monotonic());
 }
 
-Status Recorder::Send(const Observation& observation) {
-  if (observation.count > 1) {
-    const Status patched = client_.Patch(KeyOf(observation), EventPatch(observation)).status();
-    // Never sent, or older than the server keeps events.
-    if (patched.code() != StatusCode::kNotFound) return patched;
+Status Recorder::Send(const Outgoing& outgoing) {
+  const Observation& observation = outgoing.observation;
+  const auto create = [&] {
+    return client_.Create(Kind::kEvent, WholeEvent(observation)).status();
+  };
+  const auto patch = [&] {
+    return client_.Patch(KeyOf(observation), EventPatch(observation)).status();
+  };
+  if (outgoing.is_new) {
+    const Status created = create();
+    if (created.code() != StatusCode::kAlreadyExists) return created;
+    return observation.count > 1 ? patch() : OkStatus();
   }
-  const Status created = client_.Create(Kind::kEvent, WholeEvent(observation)).status();
-  if (created.code() == StatusCode::kAlreadyExists) return OkStatus();
-  return created;
+  const Status patched = patch();
+  if (patched.code() != StatusCode::kNotFound) return patched;
+  // Never sent, or older than the server keeps events.
+  const Status created = create();
+  if (created.code() != StatusCode::kAlreadyExists) return created;
+  return Unavailable("the event was created meanwhile");
 }
 
 void Recorder::Settle(Outgoing outgoing, const Status& status) {
@@ -192,7 +203,7 @@ bool Recorder::Deliver() {
     if (!outgoing) return false;
     ++sending_;
   }
-  const Status status = Send(outgoing->observation);
+  const Status status = Send(*outgoing);
   MutexLock lock(mutex_);
   --sending_;
   Settle(*std::move(outgoing), status);

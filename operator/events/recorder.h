@@ -93,6 +93,7 @@ class Recorder {
     Observation observation;
     int tries = 0;
     bool routine = false;
+    bool is_new = false;  // the server does not have it, as far as is known
   };
 
   void Work();
@@ -101,7 +102,7 @@ class Recorder {
   void Enqueue(Outgoing outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Until the next is due; nothing when none waits for a time.
   std::optional<Duration> Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Status Send(const Observation& observation);
+  Status Send(const Outgoing& outgoing);
   void Settle(Outgoing outgoing, const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Deliver();
 
