@@ -534,7 +534,7 @@ class Simulation {
 };
 
 TEST(LeaseSimulation, NeverTwoLeadAndMostlyOneDoes) {
-  constexpr int kSeeds = 100;
+  constexpr int kSeeds = 40;
   int led = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
