@@ -6,7 +6,6 @@
 #include <random>
 #include <utility>
 
-#include "operator/api/reasons.h"
 #include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 
@@ -63,12 +62,6 @@ Json EventPatch(const Observation& observation) {
 
 }  // namespace
 
-bool IsRoutine(const objects::Event& event) {
-  constexpr std::string_view kRoutine[] = {api::kReasonCreatedPod, api::kReasonDeletedPod,
-                                           api::kReasonCreatedService, api::kReasonDeletedService};
-  return std::find(std::begin(kRoutine), std::end(kRoutine), event.reason) != std::end(kRoutine);
-}
-
 Recorder::Recorder(client::Client& client, Options options)
     : client_(client), options_(Complete(std::move(options))), correlator_(options_.correlator) {
   for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
@@ -92,7 +85,7 @@ void Recorder::Record(std::string name, objects::Event event) {
   if (verdict == Verdict::kRepeated) ++counters_.merged;
   if (verdict == Verdict::kFiltered) ++counters_.filtered;
   if (verdict != Verdict::kSend) return;
-  outgoing.routine = IsRoutine(event);
+  outgoing.routine = options_.routine && options_.routine(event);
   outgoing.is_new = outgoing.observation.count == 1;
   Enqueue(std::move(outgoing));
 }

@@ -44,8 +44,10 @@ struct Options {
   CorrelatorOptions correlator;
   // Events that wait to be sent; beyond it new ones are dropped.
   size_t queue = 1000;
-  // Of these, so many are kept for events that are not of hundreds: IsRoutine().
+  // Of these, so many are kept for events that are not routine.
   size_t reserve = 200;
+  // One of hundreds of its kind, such as a pod created: dropped first. None: all are equal.
+  std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: nothing is sent by itself, Step() does
   int tries = 12;
   Duration retry_period{10s};       // the first one · [0, 1), so that not all come back at once
@@ -63,9 +65,6 @@ struct Counters {
   int64_t expired = 0;   // given up after the last try
   size_t waiting = 0;    // now
 };
-
-// One of the many that tell of a pod or service created or deleted.
-bool IsRoutine(const objects::Event& event);
 
 // Thread-safe.
 class Recorder {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
-#include "operator/api/reasons.h"
 #include "operator/client/faults.h"
 #include "operator/local/store/store.h"
 
@@ -268,6 +267,7 @@ TEST_F(RecorderTest, OneThatWaitsGoesOutWithItsNewestState) {
 TEST_F(RecorderTest, AFullQueueDropsRoutineFirst) {
   options_.queue = 10;
   options_.reserve = 4;
+  options_.routine = [](const objects::Event& event) { return event.reason == kCreated; };
   for (int i = 0; i < 20; ++i) {
     recorder().Record("", EventOf("created", kCreated, StrCat("u", i)));
   }
@@ -299,13 +299,6 @@ TEST_F(RecorderTest, AfterStopNothingIsTakenIn) {
   EXPECT_FALSE(recorder().Step());
   EXPECT_EQ(recorder().counters().dropped, 2);
   EXPECT_TRUE(client_.Calls().empty());
-}
-
-TEST(IsRoutine, TellsTheManyFromTheFew) {
-  EXPECT_TRUE(IsRoutine(EventOf("", api::kReasonCreatedPod)));
-  EXPECT_TRUE(IsRoutine(EventOf("", api::kReasonDeletedService)));
-  EXPECT_FALSE(IsRoutine(EventOf("", api::kReasonFailedCreatePod)));
-  EXPECT_FALSE(IsRoutine(EventOf("", api::kReasonSucceeded)));
 }
 
 TEST(RecorderThreads, SendWhatIsRecordedAndStopFlushes) {
