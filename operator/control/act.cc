@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/api/reasons.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::control {
@@ -88,11 +89,17 @@ void Keep(Status& first, Status status) {
 
 }  // namespace
 
-Status Actor::Act(const Look& look, const plan::Plan& plan, const render::Desired& desired,
-                  Memory& memory) {
+bool IsRoutine(const objects::Event& event) {
+  return event.reason == api::kReasonCreatedPod || event.reason == api::kReasonCreatedService ||
+         event.reason == api::kReasonDeletedPod || event.reason == api::kReasonDeletedService;
+}
+
+Status Actor::Act(const Look& look, const Decision& decision, Memory& memory) {
+  const plan::Plan& plan = decision.plan;
   Status first = Adopt(look, plan);
-  Keep(first, CreateAll(look, plan, desired, memory));
-  if (plan.status != nullptr) RETURN_IF_ERROR(WriteStatus(look, plan, memory));
+  Keep(first, CreateAll(look, plan, decision.desired, memory));
+  if (first.code() == StatusCode::kCancelled) return first;
+  if (plan.status != nullptr) RETURN_IF_ERROR(WriteStatus(look, decision, memory));
   cache_.Acknowledge(look.key, look.snapshot);
   Keep(first, DeleteAll(look, plan, memory));
   memory.events.insert(memory.events.end(), plan.events.begin(), plan.events.end());
@@ -133,6 +140,7 @@ Status Actor::CreateInBatches(const Look& look, const std::vector<render::Desire
   Status first;
   size_t done = 0;
   for (size_t batch = kFirstBatch; done < wanted.size(); batch *= 2) {
+    if (stopping_) return Cancelled("the operator stops");
     const size_t count = std::min(batch, wanted.size() - done);
     std::vector<CreateResult> results(count);
     pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
@@ -176,6 +184,7 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, Create
   auto& blocked = wanted.kind == render::Kind::kPod ? memory.history.blocked_pods
                                                     : memory.history.blocked_services;
   if (!result.status.ok()) {
+    observer_.OnCreateFailed(KindOf(wanted.kind), look.job.metadata.name_space);
     if (IsRefusal(result.status)) {
       Tell(plan::CreateFailed(look.job, wanted.kind, wanted.name, result.status), memory);
     }
@@ -191,18 +200,22 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, Create
   const std::string& uid = client::MetadataOf(*result.object).uid;
   memory.events.push_back(plan::Created(look.job, wanted.kind, wanted.name, uid));
   cache_.Created(look.key, *result.object);
+  observer_.OnCreated(KindOf(wanted.kind), look.job.metadata.name_space);
   return OkStatus();
 }
 
-Status Actor::WriteStatus(const Look& look, const plan::Plan& plan, Memory& memory) {
-  StatusOr<client::Object> written = client_.UpdateStatus(Kind::kTFJob, *plan.status);
+Status Actor::WriteStatus(const Look& look, const Decision& decision, Memory& memory) {
+  const Json& wanted = *decision.plan.status;
+  StatusOr<client::Object> written = client_.UpdateStatus(Kind::kTFJob, wanted);
   if (written.ok()) {
     cache_.Wrote(look.key, look.job.metadata.resource_version,
                  std::get<std::shared_ptr<const objects::CustomResource>>(*written));
+    observer_.OnStatus(look.job.metadata, look.job.status, decision.verdict.status, clock_.Now());
     return OkStatus();
   }
   if (IsUnanswered(written.status())) {
-    memory.unanswered = {PrintJson((*plan.status)["status"]), plan.events};
+    memory.unanswered = {PrintJson(wanted["status"]), decision.plan.events, look.job.status,
+                         decision.verdict.status};
   }
   return Annotate(written.status(), StrCat("writing the status of TFJob ", look.key));
 }
@@ -243,6 +256,7 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
     if (IsRefusal(status)) Tell(plan::DeleteFailed(look.job, wanted, status), memory);
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
+  observer_.OnDeleted(KindOf(wanted.kind), look.job.metadata.name_space);
   memory.events.push_back(plan::Deleted(look.job, wanted));
   if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
     // The server's answer does not say how long; the watch will.
@@ -257,6 +271,13 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
 void Actor::SendEvents(Memory& memory) {
   if (memory.events.empty()) return;
   std::vector<plan::NamedEvent> events = std::exchange(memory.events, {});
+  if (record_) {
+    for (plan::NamedEvent& event : events) {
+      if (event.standing) memory.history.reported.insert(event.cause);
+      record_(std::move(event.name), std::move(event.event));
+    }
+    return;
+  }
   std::vector<Status> results(events.size());
   const Time now = clock_.Now();
   pool_.ParallelFor(static_cast<int64_t>(events.size()), 1, [&](int64_t begin, int64_t end) {

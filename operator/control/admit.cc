@@ -33,10 +33,14 @@ api::TFJob WithoutSpec(const objects::CustomResource& stored) {
 
 }  // namespace
 
-Admission Admit(const objects::CustomResource& stored) {
+Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy) {
   StatusOr<api::TFJob> parsed = manifest::ParseTFJob(*stored.object);
-  if (!parsed.ok()) return {WithoutSpec(stored), parsed.status()};
-  Admission admission{*std::move(parsed), OkStatus()};
+  Admission admission;
+  admission.verdict = parsed.status();
+  admission.job = parsed.ok() ? *std::move(parsed) : WithoutSpec(stored);
+  std::optional<api::CleanPodPolicy>& clean_up = admission.job.spec.run_policy.clean_pod_policy;
+  clean_up = clean_up.value_or(clean_pod_policy);
+  if (!admission.verdict.ok()) return admission;
   api::SetDefaults(admission.job);
   std::string problems;
   for (const api::FieldIssue& issue : api::Validate(admission.job)) {

@@ -16,6 +16,7 @@ struct Admission {
   Status verdict;
 };
 
-Admission Admit(const objects::CustomResource& stored);
+// `clean_pod_policy` is for jobs that say nothing of it.
+Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy);
 
 }  // namespace tfjob::control

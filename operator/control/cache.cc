@@ -1,6 +1,8 @@
 #include "operator/control/cache.h"
 
+#include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -35,8 +37,24 @@ bool IsControlledBy(const ObjectMeta& metadata, const std::string& uid) {
   return controller != nullptr && controller->uid == uid;
 }
 
-std::shared_ptr<const CustomResource> JobOf(const Object& object) {
-  return std::get<std::shared_ptr<const CustomResource>>(object);
+// The newest condition that is True.
+std::string StateOf(const CustomResource& job) {
+  const JsonField conditions = JsonField(*job.object)["status"]["conditions"];
+  const size_t count =
+      conditions.present() && conditions.value()->is_array() ? conditions.value()->size() : 0;
+  for (size_t i = count; i-- > 0;) {
+    const JsonField condition = conditions[i];
+    if (condition["status"].StringOr("").value_or("") != "True") continue;
+    return condition["type"].StringOr("").value_or("");
+  }
+  return "Pending";
+}
+
+// Null for an object of another form: a client that mixes kinds up must not take the operator down.
+template <typename T>
+std::shared_ptr<const T> As(const Object& object) {
+  const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
+  return held == nullptr ? nullptr : *held;
 }
 
 }  // namespace
@@ -44,9 +62,51 @@ std::shared_ptr<const CustomResource> JobOf(const Object& object) {
 Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
     : clock_(clock), changed_(std::move(changed)) {}
 
+Cache::Scope Cache::AddScope(const std::string& name_space) {
+  auto jobs = std::make_unique<JobSink>(*this, Kind::kTFJob, name_space);
+  auto pods = std::make_unique<ChildSink<Pod>>(*this, Kind::kPod, name_space, &Entry::pods);
+  auto services =
+      std::make_unique<ChildSink<Service>>(*this, Kind::kService, name_space, &Entry::services);
+  const Scope scope{*jobs, *pods, *services};
+  MutexLock lock(mutex_);
+  sinks_.push_back(std::move(jobs));
+  sinks_.push_back(std::move(pods));
+  sinks_.push_back(std::move(services));
+  return scope;
+}
+
 bool Cache::Synced() {
   MutexLock lock(mutex_);
-  return synced_.size() == 3;
+  return std::all_of(sinks_.begin(), sinks_.end(), [](const auto& sink) { return sink->synced; });
+}
+
+std::vector<std::string> Cache::Waiting() {
+  MutexLock lock(mutex_);
+  std::vector<std::string> waiting;
+  for (const auto& sink : sinks_) {
+    if (sink->synced) continue;
+    std::string name(client::Name(sink->kind()));
+    if (!sink->name_space().empty()) name += StrCat(" in namespace ", sink->name_space());
+    waiting.push_back(std::move(name));
+  }
+  return waiting;
+}
+
+Cache::Numbers Cache::Count() {
+  MutexLock lock(mutex_);
+  Numbers numbers;
+  for (const auto& [key, entry] : entries_) {
+    numbers.pods += static_cast<int64_t>(entry.pods.size());
+    numbers.services += static_cast<int64_t>(entry.services.size());
+    const auto& job = entry.written != nullptr ? entry.written : entry.seen;
+    if (job != nullptr) ++numbers.jobs[{job->metadata.name_space, StateOf(*job)}];
+  }
+  return numbers;
+}
+
+bool Cache::Sink::Covers(const std::string& key) const {
+  return name_space_.empty() || (key.size() > name_space_.size() &&
+                                 key[name_space_.size()] == '/' && key.starts_with(name_space_));
 }
 
 void Cache::DropIfEmpty(const std::string& key) {
@@ -80,14 +140,16 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
   MutexLock lock(cache_.mutex_);
   std::set<std::string> listed;
   for (const Object& object : objects) {
-    const std::string key = JobKey(client::MetadataOf(object));
+    auto job = As<CustomResource>(object);
+    if (job == nullptr) continue;
+    const std::string key = JobKey(job->metadata);
     listed.insert(key);
-    cache_.Upsert(JobOf(object));
+    cache_.Upsert(std::move(job));
     cache_.changed_(key);
   }
   std::vector<std::string> gone;
   for (auto& [key, entry] : cache_.entries_) {
-    if (entry.seen == nullptr || listed.count(key) > 0) continue;
+    if (entry.seen == nullptr || listed.count(key) > 0 || !Covers(key)) continue;
     entry.seen = entry.written = nullptr;
     entry.departed.clear();
     gone.push_back(key);
@@ -96,12 +158,15 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
     cache_.DropIfEmpty(key);
     cache_.changed_(key);
   }
-  cache_.synced_.insert(this);
+  synced = true;
 }
 
 void Cache::JobSink::OnUpserted(Object object) {
+  auto job = As<CustomResource>(object);
+  if (job == nullptr) return;
   MutexLock lock(cache_.mutex_);
-  if (cache_.Upsert(JobOf(object))) cache_.changed_(JobKey(client::MetadataOf(object)));
+  const std::string key = JobKey(job->metadata);
+  if (cache_.Upsert(std::move(job))) cache_.changed_(key);
 }
 
 void Cache::JobSink::OnDeleted(Object last_state) {
@@ -129,8 +194,9 @@ template <typename T>
 void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   MutexLock lock(cache_.mutex_);
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const T>>> by_job;
-  for (Object& object : objects) {
-    auto child = std::get<std::shared_ptr<const T>>(std::move(object));
+  for (const Object& object : objects) {
+    auto child = As<T>(object);
+    if (child == nullptr) continue;
     by_job[ParentKey(child->metadata)].emplace(child->metadata.name, child);
   }
   for (const auto& [key, children] : by_job) cache_.entries_[key];
@@ -138,7 +204,7 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   for (auto& [key, entry] : cache_.entries_) {
     Children<T>& children = entry.*children_;
     const auto listed = by_job.find(key);
-    if (listed == by_job.end() && children.empty()) continue;
+    if (listed == by_job.end() && (children.empty() || !Covers(key))) continue;
     std::map<std::string, std::shared_ptr<const T>> shown;
     if (listed != by_job.end()) shown = std::move(listed->second);
     for (const auto& child : children.Replace(std::move(shown))) Depart(entry, child);
@@ -148,13 +214,14 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
     cache_.DropIfEmpty(key);
     cache_.changed_(key);
   }
-  cache_.synced_.insert(this);
+  synced = true;
 }
 
 template <typename T>
 void Cache::ChildSink<T>::OnUpserted(Object object) {
+  auto child = As<T>(object);
+  if (child == nullptr) return;
   MutexLock lock(cache_.mutex_);
-  auto child = std::get<std::shared_ptr<const T>>(std::move(object));
   const std::string key = ParentKey(child->metadata);
   (cache_.entries_[key].*children_).Upsert(std::move(child));
   cache_.changed_(key);
@@ -162,8 +229,9 @@ void Cache::ChildSink<T>::OnUpserted(Object object) {
 
 template <typename T>
 void Cache::ChildSink<T>::OnDeleted(Object last_state) {
+  const auto child = As<T>(last_state);
+  if (child == nullptr) return;
   MutexLock lock(cache_.mutex_);
-  const auto child = std::get<std::shared_ptr<const T>>(std::move(last_state));
   const std::string key = ParentKey(child->metadata);
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;

@@ -3,13 +3,18 @@
 //
 // A pod belongs to the job that its controller reference names, or else to the one that its label job-name names, so
 // that a change of an object that only blocks a name wakes the job too.
+//
+// What is watched comes in scopes: a namespace, or all of them, each with sinks of its own. A list that is shown anew
+// replaces what its scope held before, and nothing else.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "operator/client/client.h"
@@ -27,11 +32,26 @@ class Cache {
   // call back.
   Cache(Clock& clock, std::function<void(const std::string&)> changed);
 
-  client::WatchSink& jobs() { return jobs_; }
-  client::WatchSink& pods() { return pods_; }
-  client::WatchSink& services() { return services_; }
-  // Whether all three have shown their first list.
+  // The sinks of one namespace ("": of all); they live as long as the cache.
+  struct Scope {
+    client::WatchSink& jobs;
+    client::WatchSink& pods;
+    client::WatchSink& services;
+  };
+  Scope AddScope(const std::string& name_space);
+  // Whether every sink of every scope has shown its first list.
   bool Synced();
+  // The lists that are missing: "TFJob", or "Pod in namespace a".
+  std::vector<std::string> Waiting();
+
+  // What is held, for gauges.
+  struct Numbers {
+    // By namespace and state: the newest condition that is True, "Pending" without one.
+    std::map<std::pair<std::string, std::string>, int64_t> jobs;
+    int64_t pods = 0;
+    int64_t services = 0;
+  };
+  Numbers Count();
 
   // The newest known version, or nullptr.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
@@ -67,27 +87,46 @@ class Cache {
     std::vector<std::string> freed;
   };
 
-  class JobSink : public client::WatchSink {
+  // What the sinks have in common: whose they are, and whether their first list is there.
+  class Sink : public client::WatchSink {
    public:
-    explicit JobSink(Cache& cache) : cache_(cache) {}
+    Sink(Cache& cache, client::Kind kind, std::string name_space)
+        : cache_(cache), kind_(kind), name_space_(std::move(name_space)) {}
+
+    client::Kind kind() const { return kind_; }
+    const std::string& name_space() const { return name_space_; }
+    bool synced = false;  // under the cache's lock
+
+   protected:
+    // Whether the job of that key lies in this scope.
+    bool Covers(const std::string& key) const;
+
+    Cache& cache_;
+
+   private:
+    const client::Kind kind_;
+    const std::string name_space_;
+  };
+
+  class JobSink : public Sink {
+   public:
+    using Sink::Sink;
     void OnReplaced(std::vector<client::Object> objects) override;
     void OnUpserted(client::Object object) override;
     void OnDeleted(client::Object last_state) override;
-
-   private:
-    Cache& cache_;
   };
 
   template <typename T>
-  class ChildSink : public client::WatchSink {
+  class ChildSink : public Sink {
    public:
-    ChildSink(Cache& cache, Children<T> Entry::* children) : cache_(cache), children_(children) {}
+    ChildSink(Cache& cache, client::Kind kind, std::string name_space,
+              Children<T> Entry::* children)
+        : Sink(cache, kind, std::move(name_space)), children_(children) {}
     void OnReplaced(std::vector<client::Object> objects) override;
     void OnUpserted(client::Object object) override;
     void OnDeleted(client::Object last_state) override;
 
    private:
-    Cache& cache_;
     Children<T> Entry::* const children_;
   };
 
@@ -100,12 +139,9 @@ class Cache {
 
   Clock& clock_;
   const std::function<void(const std::string&)> changed_;
-  JobSink jobs_{*this};
-  ChildSink<objects::Pod> pods_{*this, &Entry::pods};
-  ChildSink<objects::Service> services_{*this, &Entry::services};
   Mutex mutex_;
+  std::vector<std::unique_ptr<Sink>> sinks_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
-  std::set<const client::WatchSink*> synced_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tfjob::control

@@ -61,66 +61,67 @@ class CacheTest : public ::testing::Test {
   FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed_;
   Cache cache_;
+  Cache::Scope scope_ = cache_.AddScope("");
 };
 
 TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThere) {
-  cache_.pods().OnReplaced({});
-  cache_.services().OnReplaced({});
+  scope_.pods.OnReplaced({});
+  scope_.services.OnReplaced({});
   EXPECT_FALSE(cache_.Synced());
-  cache_.jobs().OnReplaced({Job("1")});
+  scope_.jobs.OnReplaced({Job("1")});
   EXPECT_TRUE(cache_.Synced());
   EXPECT_EQ(changed_, std::vector<std::string>{kKey});
 }
 
 TEST_F(CacheTest, ShowsOnlyWhatTheJobOwnsAndWakesItForTheRest) {
-  cache_.jobs().OnReplaced({Job("1")});
+  scope_.jobs.OnReplaced({Job("1")});
   changed_.clear();
-  cache_.pods().OnUpserted(MakePod("own", "1"));
-  cache_.pods().OnUpserted(MakePod("older", "2", "other-uid"));
-  cache_.pods().OnUpserted(MakePod("free", "3", ""));
+  scope_.pods.OnUpserted(MakePod("own", "1"));
+  scope_.pods.OnUpserted(MakePod("older", "2", "other-uid"));
+  scope_.pods.OnUpserted(MakePod("free", "3", ""));
   EXPECT_EQ(Pods(), "1");
   EXPECT_EQ(changed_.size(), 3u);
 }
 
 TEST_F(CacheTest, ShowsOwnCreatesUntilTheWatchTells) {
-  cache_.jobs().OnReplaced({Job("1")});
+  scope_.jobs.OnReplaced({Job("1")});
   cache_.Created(kKey, MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
   EXPECT_TRUE(cache_.WaitsForWatch(kKey));
-  cache_.pods().OnUpserted(MakePod("a", "1"));
+  scope_.pods.OnUpserted(MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));
-  cache_.pods().OnDeleted(MakePod("a", "1"));
+  scope_.pods.OnDeleted(MakePod("a", "1"));
   EXPECT_EQ(Pods(), "");
 }
 
 TEST_F(CacheTest, AnOwnCreateHidesThePodThatTheWatchStillShowsUnderThatName) {
-  cache_.jobs().OnReplaced({Job("1")});
-  cache_.pods().OnUpserted(MakePod("a", "old"));
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnUpserted(MakePod("a", "old"));
   cache_.Created(kKey, MakePod("a", "new"));
   EXPECT_EQ(Pods(), "new");
-  cache_.pods().OnDeleted(MakePod("a", "old"));
+  scope_.pods.OnDeleted(MakePod("a", "old"));
   EXPECT_EQ(Pods(), "new");
-  cache_.pods().OnUpserted(MakePod("a", "new"));
+  scope_.pods.OnUpserted(MakePod("a", "new"));
   EXPECT_EQ(Pods(), "new");
 }
 
 TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
-  cache_.jobs().OnReplaced({Job("1")});
-  cache_.pods().OnUpserted(MakePod("a", "1"));
-  cache_.pods().OnUpserted(MakePod("b", "2"));
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnUpserted(MakePod("a", "1"));
+  scope_.pods.OnUpserted(MakePod("b", "2"));
   cache_.Deleted(kKey, "1", {clock_.Now(), 30});
   cache_.Gone(kKey, "2");
   EXPECT_EQ(Pods(), "1*");
-  cache_.pods().OnUpserted(MakePod("a", "1"));  // older than our deletion
+  scope_.pods.OnUpserted(MakePod("a", "1"));  // older than our deletion
   EXPECT_EQ(Pods(), "1*");
-  cache_.pods().OnDeleted(MakePod("a", "1"));
-  cache_.pods().OnDeleted(MakePod("b", "2"));
+  scope_.pods.OnDeleted(MakePod("a", "1"));
+  scope_.pods.OnDeleted(MakePod("b", "2"));
   EXPECT_EQ(Pods(), "");
 }
 
 TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
-  cache_.jobs().OnReplaced({Job("1")});
+  scope_.jobs.OnReplaced({Job("1")});
   cache_.Created(kKey, MakePod("a", "1"));
   EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
   clock_.Advance(10s);
@@ -132,8 +133,8 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
 }
 
 TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
-  cache_.jobs().OnReplaced({Job("1")});
-  cache_.pods().OnReplaced({MakePod("a", "1")});
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnReplaced({MakePod("a", "1")});
   cache_.Gone(kKey, "1");
   EXPECT_EQ(Pods(), "");
   cache_.Created(kKey, MakePod("a", "1"));
@@ -141,58 +142,58 @@ TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
 }
 
 TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
-  cache_.jobs().OnReplaced({Job("1")});
+  scope_.jobs.OnReplaced({Job("1")});
   cache_.Wrote(kKey, "1", Job("2"));
   cache_.Wrote(kKey, "2", Job("3"));
   changed_.clear();
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
-  cache_.jobs().OnUpserted(Job("2"));
+  scope_.jobs.OnUpserted(Job("2"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
   changed_.clear();
-  cache_.jobs().OnUpserted(Job("3"));
+  scope_.jobs.OnUpserted(Job("3"));
   EXPECT_TRUE(changed_.empty());
-  cache_.jobs().OnUpserted(Job("4"));
+  scope_.jobs.OnUpserted(Job("4"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "4");
   EXPECT_EQ(changed_.size(), 1u);
 }
 
 TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
-  cache_.jobs().OnReplaced({Job("1")});
-  cache_.jobs().OnUpserted(Job("2"));  // our write
-  cache_.jobs().OnUpserted(Job("3"));  // a user's, after it
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.jobs.OnUpserted(Job("2"));  // our write
+  scope_.jobs.OnUpserted(Job("3"));  // a user's, after it
   cache_.Wrote(kKey, "1", Job("2"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
 }
 
 TEST_F(CacheTest, AListThatLacksThingsTakesThemAway) {
-  cache_.jobs().OnReplaced({Job("1")});
-  cache_.pods().OnReplaced({MakePod("a", "1"), MakePod("b", "2")});
-  cache_.pods().OnReplaced({MakePod("b", "2"), MakePod("c", "3")});
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnReplaced({MakePod("a", "1"), MakePod("b", "2")});
+  scope_.pods.OnReplaced({MakePod("b", "2"), MakePod("c", "3")});
   EXPECT_EQ(Pods(), "2 3");
   policy::Snapshot look = cache_.Look(kKey, kUid);
   ASSERT_EQ(look.departed.size(), 1u);
   EXPECT_EQ(look.departed[0]->metadata.uid, "1");
-  cache_.jobs().OnReplaced({});
+  scope_.jobs.OnReplaced({});
   EXPECT_EQ(cache_.Job(kKey), nullptr);
   EXPECT_EQ(changed_.back(), kKey);
 }
 
 TEST_F(CacheTest, RemembersDepartedPodsUntilTheyAreAcknowledged) {
-  cache_.jobs().OnReplaced({Job("1")});
-  cache_.pods().OnUpserted(MakePod("a", "1"));
-  cache_.pods().OnDeleted(MakePod("a", "1"));
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnUpserted(MakePod("a", "1"));
+  scope_.pods.OnDeleted(MakePod("a", "1"));
   const policy::Snapshot look = cache_.Look(kKey, kUid);
   ASSERT_EQ(look.departed.size(), 1u);
-  cache_.pods().OnDeleted(MakePod("b", "2"));
+  scope_.pods.OnDeleted(MakePod("b", "2"));
   cache_.Acknowledge(kKey, look);
   EXPECT_EQ(cache_.Look(kKey, kUid).departed.size(), 1u);
 }
 
 TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
-  cache_.jobs().OnReplaced({Job("1")});
+  scope_.jobs.OnReplaced({Job("1")});
   auto service = std::make_shared<objects::Service>();
   service->metadata = MakePod("a", "1", "")->metadata;
-  cache_.services().OnUpserted(std::shared_ptr<const objects::Service>(service));
+  scope_.services.OnUpserted(std::shared_ptr<const objects::Service>(service));
   const policy::Snapshot look = cache_.Look(kKey, kUid);
   EXPECT_TRUE(look.services.empty());
   EXPECT_EQ(look.orphan_services.size(), 1u);

@@ -26,6 +26,8 @@ class Children {
   using Pointer = std::shared_ptr<const T>;
 
   bool empty() const { return seen_.empty() && created_.empty(); }
+  // What the watch shows.
+  size_t size() const { return seen_.size(); }
 
   // What the watch tells.
   void Upsert(Pointer object) {

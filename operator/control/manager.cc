@@ -1,5 +1,6 @@
 #include "operator/control/manager.h"
 
+#include <set>
 #include <utility>
 
 #include "operator/api/names.h"
@@ -12,19 +13,32 @@ const Logger kLog("control");
 
 // How long a worker waits for the first lists before it looks again.
 constexpr Duration kSyncPoll = 10ms;
+// Of a job that meets errors: a quota is noticed to be free again within this.
+constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
+
+Result ResultOf(const Outcome& outcome) {
+  if (outcome.status.code() == StatusCode::kAborted) return Result::kRequeue;
+  if (!outcome.status.ok()) return Result::kError;
+  return outcome.again_after ? Result::kRequeueAfter : Result::kSuccess;
+}
 
 }  // namespace
 
 Manager::Manager(client::Client& client, Options options)
     : options_(std::move(options)),
-      queue_(*options_.clock),
+      queue_(*options_.clock, kBackoff, *options_.observer),
       cache_(*options_.clock, [this](const std::string& key) { queue_.Add(key); }),
       pool_("control-write", options_.parallel_writes),
-      reconciler_(client, cache_, *options_.clock, pool_, options_.settings) {}
+      reconciler_(client, cache_, *options_.clock, pool_, *options_.observer, options_.settings) {}
 
 StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, Options options) {
   std::unique_ptr<Manager> manager(new Manager(client, std::move(options)));
-  RETURN_IF_ERROR(manager->Subscribe(client));
+  std::set<std::string> name_spaces(manager->options_.name_spaces.begin(),
+                                    manager->options_.name_spaces.end());
+  if (name_spaces.empty()) name_spaces.insert("");
+  for (const std::string& name_space : name_spaces) {
+    RETURN_IF_ERROR(manager->Subscribe(client, name_space));
+  }
   for (int i = 0; i < manager->options_.workers; ++i) {
     manager->workers_.emplace_back([manager = manager.get()] {
       SetThreadName("control");
@@ -38,7 +52,8 @@ Manager::~Manager() {
   Stop();
 }
 
-Status Manager::Subscribe(client::Client& client) {
+Status Manager::Subscribe(client::Client& client, const std::string& name_space) {
+  const Cache::Scope scope = cache_.AddScope(name_space);
   const client::LabelSelector ours = {{api::kOperatorNameLabel, api::kControllerName}};
   struct Watch {
     client::Kind kind;
@@ -46,17 +61,18 @@ Status Manager::Subscribe(client::Client& client) {
     client::WatchSink& sink;
   };
   // Children first: a job is looked at when its pods are known.
-  for (const Watch& watch : {Watch{client::Kind::kPod, ours, cache_.pods()},
-                             Watch{client::Kind::kService, ours, cache_.services()},
-                             Watch{client::Kind::kTFJob, {}, cache_.jobs()}}) {
+  for (const Watch& watch : {Watch{client::Kind::kPod, ours, scope.pods},
+                             Watch{client::Kind::kService, ours, scope.services},
+                             Watch{client::Kind::kTFJob, {}, scope.jobs}}) {
     ASSIGN_OR_RETURN(auto subscription,
-                     client.Subscribe(watch.kind, options_.name_space, watch.selector, watch.sink));
+                     client.Subscribe(watch.kind, name_space, watch.selector, watch.sink));
     subscriptions_.push_back(std::move(subscription));
   }
   return OkStatus();
 }
 
 void Manager::Stop() {
+  reconciler_.Stop();
   queue_.ShutDown();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
@@ -79,14 +95,17 @@ void Manager::ReconcileOne(const std::string& key) {
     queue_.AddAfter(key, kSyncPoll);
     return;
   }
+  const Duration begin = options_.clock->Monotonic();
   const Outcome outcome = reconciler_.Reconcile(key);
+  options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
   queue_.Done(key);
   if (outcome.status.ok()) {
     queue_.Forget(key);
   } else {
     // A conflict is everyday business.
     if (outcome.status.code() != StatusCode::kAborted) {
-      kLog.Warning("job is tried again", {{"job", key}, {"error", outcome.status}});
+      kLog.Warning("job is tried again",
+                   {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.status}});
     }
     queue_.AddBackedOff(key);
   }

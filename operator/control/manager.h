@@ -21,11 +21,12 @@
 namespace tfjob::control {
 
 struct Options {
-  std::string name_space;  // "": all
+  std::vector<std::string> name_spaces;  // none: all
   int workers = 4;
   int parallel_writes = 16;  // 0: a plan's writes go out one by one
   Settings settings;
   Clock* clock = &RealClock();
+  Observer* observer = &NoObserver();
 };
 
 class Manager {
@@ -35,8 +36,20 @@ class Manager {
   // Stop().
   ~Manager();
 
-  // Lets the workers finish the job in hand, ends the subscriptions and joins all threads. Idempotent.
+  // Lets the workers finish the job in hand (of a large one, the calls that are under way), ends the subscriptions and
+  // joins all threads. Idempotent.
   void Stop();
+
+  // Whether the first lists are there, and which are not: "TFJob", "Pod in namespace a".
+  bool Synced() { return cache_.Synced(); }
+  std::vector<std::string> Waiting() { return cache_.Waiting(); }
+
+  // For gauges.
+  struct Numbers {
+    Cache::Numbers cache;
+    WorkQueue::Numbers queue;
+  };
+  Numbers Count() { return {cache_.Count(), queue_.Count()}; }
 
   // With workers 0: reconciles one job that is due; false when none is.
   bool Step();
@@ -46,7 +59,7 @@ class Manager {
  private:
   Manager(client::Client& client, Options options);
 
-  Status Subscribe(client::Client& client);
+  Status Subscribe(client::Client& client, const std::string& name_space);
   void Work();
   void ReconcileOne(const std::string& key);
 

@@ -21,6 +21,8 @@ struct Memory {
   struct Unanswered {
     std::string status;  // as JSON
     std::vector<plan::NamedEvent> events;
+    api::TFJobStatus before;
+    api::TFJobStatus after;
   };
   std::optional<Unanswered> unanswered;
 };

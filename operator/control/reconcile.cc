@@ -50,6 +50,7 @@ void LogDecision(const Look& look, const policy::Verdict& verdict, const plan::P
   if (plan.empty() || !Logger::Enabled(LogLevel::kInfo)) return;
   kLog.Info("decided", {{"job", look.key},
                         {"uid", look.job.metadata.uid},
+                        {"reconcile", look.id},
                         {"stage", policy::Name(verdict.stage)},
                         {"condition", LastCondition(verdict.status)},
                         {"status", plan.status != nullptr ? "write" : "keep"},
@@ -71,58 +72,58 @@ void Unblock(const std::vector<std::string>& freed, policy::History& history) {
 }  // namespace
 
 Reconciler::Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
-                       Settings settings)
+                       Observer& observer, Settings settings)
     : client_(client),
       cache_(cache),
       clock_(clock),
+      observer_(observer),
       settings_(std::move(settings)),
-      actor_(client, cache, clock, pool) {}
+      actor_(client, cache, clock, pool, observer, settings_.record) {}
 
 Outcome Reconciler::Reconcile(const std::string& key) {
+  const uint64_t id = ++last_id_;
   Outcome outcome;
   for (int i = 0; i < kConflictTries; ++i) {
     const auto stored = cache_.Job(key);
     if (stored == nullptr) {
       Forget(key);
-      return {};
+      return {id, OkStatus(), std::nullopt};
     }
     const auto memory = MemoryOf(key, stored->metadata.uid);
-    outcome = LookAndAct(key, stored, *memory);
+    outcome = LookAndAct(key, stored, id, *memory);
+    outcome.id = id;
     if (outcome.status.code() != StatusCode::kAborted) return outcome;
     const Status reread = Reread(key, stored->metadata.resource_version);
-    if (reread.code() == StatusCode::kNotFound) return {};  // the watch will tell
-    if (!reread.ok()) return {reread, std::nullopt};
+    if (reread.code() == StatusCode::kNotFound) return {id, OkStatus(), {}};  // the watch will tell
+    if (!reread.ok()) return {id, reread, std::nullopt};
   }
   return outcome;
 }
 
 Outcome Reconciler::LookAndAct(const std::string& key,
-                               const std::shared_ptr<const CustomResource>& stored,
+                               const std::shared_ptr<const CustomResource>& stored, uint64_t id,
                                Memory& memory) {
   if (memory.unanswered) {
     // Aborted makes the caller start again with what was found.
     Status settled = SettleUnanswered(key, memory);
-    if (!settled.ok()) return {settled, std::nullopt};
+    if (!settled.ok()) return {id, settled, std::nullopt};
   }
-  if (Status confirmed = ConfirmCreates(key); !confirmed.ok()) return {confirmed, std::nullopt};
+  if (Status confirmed = ConfirmCreates(key); !confirmed.ok()) return {id, confirmed, std::nullopt};
 
-  Admission admission = Admit(*stored);
-  Look look{key, std::move(admission.job), cache_.Look(key, stored->metadata.uid)};
-  if (settings_.lost_nodes) look.snapshot.lost_nodes = settings_.lost_nodes();
-  look.snapshot.history = &memory.history;
+  Admission admission = Admit(*stored, settings_.default_clean_pod_policy);
+  Look look{key, id, std::move(admission.job), cache_.Look(key, stored->metadata.uid)};
   Unblock(cache_.TakeFreed(key), memory.history);
   const Time now = clock_.Now();
+  Outcome outcome;
+  outcome.again_after = ObserveNodes(now, look.snapshot);
+  look.snapshot.history = &memory.history;
   policy::Remember(look.job, look.snapshot, now, settings_.policy, memory.history);
 
   const Decision decision = Decide(look, admission.verdict, now);
-  const plan::Plan plan =
-      plan::MakePlan(look.job, decision.verdict, decision.desired, look.snapshot);
-  LogDecision(look, decision.verdict, plan);
-
-  Outcome outcome;
-  outcome.status = actor_.Act(look, plan, decision.desired, memory);
+  LogDecision(look, decision.verdict, decision.plan);
+  outcome.status = actor_.Act(look, decision, memory);
   if (outcome.status.code() == StatusCode::kNotFound) outcome.status = OkStatus();
-  outcome.again_after = plan.requeue_after;
+  outcome.again_after = Earlier(outcome.again_after, decision.plan.requeue_after);
   // After an error the back-off decides.
   const bool look_again = std::exchange(memory.look_again, false);
   if (look_again && outcome.status.ok()) outcome.again_after = Duration(0);
@@ -133,7 +134,15 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   return outcome;
 }
 
-Reconciler::Decision Reconciler::Decide(const Look& look, const Status& admitted, Time now) {
+std::optional<Duration> Reconciler::ObserveNodes(Time now, policy::Snapshot& snapshot) {
+  if (!settings_.is_node_lost) return std::nullopt;
+  LostNodes lost =
+      FindLostNodes(snapshot, now, settings_.policy.lost_pod_after, settings_.is_node_lost);
+  snapshot.lost_nodes = std::move(lost.names);
+  return lost.ask_again;
+}
+
+Decision Reconciler::Decide(const Look& look, const Status& admitted, Time now) {
   const policy::Options& options = settings_.policy;
   Decision decision;
   decision.verdict = admitted.ok()
@@ -146,6 +155,7 @@ Reconciler::Decision Reconciler::Decide(const Look& look, const Status& admitted
     desired = render::Render(look.job, decision.verdict, settings_.address, settings_.render);
   }
   if (desired.ok()) decision.desired = *std::move(desired);
+  decision.plan = plan::MakePlan(look.job, decision.verdict, decision.desired, look.snapshot);
   return decision;
 }
 
@@ -183,6 +193,7 @@ Status Reconciler::SettleUnanswered(const std::string& key, Memory& memory) {
   const bool arrived = found->metadata.uid == memory.uid && status.present() &&
                        PrintJson(*status.value()) == attempt.status;
   if (arrived) {
+    observer_.OnStatus(found->metadata, attempt.before, attempt.after, clock_.Now());
     memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
   }
   return Aborted("the status write of ", key, " had no answer");

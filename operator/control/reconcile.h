@@ -1,10 +1,9 @@
 // A job's key → what happened. Reads as a list: fetch, admit, look, decide, render, plan, carry out.
 #pragma once
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -12,6 +11,8 @@
 #include "operator/control/act.h"
 #include "operator/control/cache.h"
 #include "operator/control/memory.h"
+#include "operator/control/nodes.h"
+#include "operator/control/observer.h"
 #include "operator/policy/options.h"
 #include "operator/policy/verdict.h"
 #include "operator/render/render.h"
@@ -26,11 +27,16 @@ struct Settings {
   policy::Options policy;
   render::Options render;
   render::AddressScheme address;  // required
-  // Names of nodes that are not Ready or gone; nothing (or no function): nodes are not observed.
-  std::function<std::optional<std::set<std::string>>()> lost_nodes;
+  // What the cleanPodPolicy is where a job does not say.
+  api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
+  // No function: nodes are not observed.
+  IsNodeLost is_node_lost;
+  // Where events go; none: through the client, at once, and again with a later look when that fails.
+  Record record;
 };
 
 struct Outcome {
+  uint64_t id = 0;                      // of the reconcile, for logs
   Status status;                        // not OK: again after a back-off
   std::optional<Duration> again_after;  // look again then, if nothing happens before
 };
@@ -39,18 +45,19 @@ struct Outcome {
 class Reconciler {
  public:
   Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
-             Settings settings);
+             Observer& observer, Settings settings);
 
   Outcome Reconcile(const std::string& key);
 
- private:
-  struct Decision {
-    policy::Verdict verdict;
-    render::Desired desired;
-  };
+  // Large plans in hand are broken off.
+  void Stop() { actor_.Stop(); }
 
+ private:
   Outcome LookAndAct(const std::string& key,
-                     const std::shared_ptr<const objects::CustomResource>& stored, Memory& memory);
+                     const std::shared_ptr<const objects::CustomResource>& stored, uint64_t id,
+                     Memory& memory);
+  // Gives when a pod may turn out to hang on a node that is gone.
+  std::optional<Duration> ObserveNodes(Time now, policy::Snapshot& snapshot);
   Decision Decide(const Look& look, const Status& admitted, Time now);
   std::shared_ptr<Memory> MemoryOf(const std::string& key, const std::string& uid);
   void Forget(const std::string& key);
@@ -64,7 +71,9 @@ class Reconciler {
   client::Client& client_;
   Cache& cache_;
   Clock& clock_;
+  Observer& observer_;
   const Settings settings_;
+  std::atomic<uint64_t> last_id_ = 0;
   Actor actor_;
   Mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_ ABSL_GUARDED_BY(mutex_);

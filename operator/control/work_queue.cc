@@ -5,7 +5,8 @@
 namespace tfjob::control {
 
 void WorkQueue::AddLocked(const std::string& key) {
-  if (stopping_ || !wanted_.insert(key).second) return;
+  if (stopping_ || !wanted_.emplace(key, clock_.Monotonic()).second) return;
+  observer_.OnQueueAdd();
   if (working_.count(key) > 0) return;  // Done puts it back
   ready_.push_back(key);
   changed_.NotifyOne();
@@ -38,6 +39,7 @@ void WorkQueue::AddBackedOff(const std::string& key) {
     MutexLock lock(mutex_);
     failures = ++failures_[key];
   }
+  observer_.OnQueueRetry();
   AddAfter(key, BackoffDelay(backoff_, failures));
 }
 
@@ -62,8 +64,11 @@ std::optional<std::string> WorkQueue::TakeLocked() {
   if (ready_.empty() || stopping_) return std::nullopt;
   std::string key = std::move(ready_.front());
   ready_.pop_front();
-  wanted_.erase(key);
-  working_.insert(key);
+  const Duration now = clock_.Monotonic();
+  const auto wanted = wanted_.find(key);
+  observer_.OnQueueGet(now - wanted->second);
+  wanted_.erase(wanted);
+  working_.emplace(key, now);
   return key;
 }
 
@@ -91,7 +96,10 @@ std::optional<std::string> WorkQueue::Get() {
 
 void WorkQueue::Done(const std::string& key) {
   MutexLock lock(mutex_);
-  working_.erase(key);
+  if (const auto working = working_.find(key); working != working_.end()) {
+    observer_.OnQueueDone(clock_.Monotonic() - working->second);
+    working_.erase(working);
+  }
   if (wanted_.count(key) == 0 || stopping_) return;
   ready_.push_back(key);
   changed_.NotifyOne();
@@ -101,6 +109,19 @@ void WorkQueue::ShutDown() {
   MutexLock lock(mutex_);
   stopping_ = true;
   changed_.NotifyAll();
+}
+
+WorkQueue::Numbers WorkQueue::Count() {
+  MutexLock lock(mutex_);
+  Numbers numbers;
+  numbers.depth = static_cast<int64_t>(ready_.size());
+  numbers.working = static_cast<int64_t>(working_.size());
+  const Duration now = clock_.Monotonic();
+  for (const auto& [key, since] : working_) {
+    numbers.unfinished += now - since;
+    numbers.longest = std::max(numbers.longest, now - since);
+  }
+  return numbers;
 }
 
 std::optional<Duration> WorkQueue::NextTimer() {

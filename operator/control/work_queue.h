@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
+#include "operator/control/observer.h"
 #include "runtime/base/backoff.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
@@ -20,12 +20,13 @@ namespace tfjob::control {
 // Thread-safe. Times are the clock's monotonic ones; Get() sleeps on real time, so that only a real clock suits it.
 class WorkQueue {
  public:
-  explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}) : clock_(clock), backoff_(backoff) {}
+  explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver())
+      : clock_(clock), backoff_(backoff), observer_(observer) {}
 
   void Add(const std::string& key);
   // Adds the key when the time comes; of two waiting times the earlier stays.
   void AddAfter(const std::string& key, Duration delay);
-  // After a failure: adds it after the back-off of its failures so far (5 ms, 10 ms, … 1000 s).
+  // After a failure: adds it after the back-off of its failures so far (5 ms, 10 ms, …).
   void AddBackedOff(const std::string& key);
   // After a success: its failures are forgotten.
   void Forget(const std::string& key);
@@ -41,6 +42,15 @@ class WorkQueue {
   // How long until the next delayed key is due (0: now); nothing when none waits.
   std::optional<Duration> NextTimer();
 
+  // For gauges. `unfinished`: the time that the keys in work have taken so far, added up; `longest`: the most.
+  struct Numbers {
+    int64_t depth = 0;
+    int64_t working = 0;
+    Duration unfinished{0};
+    Duration longest{0};
+  };
+  Numbers Count();
+
  private:
   void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddDueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -48,11 +58,13 @@ class WorkQueue {
 
   Clock& clock_;
   const BackoffPolicy backoff_;
+  Observer& observer_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_set<std::string> wanted_ ABSL_GUARDED_BY(mutex_);  // in ready_, or to be once done
-  std::unordered_set<std::string> working_ ABSL_GUARDED_BY(mutex_);
+  // In ready_, or to be once done: since when.
+  std::unordered_map<std::string, Duration> wanted_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Duration> working_ ABSL_GUARDED_BY(mutex_);  // since when
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // of each in delayed_
   std::unordered_map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);

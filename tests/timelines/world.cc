@@ -30,7 +30,9 @@ Status World::StartOperator() {
   options.parallel_writes = 0;
   options.clock = &clock_;
   options.settings.address = render::ClusterDns("");
-  options.settings.lost_nodes = [this] { return std::optional(lost_nodes_); };
+  options.settings.is_node_lost = [this](const std::string& node) {
+    return lost_nodes_.contains(node);
+  };
   ASSIGN_OR_RETURN(manager_, control::Manager::Start(faulty_, options));
   return OkStatus();
 }
