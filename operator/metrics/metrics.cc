@@ -1,0 +1,281 @@
+#include "operator/metrics/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "operator/metrics/process.h"
+#include "operator/metrics/transitions.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::metrics {
+namespace {
+
+using client::Kind;
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using Buckets = Histogram::BucketBoundaries;
+
+constexpr char kController[] = "tfjob-controller";
+
+// As controller-runtime has them.
+const Buckets kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
+                                   0.4,   0.45, 0.5,   0.6,  0.7, 0.8,  0.9, 1,    1.25, 1.5,
+                                   1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,    7,
+                                   8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
+// As client-go has them: 10 ns to 10 s.
+const Buckets kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
+const Buckets kPhaseBuckets = {1,   2,    5,    10,   20,    30,    60,    120,    300,
+                               600, 1800, 3600, 7200, 14400, 43200, 86400, 259200, 604800};
+
+double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+const char* Text(control::Result result) {
+  switch (result) {
+    case control::Result::kSuccess:
+      return "success";
+    case control::Result::kError:
+      return "error";
+    case control::Result::kRequeue:
+      return "requeue";
+    case control::Result::kRequeueAfter:
+      return "requeue_after";
+  }
+  return "";
+}
+
+bool IsPodGroup(Kind kind) {
+  return kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup ||
+         kind == Kind::kNativePodGroup || kind == Kind::kWorkload;
+}
+
+}  // namespace
+
+struct Metrics::Families {
+  // A family of one series without labels, or with those that never change.
+  Counter& OneCounter(const char* name, const char* help, const prometheus::Labels& labels = {}) {
+    return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+  }
+  Gauge& OneGauge(const char* name, const char* help, const prometheus::Labels& labels = {}) {
+    return BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+  }
+  Histogram& OneHistogram(const char* name, const char* help, const prometheus::Labels& labels,
+                          const Buckets& buckets) {
+    return BuildHistogram().Name(name).Help(help).Register(registry).Add(labels, buckets);
+  }
+  Family<Counter>& JobCounter(const char* name, const char* help) {
+    return BuildCounter().Name(name).Help(help).Register(registry);
+  }
+  static void Count(Family<Counter>& family, const std::string& name_space) {
+    family.Add({{"job_namespace", name_space}, {"framework", "tensorflow"}}).Increment();
+  }
+
+  // Sets the gauges that are asked for.
+  void Refresh();
+  void RefreshProcess();
+
+  prometheus::Registry registry;
+
+  Family<Counter>& created = JobCounter("training_operator_jobs_created_total", "TFJobs created");
+  Family<Counter>& deleted = JobCounter("training_operator_jobs_deleted_total",
+                                        "TFJobs deleted when their time to live was over");
+  Family<Counter>& successful =
+      JobCounter("training_operator_jobs_successful_total", "TFJobs that succeeded");
+  Family<Counter>& failed = JobCounter("training_operator_jobs_failed_total", "TFJobs that failed");
+  Family<Counter>& restarted =
+      JobCounter("training_operator_jobs_restarted_total", "Restarts of replicas of TFJobs");
+
+  Counter& created_pods = OneCounter("created_pods_total", "Pods created");
+  Counter& deleted_pods = OneCounter("deleted_pods_total", "Pods deleted");
+  Counter& failed_pods = OneCounter("failed_pods_total", "Pods that ended with a failure");
+  Counter& created_services = OneCounter("succeeded_service_creation_total", "Services created");
+  Counter& failed_services =
+      OneCounter("failed_service_creation_total", "Services that could not be created");
+  Counter& created_pod_groups = OneCounter("created_pod_groups_total", "Pod groups created");
+  Counter& deleted_pod_groups = OneCounter("deleted_pod_groups_total", "Pod groups deleted");
+
+  Family<Gauge>& jobs =
+      BuildGauge().Name("tfjob_jobs").Help("TFJobs by their newest condition").Register(registry);
+  Gauge& cached_pods = OneGauge("tfjob_cached_objects", "Objects held", {{"kind", "Pod"}});
+  Gauge& cached_services = OneGauge("tfjob_cached_objects", "Objects held", {{"kind", "Service"}});
+  Histogram& pending = OneHistogram("tfjob_job_phase_duration_seconds",
+                                    "How long jobs were in a phase: pending, from creation or "
+                                    "resumption to Running; running, from startTime to the end",
+                                    {{"phase", "pending"}}, kPhaseBuckets);
+  Histogram& running =
+      OneHistogram("tfjob_job_phase_duration_seconds", "", {{"phase", "running"}}, kPhaseBuckets);
+
+  Family<Counter>& reconciles = BuildCounter()
+                                    .Name("controller_runtime_reconcile_total")
+                                    .Help("Looks at a job, by result")
+                                    .Register(registry);
+  Counter& reconcile_errors =
+      OneCounter("controller_runtime_reconcile_errors_total", "Looks that ended with an error",
+                 {{"controller", kController}});
+  Histogram& reconcile_time =
+      OneHistogram("controller_runtime_reconcile_time_seconds", "How long a look took",
+                   {{"controller", kController}}, kReconcileBuckets);
+  Gauge& workers = OneGauge("controller_runtime_max_concurrent_reconciles", "Threads that look",
+                            {{"controller", kController}});
+  Gauge& active_workers = OneGauge("controller_runtime_active_workers", "Threads at work",
+                                   {{"controller", kController}});
+
+  const prometheus::Labels queue = {{"controller", kController}, {"name", kController}};
+  Gauge& depth = OneGauge("workqueue_depth", "Keys that wait", queue);
+  Counter& adds = OneCounter("workqueue_adds_total", "Keys added", queue);
+  Counter& retries = OneCounter("workqueue_retries_total", "Keys added after a failure", queue);
+  Histogram& waited = OneHistogram("workqueue_queue_duration_seconds", "How long keys waited",
+                                   queue, kQueueBuckets);
+  Histogram& worked = OneHistogram("workqueue_work_duration_seconds",
+                                   "How long keys were worked on", queue, kQueueBuckets);
+  Gauge& unfinished = OneGauge("workqueue_unfinished_work_seconds",
+                               "How long the keys in work have been worked on, in all", queue);
+  Gauge& longest = OneGauge("workqueue_longest_running_processor_seconds",
+                            "How long the longest of them", queue);
+
+  Family<Gauge>& leader = BuildGauge()
+                              .Name("leader_election_master_status")
+                              .Help("1 while this process holds the lease")
+                              .Register(registry);
+
+  Counter& cpu = OneCounter("process_cpu_seconds_total", "User and system time");
+  Gauge& resident = OneGauge("process_resident_memory_bytes", "Resident memory");
+  Gauge& virtual_memory = OneGauge("process_virtual_memory_bytes", "Virtual memory");
+  Gauge& start_time = OneGauge("process_start_time_seconds", "When the process began");
+  Gauge& threads = OneGauge("process_threads", "Threads");
+  Gauge& open_files = OneGauge("process_open_fds", "Open files");
+  Gauge& max_files = OneGauge("process_max_fds", "How many files may be open");
+
+  Mutex mutex;
+  std::function<control::Manager::Numbers()> source ABSL_GUARDED_BY(mutex);
+  std::map<std::pair<std::string, std::string>, Gauge*> states ABSL_GUARDED_BY(mutex);
+};
+
+Metrics::Metrics(const std::string& version) : families_(std::make_unique<Families>()) {
+  families_->OneGauge("tfjob_operator_build_info", "1", {{"version", version}}).Set(1);
+}
+
+Metrics::~Metrics() = default;
+
+void Metrics::OnStatus(const objects::ObjectMeta& job, const api::TFJobStatus& before,
+                       const api::TFJobStatus& after, Time) {
+  const Transitions found = Compare(job, before, after);
+  Families& all = *families_;
+  if (found.created) Families::Count(all.created, job.name_space);
+  if (found.restarted) Families::Count(all.restarted, job.name_space);
+  if (found.succeeded) Families::Count(all.successful, job.name_space);
+  if (found.failed) Families::Count(all.failed, job.name_space);
+  if (found.failed_pods > 0) all.failed_pods.Increment(found.failed_pods);
+  if (found.pending) all.pending.Observe(Seconds(*found.pending));
+  if (found.running) all.running.Observe(Seconds(*found.running));
+}
+
+void Metrics::OnCreated(Kind kind, const std::string&) {
+  if (kind == Kind::kPod) families_->created_pods.Increment();
+  if (kind == Kind::kService) families_->created_services.Increment();
+  if (IsPodGroup(kind)) families_->created_pod_groups.Increment();
+}
+
+void Metrics::OnCreateFailed(Kind kind, const std::string&) {
+  if (kind == Kind::kService) families_->failed_services.Increment();
+}
+
+void Metrics::OnDeleted(Kind kind, const std::string& name_space) {
+  if (kind == Kind::kPod) families_->deleted_pods.Increment();
+  if (kind == Kind::kTFJob) Families::Count(families_->deleted, name_space);
+  if (IsPodGroup(kind)) families_->deleted_pod_groups.Increment();
+}
+
+void Metrics::OnReconciled(control::Result result, Duration took) {
+  families_->reconciles.Add({{"controller", kController}, {"result", metrics::Text(result)}})
+      .Increment();
+  if (result == control::Result::kError) families_->reconcile_errors.Increment();
+  families_->reconcile_time.Observe(Seconds(took));
+}
+
+void Metrics::OnQueueAdd() {
+  families_->adds.Increment();
+}
+void Metrics::OnQueueGet(Duration waited) {
+  families_->waited.Observe(Seconds(waited));
+}
+void Metrics::OnQueueDone(Duration worked) {
+  families_->worked.Observe(Seconds(worked));
+}
+void Metrics::OnQueueRetry() {
+  families_->retries.Increment();
+}
+
+void Metrics::SetLeader(const std::string& lease, bool leads) {
+  families_->leader.Add({{"name", lease}}).Set(leads ? 1 : 0);
+}
+
+void Metrics::SetWorkers(int workers) {
+  families_->workers.Set(workers);
+}
+
+void Metrics::SetSource(std::function<control::Manager::Numbers()> source) {
+  MutexLock lock(families_->mutex);
+  families_->source = std::move(source);
+}
+
+void Metrics::Families::Refresh() {
+  MutexLock lock(mutex);
+  const control::Manager::Numbers now = source ? source() : control::Manager::Numbers();
+  cached_pods.Set(static_cast<double>(now.cache.pods));
+  cached_services.Set(static_cast<double>(now.cache.services));
+  depth.Set(static_cast<double>(now.queue.depth));
+  active_workers.Set(static_cast<double>(now.queue.working));
+  unfinished.Set(Seconds(now.queue.unfinished));
+  longest.Set(Seconds(now.queue.longest));
+  // A state that nothing is in any more goes back to 0, once, and is gone with the next reading.
+  std::erase_if(states, [&](const auto& state) {
+    if (now.cache.jobs.contains(state.first)) return false;
+    const bool shown_as_none = state.second->Value() == 0;
+    state.second->Set(0);
+    if (shown_as_none) jobs.Remove(state.second);
+    return shown_as_none;
+  });
+  for (const auto& [state, count] : now.cache.jobs) {
+    Gauge*& gauge = states[state];
+    if (gauge == nullptr) {
+      gauge = &jobs.Add({{"job_namespace", state.first}, {"state", state.second}});
+    }
+    gauge->Set(static_cast<double>(count));
+  }
+}
+
+void Metrics::Families::RefreshProcess() {
+  const ProcessNumbers now = ReadProcess();
+  cpu.Increment(std::max(0.0, now.cpu_seconds - cpu.Value()));
+  resident.Set(now.resident_bytes);
+  virtual_memory.Set(now.virtual_bytes);
+  start_time.Set(now.start_time_seconds);
+  threads.Set(now.threads);
+  open_files.Set(now.open_files);
+  max_files.Set(now.max_files);
+}
+
+std::string Metrics::Text() {
+  families_->Refresh();
+  families_->RefreshProcess();
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, families_->registry.Collect());
+  return std::move(text).str();
+}
+
+}  // namespace tfjob::metrics

@@ -1,0 +1,95 @@
+#include "operator/metrics/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/api/conditions.h"
+
+namespace tfjob::metrics {
+namespace {
+
+using api::ConditionType;
+using client::Kind;
+
+class MetricsTest : public ::testing::Test {
+ protected:
+  // Whether the text has exactly this line.
+  bool Has(const std::string& line) {
+    text_ = "\n" + metrics_.Text();
+    return text_.find("\n" + line + "\n") != std::string::npos;
+  }
+
+  Metrics metrics_{"1.2.3"};
+  std::string text_;
+};
+
+TEST_F(MetricsTest, CountsJobsUnderTheReferencesNames) {
+  objects::ObjectMeta job;
+  job.name_space = "ns";
+  api::TFJobStatus created;
+  api::SetCondition(created, ConditionType::kCreated, true, "TFJobCreated", "", Time(1s));
+  api::TFJobStatus succeeded = created;
+  succeeded.start_time = Time(1s);
+  succeeded.completion_time = Time(4s);
+  api::SetCondition(succeeded, ConditionType::kSucceeded, true, "TFJobSucceeded", "", Time(4s));
+  metrics_.OnStatus(job, {}, created, Time(1s));
+  metrics_.OnStatus(job, created, succeeded, Time(4s));
+  metrics_.OnDeleted(Kind::kTFJob, "ns");
+  for (const char* name : {"created", "successful", "deleted"}) {
+    EXPECT_TRUE(Has(StrCat("training_operator_jobs_", name,
+                           "_total{framework=\"tensorflow\",job_namespace=\"ns\"} 1")) ||
+                Has(StrCat("training_operator_jobs_", name,
+                           "_total{job_namespace=\"ns\",framework=\"tensorflow\"} 1")))
+        << text_;
+  }
+  EXPECT_TRUE(Has("tfjob_job_phase_duration_seconds_sum{phase=\"running\"} 3")) << text_;
+}
+
+TEST_F(MetricsTest, CountsObjects) {
+  metrics_.OnCreated(Kind::kPod, "ns");
+  metrics_.OnCreated(Kind::kPod, "ns");
+  metrics_.OnCreated(Kind::kService, "ns");
+  metrics_.OnCreateFailed(Kind::kService, "ns");
+  metrics_.OnDeleted(Kind::kPod, "ns");
+  EXPECT_TRUE(Has("created_pods_total 2")) << text_;
+  EXPECT_TRUE(Has("deleted_pods_total 1")) << text_;
+  EXPECT_TRUE(Has("succeeded_service_creation_total 1")) << text_;
+  EXPECT_TRUE(Has("failed_service_creation_total 1")) << text_;
+}
+
+TEST_F(MetricsTest, ShowsTheStatesOfJobsAndForgetsThoseThatAreEmpty) {
+  control::Manager::Numbers numbers;
+  numbers.cache.jobs[{"ns", "Running"}] = 3;
+  numbers.cache.pods = 12;
+  numbers.queue.depth = 5;
+  metrics_.SetSource([&] { return numbers; });
+  EXPECT_TRUE(Has("tfjob_jobs{job_namespace=\"ns\",state=\"Running\"} 3") ||
+              Has("tfjob_jobs{state=\"Running\",job_namespace=\"ns\"} 3"))
+      << text_;
+  EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 12")) << text_;
+  EXPECT_NE(text_.find("workqueue_depth{"), std::string::npos) << text_;
+  numbers.cache.jobs.clear();
+  metrics_.Text();
+  EXPECT_EQ(metrics_.Text().find("tfjob_jobs{"), std::string::npos);
+  metrics_.SetSource(nullptr);
+  EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 0")) << text_;
+}
+
+TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
+  metrics_.OnReconciled(control::Result::kError, 20ms);
+  metrics_.OnQueueAdd();
+  metrics_.OnQueueRetry();
+  metrics_.SetLeader("lease", true);
+  const std::string text = metrics_.Text();
+  for (const char* name :
+       {"controller_runtime_reconcile_total{", "controller_runtime_reconcile_errors_total{",
+        "controller_runtime_reconcile_time_seconds_bucket{", "workqueue_adds_total{",
+        "workqueue_retries_total{", "workqueue_queue_duration_seconds_count{",
+        "leader_election_master_status{name=\"lease\"} 1", "process_cpu_seconds_total ",
+        "process_resident_memory_bytes ", "process_start_time_seconds ", "process_open_fds ",
+        "tfjob_operator_build_info{version=\"1.2.3\"} 1"}) {
+    EXPECT_NE(text.find(name), std::string::npos) << name << "\n" << text;
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::metrics

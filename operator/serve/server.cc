@@ -1,0 +1,216 @@
+#include "operator/serve/server.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/version.hpp>
+#include <thread>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::serve {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+namespace asio = boost::asio;
+using tcp = boost::asio::ip::tcp;
+
+const Logger kLog("serve");
+
+constexpr uint32_t kMaxHead = 16 << 10;
+
+// What connections share; belongs to the server's thread.
+struct Shared {
+  const Options options;
+  int connections = 0;
+};
+
+// One connection: reads a request, answers, reads the next. Kept alive by the operation that is under way.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
+    ++shared_.connections;
+  }
+  ~Connection() { --shared_.connections; }
+
+  void Read() {
+    parser_.emplace();
+    parser_->header_limit(kMaxHead);
+    stream_.expires_after(shared_.options.deadline);
+    http::async_read(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](beast::error_code error, size_t) { self->OnRead(error); });
+  }
+
+ private:
+  using Answer = http::response<http::string_body>;
+
+  void OnRead(beast::error_code error) {
+    if (error == http::error::end_of_stream) return Close();
+    if (error == http::error::header_limit) {
+      return Refuse(http::status::request_header_fields_too_large, "the head is too large\n");
+    }
+    if (error == http::error::unexpected_body) {
+      return Refuse(http::status::payload_too_large, "no body is expected\n");
+    }
+    if (error.category() == http::make_error_code(http::error::bad_method).category()) {
+      return Refuse(http::status::bad_request, error.message() + "\n");
+    }
+    if (error) return;  // gone, or too slow
+    const auto& request = parser_->get();
+    answer_ = AnswerTo(request);
+    answer_.version(request.version());
+    Write(request.keep_alive(), request.method() == http::verb::head);
+  }
+
+  Answer AnswerTo(const http::request<http::empty_body>& request) {
+    if (request.method() != http::verb::get && request.method() != http::verb::head) {
+      Answer answer = Plain(http::status::method_not_allowed, "only GET and HEAD\n");
+      answer.set(http::field::allow, "GET, HEAD");
+      return answer;
+    }
+    const std::string target(request.target());
+    const size_t question = target.find('?');
+    const auto handler = shared_.options.handlers.find(target.substr(0, question));
+    if (handler == shared_.options.handlers.end()) {
+      return Plain(http::status::not_found, "no such path\n");
+    }
+    Response response =
+        handler->second(question == std::string::npos ? "" : target.substr(question + 1));
+    Answer answer = Plain(http::int_to_status(static_cast<unsigned>(response.status)),
+                          std::move(response.body));
+    answer.set(http::field::content_type, response.content_type);
+    return answer;
+  }
+
+  static Answer Plain(http::status status, std::string body) {
+    Answer answer;
+    answer.result(status);
+    answer.set(http::field::content_type, "text/plain; charset=utf-8");
+    answer.set(http::field::cache_control, "no-store");
+    answer.body() = std::move(body);
+    return answer;
+  }
+
+  void Refuse(http::status status, std::string body) {
+    answer_ = Plain(status, std::move(body));
+    Write(false, false);
+  }
+
+  void Write(bool keep_alive, bool head_only) {
+    answer_.keep_alive(keep_alive);
+    answer_.prepare_payload();
+    if (head_only) answer_.body().clear();  // the length in the head stays
+    stream_.expires_after(shared_.options.deadline);
+    http::async_write(stream_, answer_,
+                      [self = shared_from_this(), keep_alive](beast::error_code error, size_t) {
+                        if (error) return;
+                        if (keep_alive) {
+                          self->Read();
+                        } else {
+                          self->Close();
+                        }
+                      });
+  }
+
+  void Close() {
+    beast::error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_{2 * kMaxHead};
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  Answer answer_;
+  Shared& shared_;
+};
+
+class BeastServer : public Server {
+ public:
+  explicit BeastServer(Options options) : shared_{std::move(options)}, acceptor_(context_) {}
+  ~BeastServer() override {
+    context_.stop();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Status Listen() {
+    const BindAddress& address = shared_.options.address;
+    beast::error_code error;
+    tcp::endpoint endpoint(tcp::v6(), address.port);
+    if (!address.host.empty()) {
+      endpoint = {asio::ip::make_address(address.host, error), address.port};
+      if (error) return InvalidArgument(address.host, ": expected an IP address");
+    }
+    acceptor_.open(endpoint.protocol(), error);
+    if (error && address.host.empty()) {  // a machine without IPv6
+      endpoint = {tcp::v4(), address.port};
+      acceptor_.open(endpoint.protocol(), error);
+    }
+    if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error && address.host.empty() && endpoint.protocol() == tcp::v6()) {
+      acceptor_.set_option(asio::ip::v6_only(false), error);
+    }
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      return Unavailable("listening on ", address.host, ":", address.port, ": ", error.message());
+    }
+    return OkStatus();
+  }
+
+  void Start() {
+    Accept();
+    thread_ = std::thread([this] {
+      SetThreadName("serve");
+      Serve();
+    });
+  }
+
+  uint16_t port() const override {
+    beast::error_code ignored;
+    return acceptor_.local_endpoint(ignored).port();
+  }
+
+ private:
+  void Serve() {
+    while (!context_.stopped()) {
+      try {
+        context_.run();
+      } catch (const std::exception& error) {  // memory is short, say: that connection is lost
+        kLog.Error("a request failed", {{"error", error.what()}});
+      }
+    }
+  }
+
+  void Accept() {
+    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (!error && shared_.connections < shared_.options.max_connections) {
+        std::make_shared<Connection>(std::move(socket), shared_)->Read();
+      }
+      Accept();
+    });
+  }
+
+  // The order matters: what waits in the context holds connections, which refer to what they share.
+  Shared shared_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<Server>> Server::Create(Options options) {
+  auto server = std::make_unique<BeastServer>(std::move(options));
+  RETURN_IF_ERROR(server->Listen());
+  server->Start();
+  return std::unique_ptr<Server>(std::move(server));
+}
+
+}  // namespace tfjob::serve
