@@ -39,6 +39,12 @@ bool SameMetadata(const ObjectMeta& a, const ObjectMeta& b) {
          a.owner_references == b.owner_references;
 }
 
+bool IsSubset(const std::vector<std::string>& part, const std::vector<std::string>& whole) {
+  return std::all_of(part.begin(), part.end(), [&](const std::string& one) {
+    return std::find(whole.begin(), whole.end(), one) != whole.end();
+  });
+}
+
 // A pod that a kubelet still has to end.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
@@ -49,7 +55,8 @@ bool EndsGracefully(const Record& record) {
 
 }  // namespace
 
-Store::Store(Options options) : options_(std::move(options)), hub_(options_.deliver_by_hand) {}
+Store::Store(Options options)
+    : options_(std::move(options)), hub_(options_.deliver_by_hand, options_.keep_changes) {}
 
 std::string RandomUidPrefix() {
   std::random_device random;
@@ -157,6 +164,10 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   metadata.annotations = std::move(wanted.annotations);
   metadata.finalizers = std::move(wanted.finalizers);
   metadata.owner_references = std::move(wanted.owner_references);
+  if (held.terminating() && !IsSubset(metadata.finalizers, held.finalizers)) {
+    return InvalidArgument(client::ToString(found->first),
+                           ": metadata.finalizers: none can be added while it is being deleted");
+  }
   const bool same_body = SameBody(found->second, kind, object);
   if (same_body && SameMetadata(held, metadata)) return Decoded(found->second);
   if (!same_body) ++metadata.generation;
@@ -164,7 +175,14 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   ASSIGN_OR_RETURN(Record next, WithBody(found->second, kind, object, metadata));
   Unindex(found->first, held);
   Index(found->first, metadata);
-  return Commit(found, std::move(next));
+  Object stored = Commit(found, std::move(next));
+  // The last finalizer was all that kept it.
+  const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
+  if (metadata.terminating() && metadata.finalizers.empty() &&
+      !(kept_by_grace && EndsGracefully(found->second))) {
+    Remove(found);
+  }
+  return stored;
 }
 
 StatusOr<Object> Store::UpdateStatus(Kind kind, const Json& object) {
@@ -203,28 +221,39 @@ Status Store::Delete(const Key& key, const client::DeleteOptions& options) {
 void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_period_seconds) {
   const int64_t grace = grace_period_seconds.value_or(found->second.grace_period_seconds);
   if (grace <= 0 || !EndsGracefully(found->second)) return Remove(found);
-  ObjectMeta metadata = MetadataOf(found->second);
+  const ObjectMeta metadata = MetadataOf(found->second);
   // A second deletion can only shorten the grace period.
   if (metadata.terminating() && metadata.deletion_grace_period_seconds.value_or(0) <= grace) return;
+  Terminate(found, grace);
+}
+
+void Store::Terminate(Records::iterator found, int64_t grace_period_seconds) {
+  ObjectMeta metadata = MetadataOf(found->second);
   metadata.deletion_timestamp =
-      TruncateToSeconds(options_.clock->Now()) + std::chrono::seconds(grace);
-  metadata.deletion_grace_period_seconds = grace;
+      TruncateToSeconds(options_.clock->Now()) + std::chrono::seconds(grace_period_seconds);
+  metadata.deletion_grace_period_seconds = grace_period_seconds;
   ++metadata.generation;
   metadata.resource_version = NextVersion();
   Commit(found, WithMetadata(found->second, found->first.kind, std::move(metadata)));
 }
 
 void Store::Remove(Records::iterator found) {
+  const ObjectMeta held = MetadataOf(found->second);
+  if (!held.finalizers.empty()) {
+    const bool known = held.terminating() && held.deletion_grace_period_seconds.value_or(0) == 0;
+    if (!known) Terminate(found, 0);
+    return;
+  }
   const Key key = found->first;
   const Record record = std::move(found->second);
   records_.erase(found);
-  const ObjectMeta metadata = MetadataOf(record);
+  const ObjectMeta& metadata = held;
   Unindex(key, metadata);
   uids_.erase(metadata.uid);
   NextVersion();
   if (key.kind != Kind::kEvent || hub_.HasWatchers(key.kind)) {
     const Object last = Decoded(record);
-    hub_.Publish(key.kind, &last, nullptr);
+    hub_.Publish(key.kind, &last, nullptr, last_version_);
   }
 
   const auto dependents = dependents_.find(metadata.uid);
@@ -241,11 +270,11 @@ Object Store::Commit(Records::iterator found, Record next) {
   const Kind kind = found->first.kind;
   const Object after = next.object;
   const bool is_new = found->second.object == Object() && found->second.body.empty();
-  if (hub_.HasWatchers(kind)) {
+  if (options_.keep_changes || hub_.HasWatchers(kind)) {
     const Object before = is_new ? after : Decoded(found->second);
-    hub_.Publish(kind, is_new ? nullptr : &before, &after);
+    hub_.Publish(kind, is_new ? nullptr : &before, &after, last_version_);
   }
-  Compact(next, kind);
+  store::Compact(next, kind);
   found->second = std::move(next);
   return after;
 }
@@ -278,12 +307,32 @@ StatusOr<std::unique_ptr<client::Subscription>> Store::Subscribe(
     Kind kind, const std::string& name_space, const client::LabelSelector& selector,
     client::WatchSink& sink) {
   MutexLock lock(mutex_);
+  return hub_.Subscribe(kind, name_space, selector, sink, AllOf(kind), last_version_);
+}
+
+std::vector<Object> Store::AllOf(Kind kind) {
   std::vector<Object> objects;
   for (auto at = records_.lower_bound({kind, "", ""});
        at != records_.end() && at->first.kind == kind; ++at) {
     objects.push_back(Decoded(at->second));
   }
-  return hub_.Subscribe(kind, name_space, selector, sink, std::move(objects));
+  return objects;
+}
+
+void Store::MendWatches() {
+  MutexLock lock(mutex_);
+  hub_.Mend([this](Kind kind) ABSL_NO_THREAD_SAFETY_ANALYSIS { return AllOf(kind); },
+            last_version_);
+}
+
+void Store::Bookmark() {
+  MutexLock lock(mutex_);
+  hub_.Bookmark(last_version_);
+}
+
+void Store::Compact() {
+  MutexLock lock(mutex_);
+  hub_.Compact(last_version_);
 }
 
 size_t Store::Bytes() {

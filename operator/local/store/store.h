@@ -11,6 +11,7 @@
 // - An object whose owners are all gone is deleted in the same step as the last owner (background
 // propagation).
 // - A new pod starts in phase Pending.
+// - An object with finalizers stays, terminating, until an update has taken the last of them away.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +36,8 @@ struct Options {
   Clock* clock = &RealClock();
   // No thread: watch events wait until Deliver() is called.
   bool deliver_by_hand = false;
+  // Keeps what changes until Compact(), so that watches can be cut and mended.
+  bool keep_changes = false;
   // A new pod without spec.nodeName is bound to this node at once. "": it waits for a patch of
   // spec.nodeName.
   std::string node_name;
@@ -70,9 +73,18 @@ class Store : public client::Client, public client::Discovery {
     return std::string(client::NewestApiVersion(kind));
   }
 
-  // With deliver_by_hand: calls the sinks with everything that waits, in the caller's thread; how
-  // many calls it made.
-  size_t Deliver() { return hub_.Deliver(); }
+  // With deliver_by_hand: calls the sinks with what waits, in the caller's thread, at most so many
+  // times; how many calls it made.
+  size_t Deliver(size_t most = SIZE_MAX) { return hub_.Deliver(most); }
+
+  // With keep_changes: what befalls watches of an API server. All watches break off; what was on its
+  // way is lost to them. Mended, each goes on after the last change that it has seen or, when the
+  // history has been compacted since then (410 there), with a whole list. A bookmark tells those that
+  // are up to date that they are.
+  void CutWatches() { hub_.Cut(); }
+  void MendWatches();
+  void Bookmark();
+  void Compact();
 
   // About how many bytes of heap the objects take, decoded forms included.
   size_t Bytes();
@@ -91,7 +103,12 @@ class Store : public client::Client, public client::Discovery {
   client::Object Commit(Records::iterator found, Record next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteFound(Records::iterator found, std::optional<int64_t> grace_period_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Unless finalizers keep it.
   void Remove(Records::iterator found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Marks it as terminating, its grace period `grace_period_seconds` from now.
+  void Terminate(Records::iterator found, int64_t grace_period_seconds)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<client::Object> AllOf(client::Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Index(const client::Key& key, const objects::ObjectMeta& metadata)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unindex(const client::Key& key, const objects::ObjectMeta& metadata)

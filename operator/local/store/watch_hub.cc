@@ -23,6 +23,9 @@ class WatchHub::Watch {
   const std::string name_space;
   const client::LabelSelector selector;
   client::WatchSink& sink;
+  // Under the hub's lock.
+  bool cut = false;
+  std::optional<int64_t> seen;  // up to which version; nothing: not even the first list
 };
 
 namespace {
@@ -38,7 +41,8 @@ class HubSubscription : public client::Subscription {
 
 }  // namespace
 
-WatchHub::WatchHub(bool by_hand) : by_hand_(by_hand) {
+WatchHub::WatchHub(bool by_hand, bool keep_changes)
+    : by_hand_(by_hand), keep_changes_(keep_changes) {
   if (!by_hand_) thread_ = std::thread([this] { Serve(); });
 }
 
@@ -54,12 +58,13 @@ WatchHub::~WatchHub() {
 std::unique_ptr<client::Subscription> WatchHub::Subscribe(client::Kind kind, std::string name_space,
                                                           client::LabelSelector selector,
                                                           client::WatchSink& sink,
-                                                          std::vector<client::Object> objects) {
+                                                          std::vector<client::Object> objects,
+                                                          int64_t version) {
   auto watch = std::make_shared<Watch>(kind, std::move(name_space), std::move(selector), sink);
   std::erase_if(objects, [&](const client::Object& object) { return !watch->Wants(object); });
   MutexLock lock(mutex_);
   watches_.push_back(watch);
-  Push(watch, Change::Type::kReplaced, std::move(objects));
+  Push(watch, Change::Type::kReplaced, std::move(objects), version);
   return std::make_unique<HubSubscription>([this, watch] { End(watch); });
 }
 
@@ -69,23 +74,72 @@ bool WatchHub::HasWatchers(client::Kind kind) {
                      [kind](const auto& watch) { return watch->kind == kind; });
 }
 
-void WatchHub::Publish(client::Kind kind, const client::Object* before,
-                       const client::Object* after) {
+void WatchHub::Publish(client::Kind kind, const client::Object* before, const client::Object* after,
+                       int64_t version) {
   MutexLock lock(mutex_);
   for (const std::shared_ptr<Watch>& watch : watches_) {
-    if (watch->kind != kind) continue;
-    if (after != nullptr && watch->Wants(*after)) {
-      Push(watch, Change::Type::kUpserted, {*after});
-    } else if (before != nullptr && watch->Wants(*before)) {
-      Push(watch, Change::Type::kDeleted, {*before});
-    }
+    if (watch->kind == kind && !watch->cut) Tell(watch, before, after, version);
+  }
+  if (!keep_changes_) return;
+  Kept kept{version, kind, std::nullopt, std::nullopt};
+  if (before != nullptr) kept.before = *before;
+  if (after != nullptr) kept.after = *after;
+  kept_.push_back(std::move(kept));
+}
+
+void WatchHub::Tell(const std::shared_ptr<Watch>& watch, const client::Object* before,
+                    const client::Object* after, int64_t version) {
+  if (after != nullptr && watch->Wants(*after)) {
+    Push(watch, Change::Type::kUpserted, {*after}, version);
+  } else if (before != nullptr && watch->Wants(*before)) {
+    Push(watch, Change::Type::kDeleted, {*before}, version);
   }
 }
 
 void WatchHub::Push(const std::shared_ptr<Watch>& watch, Change::Type type,
-                    std::vector<client::Object> objects) {
-  changes_.push_back({watch, type, std::move(objects)});
+                    std::vector<client::Object> objects, int64_t version) {
+  changes_.push_back({watch, type, std::move(objects), version});
   if (!by_hand_) changed_.NotifyAll();
+}
+
+void WatchHub::Cut() {
+  MutexLock lock(mutex_);
+  for (const std::shared_ptr<Watch>& watch : watches_) watch->cut = true;
+  changes_.clear();
+}
+
+void WatchHub::Mend(const std::function<std::vector<client::Object>(client::Kind)>& list,
+                    int64_t version) {
+  MutexLock lock(mutex_);
+  for (const std::shared_ptr<Watch>& watch : watches_) {
+    if (!std::exchange(watch->cut, false)) continue;
+    if (!watch->seen || *watch->seen < compacted_) {
+      std::vector<client::Object> objects = list(watch->kind);
+      std::erase_if(objects, [&](const client::Object& object) { return !watch->Wants(object); });
+      Push(watch, Change::Type::kReplaced, std::move(objects), version);
+      continue;
+    }
+    for (const Kept& kept : kept_) {
+      if (kept.kind != watch->kind || kept.version <= *watch->seen) continue;
+      Tell(watch, kept.before ? &*kept.before : nullptr, kept.after ? &*kept.after : nullptr,
+           kept.version);
+    }
+  }
+}
+
+void WatchHub::Bookmark(int64_t version) {
+  MutexLock lock(mutex_);
+  for (const std::shared_ptr<Watch>& watch : watches_) {
+    const bool behind = std::any_of(changes_.begin(), changes_.end(),
+                                    [&](const Change& change) { return change.watch == watch; });
+    if (!watch->cut && !behind) watch->seen = version;
+  }
+}
+
+void WatchHub::Compact(int64_t version) {
+  MutexLock lock(mutex_);
+  compacted_ = version;
+  kept_.clear();
 }
 
 bool WatchHub::DeliverOne() {
@@ -96,6 +150,7 @@ bool WatchHub::DeliverOne() {
     change = std::move(changes_.front());
     changes_.pop_front();
     delivering_ = change.watch.get();
+    change.watch->seen = change.version;
   }
   client::WatchSink& sink = change.watch->sink;
   switch (change.type) {
@@ -117,9 +172,9 @@ bool WatchHub::DeliverOne() {
   return true;
 }
 
-size_t WatchHub::Deliver() {
+size_t WatchHub::Deliver(size_t most) {
   size_t delivered = 0;
-  while (DeliverOne()) ++delivered;
+  while (delivered < most && DeliverOne()) ++delivered;
   return delivered;
 }
 
