@@ -168,6 +168,12 @@ TEST(Kubeconfig, AServerWithoutSchemeFollowsWhetherThereIsTls) {
             "https://s:8080");
 }
 
+TEST(Kubeconfig, CredentialsInTheClearAreWarnedOf) {
+  EXPECT_EQ(Resolve(Config("server: \"http://s\"", "token: t"))->warnings.size(), 1u);
+  EXPECT_TRUE(Resolve(Config("server: \"http://s\"", ""))->warnings.empty());
+  EXPECT_TRUE(Resolve(Config(kServer, "token: t"))->warnings.empty());
+}
+
 TEST(Kubeconfig, InsecureIsWarnedOfAndExcludesAnAuthority) {
   const StatusOr<ClusterConfig> config =
       Resolve(Config(StrCat(kServer, ", insecure-skip-tls-verify: true"), ""));

@@ -35,14 +35,16 @@ class TestClock : public Clock {
 
 class Candidate {
  public:
-  Candidate(client::Client& server, const std::string& identity, Clock& clock, double uniform = 0)
+  Candidate(
+      client::Client& server, const std::string& identity, Clock& clock,
+      std::function<double()> uniform = [] { return 0.0; })
       : client(server) {
     LeaseOptions options;
     options.name_space = kLeaseKey.name_space;
     options.name = kLeaseKey.name;
     options.identity = identity;
     options.clock = &clock;
-    options.uniform = [uniform] { return uniform; };
+    options.uniform = std::move(uniform);
     LeaseCallbacks callbacks;
     callbacks.on_started_leading = [this] { ++started; };
     callbacks.on_lost = [this](const Status& why) {
@@ -147,8 +149,9 @@ TEST_F(LeaseTest, OthersWaitAsLongAsTheHolderRenews) {
 }
 
 TEST_F(LeaseTest, BystandersTryAtRandomTimesLeadersAtRegularOnes) {
-  Candidate a(server_, "a", clock_, 0.5);
-  Candidate b(server_, "b", clock_, 0.5);
+  const auto half = [] { return 0.5; };
+  Candidate a(server_, "a", clock_, half);
+  Candidate b(server_, "b", clock_, half);
   EXPECT_EQ(a.Step(), Duration(2s));
   EXPECT_EQ(b.Step(), Duration(3200ms));
 }
@@ -487,9 +490,12 @@ class Simulation {
 
   bool Chance(unsigned one_in) { return random_() % one_in == 0; }
 
-  void Add(const std::string& name) {
-    candidates_.push_back({std::make_unique<Candidate>(server_, name, clock_, 0.3), {}, {}});
+  std::unique_ptr<Candidate> MakeCandidate(const std::string& name) {
+    return std::make_unique<Candidate>(server_, name, clock_,
+                                       [this] { return (random_() % 1000) / 1000.0; });
   }
+
+  void Add(const std::string& name) { candidates_.push_back({MakeCandidate(name), {}, {}}); }
 
   int Leaders() {
     int leaders = 0;
@@ -515,7 +521,7 @@ class Simulation {
       // A process that lost its lease ends, and another one starts.
       EXPECT_EQ(member.candidate->lost, 1);
       const std::string name = StrCat("new", ++restarts_);
-      member = {std::make_unique<Candidate>(server_, name, clock_, 0.3), now + 1s, {}};
+      member = {MakeCandidate(name), now + 1s, {}};
       return;
     }
     member.due = now + *delay;

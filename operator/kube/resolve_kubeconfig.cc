@@ -41,6 +41,7 @@ class Resolver {
     RETURN_IF_ERROR(SetTrust(*cluster));
     RETURN_IF_ERROR(SetImpersonation(*user));
     RETURN_IF_ERROR(SetCredentials(*user, *cluster));
+    WarnOfPlainText(*cluster, *user);
     return std::move(result_);
   }
 
@@ -100,6 +101,16 @@ class Resolver {
     result_.server = url->Print();
     result_.disable_compression = cluster.disable_compression;
     return SetProxy(cluster, *url);
+  }
+
+  // Of a server that is reached in the clear.
+  void WarnOfPlainText(const KubeconfigCluster& cluster, const KubeconfigUser& user) {
+    constexpr std::string_view kPlain = "http://";
+    const bool secret = !user.token.empty() || !user.token_file.empty() || !user.username.empty() ||
+                        user.exec.has_value();
+    if (!secret || result_.server.compare(0, kPlain.size(), kPlain) != 0) return;
+    result_.warnings.push_back(StrCat(
+        cluster.where, ".server: http:// sends the user's credentials unencrypted; use https://"));
   }
 
   Status SetProxy(const KubeconfigCluster& cluster, const Url& server) {
@@ -240,6 +251,8 @@ class Resolver {
     ExecOptions options;
     options.clock = options_.clock;
     options.terminal = isatty(STDIN_FILENO) != 0;
+    // A person may have to log in.
+    if (options.terminal) options.timeout = 5min;
     options.environment = EnvironmentBlock();
     result_.credentials = ExecCredentials(std::move(exec), std::move(options));
     return OkStatus();
