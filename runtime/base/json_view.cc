@@ -25,20 +25,19 @@ dom::element ElementOf(const unsigned char* bytes) {
   return element;
 }
 
-Json Build(const dom::element& element, std::string_view without) {
+Json Build(const dom::element& element) {
   switch (element.type()) {
     case dom::element_type::OBJECT: {
       Json object = Json::object();
       for (const dom::key_value_pair member : dom::object(element)) {
-        if (!without.empty() && member.key == without) continue;
-        object.emplace(member.key, Build(member.value, without));
+        object.emplace(member.key, Build(member.value));
       }
       return object;
     }
     case dom::element_type::ARRAY: {
       Json array = Json::array();
       for (const dom::element member : dom::array(element)) {
-        array.push_back(Build(member, without));
+        array.push_back(Build(member));
       }
       return array;
     }
@@ -183,9 +182,9 @@ Status JsonView::Mismatch(std::string_view expected) const {
   return InvalidArgument("expected ", expected);
 }
 
-Json ToJson(const JsonView& view, std::string_view without) {
+Json ToJson(const JsonView& view) {
   if (!view.present()) return nullptr;
-  return Build(ElementOf(view.element_), without);
+  return Build(ElementOf(view.element_));
 }
 
 }  // namespace tfjob

@@ -50,14 +50,14 @@ class JsonView {
 
  private:
   friend class JsonDocument;
-  friend Json ToJson(const JsonView& view, std::string_view without);
+  friend Json ToJson(const JsonView& view);
 
   bool present_ = false;
   alignas(8) unsigned char element_[16] = {};  // simdjson::dom::element, kept out of this header
 };
 
-// As a DOM. Members named in `without` (at any depth) are left out.
-Json ToJson(const JsonView& view, std::string_view without = "");
+// As a DOM.
+Json ToJson(const JsonView& view);
 
 // Not thread-safe.
 class JsonDocument {
