@@ -68,7 +68,7 @@ Json ContractTest::MustGetJson(Kind kind, const std::string& name) {
 }
 
 void ContractTest::Eventually(const std::function<bool()>& condition, const std::string& what) {
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto deadline = std::chrono::steady_clock::now() + world_->patience();
   while (!condition()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "waited in vain: " << what;
     world_->Pump();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "operator/client/client.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::client {
@@ -28,6 +29,8 @@ class ContractWorld {
   virtual void Pump() = 0;
   // Whether somebody deletes objects whose owners are gone.
   virtual bool collects_garbage() { return true; }
+  // How long to wait for what is to happen.
+  virtual Duration patience() { return 10s; }
 };
 
 struct ContractTarget {
@@ -67,7 +70,7 @@ class ContractTest : public ::testing::TestWithParam<ContractTarget> {
 
   Object MustCreate(Kind kind, const Json& object);
   Json MustGetJson(Kind kind, const std::string& name);
-  // Pumps until the condition holds; a failure of the test after 10 s.
+  // Pumps until the condition holds; a failure of the test after the world's patience.
   void Eventually(const std::function<bool()>& condition, const std::string& what);
 
   std::unique_ptr<ContractWorld> world_;
