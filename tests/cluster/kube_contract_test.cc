@@ -1,0 +1,131 @@
+// The contract of client::Client, held by the REST client against a real API server: the one that the kubeconfig
+// TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). Without the variable nothing is tested. Every test has a
+// namespace of its own, which is deleted afterwards.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "operator/client/contract.h"
+#include "operator/kube/kube_client.h"
+#include "operator/kube/load.h"
+#include "runtime/base/check.h"
+#include "runtime/base/env.h"
+
+namespace tfjob::kube {
+namespace {
+
+constexpr char kCrd[] =
+    R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+        "metadata":{"name":"tfjobs.kubeflow.org"},
+        "spec":{"group":"kubeflow.org","scope":"Namespaced",
+          "names":{"plural":"tfjobs","singular":"tfjob","kind":"TFJob"},
+          "versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},
+            "schema":{"openAPIV3Schema":{"type":"object",
+              "x-kubernetes-preserve-unknown-fields":true}}}]}})";
+
+ClusterConfig Config() {
+  LoadOptions options;
+  options.kubeconfig = GetEnv("TFJOB_TEST_KUBECONFIG").value_or("");
+  StatusOr<ClusterConfig> config = LoadClusterConfig(options);
+  ENFORCE(config.ok(), std::string(Message(config.status())));
+  return *std::move(config);
+}
+
+// What tests need beside the client: namespaces, the custom resource.
+class Cluster {
+ public:
+  static Cluster& Get() {
+    static Cluster cluster;
+    return cluster;
+  }
+
+  void CreateNamespace(const std::string& name) {
+    const Json body = {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
+    const auto created =
+        rest_.Call({"POST", "/api/v1/namespaces", "application/json", PrintJson(body)});
+    ENFORCE(created.ok(), std::string(Message(created.status())));
+    // Pods are refused until the controller manager, if there is one, has made the account.
+    const std::string account = StrCat("/api/v1/namespaces/", name, "/serviceaccounts/default");
+    managed_ = Eventually([&] { return rest_.Call({"GET", account, "", ""}).ok(); }, 10s);
+  }
+  void DeleteNamespace(const std::string& name) {
+    rest_.Call({"DELETE", StrCat("/api/v1/namespaces/", name), "", ""}).status().IgnoreError();
+  }
+  // Whether a controller manager runs.
+  bool managed() const { return managed_; }
+
+ private:
+  Cluster() : rest_(*MakeTransport(Config()), Config().credentials, RestOptions()) {
+    const std::string tfjobs = "/apis/kubeflow.org/v1/tfjobs";
+    if (rest_.Call({"GET", tfjobs, "", ""}).ok()) return;
+    rest_
+        .Call({"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+               "application/json", kCrd})
+        .status()
+        .IgnoreError();
+    ENFORCE(Eventually([&] { return rest_.Call({"GET", tfjobs, "", ""}).ok(); }, 60s),
+            "the CustomResourceDefinition is not served");
+  }
+
+  static bool Eventually(const std::function<bool()>& condition, Duration patience) {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(50ms);
+    }
+    return true;
+  }
+
+  RestClient rest_;
+  bool managed_ = false;
+};
+
+class KubeWorld : public client::ContractWorld {
+ public:
+  explicit KubeWorld(bool streaming_list) : name_space_(NewName()) {
+    Cluster::Get().CreateNamespace(name_space_);
+    KubeClientOptions options;
+    options.watch.policy.streaming_list = streaming_list;
+    options.watch.policy.page_size = 1;
+    auto client = KubeClient::Create(Config(), options);
+    ENFORCE(client.ok(), std::string(Message(client.status())));
+    client_ = *std::move(client);
+  }
+  ~KubeWorld() override { Cluster::Get().DeleteNamespace(name_space_); }
+
+  client::Client& client() override { return *client_; }
+  std::string name_space() override { return name_space_; }
+  void Pump() override { std::this_thread::sleep_for(5ms); }
+  bool collects_garbage() override { return Cluster::Get().managed(); }
+  // The garbage collector learns of a new custom resource within half a minute.
+  Duration patience() override { return 90s; }
+
+ private:
+  static std::string NewName() {
+    static std::atomic<int> last = 0;
+    static const uint32_t run = std::random_device()();
+    return StrCat("contract-", run, "-", ++last);
+  }
+
+  const std::string name_space_;
+  std::unique_ptr<KubeClient> client_;
+};
+
+std::vector<client::ContractTarget> Targets() {
+  if (!GetEnv("TFJOB_TEST_KUBECONFIG")) return {};
+  return {{"Pages", [] { return std::make_unique<KubeWorld>(false); }},
+          {"StreamingList", [] { return std::make_unique<KubeWorld>(true); }}};
+}
+
+}  // namespace
+}  // namespace tfjob::kube
+
+namespace tfjob::client {
+
+INSTANTIATE_TEST_SUITE_P(Kube, ContractTest, ::testing::ValuesIn(kube::Targets()),
+                         ContractTargetName);
+
+}  // namespace tfjob::client
