@@ -93,6 +93,8 @@ TFJobStatus ReadStatus(const JsonField& status) {
   read.completion_time = ReadOrDefault<std::optional<Time>>(status["completionTime"]);
   read.last_reconcile_time = ReadOrDefault<std::optional<Time>>(status["lastReconcileTime"]);
   read.attempt = ReadOrDefault<int32_t>(status["attempt"]);
+  read.ready = ReadOrDefault<std::string>(status["ready"]);
+  read.restarts = ReadOrDefault<int32_t>(status["restarts"]);
   return read;
 }
 
@@ -111,6 +113,8 @@ Json StatusToJson(const TFJobStatus& status) {
   set_time("completionTime", status.completion_time);
   set_time("lastReconcileTime", status.last_reconcile_time);
   if (status.attempt != 0) json["attempt"] = status.attempt;
+  if (!status.ready.empty()) json["ready"] = status.ready;
+  if (status.restarts != 0) json["restarts"] = status.restarts;
   return json;
 }
 

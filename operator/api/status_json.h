@@ -1,5 +1,5 @@
-// A TFJob's status as JSON, both ways. Names are the API's; ours beyond it are attempt, and of each
-// replica status restarts, completedIndexes, replacing and selector.
+// A TFJob's status as JSON, both ways. Names are the API's; ours beyond it are attempt, ready and
+// restarts, and of each replica status restarts, completedIndexes, replacing and selector.
 #pragma once
 
 #include "operator/api/tfjob.h"

@@ -123,6 +123,9 @@ struct TFJobStatus {
   std::optional<Time> completion_time;
   std::optional<Time> last_reconcile_time;
   int32_t attempt = 0;  // grows when restartScope Job restarts everything
+  // For people, who see them as columns:
+  std::string ready;     // "4/6": active replicas of all types, of how many
+  int32_t restarts = 0;  // of all types together
 
   bool operator==(const TFJobStatus&) const = default;
 };

@@ -1,6 +1,10 @@
 #include "operator/policy/counts.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "operator/api/names.h"
+#include "operator/api/replicas.h"
 
 namespace tfjob::policy {
 namespace {
@@ -69,6 +73,18 @@ void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status) {
       }
     }
   }
+}
+
+void Summarize(const api::TFJob& job, api::TFJobStatus& status) {
+  int64_t active = 0;
+  int64_t restarts = 0;
+  for (const auto& [type, replica] : status.replica_statuses) {
+    active += replica.active;
+    restarts += replica.restarts;
+  }
+  status.ready = StrCat(active, "/", api::TotalReplicas(job));
+  status.restarts =
+      static_cast<int32_t>(std::min<int64_t>(restarts, std::numeric_limits<int32_t>::max()));
 }
 
 }  // namespace tfjob::policy

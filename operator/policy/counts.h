@@ -20,4 +20,7 @@ void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 
+// The summary of the counts: `ready` and `restarts`.
+void Summarize(const api::TFJob& job, api::TFJobStatus& status);
+
 }  // namespace tfjob::policy

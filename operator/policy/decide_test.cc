@@ -36,6 +36,7 @@ TEST(Decide, StartsAJob) {
   EXPECT_EQ(verdict.stage, Stage::kRunning);
   EXPECT_EQ(Conditions(verdict.status), "Created");
   EXPECT_EQ(verdict.status.start_time, At(0));
+  EXPECT_EQ(verdict.status.ready, "0/5");
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-ps-0", "mnist-ps-1",
                                             "mnist-worker-0", "mnist-worker-1"));
   EXPECT_EQ(Names(verdict.create_services), Created(verdict));
@@ -53,6 +54,7 @@ TEST(Decide, FollowsTheDriver) {
   scene.Put(Running("mnist-worker-1"));
   EXPECT_EQ(Conditions(scene.LookAndWrite(2).status), "Created Running");
   EXPECT_EQ(scene.job.status.replica_statuses[kWorker].active, 1);
+  EXPECT_EQ(scene.job.status.ready, "1/2");
 
   Scene chiefs(StartedJob({{kChief}, {kWorker, 1}}));
   chiefs.Put(Running("mnist-worker-0"));

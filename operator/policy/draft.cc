@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/api/conditions.h"
+#include "operator/policy/counts.h"
 #include "operator/policy/restart_count.h"
 
 namespace tfjob::policy {
@@ -74,6 +76,8 @@ Verdict Draft::Finish() {
   SortBySlot(job.metadata.name, verdict.delete_services);
   SortBySlot(job.metadata.name, verdict.adopt_services);
   ForgetGonePods(snapshot, verdict.status);
+  // A job that ended keeps what it had.
+  if (!api::IsFinished(job.status)) Summarize(job, verdict.status);
   if (!IsNews(job.status, verdict.status)) verdict.status = job.status;
   return std::move(verdict);
 }
