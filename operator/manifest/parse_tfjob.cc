@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "operator/api/schema.h"
 #include "operator/manifest/reader.h"
 #include "operator/manifest/tfjob_json.h"
 #include "runtime/base/did_you_mean.h"
@@ -10,30 +11,30 @@ namespace {
 
 using WordList = std::vector<std::string>;
 
-const WordList kObjectFields = {"apiVersion", "kind", "metadata", "spec", "status"};
+// Of metadata our table of fields says nothing: it is Kubernetes' own.
 const WordList kMetadataFields = {
     "name",       "generateName",      "namespace",         "uid",
     "labels",     "annotations",       "ownerReferences",   "resourceVersion",
     "finalizers", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
     "generation", "managedFields",     "selfLink",          "clusterName"};
-const WordList kSpecFields = {"tfReplicaSpecs", "runPolicy", "successPolicy",
-                              "enableDynamicWorker"};
-const WordList kReplicaFields = {"replicas", "template", "restartPolicy"};
-const WordList kRunPolicyFields = {"cleanPodPolicy",
-                                   "ttlSecondsAfterFinished",
-                                   "activeDeadlineSeconds",
-                                   "backoffLimit",
-                                   "schedulingPolicy",
-                                   "suspend",
-                                   "managedBy",
-                                   "restartScope"};
-const WordList kSchedulingFields = {"minAvailable", "queue", "minResources", "priorityClass",
-                                    "scheduleTimeoutSeconds"};
 const WordList kTypeWords = {"Chief", "Evaluator", "Master", "PS", "Worker"};
-const WordList kRestartWords = {"Always", "OnFailure", "Never", "ExitCode"};
-const WordList kCleanPodWords = {"All", "Running", "None"};
-const WordList kSuccessWords = {"", "AllWorkers"};
-const WordList kScopeWords = {"Replica", "Job"};
+const WordList kObjectFields = api::SchemaMembers("");
+const WordList kSpecFields = api::SchemaMembers("spec");
+const WordList kReplicaFields = api::SchemaMembers("spec.tfReplicaSpecs");
+const WordList kRunPolicyFields = api::SchemaMembers("spec.runPolicy");
+const WordList kSchedulingFields = api::SchemaMembers("spec.runPolicy.schedulingPolicy");
+const WordList kSuccessWords = api::SchemaField("spec.successPolicy").words;
+
+// The words to choose from: "" is read, but nobody is advised to write it.
+WordList WordsOf(std::string_view path) {
+  WordList words = api::SchemaField(path).words;
+  std::erase(words, "");
+  return words;
+}
+
+const WordList kRestartWords = WordsOf("spec.tfReplicaSpecs.restartPolicy");
+const WordList kCleanPodWords = WordsOf("spec.runPolicy.cleanPodPolicy");
+const WordList kScopeWords = WordsOf("spec.runPolicy.restartScope");
 
 bool Contains(const WordList& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();

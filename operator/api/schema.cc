@@ -1,0 +1,280 @@
+#include "operator/api/schema.h"
+
+#include "runtime/base/check.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::api {
+namespace {
+
+constexpr int64_t kMaxReplicas = 100'000;  // operator/policy refuses more in all
+
+std::vector<Field> SchedulingPolicyFields() {
+  return {
+      {.name = "minAvailable",
+       .type = FieldType::kInt32,
+       .description = "How many pods must find a place before any of them starts.",
+       .when_absent = "all replicas of all types"},
+      {.name = "queue",
+       .description = "The queue of the pod group. Only Volcano reads it. It cannot be changed.",
+       .when_absent = "\"default\""},
+      {.name = "minResources",
+       .type = FieldType::kQuantities,
+       .description = "The resources that the gang needs at least, by name (cpu, memory, "
+                      "nvidia.com/gpu).",
+       .when_absent = "computed from the requests of the first minAvailable pods"},
+      {.name = "priorityClass",
+       .description = "The PriorityClass of the pod group. Volcano and Kueue read it; of the pods "
+                      "it is template.spec.priorityClassName."},
+      {.name = "scheduleTimeoutSeconds",
+       .type = FieldType::kInt32,
+       .description = "How long the scheduler waits for the whole gang. Only the scheduler-plugins "
+                      "read it."},
+  };
+}
+
+std::vector<Field> EndFields() {
+  return {
+      {.name = "cleanPodPolicy",
+       .description = "Which pods are deleted when the job has ended: None, Running (those that "
+                      "still run or wait, such as parameter servers) or All. The services go in "
+                      "any case. \"\" means All.",
+       .words = {"", "All", "Running", "None"},
+       .when_absent = "None, or the operator's --default-clean-pod-policy"},
+      {.name = "ttlSecondsAfterFinished",
+       .type = FieldType::kInt32,
+       .description = "The job and its pods are deleted this many seconds after the job's end.",
+       .minimum = 0,
+       .when_absent = "never"},
+      {.name = "activeDeadlineSeconds",
+       .type = FieldType::kInt64,
+       .description = "The job fails when it is active for longer, counted from "
+                      "status.startTime; a resumed job starts anew.",
+       .minimum = 0,
+       .when_absent = "no deadline"},
+      {.name = "backoffLimit",
+       .type = FieldType::kInt32,
+       .description = "How many restarts of replicas, of all types together, the job survives. "
+                      "Evictions and other disruptions do not count, nor do types with "
+                      "restartPolicy Never.",
+       .minimum = 0,
+       .when_absent = "no limit"},
+  };
+}
+
+std::vector<Field> RunPolicyFields() {
+  std::vector<Field> fields = EndFields();
+  fields.insert(
+      fields.end(),
+      {{.name = "schedulingPolicy",
+        .type = FieldType::kObject,
+        .description = "Gang scheduling: all pods start or none. It has an effect where the "
+                       "operator's --gang-scheduler-name or the job's annotation "
+                       "tfjob.dev/gang-scheduler names a scheduler.",
+        .fields = SchedulingPolicyFields()},
+       {.name = "suspend",
+        .type = FieldType::kBool,
+        .description = "True deletes the job's pods and holds it until false; queues such as "
+                       "Kueue set it.",
+        .stored_default = "false"},
+       {.name = "managedBy",
+        .description = "Who runs this job. A job with kueue.x-k8s.io/multikueue is left to that "
+                       "controller. It cannot be changed.",
+        .words = {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"},
+        .when_absent = "\"kubeflow.org/training-operator\": this operator"},
+       {.name = "restartScope",
+        .description = "What a retryable failure restarts: the Replica that failed, or the whole "
+                       "Job. Job is for synchronous training, where the other replicas would wait "
+                       "for the one that is gone; the pods of the new attempt carry the label "
+                       "tfjob.dev/attempt.",
+        .words = {"Replica", "Job"},
+        .when_absent = "Replica"}});
+  return fields;
+}
+
+std::vector<Field> ReplicaSpecFields() {
+  return {
+      {.name = "replicas",
+       .type = FieldType::kInt32,
+       .description = "How many pods of this type. It may be changed while the job runs: the "
+                      "highest indexes go first.",
+       .minimum = 0,
+       .maximum = kMaxReplicas,
+       .when_absent = "1"},
+      {.name = "restartPolicy",
+       .description = "What follows when a replica fails. Never: the job fails. OnFailure: it is "
+                      "restarted. Always: it is restarted after success, too. ExitCode: exit codes "
+                      "of 128 and more (signals) restart it, 1 to 127 fail the job. It decides "
+                      "instead of the template's own restartPolicy.",
+       .words = {"", "Always", "OnFailure", "Never", "ExitCode"},
+       .when_absent = "Never"},
+      {.name = "template",
+       .type = FieldType::kPodTemplate,
+       .description = "The pod to create, a v1 PodTemplateSpec (kubectl explain "
+                      "pod.spec describes its fields; every field is passed on). One container "
+                      "must be named \"tensorflow\": it gets TF_CONFIG, and its exit decides. Its "
+                      "port named \"tfjob-port\" is the port of the cluster, 2222 when there is "
+                      "none."},
+  };
+}
+
+std::vector<Field> SpecFields() {
+  return {
+      {.name = "tfReplicaSpecs",
+       .type = FieldType::kObjectMap,
+       .description = "The replicas by type: Chief or Master (coordinates and decides the end), "
+                      "Worker (trains), PS (parameter server), Evaluator. Keys are read in any "
+                      "letter case. Without a Chief or Master, worker 0 decides.",
+       .required = true,
+       .fields = ReplicaSpecFields()},
+      {.name = "runPolicy",
+       .type = FieldType::kObject,
+       .description = "How the job as a whole runs and ends.",
+       .fields = RunPolicyFields()},
+      {.name = "successPolicy",
+       .description = "When a job without Chief and Master has succeeded: \"\" when worker 0 has, "
+                      "AllWorkers when all workers have.",
+       .words = {"", "AllWorkers"},
+       .when_absent = "\"\""},
+      {.name = "enableDynamicWorker",
+       .type = FieldType::kBool,
+       .description = "Workers may come and go: each task's TF_CONFIG names only itself and the "
+                      "parameter servers, and a failed worker does not fail the job.",
+       .when_absent = "false"},
+  };
+}
+
+std::vector<Field> ConditionFields() {
+  return {
+      {.name = "type",
+       .description = "Created, Running, Restarting, Succeeded, Failed or Suspended.",
+       .required = true},
+      {.name = "status",
+       .description = "Whether it is so.",
+       .required = true,
+       .words = {"True", "False", "Unknown"}},
+      {.name = "reason", .description = "One word for programs, such as TFJobRestarting."},
+      {.name = "message", .description = "A sentence for people."},
+      {.name = "lastUpdateTime",
+       .type = FieldType::kTime,
+       .description = "When this condition was written."},
+      {.name = "lastTransitionTime",
+       .type = FieldType::kTime,
+       .description = "When its status changed."},
+  };
+}
+
+std::vector<Field> ReplicaStatusFields() {
+  return {
+      {.name = "active",
+       .type = FieldType::kInt32,
+       .description = "Replicas whose pod runs and is not being deleted."},
+      {.name = "succeeded",
+       .type = FieldType::kInt32,
+       .description = "Replicas that have completed, with or without a pod."},
+      {.name = "failed",
+       .type = FieldType::kInt32,
+       .description = "Replicas that failed and are not restarted."},
+      {.name = "selector",
+       .description = "Selects the pods of this type; the scale subresource and autoscalers read "
+                      "it."},
+      {.name = "restarts",
+       .type = FieldType::kInt32,
+       .description = "Recreated pods and restarted containers after failures. It never shrinks; "
+                      "backoffLimit limits the sum over all types."},
+      {.name = "completedIndexes",
+       .description = "The indexes that have completed, such as \"0-3,7\". They are not run again "
+                      "when their pods are gone."},
+      {.name = "replacing",
+       .type = FieldType::kStrings,
+       .description = "UIDs of pods that are counted in restarts, or need no count, and still "
+                      "exist."},
+  };
+}
+
+std::vector<Field> StatusFields() {
+  return {
+      {.name = "conditions",
+       .type = FieldType::kObjects,
+       .description = "What is true of the job, the latest change last: the type of the last one "
+                      "is the job's state. Succeeded and Failed exclude each other and stay.",
+       .fields = ConditionFields()},
+      {.name = "replicaStatuses",
+       .type = FieldType::kObjectMap,
+       .description = "Counts by replica type.",
+       .fields = ReplicaStatusFields()},
+      {.name = "ready", .description = "Active replicas of all types, of how many: \"4/6\"."},
+      {.name = "restarts",
+       .type = FieldType::kInt32,
+       .description = "The sum of all types' restarts.",
+       .stored_default = "0"},
+      {.name = "startTime",
+       .type = FieldType::kTime,
+       .description = "When the job started, or was resumed."},
+      {.name = "completionTime", .type = FieldType::kTime, .description = "When it ended."},
+      {.name = "lastReconcileTime",
+       .type = FieldType::kTime,
+       .description = "Kept for readers of the Training Operator's status."},
+      {.name = "attempt",
+       .type = FieldType::kInt32,
+       .description = "How often restartScope Job has restarted all replicas together."},
+  };
+}
+
+Field Schema() {
+  return {.name = "TFJob",
+          .type = FieldType::kObject,
+          .description =
+              "A distributed training job: replicas of pods that find each other by "
+              "TF_CONFIG.",
+          .fields = {
+              {.name = "apiVersion", .description = "kubeflow.org/v1"},
+              {.name = "kind", .description = "TFJob"},
+              {.name = "metadata",
+               .type = FieldType::kMetadata,
+               .description = "The name is the beginning of the names of pods and services "
+                              "(NAME-worker-0), so it is a DNS-1035 label, short enough for all of "
+                              "them to have at most 63 characters."},
+              {.name = "spec",
+               .type = FieldType::kObject,
+               .description = "What is to run.",
+               .required = true,
+               .fields = SpecFields()},
+              {.name = "status",
+               .type = FieldType::kObject,
+               .description = "What the operator has seen. Only the operator writes it.",
+               .fields = StatusFields()},
+          }};
+}
+
+const Field* Member(const Field& field, std::string_view name) {
+  for (const Field& member : field.fields) {
+    if (member.name == name) return &member;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const Field& TFJobSchema() {
+  static const Field schema = Schema();
+  return schema;
+}
+
+const Field& SchemaField(std::string_view path) {
+  const Field* field = &TFJobSchema();
+  while (!path.empty()) {
+    const size_t dot = path.find('.');
+    field = Member(*field, path.substr(0, dot));
+    ENFORCE(field != nullptr, StrCat("no field ", path, " in the TFJob's schema"));
+    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+  }
+  return *field;
+}
+
+std::vector<std::string> SchemaMembers(std::string_view path) {
+  std::vector<std::string> names;
+  for (const Field& member : SchemaField(path).fields) names.push_back(member.name);
+  return names;
+}
+
+}  // namespace tfjob::api

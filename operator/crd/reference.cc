@@ -1,0 +1,182 @@
+#include <nlohmann/json.hpp>
+
+#include "operator/api/schema.h"
+#include "operator/crd/crd.h"
+#include "operator/crd/rules.h"
+
+namespace tfjob::crd {
+namespace {
+
+using api::Field;
+using api::FieldType;
+
+constexpr char kHead[] = R"(# The TFJob
+
+<!-- Made from operator/api/schema.cc and operator/crd/rules.cc: bazel run //operator/crd:write -- $PWD -->
+
+`kubeflow.org/v1`, kind `TFJob`, short name `tfj`, namespaced. `kubectl explain tfjob.spec` shows the same texts. What
+is ours beyond the Training Operator's TFJob is `spec.runPolicy.restartScope`, in the status `attempt`, `ready`,
+`restarts`, `replicaStatuses.*.restarts`, `.completedIndexes` and `.replacing`, and the
+[annotations](#annotations-and-labels).
+
+```yaml
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata:
+  name: mnist
+spec:
+  runPolicy:
+    cleanPodPolicy: Running
+    backoffLimit: 3
+  tfReplicaSpecs:
+    Chief:
+      restartPolicy: ExitCode
+      template:
+        spec:
+          containers:
+            - name: tensorflow
+              image: ghcr.io/tfjob/trainer:latest
+    Worker:
+      replicas: 2
+      restartPolicy: ExitCode
+      template:
+        spec:
+          containers:
+            - name: tensorflow
+              image: ghcr.io/tfjob/trainer:latest
+```
+)";
+
+constexpr char kTail[] = R"(
+## Scale
+
+`kubectl scale tfjob NAME --replicas=N` and autoscalers change `spec.tfReplicaSpecs.Worker.replicas`. The key must be
+spelled `Worker` and have `replicas` in the manifest. More workers get the indexes that follow; fewer lose the highest.
+Replicas that run keep the `TF_CONFIG` that they started with.
+
+## Columns
+
+| column | is |
+|---|---|
+| State | the type of the last condition |
+| Ready | active replicas of all types, of how many |
+| Restarts | restarts after failures, of all types |
+| Age | since the job was created |
+| Started, Ended, Message | with `-o wide`: since the start, since the end, what the last condition says |
+
+## Annotations and labels
+
+| on the TFJob | meaning |
+|---|---|
+| annotation `tfjob.dev/gang-scheduler` | `volcano`, `scheduler-plugins`, `native` or `none`: this job's gang scheduler, instead of the operator's flag |
+| annotation `tfjob.dev/force-delete-lost-pods` | `"true"`: pods that cannot end because their node is lost are deleted by force |
+| label `kueue.x-k8s.io/queue-name` | Kueue's: the queue that suspends and resumes the job |
+
+| on its pods and services | value |
+|---|---|
+| label `training.kubeflow.org/operator-name` | `tfjob-controller` |
+| label `training.kubeflow.org/job-name` | the job's name |
+| label `training.kubeflow.org/replica-type` | `chief`, `evaluator`, `master`, `ps`, `worker` |
+| label `training.kubeflow.org/replica-index` | from `0` |
+| label `training.kubeflow.org/job-role` | pods: `master` on every chief and master, without one on worker 0 |
+| label `tfjob.dev/attempt` | pods: `status.attempt` |
+)";
+
+std::string TypeName(const Field& field) {
+  switch (field.type) {
+    case FieldType::kString:
+      return "string";
+    case FieldType::kInt32:
+    case FieldType::kInt64:
+      return "integer";
+    case FieldType::kBool:
+      return "boolean";
+    case FieldType::kTime:
+      return "time";
+    case FieldType::kQuantities:
+      return "map of quantities";
+    case FieldType::kStrings:
+      return "list of strings";
+    case FieldType::kObject:
+      return "object";
+    case FieldType::kObjects:
+      return "list of objects";
+    case FieldType::kObjectMap:
+      return "map of objects";
+    case FieldType::kPodTemplate:
+      return "v1 PodTemplateSpec";
+    case FieldType::kMetadata:
+      return "v1 ObjectMeta";
+  }
+  return "";
+}
+
+std::string Values(const Field& field) {
+  std::string text;
+  for (const std::string& word : field.words) {
+    text += StrCat(text.empty() ? ": " : ", ", word.empty() ? "`\"\"`" : StrCat("`", word, "`"));
+  }
+  if (field.minimum && field.maximum) {
+    text = StrCat(", ", *field.minimum, " to ", *field.maximum);
+  } else if (field.minimum) {
+    text = StrCat(", ", *field.minimum, " or more");
+  }
+  return text;
+}
+
+std::string DefaultOf(const Field& field) {
+  if (field.required) return "required";
+  if (!field.stored_default.empty()) return StrCat("`", field.stored_default, "` (stored)");
+  return field.when_absent;
+}
+
+void AppendTable(const Field& field, const std::string& place, std::string& text) {
+  const std::string star = field.type == FieldType::kObjectMap ? ".*" : "";
+  const std::string below = field.type == FieldType::kObjects ? "[]" : star;
+  text += StrCat("\n## ", place, below, "\n\n", field.description, "\n\n");
+  text += "| field | type | default | meaning |\n|---|---|---|---|\n";
+  for (const Field& member : field.fields) {
+    text += StrCat("| `", member.name, "` | ", TypeName(member), Values(member), " | ",
+                   DefaultOf(member), " | ", member.description, " |\n");
+  }
+  for (const Field& member : field.fields) {
+    if (!member.fields.empty()) AppendTable(member, StrCat(place, below, ".", member.name), text);
+  }
+}
+
+// Where a rule's error points to, as the API server prints it.
+std::string PathOf(const Rule& rule) {
+  if (rule.place.empty()) return "metadata.name";
+  if (rule.place == kContainerPlace) {
+    return "spec.tfReplicaSpecs[TYPE].template.spec.containers[N]" + rule.field;
+  }
+  std::string path = rule.place;
+  if (const size_t map = path.find("[]"); map != std::string::npos) path.replace(map, 2, "[TYPE]");
+  return path + rule.field;
+}
+
+void AppendRules(std::string& text) {
+  text +=
+      "\n## What is refused\n\n"
+      "Beside wrong types, words and bounds of the tables above, by rules in the definition "
+      "itself: there is no webhook. What was stored under older rules stays readable, and its "
+      "status can be written.\n\n"
+      "| at | refused with |\n|---|---|\n";
+  for (const Rule& rule : Rules()) {
+    text += StrCat("| `", PathOf(rule), "` | ", rule.message, " |\n");
+  }
+  text +=
+      "\n`tfjob validate FILE` says the same without a cluster, and more: misspelled fields, and "
+      "what is accepted but probably wrong.\n";
+}
+
+}  // namespace
+
+std::string ApiReference() {
+  std::string text = kHead;
+  for (const char* part : {"spec", "status"}) AppendTable(api::SchemaField(part), part, text);
+  AppendRules(text);
+  return text + kTail;
+}
+
+}  // namespace tfjob::crd

@@ -1,0 +1,54 @@
+// The definition and our own parser judge the same manifests alike: what kubectl can create, the operator reads, and what
+// the API server refuses, `tfjob validate` refuses.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/crd/crd.h"
+#include "operator/crd/structural.h"
+#include "operator/manifest/manifest.h"
+#include "runtime/base/file.h"
+
+namespace tfjob {
+namespace {
+
+constexpr char kFolder[] = "tests/cluster/crd/";
+
+Json Schema() {
+  return crd::CustomResourceDefinition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+}
+
+void ExpectAccepted(const std::string& path) {
+  SCOPED_TRACE(path);
+  const StatusOr<std::string> text = ReadFile(path);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const manifest::ManifestReport report = manifest::CheckManifest(*text, path);
+  EXPECT_TRUE(report.ok()) << manifest::Print(report, path);
+  for (const manifest::ManifestObject& object : report.objects) {
+    if (!object.job) continue;
+    EXPECT_EQ(crd::SchemaErrors(Schema(), *object.object), std::vector<std::string>());
+  }
+}
+
+TEST(Door, AcceptsWhatTheReferenceAccepts) {
+  for (const char* folder : {"tests/cluster/crd/accepted/", "deploy/examples/"}) {
+    const auto names = ListDirectory(folder);
+    ASSERT_TRUE(names.ok()) << names.status();
+    ASSERT_GT(names->size(), 3u);
+    for (const std::string& name : *names) ExpectAccepted(folder + name);
+  }
+}
+
+TEST(Door, OurParserRefusesWhatTheServerRefuses) {
+  const Json cases = *ParseJson(*ReadFile(std::string(kFolder) + "refused.json"), "refused.json");
+  ASSERT_GT(cases["cases"].size(), 25u);
+  for (const Json& refused : cases["cases"]) {
+    Json job = cases["base"];
+    job.merge_patch(refused["patch"]);
+    const manifest::ManifestReport report = manifest::CheckManifest(PrintJson(job), "a case");
+    EXPECT_EQ(report.ok(), !refused.value("parser", true)) << refused["what"];
+  }
+}
+
+}  // namespace
+}  // namespace tfjob
