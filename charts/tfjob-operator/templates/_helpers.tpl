@@ -1,0 +1,103 @@
+{{- define "tfjob-operator.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "tfjob-operator.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains (include "tfjob-operator.name" .) .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "tfjob-operator.name" .) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- /* Cluster-scoped names hold the namespace, so that several installs stand side by side. */}}
+{{- define "tfjob-operator.clusterName" -}}
+{{- if .Values.namespaces }}
+{{- printf "%s-%s" .Release.Namespace (include "tfjob-operator.fullname" .) }}
+{{- else }}
+{{- include "tfjob-operator.fullname" . }}
+{{- end }}
+{{- end }}
+
+{{- define "tfjob-operator.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "tfjob-operator.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "tfjob-operator.labels" -}}
+{{ include "tfjob-operator.selectorLabels" . }}
+app.kubernetes.io/part-of: kubeflow
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "tfjob-operator.serviceAccountName" -}}
+{{- default (ternary (include "tfjob-operator.fullname" .) "default" .Values.serviceAccount.create) .Values.serviceAccount.name }}
+{{- end }}
+
+{{- define "tfjob-operator.image" -}}
+{{- $tag := default .Chart.AppVersion .Values.image.tag }}
+{{- if .Values.image.registry }}
+{{- printf "%s/%s:%s" .Values.image.registry .Values.image.repository $tag }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository $tag }}
+{{- end }}
+{{- end }}
+
+{{- /* The gang schedulers whose pod groups the operator may touch, as a JSON list. */}}
+{{- define "tfjob-operator.gangSchedulers" -}}
+{{- $schedulers := .Values.gangScheduling.allowed }}
+{{- with .Values.gangScheduling.schedulerName }}
+{{- if has (lower .) (list "volcano" "native" "none") }}
+{{- $schedulers = append $schedulers (lower .) }}
+{{- else }}
+{{- $schedulers = append $schedulers "scheduler-plugins" }}
+{{- end }}
+{{- end }}
+{{- $schedulers | uniq | sortAlpha | toJson }}
+{{- end }}
+
+{{- /* What the operator may do in a namespace with TFJobs: docs/rbac.md explains each line. */}}
+{{- define "tfjob-operator.jobRules" -}}
+{{- $schedulers := include "tfjob-operator.gangSchedulers" . | fromJsonArray }}
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/status]
+  verbs: [update]
+- apiGroups: [kubeflow.org]
+  resources: [tfjobs/finalizers]
+  verbs: [update]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+{{- if has "volcano" $schedulers }}
+- apiGroups: [scheduling.volcano.sh]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, update, delete]
+{{- end }}
+{{- if has "scheduler-plugins" $schedulers }}
+- apiGroups: [scheduling.x-k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, update, delete]
+{{- end }}
+{{- if has "native" $schedulers }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [workloads, podgroups]
+  verbs: [get, list, watch, create, update, delete]
+{{- end }}
+{{- end }}

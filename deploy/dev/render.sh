@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Writes deploy/tfjob-operator.yaml and deploy/kustomize/base/operator.yaml from the chart, with helm.
+#
+#   deploy/dev/render.sh            writes them anew
+#   deploy/dev/render.sh --check    says whether they are current, and changes nothing
+#
+# HELM names the program; without it, helm in PATH, else the one of `deploy/dev/cluster.sh bin`.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+helm=${HELM:-$(command -v helm || echo "$(deploy/dev/cluster.sh bin)/helm")}
+base=deploy/kustomize/base/operator.yaml
+whole=deploy/tfjob-operator.yaml
+
+# The chart with its defaults, without what only Helm reads: its labels, its hooks, its note to keep the definition, and the
+# comments about source files.
+render() {
+  "$helm" template tfjob-operator charts/tfjob-operator --namespace tfjob-system --no-hooks --set crds.keep=false |
+    sed -e '/^ *helm\.sh\/chart: /d' -e '/^ *app\.kubernetes\.io\/managed-by: Helm$/d' -e '/^# Source: /d'
+}
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+render >"$folder/rendered"
+{
+  echo "# Made from charts/tfjob-operator: deploy/dev/render.sh"
+  cat "$folder/rendered"
+} >"$folder/base"
+{
+  echo "# Made from charts/tfjob-operator: deploy/dev/render.sh"
+  echo "# kubectl apply --server-side -f deploy/tfjob-operator.yaml"
+  cat deploy/kustomize/overlays/standalone/namespace.yaml "$folder/rendered"
+} >"$folder/whole"
+
+if [ "${1:-}" = --check ]; then
+  cmp "$folder/base" $base && cmp "$folder/whole" $whole && exit
+  echo "stale: deploy/dev/render.sh" >&2
+  exit 1
+fi
+cp "$folder/base" $base
+cp "$folder/whole" $whole
