@@ -20,6 +20,18 @@ std::string RoomForName(const std::string& specs) {
   return StrCat("61 - size(t) - size(string(", ReplicasOf(specs), " - 1))");
 }
 
+// A number from kLeastRoom to kMostRoom as text. The server takes the length of string(n) for unlimited, and with it the
+// cost of a message.
+std::string Digits(const std::string& number) {
+  constexpr int kLeastRoom = 47;  // evaluator-99999
+  constexpr int kMostRoom = 58;   // ps-0
+  std::string words;
+  for (int n = kLeastRoom; n <= kMostRoom; ++n) {
+    words += StrCat(words.empty() ? "" : ", ", "'", n, "'");
+  }
+  return StrCat("[", words, "][", number, " - ", kLeastRoom, "]");
+}
+
 std::vector<Rule> NameRules() {
   const std::string specs = "self.spec.tfReplicaSpecs";
   const std::string old_specs = "oldSelf.value().spec.tfReplicaSpecs";
@@ -39,11 +51,11 @@ std::vector<Rule> NameRules() {
            StrCat(specs, ".all(t, !(", exists, " && ", too_long, ") || (", unchanged, "))"),
        .message = "metadata.name: the services of this job (NAME-TYPE-INDEX) would have names of "
                   "more than 63 characters; shorten the name",
-       .message_expression =
-           StrCat("'metadata.name: the services of this job (NAME-TYPE-INDEX) would have names of "
-                  "more than 63 characters; shorten the name to ' + string(",
-                  specs, ".filter(t, ", exists, ").map(t, ", RoomForName(specs),
-                  ").min()) + ' characters or fewer'"),
+       .message_expression = StrCat(
+           "'metadata.name: the services of this job (NAME-TYPE-INDEX) would have names of "
+           "more than 63 characters; shorten the name to ' + ",
+           Digits(specs + ".filter(t, " + exists + ").map(t, " + RoomForName(specs) + ").min()"),
+           " + ' characters or fewer'"),
        .optional_old_self = true},
   };
 }
@@ -61,12 +73,12 @@ std::vector<Rule> ReplicaTypeRules() {
        .message = "unknown replica type (the types are Chief, Evaluator, Master, PS, Worker)",
        .message_expression =
            StrCat("'unknown replica type \"' + self.filter(t, !(", known,
-                  ")).join('\", \"') + '\" (the types are Chief, Evaluator, Master, PS, Worker)'")},
+                  "))[0] + '\" (the types are Chief, Evaluator, Master, PS, Worker)'")},
       {.place = kReplicaSpecs,
        .expression = StrCat("self.all(t, ", alone, ")"),
        .message = "keys differ only in case; keep one",
-       .message_expression = StrCat("'the keys \"' + self.filter(t, !", alone,
-                                    ").join('\", \"') + '\" differ only in case; keep one'")},
+       .message_expression = StrCat("'the key \"' + self.filter(t, !", alone,
+                                    ")[0] + '\" differs from another only in case; keep one'")},
       {.place = kReplicaSpecs,
        .expression = "!(self.exists(t, t.lowerAscii() == 'chief') && "
                      "self.exists(t, t.lowerAscii() == 'master'))",
