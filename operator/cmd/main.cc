@@ -5,11 +5,10 @@
 #include <iostream>
 
 #include "operator/cmd/flags.h"
+#include "operator/cmd/version.h"
 
 namespace tfjob::cmd {
 namespace {
-
-constexpr char kVersion[] = "0.1.0";
 
 int Main(int argc, const char* const* argv) {
   // A reader that goes away is seen in the stream, so that what was started is ended in order.

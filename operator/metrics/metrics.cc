@@ -8,6 +8,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -37,6 +39,10 @@ const Buckets kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.2
                                    8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
 // As client-go has them: 10 ns to 10 s.
 const Buckets kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
+// As client-go has them.
+const Buckets kRequestBuckets = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
+const Buckets kSizeBuckets = {64,    256,    512,     1024,    4096,    16384,
+                              65536, 262144, 1048576, 4194304, 16777216};
 const Buckets kPhaseBuckets = {1,   2,    5,    10,   20,    30,    60,    120,    300,
                                600, 1800, 3600, 7200, 14400, 43200, 86400, 259200, 604800};
 
@@ -44,18 +50,8 @@ double Seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-const char* Text(control::Result result) {
-  switch (result) {
-    case control::Result::kSuccess:
-      return "success";
-    case control::Result::kError:
-      return "error";
-    case control::Result::kRequeue:
-      return "requeue";
-    case control::Result::kRequeueAfter:
-      return "requeue_after";
-  }
-  return "";
+std::string CodeText(int code) {
+  return code == 0 ? "<error>" : StrCat(code);
 }
 
 bool IsPodGroup(Kind kind) {
@@ -80,9 +76,22 @@ struct Metrics::Families {
   Family<Counter>& JobCounter(const char* name, const char* help) {
     return BuildCounter().Name(name).Help(help).Register(registry);
   }
+  Counter* ResultCounter(const char* result) {
+    return &reconciles.Add({{"controller", kController}, {"result", result}});
+  }
   static void Count(Family<Counter>& family, const std::string& name_space) {
     family.Add({{"job_namespace", name_space}, {"framework", "tensorflow"}}).Increment();
   }
+
+  // The series of one HTTP method.
+  struct Verb {
+    Histogram* time = nullptr;
+    Histogram* limiter_time = nullptr;
+    Histogram* request_size = nullptr;
+    Histogram* response_size = nullptr;
+    std::map<int, Counter*> by_code;
+  };
+  Verb& VerbOf(const std::string& method) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Sets the gauges that are asked for.
   void Refresh();
@@ -123,6 +132,9 @@ struct Metrics::Families {
                                     .Name("controller_runtime_reconcile_total")
                                     .Help("Looks at a job, by result")
                                     .Register(registry);
+  // By control::Result.
+  std::array<Counter*, 4> by_result = {ResultCounter("success"), ResultCounter("error"),
+                                       ResultCounter("requeue"), ResultCounter("requeue_after")};
   Counter& reconcile_errors =
       OneCounter("controller_runtime_reconcile_errors_total", "Looks that ended with an error",
                  {{"controller", kController}});
@@ -147,6 +159,31 @@ struct Metrics::Families {
   Gauge& longest = OneGauge("workqueue_longest_running_processor_seconds",
                             "How long the longest of them", queue);
 
+  Family<Counter>& requests = BuildCounter()
+                                  .Name("rest_client_requests_total")
+                                  .Help("Calls to the API server, by method and code")
+                                  .Register(registry);
+  Family<Counter>& request_retries = BuildCounter()
+                                         .Name("rest_client_request_retries_total")
+                                         .Help("Calls that were sent before")
+                                         .Register(registry);
+  Family<Histogram>& request_time = BuildHistogram()
+                                        .Name("rest_client_request_duration_seconds")
+                                        .Help("How long calls took")
+                                        .Register(registry);
+  Family<Histogram>& limiter_time = BuildHistogram()
+                                        .Name("rest_client_rate_limiter_duration_seconds")
+                                        .Help("How long calls waited for our own flow control")
+                                        .Register(registry);
+  Family<Histogram>& request_size = BuildHistogram()
+                                        .Name("rest_client_request_size_bytes")
+                                        .Help("Bodies of requests")
+                                        .Register(registry);
+  Family<Histogram>& response_size = BuildHistogram()
+                                         .Name("rest_client_response_size_bytes")
+                                         .Help("Bodies of answers")
+                                         .Register(registry);
+
   Family<Gauge>& leader = BuildGauge()
                               .Name("leader_election_master_status")
                               .Help("1 while this process holds the lease")
@@ -163,7 +200,19 @@ struct Metrics::Families {
   Mutex mutex;
   std::function<control::Manager::Numbers()> source ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Gauge*> states ABSL_GUARDED_BY(mutex);
+  std::map<std::string, Verb> verbs ABSL_GUARDED_BY(mutex);
 };
+
+Metrics::Families::Verb& Metrics::Families::VerbOf(const std::string& method) {
+  Verb& verb = verbs[method];
+  if (verb.time != nullptr) return verb;
+  const prometheus::Labels labels = {{"verb", method}};
+  verb.time = &request_time.Add(labels, kRequestBuckets);
+  verb.limiter_time = &limiter_time.Add(labels, kRequestBuckets);
+  verb.request_size = &request_size.Add(labels, kSizeBuckets);
+  verb.response_size = &response_size.Add(labels, kSizeBuckets);
+  return verb;
+}
 
 Metrics::Metrics(const std::string& version) : families_(std::make_unique<Families>()) {
   families_->OneGauge("tfjob_operator_build_info", "1", {{"version", version}}).Set(1);
@@ -201,8 +250,7 @@ void Metrics::OnDeleted(Kind kind, const std::string& name_space) {
 }
 
 void Metrics::OnReconciled(control::Result result, Duration took) {
-  families_->reconciles.Add({{"controller", kController}, {"result", metrics::Text(result)}})
-      .Increment();
+  families_->by_result[static_cast<size_t>(result)]->Increment();
   if (result == control::Result::kError) families_->reconcile_errors.Increment();
   families_->reconcile_time.Observe(Seconds(took));
 }
@@ -218,6 +266,32 @@ void Metrics::OnQueueDone(Duration worked) {
 }
 void Metrics::OnQueueRetry() {
   families_->retries.Increment();
+}
+
+// Finding a series among its family's costs more than counting, and calls are many.
+void Metrics::OnCall(const kube::RestCall& call) {
+  Families& all = *families_;
+  Families::Verb* verb;
+  Counter* requests;
+  {
+    MutexLock lock(all.mutex);
+    verb = &all.VerbOf(std::string(call.method));
+    Counter*& counted = verb->by_code[call.code];
+    if (counted == nullptr) {
+      counted =
+          &all.requests.Add({{"code", CodeText(call.code)}, {"method", std::string(call.method)}});
+    }
+    requests = counted;
+  }
+  requests->Increment();
+  if (call.retry) {
+    all.request_retries.Add({{"code", CodeText(call.code)}, {"verb", std::string(call.method)}})
+        .Increment();
+  }
+  verb->time->Observe(Seconds(call.duration));
+  verb->limiter_time->Observe(Seconds(call.limiter_wait));
+  verb->request_size->Observe(static_cast<double>(call.request_bytes));
+  verb->response_size->Observe(static_cast<double>(call.response_bytes));
 }
 
 void Metrics::SetLeader(const std::string& lease, bool leads) {

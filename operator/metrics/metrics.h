@@ -10,10 +10,11 @@
 
 #include "operator/control/manager.h"
 #include "operator/control/observer.h"
+#include "operator/kube/rest_client.h"
 
 namespace tfjob::metrics {
 
-class Metrics : public control::Observer {
+class Metrics : public control::Observer, public kube::RestObserver {
  public:
   explicit Metrics(const std::string& version);
   ~Metrics() override;
@@ -28,6 +29,7 @@ class Metrics : public control::Observer {
   void OnQueueGet(Duration waited) override;
   void OnQueueDone(Duration worked) override;
   void OnQueueRetry() override;
+  void OnCall(const kube::RestCall& call) override;
 
   // Whether this process leads, by the name of the lease.
   void SetLeader(const std::string& lease, bool leads);

@@ -79,11 +79,17 @@ TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
   metrics_.OnQueueAdd();
   metrics_.OnQueueRetry();
   metrics_.SetLeader("lease", true);
+  kube::RestCall call;
+  call.method = "POST";
+  call.code = 201;
+  metrics_.OnCall(call);
   const std::string text = metrics_.Text();
   for (const char* name :
        {"controller_runtime_reconcile_total{", "controller_runtime_reconcile_errors_total{",
         "controller_runtime_reconcile_time_seconds_bucket{", "workqueue_adds_total{",
         "workqueue_retries_total{", "workqueue_queue_duration_seconds_count{",
+        "rest_client_requests_total{",
+        "rest_client_request_duration_seconds_count{verb=\"POST\"} 1",
         "leader_election_master_status{name=\"lease\"} 1", "process_cpu_seconds_total ",
         "process_resident_memory_bytes ", "process_start_time_seconds ", "process_open_fds ",
         "tfjob_operator_build_info{version=\"1.2.3\"} 1"}) {

@@ -1,0 +1,35 @@
+// The cluster that the operator works on, as the program needs it: an API server, or a stand-in of tests.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "operator/client/client.h"
+#include "operator/cmd/operator_options.h"
+#include "operator/kube/rest_client.h"
+
+namespace tfjob::cmd {
+
+class OperatorCluster {
+ public:
+  virtual ~OperatorCluster() = default;
+
+  // "https://10.0.0.1:443 (in-cluster)", for logs.
+  virtual std::string name() const = 0;
+  // Where the Lease lies unless it is said.
+  virtual std::string own_namespace() const = 0;
+  virtual client::Client& client() = 0;
+  // With connections and flow control of its own, and a short deadline.
+  virtual client::Client& lease_client() = 0;
+  virtual client::Discovery& discovery() = 0;
+  // Ends every call of client() that is under way or comes later with Cancelled. The lease's stay.
+  virtual void CancelCalls() = 0;
+};
+
+// Connects nothing yet: the server may be away. InvalidArgument, NotFound: the configuration is wrong or absent.
+// `observer` outlives the cluster and is told of every call.
+using ConnectOperator = std::function<StatusOr<std::unique_ptr<OperatorCluster>>(
+    const OperatorOptions& options, kube::RestObserver& observer)>;
+
+}  // namespace tfjob::cmd

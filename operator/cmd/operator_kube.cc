@@ -1,0 +1,60 @@
+#include "operator/cmd/operator_kube.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/cmd/version.h"
+#include "operator/kube/kube_client.h"
+#include "operator/kube/load.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::cmd {
+namespace {
+
+const Logger kLog("operator");
+
+class KubeCluster : public OperatorCluster {
+ public:
+  KubeCluster(kube::ClusterConfig config, std::unique_ptr<kube::KubeClient> client,
+              std::unique_ptr<kube::KubeClient> lease_client)
+      : config_(std::move(config)),
+        client_(std::move(client)),
+        lease_client_(std::move(lease_client)) {}
+
+  std::string name() const override { return StrCat(config_.server, " (", config_.source, ")"); }
+  std::string own_namespace() const override { return config_.default_namespace; }
+  client::Client& client() override { return *client_; }
+  client::Client& lease_client() override { return *lease_client_; }
+  client::Discovery& discovery() override { return *client_; }
+  void CancelCalls() override { client_->Stop(); }
+
+ private:
+  const kube::ClusterConfig config_;
+  const std::unique_ptr<kube::KubeClient> client_;
+  const std::unique_ptr<kube::KubeClient> lease_client_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& options,
+                                                       kube::RestObserver& observer) {
+  kube::LoadOptions load;
+  load.kubeconfig = options.kubeconfig;
+  ASSIGN_OR_RETURN(kube::ClusterConfig config, kube::LoadClusterConfig(load));
+  for (const std::string& warning : config.warnings) kLog.Warning(warning);
+
+  kube::KubeClientOptions kube;
+  kube.rest.qps = options.kube_api_qps;
+  kube.rest.burst = options.kube_api_burst;
+  kube.rest.observer = &observer;
+  kube.transport.user_agent = StrCat("tfjob-operator/", kVersion);
+  ASSIGN_OR_RETURN(auto client, kube::KubeClient::Create(config, kube));
+  // What keeps leadership must not wait for anything else.
+  kube.rest.qps = 0;
+  kube.rest.deadline = std::min(Duration(5s), options.renew_deadline / 2);
+  ASSIGN_OR_RETURN(auto lease_client, kube::KubeClient::Create(config, kube));
+  return std::unique_ptr<OperatorCluster>(
+      std::make_unique<KubeCluster>(std::move(config), std::move(client), std::move(lease_client)));
+}
+
+}  // namespace tfjob::cmd

@@ -1,0 +1,285 @@
+#include "operator/cmd/operator_run.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "operator/cmd/version.h"
+#include "operator/control/manager.h"
+#include "operator/control/nodes.h"
+#include "operator/events/recorder.h"
+#include "operator/kube/leader_gate.h"
+#include "operator/kube/lease.h"
+#include "operator/metrics/metrics.h"
+#include "operator/serve/checks.h"
+#include "operator/serve/server.h"
+#include "runtime/base/log.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::cmd {
+namespace {
+
+const Logger kLog("operator");
+
+// Given to StopSource::Request by the election; signals are positive.
+constexpr int kLeaseLost = -1;
+// How often a standby looks whether it leads, and a starting operator whether the lists are there.
+constexpr Duration kPoll = 50ms;
+// How often one that waits says for what.
+constexpr Duration kComplaint = 10s;
+// Calls that hang are cut off so long after the end was asked for; the lease is given up after that.
+constexpr Duration kCallsMayTake = 1s;
+constexpr Duration kEventsMayTake = 300ms;
+// A worker that does not come back is stuck: no call takes so long, nor do the many calls of one look.
+constexpr Duration kStuck = 15min;
+
+std::string Join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// One life of the operator.
+class Operator {
+ public:
+  Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks)
+      : options_(options), stop_(stop), hooks_(hooks), metrics_(kVersion) {}
+
+  Status Serve();
+  Status Connect(const ConnectOperator& connect);
+  // Waits for leadership, runs the control loop, returns when the end is asked for.
+  Status Run();
+  void Stop();
+
+ private:
+  Status StartElection();
+  Status StartLoop();
+  control::Options LoopOptions();
+  void AwaitLists();
+  // Why the first lists are not there.
+  std::string Obstacle();
+  std::vector<serve::Check> HealthChecks();
+  std::vector<serve::Check> ReadyChecks();
+  Status CheckReady();
+
+  const OperatorOptions& options_;
+  StopSource& stop_;
+  const OperatorHooks& hooks_;
+  metrics::Metrics metrics_;
+  std::vector<std::unique_ptr<serve::Server>> servers_;
+  std::unique_ptr<OperatorCluster> cluster_;
+  std::unique_ptr<kube::LeaderElection> election_;
+  std::unique_ptr<kube::LeaderGate> gate_;
+  std::unique_ptr<events::Recorder> recorder_;
+  std::unique_ptr<control::Nodes> nodes_;
+  std::unique_ptr<control::Manager> manager_;
+  // What the servers' thread may look at.
+  std::atomic<kube::LeaderElection*> seen_election_ = nullptr;
+  std::atomic<control::Manager*> seen_manager_ = nullptr;
+};
+
+Status Operator::Serve() {
+  const auto listen = [this](const std::optional<serve::BindAddress>& address, const char* flag,
+                             std::map<std::string, serve::Handler> handlers) {
+    if (!address) return OkStatus();
+    serve::Options options;
+    options.address = *address;
+    options.handlers = std::move(handlers);
+    auto server = serve::Server::Create(std::move(options));
+    if (!server.ok()) return Annotate(server.status(), flag);
+    kLog.Info("listening", {{"flag", flag}, {"port", (*server)->port()}});
+    if (hooks_.listening) hooks_.listening(flag, (*server)->port());
+    servers_.push_back(*std::move(server));
+    return OkStatus();
+  };
+  const serve::Handler text = [this](const std::string&) {
+    return serve::Response{200, metrics::Metrics::kContentType, metrics_.Text()};
+  };
+  RETURN_IF_ERROR(listen(options_.metrics_address, "--metrics-bind-address", {{"/metrics", text}}));
+  return listen(
+      options_.health_address, "--health-probe-bind-address",
+      {{"/healthz", serve::AllPass(HealthChecks())}, {"/readyz", serve::AllPass(ReadyChecks())}});
+}
+
+std::vector<serve::Check> Operator::HealthChecks() {
+  return {{"ping", [] { return OkStatus(); }},
+          {"lease",
+           [this] {
+             kube::LeaderElection* election = seen_election_;
+             return election == nullptr ? OkStatus() : election->Check();
+           }},
+          {"workers", [this] {
+             control::Manager* manager = seen_manager_;
+             if (manager == nullptr) return OkStatus();
+             const Duration longest = manager->Count().queue.longest;
+             if (longest < kStuck) return OkStatus();
+             return DeadlineExceeded("a worker has been at one job for ", FormatDuration(longest));
+           }}};
+}
+
+std::vector<serve::Check> Operator::ReadyChecks() {
+  return {{"caches", [this] { return CheckReady(); }}};
+}
+
+// A standby is ready: it takes over within moments.
+Status Operator::CheckReady() {
+  control::Manager* manager = seen_manager_;
+  if (manager == nullptr) {
+    return seen_election_ != nullptr ? OkStatus() : Unavailable("starting");
+  }
+  const std::vector<std::string> waiting = manager->Waiting();
+  return waiting.empty() ? OkStatus()
+                         : Unavailable("waiting for the first list of ", Join(waiting));
+}
+
+Status Operator::Connect(const ConnectOperator& connect) {
+  ASSIGN_OR_RETURN(cluster_, connect(options_, metrics_));
+  kLog.Info("cluster",
+            {{"server", cluster_->name()},
+             {"namespaces", options_.name_spaces.empty() ? "all" : Join(options_.name_spaces)}});
+  return OkStatus();
+}
+
+Status Operator::StartElection() {
+  kube::LeaseOptions options;
+  options.name = options_.leader_election_id;
+  options.name_space = options_.leader_election_namespace.empty()
+                           ? cluster_->own_namespace()
+                           : options_.leader_election_namespace;
+  options.identity = kube::NewIdentity();
+  options.lease_duration = options_.lease_duration;
+  options.renew_deadline = options_.renew_deadline;
+  options.retry_period = options_.retry_period;
+  kube::LeaseCallbacks callbacks;
+  callbacks.on_started_leading = [this] { metrics_.SetLeader(options_.leader_election_id, true); };
+  callbacks.on_lost = [this](const Status& why) {
+    kLog.Error("the lease is lost: nothing is written any more", {{"error", why}});
+    stop_.Request(kLeaseLost);
+  };
+  callbacks.on_new_leader = [](const std::string& identity) {
+    kLog.Info("leader", {{"identity", identity.empty() ? "nobody" : identity}});
+  };
+  metrics_.SetLeader(options_.leader_election_id, false);
+  ASSIGN_OR_RETURN(election_, kube::LeaderElection::Create(cluster_->lease_client(), options,
+                                                           std::move(callbacks)));
+  seen_election_ = election_.get();
+  election_->Start();
+  kLog.Info("waiting for the lease", {{"lease", StrCat(options.name_space, "/", options.name)},
+                                      {"identity", options.identity}});
+  while (!election_->leading() && !stop_.WaitFor(kPoll)) {
+  }
+  gate_ = std::make_unique<kube::LeaderGate>(cluster_->client(), election_->leadership());
+  return OkStatus();
+}
+
+control::Options Operator::LoopOptions() {
+  control::Options options;
+  options.name_spaces = options_.name_spaces;
+  options.workers = options_.controller_threads;
+  options.observer = &metrics_;
+  options.settings.address = render::ClusterDns(options_.cluster_domain);
+  options.settings.default_clean_pod_policy = options_.default_clean_pod_policy;
+  options.settings.is_node_lost = [this](const std::string& node) { return nodes_->IsLost(node); };
+  options.settings.record = [this](std::string name, objects::Event event) {
+    recorder_->Record(std::move(name), std::move(event));
+  };
+  return options;
+}
+
+Status Operator::StartLoop() {
+  client::Client& client = gate_ != nullptr ? *gate_ : cluster_->client();
+  events::Options events;
+  events.routine = control::IsRoutine;
+  recorder_ = std::make_unique<events::Recorder>(client, std::move(events));
+  nodes_ = std::make_unique<control::Nodes>(client, RealClock());
+  metrics_.SetWorkers(options_.controller_threads);
+  ASSIGN_OR_RETURN(manager_, control::Manager::Start(client, LoopOptions()));
+  seen_manager_ = manager_.get();
+  metrics_.SetSource([this] { return manager_->Count(); });
+  return OkStatus();
+}
+
+std::string Operator::Obstacle() {
+  const Status served = cluster_->discovery().ApiVersion(client::Kind::kTFJob).status();
+  if (served.ok()) return "the server is slow, or the operator may not list them";
+  if (served.code() == StatusCode::kNotFound) {
+    return "the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/";
+  }
+  return served.ToString();
+}
+
+void Operator::AwaitLists() {
+  Duration waited{0};
+  Duration complained{0};
+  while (!manager_->Synced() && !stop_.WaitFor(kPoll)) {
+    waited += kPoll;
+    if (waited - complained < kComplaint) continue;
+    complained = waited;
+    kLog.Warning("waiting", {{"for", StrCat("the first list of ", Join(manager_->Waiting()))},
+                             {"because", Obstacle()}});
+  }
+  if (stop_.requested()) return;
+  const control::Cache::Numbers held = manager_->Count().cache;
+  int64_t jobs = 0;
+  for (const auto& [state, count] : held.jobs) jobs += count;
+  kLog.Info("ready", {{"jobs", jobs}, {"pods", held.pods}, {"services", held.services}});
+}
+
+Status Operator::Run() {
+  if (options_.leader_elect) RETURN_IF_ERROR(StartElection());
+  if (stop_.requested()) return OkStatus();
+  RETURN_IF_ERROR(StartLoop());
+  AwaitLists();
+  while (!stop_.WaitFor(1h)) {
+  }
+  return OkStatus();
+}
+
+void Operator::Stop() {
+  const bool lost = stop_.signal() == kLeaseLost;
+  if (lost && cluster_ != nullptr) cluster_->CancelCalls();
+  StopSource done;
+  std::thread canceller([&] {
+    SetThreadName("canceller");
+    if (!done.WaitFor(kCallsMayTake) && cluster_ != nullptr) cluster_->CancelCalls();
+  });
+  metrics_.SetSource(nullptr);
+  if (manager_ != nullptr) manager_->Stop();
+  if (recorder_ != nullptr) recorder_->Stop(lost ? Duration(0) : kEventsMayTake);
+  if (election_ != nullptr) election_->Stop();
+  metrics_.SetLeader(options_.leader_election_id, false);
+  done.Request(1);
+  canceller.join();
+  servers_.clear();
+}
+
+}  // namespace
+
+int RunOperator(const OperatorOptions& options, const ConnectOperator& connect, StopSource& stop,
+                const OperatorHooks& hooks) {
+  for (const std::string& warning : options.warnings) kLog.Warning(warning);
+  kLog.Info("tfjob-operator starts", {{"version", kVersion}});
+  Operator one(options, stop, hooks);
+  int code = kFailed;
+  Status status = one.Serve();
+  if (status.ok()) {
+    code = kBadInput;
+    status = one.Connect(connect);
+  }
+  if (status.ok()) {
+    code = kFailed;
+    status = one.Run();
+  }
+  if (status.ok()) code = stop.signal() == kLeaseLost ? kFailed : kSucceeded;
+  if (hooks.leaving) hooks.leaving(code);
+  if (status.ok()) {
+    kLog.Info("stopping", {{"signal", stop.signal()}});
+  } else {
+    kLog.Error("the operator cannot run", {{"error", status}});
+  }
+  one.Stop();
+  kLog.Info("stopped", {{"code", code}});
+  return code;
+}
+
+}  // namespace tfjob::cmd
