@@ -161,6 +161,8 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   const objects::Event& event = outgoing.observation.event;
   if (!IsPassing(status)) {
     ++counters_.refused;
+    // Not of a namespace that is being deleted, nor of hundreds at the moment when the lease is lost.
+    if (status.code() == StatusCode::kFailedPrecondition) return;
     kLog.Warning("event refused", {{"object", event.involved.name},
                                    {"reason", event.reason},
                                    {"event", event.message},

@@ -11,6 +11,13 @@ namespace {
 
 constexpr char kExecExtension[] = "client.authentication.k8s.io/exec";
 
+// A string, or a number or truth value that nobody quoted ("password: 123456"): client-go takes those for strings too.
+StatusOr<std::string> Text(const JsonField& field) {
+  const bool scalar =
+      field.present() && (field.value()->is_number() || field.value()->is_boolean());
+  return scalar ? PrintJson(*field.value()) : field.StringOr("");
+}
+
 // Reads one file; its errors have the path inside the document, which the caller puts the file's name before.
 class Parser {
  public:
@@ -26,7 +33,7 @@ class Parser {
       return InvalidArgument("expected kind Config of apiVersion v1, got kind ", kind,
                              " of apiVersion ", version);
     }
-    ASSIGN_OR_RETURN(config_.current_context, root["current-context"].StringOr(""));
+    ASSIGN_OR_RETURN(config_.current_context, Text(root["current-context"]));
     RETURN_IF_ERROR(ReadNamed(root["clusters"], "cluster", config_.clusters,
                               [this](const JsonField& field) { return ReadCluster(field); }));
     RETURN_IF_ERROR(ReadNamed(root["users"], "user", config_.users,
@@ -43,7 +50,8 @@ class Parser {
                    Read read) {
     ASSIGN_OR_RETURN(const std::vector<JsonField> elements, list.Elements());
     for (const JsonField& element : elements) {
-      ASSIGN_OR_RETURN(const std::string name, element["name"].String());
+      ASSIGN_OR_RETURN(const std::string name, Text(element["name"]));
+      if (!element["name"].present()) return element["name"].Mismatch("a name");
       if (entries.count(name) > 0) {
         return InvalidArgument(element["name"].path(), ": \"", name, "\" is there twice");
       }
@@ -58,16 +66,16 @@ class Parser {
 
   StatusOr<KubeconfigCluster> ReadCluster(const JsonField& field) {
     KubeconfigCluster cluster;
-    ASSIGN_OR_RETURN(cluster.server, field["server"].StringOr(""));
-    ASSIGN_OR_RETURN(cluster.tls_server_name, field["tls-server-name"].StringOr(""));
+    ASSIGN_OR_RETURN(cluster.server, Text(field["server"]));
+    ASSIGN_OR_RETURN(cluster.tls_server_name, Text(field["tls-server-name"]));
     ASSIGN_OR_RETURN(cluster.insecure_skip_tls_verify,
                      field["insecure-skip-tls-verify"].BoolOr(false));
-    ASSIGN_OR_RETURN(cluster.proxy_url, field["proxy-url"].StringOr(""));
+    ASSIGN_OR_RETURN(cluster.proxy_url, Text(field["proxy-url"]));
     ASSIGN_OR_RETURN(cluster.disable_compression, field["disable-compression"].BoolOr(false));
     ASSIGN_OR_RETURN(cluster.certificate_authority, ReadPem(field, "certificate-authority"));
     ASSIGN_OR_RETURN(const std::vector<JsonField> extensions, field["extensions"].Elements());
     for (const JsonField& extension : extensions) {
-      ASSIGN_OR_RETURN(const std::string name, extension["name"].StringOr(""));
+      ASSIGN_OR_RETURN(const std::string name, Text(extension["name"]));
       const JsonField value = extension["extension"];
       if (name == kExecExtension && value.present()) {
         cluster.exec_extension = PrintJson(*value.value());
@@ -80,10 +88,10 @@ class Parser {
     KubeconfigUser user;
     ASSIGN_OR_RETURN(user.client_certificate, ReadPem(field, "client-certificate"));
     ASSIGN_OR_RETURN(user.client_key, ReadPem(field, "client-key"));
-    ASSIGN_OR_RETURN(user.token, field["token"].StringOr(""));
+    ASSIGN_OR_RETURN(user.token, Text(field["token"]));
     ASSIGN_OR_RETURN(user.token_file, ReadPath(field["tokenFile"]));
-    ASSIGN_OR_RETURN(user.username, field["username"].StringOr(""));
-    ASSIGN_OR_RETURN(user.password, field["password"].StringOr(""));
+    ASSIGN_OR_RETURN(user.username, Text(field["username"]));
+    ASSIGN_OR_RETURN(user.password, Text(field["password"]));
     RETURN_IF_ERROR(ReadImpersonation(field, user));
     const JsonField provider = field["auth-provider"];
     if (provider.present()) {
@@ -96,8 +104,8 @@ class Parser {
   }
 
   static Status ReadImpersonation(const JsonField& field, KubeconfigUser& user) {
-    ASSIGN_OR_RETURN(user.as, field["as"].StringOr(""));
-    ASSIGN_OR_RETURN(user.as_uid, field["as-uid"].StringOr(""));
+    ASSIGN_OR_RETURN(user.as, Text(field["as"]));
+    ASSIGN_OR_RETURN(user.as_uid, Text(field["as-uid"]));
     ASSIGN_OR_RETURN(user.as_groups, ReadStrings(field["as-groups"]));
     ASSIGN_OR_RETURN(const auto extra, field["as-user-extra"].Members());
     for (const auto& [key, values] : extra) {
@@ -108,9 +116,9 @@ class Parser {
 
   StatusOr<KubeconfigContext> ReadContext(const JsonField& field) {
     KubeconfigContext context;
-    ASSIGN_OR_RETURN(context.cluster, field["cluster"].StringOr(""));
-    ASSIGN_OR_RETURN(context.user, field["user"].StringOr(""));
-    ASSIGN_OR_RETURN(context.name_space, field["namespace"].StringOr(""));
+    ASSIGN_OR_RETURN(context.cluster, Text(field["cluster"]));
+    ASSIGN_OR_RETURN(context.user, Text(field["user"]));
+    ASSIGN_OR_RETURN(context.name_space, Text(field["namespace"]));
     return context;
   }
 
@@ -118,23 +126,27 @@ class Parser {
   StatusOr<ExecConfig> ReadExec(const JsonField& field, Status& problem) {
     ExecConfig exec;
     exec.where = StrCat(path_, ": ", field.path());
-    ASSIGN_OR_RETURN(exec.command, field["command"].StringOr(""));
-    if (exec.command.find('/') != exec.command.npos) exec.command = Resolve(exec.command);
+    ASSIGN_OR_RETURN(exec.command, Text(field["command"]));
+    if (exec.command.find('/') != exec.command.npos) {
+      exec.command = Resolve(exec.command);
+      // A name without a slash would be looked for in PATH.
+      if (exec.command.find('/') == exec.command.npos) exec.command.insert(0, "./");
+    }
     ASSIGN_OR_RETURN(exec.arguments, ReadStrings(field["args"]));
     ASSIGN_OR_RETURN(const std::vector<JsonField> variables, field["env"].Elements());
     for (const JsonField& variable : variables) {
-      ASSIGN_OR_RETURN(const std::string name, variable["name"].StringOr(""));
-      ASSIGN_OR_RETURN(const std::string value, variable["value"].StringOr(""));
+      ASSIGN_OR_RETURN(const std::string name, Text(variable["name"]));
+      ASSIGN_OR_RETURN(const std::string value, Text(variable["value"]));
       if (name.empty() || name.find('=') != name.npos) {
         problem = variable["name"].Mismatch("the name of an environment variable");
       }
       exec.environment.emplace_back(name, value);
     }
-    ASSIGN_OR_RETURN(exec.api_version, field["apiVersion"].StringOr(""));
-    ASSIGN_OR_RETURN(exec.install_hint, field["installHint"].StringOr(""));
+    ASSIGN_OR_RETURN(exec.api_version, Text(field["apiVersion"]));
+    ASSIGN_OR_RETURN(exec.install_hint, Text(field["installHint"]));
     ASSIGN_OR_RETURN(const bool cluster_info, field["provideClusterInfo"].BoolOr(false));
     if (cluster_info) exec.cluster_info = "{}";
-    ASSIGN_OR_RETURN(const std::string mode, field["interactiveMode"].StringOr(""));
+    ASSIGN_OR_RETURN(const std::string mode, Text(field["interactiveMode"]));
     const Status checked = CheckExec(field, exec, mode);
     if (!checked.ok()) problem = checked;
     return exec;
@@ -161,7 +173,8 @@ class Parser {
     ASSIGN_OR_RETURN(const std::vector<JsonField> elements, field.Elements());
     std::vector<std::string> strings;
     for (const JsonField& element : elements) {
-      ASSIGN_OR_RETURN(std::string text, element.String());
+      if (!element.present()) return element.Mismatch("a string");
+      ASSIGN_OR_RETURN(std::string text, Text(element));
       strings.push_back(std::move(text));
     }
     return strings;
@@ -172,7 +185,7 @@ class Parser {
     PemSource pem;
     ASSIGN_OR_RETURN(pem.path, ReadPath(field[name]));
     const JsonField data = field[name + "-data"];
-    ASSIGN_OR_RETURN(const std::string encoded, data.StringOr(""));
+    ASSIGN_OR_RETURN(const std::string encoded, Text(data));
     if (!absl::Base64Unescape(encoded, &pem.data)) {
       return InvalidArgument(data.path(), ": expected PEM text in base64, got something else");
     }
@@ -184,7 +197,7 @@ class Parser {
   }
 
   StatusOr<std::string> ReadPath(const JsonField& field) {
-    ASSIGN_OR_RETURN(const std::string path, field.StringOr(""));
+    ASSIGN_OR_RETURN(const std::string path, Text(field));
     return Resolve(path);
   }
 

@@ -116,7 +116,7 @@ TEST(Kubeconfig, WrongValuesAreNamedByFileAndPath) {
   ExpectError(Resolve("{clusters: [{cluster: {}}]}"), "clusters[0].name");
   ExpectError(Resolve("{clusters: [{name: a}, {name: a}]}"),
               "clusters[1].name: \"a\" is there twice");
-  ExpectError(Resolve(Config("server: 7", "")), "clusters[0].cluster.server: expected a string");
+  ExpectError(Resolve(Config("server: [7]", "")), "clusters[0].cluster.server: expected a string");
   ExpectError(Resolve(Config("", "")), "clusters[0].cluster.server: expected https://host:port");
   ExpectError(Resolve(Config("server: \"ftp://s\"", "")),
               "clusters[0].cluster.server: expected https");
@@ -152,6 +152,12 @@ TEST(Kubeconfig, AnUnusedBrokenUserDoesNoHarm) {
               "users: [{name: old, user: {auth-provider: {name: gcp}}}, {name: odd, user: "
               "{exec: {apiVersion: v0}}}], contexts: [{name: c, context: {cluster: c}}]}")
           .ok());
+}
+
+TEST(Kubeconfig, NumbersThatNobodyQuotedAreStrings) {
+  EXPECT_EQ(Resolve(Config(kServer, "token: 1234"))->credentials->Get()->authorization,
+            "Bearer 1234");
+  EXPECT_EQ(Resolve(Config(kServer, "as: jane, as-groups: [1, true]"))->headers[2].second, "true");
 }
 
 TEST(Kubeconfig, AnEmptyFileIsAnEmptyConfig) {
@@ -204,6 +210,10 @@ TEST(Kubeconfig, PathsAreRelativeToTheirFile) {
   EXPECT_EQ(
       ParseKubeconfig(Config(kServer, "tokenFile: token"), "sub/config")->users.at("u").token_file,
       "sub/token");
+  EXPECT_EQ(ParseKubeconfig(Config(kServer, "exec: {command: ./plugin}"), "config")
+                ->users.at("u")
+                .exec->command,
+            "./plugin");
   EXPECT_EQ(ParseKubeconfig(Config(kServer, "exec: {command: plugin}"), kPath)
                 ->users.at("u")
                 .exec->command,

@@ -309,13 +309,12 @@ void LeaderElection::Run() {
 
 void LeaderElection::Watch() {
   SetThreadName("lease-watch");
-  Duration left = options_.renew_deadline;
+  Duration left = options_.retry_period;
   while (!wake_.WaitFor(left)) {
     CheckDeadline();
     MutexLock lock(mutex_);
-    // While this process does not lead there is nothing to notice for at least so long.
-    left = options_.renew_deadline;
-    if (led_) left += renewed_at_ - options_.clock->Monotonic();
+    left = options_.retry_period;
+    if (led_) left = renewed_at_ + options_.renew_deadline - options_.clock->Monotonic();
     left = std::max(left, Duration(1ms));
   }
 }
