@@ -1,0 +1,12 @@
+# The operator's image, for those who build with Docker: the same files as deploy/docker/build.sh gives.
+#
+#   docker build -f deploy/docker/operator.Dockerfile -t ghcr.io/tfjob/operator .
+FROM debian:bookworm AS build
+WORKDIR /src
+COPY . .
+RUN bash -c 'source deploy/dev/lib.sh && install_packages' && deploy/docker/build.sh --tree /image operator
+
+FROM scratch
+COPY --from=build /image/ /
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/tfjob-operator"]

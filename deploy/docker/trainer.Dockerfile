@@ -1,0 +1,12 @@
+# The trainer's image, for those who build with Docker: the same files as deploy/docker/build.sh gives.
+#
+#   docker build -f deploy/docker/trainer.Dockerfile -t ghcr.io/tfjob/trainer .
+FROM debian:bookworm AS build
+WORKDIR /src
+COPY . .
+RUN bash -c 'source deploy/dev/lib.sh && install_packages' && deploy/docker/build.sh --tree /image trainer
+
+FROM scratch
+COPY --from=build /image/ /
+USER 0:0
+ENTRYPOINT ["/usr/bin/tfjob-trainer"]
