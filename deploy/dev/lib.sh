@@ -27,10 +27,10 @@ as_root() {
   fi
 }
 
-# Installs what deploy/packages.txt lists and this machine lacks.
+# install_packages [FILE]: installs what FILE (deploy/packages.txt) lists and this machine lacks.
 install_packages() {
   local wanted missing
-  wanted=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' deploy/packages.txt)
+  wanted=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "${1:-deploy/packages.txt}")
   # shellcheck disable=SC2086
   missing=$(comm -23 <(printf '%s\n' $wanted | sort) \
     <(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 2>/dev/null | sed -n 's/^ii *//p' | sort))

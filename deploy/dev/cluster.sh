@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# A Kubernetes cluster on this machine, for development and tests: etcd, API server, controllers and scheduler; this
+# machine as its node with real pods, DNS and services; and nodes that only seem to be there (KWOK), for thousands of pods.
+# Everything is built or installed when it is missing: Debian's packages, Go modules; nothing else is fetched.
+#
+#   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]   starts what does not run; returns when it is ready
+#   deploy/dev/cluster.sh down           stops it and removes all that it made, but for the programs
+#   deploy/dev/cluster.sh status         what runs
+#   deploy/dev/cluster.sh load-image FILE…   makes images (OCI or docker archives) known to the node
+#   deploy/dev/cluster.sh kubeconfig     prints the path of the administrator's kubeconfig
+#   deploy/dev/cluster.sh bin            prints the folder of the programs (etcd, kube-apiserver, kubectl, helm, kwok, …)
+#
+# --state FOLDER (before or behind the verb) is another cluster: control planes run side by side, on ports of their own.
+# A machine has one node; the node needs root, a control plane does not. See docs/development.md.
+usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
+verb="" fake_nodes=0 node=yes arguments=()
+while (($#)); do
+  case $1 in
+    --control-plane-only) node=no ;;
+    --fake-nodes) fake_nodes=${2-} && shift ;;
+    --state) mkdir -p "${2-}" && STATE=$(realpath "$2") && shift ;;
+    -h | --help) usage && exit ;;
+    -*) echo "cluster.sh: unknown option $1; try --help" >&2 && exit 2 ;;
+    *) if [ -z "$verb" ]; then verb=$1; else arguments+=("$(realpath "$1")"); fi ;;
+  esac
+  shift
+done
+if [[ ! $fake_nodes =~ ^[0-9]+$ ]]; then echo "cluster.sh: --fake-nodes wants a number, not \"$fake_nodes\"" >&2 && exit 2; fi
+
+source "$(dirname "${BASH_SOURCE[0]}")/cluster/lib.sh"
+for part in build pki control_plane node; do source "$CLUSTER/$part.sh"; done
+
+# Those that may run, the last to stop first.
+COMPONENTS=(kwok coredns kube-proxy kubelet kube-scheduler kube-controller-manager kube-apiserver etcd)
+
+# The cluster is what the first `up` said: a later one may only add fake nodes.
+settle() {
+  mkdir -p "$STATE"
+  if [ -f "$STATE/node" ]; then
+    [ $node = "$(cat "$STATE/node")" ] || fail "the cluster in $STATE was made $([ $node = no ] || echo not) to have a node"
+  fi
+  if [ $node = yes ]; then
+    [ "$(id -u)" -eq 0 ] || fail "a node needs root; --control-plane-only does not"
+    mkdir -p "$RUN"
+    [ "$(cat "$RUN/state" 2>/dev/null || echo "$STATE")" = "$STATE" ] || fail "the node runs already, for $(cat "$RUN/state")"
+    echo "$STATE" >"$RUN/state"
+  fi
+  echo $node >"$STATE/node"
+}
+
+address() {
+  choose_ports
+  API_IP=127.0.0.1
+  if [ "$(cat "$STATE/node")" = yes ]; then API_IP=$NODE_IP API_PORT=6443; fi
+}
+
+up() {
+  if [ $node = yes ]; then install_packages "$CLUSTER/packages.txt"; else install_packages <(echo openssl iproute2); fi
+  build_programs etcd kube-apiserver kube-controller-manager kubectl \
+    $([ $node = no ] || echo kube-scheduler kubelet kube-proxy coredns) \
+    $([ "$fake_nodes" -eq 0 ] || echo kube-scheduler kwok)
+  settle
+  address
+  [ $node = no ] || make_network
+  make_pki
+  [ $node = no ] || start_containerd
+  start_control_plane
+  [ $node = no ] || start_node
+  [ "$fake_nodes" -eq 0 ] || start_fake_nodes "$fake_nodes"
+}
+
+down() {
+  local component
+  [ -d "$STATE" ] || return 0
+  for component in "${COMPONENTS[@]}"; do stop "$component"; done
+  if [ "$(cat "$STATE/node" 2>/dev/null)" = yes ]; then
+    if process containerd >/dev/null; then remove_containers >/dev/null 2>&1; fi
+    stop containerd
+    remove_node
+  fi
+  rm -rf "$STATE"
+}
+
+status() {
+  local component pid
+  [ -f "$STATE/node" ] || fail "there is no cluster in $STATE"
+  for component in containerd "${COMPONENTS[@]}"; do
+    [ -f "$STATE/run/$component" ] || continue
+    if pid=$(process "$component"); then
+      printf '%-24s process %-8s %s\n' "$component" "$pid" "$(ps -o etime=,rss= -p "$pid" | awk '{printf "since %s, %.0f MB", $1, $2 / 1024}')"
+    else
+      printf '%-24s not running; the end of %s says why\n' "$component" "$STATE/log/$component.log"
+    fi
+  done
+  kubectl get nodes
+}
+
+case $verb in
+  up) up ;;
+  down) down ;;
+  status) status ;;
+  load-image) load_image "${arguments[@]}" ;;
+  kubeconfig) [ -f "$STATE/admin.kubeconfig" ] && echo "$STATE/admin.kubeconfig" || fail "there is no cluster in $STATE" ;;
+  bin) build_programs >&2 && echo "$PROGRAMS" ;;
+  "") usage && exit 2 ;;
+  *) fail "unknown command $verb; try --help" ;;
+esac

@@ -1,0 +1,76 @@
+# etcd, the API server, its controllers, the scheduler, and nodes that only seem to be there. Sourced by cluster.sh.
+
+# Four ports in a row that are free now, below those that the kernel hands out to clients: a port stays the cluster's own
+# while the API server is down. Kept in STATE/ports.
+choose_ports() {
+  local first last
+  if [ ! -f "$STATE/ports" ]; then
+    read -r last _ </proc/sys/net/ipv4/ip_local_port_range
+    while :; do
+      first=$((10000 + (RANDOM * 32768 + RANDOM) % (last - 10004)))
+      ! ss -Htln "sport >= :$first and sport <= :$((first + 3))" | grep -q . && break
+    done
+    echo "$first" >"$STATE/ports"
+  fi
+  read -r first <"$STATE/ports"
+  ETCD_PORT=$first KWOK_PORT=$((first + 2)) API_PORT=$((first + 3))  # etcd's peers: the second
+}
+
+start_etcd() {
+  local client=http://127.0.0.1:$ETCD_PORT peer=http://127.0.0.1:$((ETCD_PORT + 1))
+  start etcd "$PROGRAMS/etcd" --data-dir "$STATE/etcd" --listen-client-urls "$client" --advertise-client-urls "$client" \
+    --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
+    --unsafe-no-fsync --log-level warn
+}
+
+start_apiserver() {
+  local pki=$STATE/pki issuer=https://kubernetes.default.svc.cluster.local
+  start kube-apiserver "$PROGRAMS/kube-apiserver" --etcd-servers "http://127.0.0.1:$ETCD_PORT" \
+    --bind-address "$API_IP" --advertise-address "$NODE_IP" --secure-port "$API_PORT" \
+    --service-cluster-ip-range "$SERVICE_CIDR" --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
+    --client-ca-file "$pki/ca.crt" --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
+    --kubelet-client-certificate "$pki/apiserver-to-kubelet.crt" --kubelet-client-key "$pki/apiserver-to-kubelet.key" \
+    --kubelet-certificate-authority "$pki/ca.crt" --kubelet-preferred-address-types InternalIP \
+    --service-account-issuer "$issuer" --service-account-key-file "$pki/service-account.pub" \
+    --service-account-signing-key-file "$pki/service-account.key"
+  # Ready means: with the default roles, without which the controller manager ends at once.
+  await 120 "API server ready" kubectl get --raw /readyz
+}
+
+# client_flags NAME: how a component reaches the API server, fast enough for thousands of pods.
+client_flags() {
+  local file=$STATE/$1.kubeconfig
+  echo "--kubeconfig $file --authentication-kubeconfig $file --authorization-kubeconfig $file --secure-port 0" \
+    "--leader-elect=false --kube-api-qps 500 --kube-api-burst 1000"
+}
+
+start_controller_manager() {
+  # shellcheck disable=SC2046
+  start kube-controller-manager "$PROGRAMS/kube-controller-manager" $(client_flags kube-controller-manager) \
+    --use-service-account-credentials --service-cluster-ip-range "$SERVICE_CIDR" --allocate-node-cidrs=false \
+    --root-ca-file "$STATE/pki/ca.crt" --service-account-private-key-file "$STATE/pki/service-account.key"
+}
+
+start_control_plane() {
+  start_etcd
+  start_apiserver
+  start_controller_manager
+  await 60 "default service account" kubectl get serviceaccount default
+}
+
+# Pods wait for a scheduler only where there are nodes.
+start_scheduler() {
+  # shellcheck disable=SC2046
+  start kube-scheduler "$PROGRAMS/kube-scheduler" $(client_flags kube-scheduler)
+}
+
+# start_fake_nodes COUNT: KWOK keeps them Ready and says of each of their pods that it runs.
+start_fake_nodes() {
+  start_scheduler
+  start kwok "$PROGRAMS/kwok" --kubeconfig "$STATE/kwok.kubeconfig" --manage-all-nodes=false \
+    --manage-nodes-with-annotation-selector kwok.x-k8s.io/node=fake --server-address "127.0.0.1:$KWOK_PORT" \
+    --node-lease-duration-seconds 40 --config "$PROGRAMS/kwok-stages.yaml" --config "$CLUSTER/kwok-finish.yaml"
+  for i in $(seq "$1"); do sed "s/NUMBER/$i/" "$CLUSTER/kwok-node.yaml"; done |
+    kubectl apply --server-side -f - >/dev/null
+  await 120 "$1 fake nodes ready" kubectl wait --for=condition=Ready node -l type=kwok --timeout=1s
+}
