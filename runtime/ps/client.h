@@ -28,6 +28,7 @@
 #include "runtime/ps/events.h"
 #include "runtime/ps/snapshot.h"
 #include "runtime/rpc/credentials.h"
+#include "runtime/rpc/liveness.h"
 #include "runtime/rpc/transport.h"
 
 namespace tfjob::ps {
@@ -47,6 +48,8 @@ struct ClientOptions {
   // step. (Unlike the end of patience this tells a stop from a stall: let patience be minutes, or
   // for ever, since the lease of a silent peer alone takes 10 s.)
   std::function<bool()> stop_requested;
+  // When a silent server is named, and when it is given up.
+  rpc::LivenessRules liveness;
   // How long a refusal (another job, attempt or definition at the address) is taken for a
   // predecessor that is about to end.
   Duration refusal_patience{20s};

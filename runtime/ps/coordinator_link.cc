@@ -10,16 +10,17 @@ namespace {
 
 constexpr Duration kConnectTimeout{1s};
 constexpr Duration kRetryInterval{100ms};
+constexpr Duration kReportInterval{10s};
 
 }  // namespace
 
 CoordinatorLink::CoordinatorLink(Synchronizer& synchronizer, rpc::Connector& connector,
-                                 rpc::PeerWatch& watch, std::string address, rpc::Identity self)
+                                 rpc::PeerWatch& watch, Options options)
     : synchronizer_(synchronizer),
       connector_(connector),
       watch_(watch),
-      address_(std::move(address)),
-      self_(std::move(self)) {
+      options_(std::move(options)),
+      name_(StrCat("ps 0 (", options_.address, ")")) {
   thread_ = std::thread([this] {
     SetThreadName("ps-coordinator");
     Loop();
@@ -52,10 +53,19 @@ bool CoordinatorLink::Stopping() {
 }
 
 void CoordinatorLink::Loop() {
+  Duration heard = RealClock().Monotonic();
   while (!Stopping()) {
     StatusOr<rpc::OpenStream> stream =
-        connector_.Connect(address_, kParameterService, self_, kConnectTimeout);
+        connector_.Connect(options_.address, kParameterService, options_.self, kConnectTimeout);
     if (stream.ok()) RunOnce(*stream->transport);
+    const Duration now = RealClock().Monotonic();
+    if (stream.ok()) {
+      heard = now;
+    } else if (now - heard >= kReportInterval) {
+      heard = now;
+      Say(Event::Kind::kWaiting,
+          StrCat("waits for ", name_, ", which owns the step: ", Message(stream.status())));
+    }
     MutexLock lock(mutex_);
     if (!stopping_) wake_.WaitFor(mutex_, kRetryInterval);
   }
@@ -69,12 +79,33 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
     live_ = &connection;
   }
   const auto ticket =
-      watch_.Add({.connection = &connection, .peer = StrCat("ps 0 (", address_, ")")});
+      watch_.Add({.connection = &connection,
+                  .peer = name_,
+                  .on_change = [this](rpc::Health health, Duration s) { OnHealth(health, s); }});
+  Say(Event::Kind::kConnected, StrCat("connected to ", name_, ", which owns the step"));
   synchronizer_.Connected();
-  (void)connection.Run();  // whatever ended it, it is made anew
+  const Status why = connection.Run();
   watch_.Remove(ticket);
-  MutexLock lock(mutex_);
-  live_ = nullptr;
+  {
+    MutexLock lock(mutex_);
+    live_ = nullptr;
+    if (stopping_) return;
+  }
+  Say(Event::Kind::kLost,
+      StrCat(name_, ", which owns the step, is gone: ", Message(why), "; connecting anew"));
+}
+
+void CoordinatorLink::OnHealth(rpc::Health health, Duration silence) const {
+  if (health == rpc::Health::kSuspected) {
+    Say(Event::Kind::kSuspected, StrCat(name_, " is silent for ", FormatDuration(silence),
+                                        ", given up at ", FormatDuration(options_.liveness.lease)));
+  } else {
+    Say(Event::Kind::kRecovered, StrCat(name_, " speaks again"));
+  }
+}
+
+void CoordinatorLink::Say(Event::Kind kind, const std::string& what) const {
+  options_.on_event({.kind = kind, .peer = "ps 0", .address = options_.address, .message = what});
 }
 
 }  // namespace tfjob::ps

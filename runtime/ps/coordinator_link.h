@@ -1,10 +1,12 @@
-// A server's stream to ps 0, kept up. Inside the room only.
+// A server's stream to ps 0, kept up: it says when it has lost it, and when it has it again. Inside the
+// room only.
 #pragma once
 
 #include <string>
 #include <thread>
 
 #include "runtime/base/mutex.h"
+#include "runtime/ps/events.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/peer_watch.h"
 
@@ -15,8 +17,14 @@ class Synchronizer;
 // Thread-safe.
 class CoordinatorLink : public rpc::ConnectionHandler {
  public:
+  struct Options {
+    std::string address;  // of ps 0
+    rpc::Identity self;
+    EventSink on_event;
+    rpc::LivenessRules liveness;
+  };
   CoordinatorLink(Synchronizer& synchronizer, rpc::Connector& connector, rpc::PeerWatch& watch,
-                  std::string address, rpc::Identity self);
+                  Options options);
   ~CoordinatorLink() override;
 
   // Lost when there is no connection; the protocol repeats it.
@@ -29,12 +37,14 @@ class CoordinatorLink : public rpc::ConnectionHandler {
   void Loop();
   void RunOnce(rpc::Transport& transport);
   bool Stopping();
+  void Say(Event::Kind kind, const std::string& what) const;
+  void OnHealth(rpc::Health health, Duration silence) const;
 
   Synchronizer& synchronizer_;
   rpc::Connector& connector_;
   rpc::PeerWatch& watch_;
-  const std::string address_;
-  const rpc::Identity self_;
+  const Options options_;
+  const std::string name_;  // "ps 0 (127.0.0.1:2222)"
 
   Mutex mutex_;
   CondVar wake_;

@@ -77,6 +77,42 @@ StatusOr<Variable> ParseVariable(const JsonField& json) {
   return result;
 }
 
+Json ToJson(const Definition& definition) {
+  Json variables = Json::array();
+  for (const Variable& variable : definition.variables) {
+    variables.push_back({{"name", variable.name},
+                         {"dtype", std::string(Name(variable.dtype))},
+                         {"shape", variable.shape.dims()},
+                         {"update", static_cast<int>(variable.update)}});
+  }
+  return {{"variables", std::move(variables)},
+          {"optimizer", ToJson(definition.optimizer)},
+          {"mode", static_cast<int>(definition.mode)},
+          {"replicas_to_aggregate", definition.replicas_to_aggregate},
+          {"placement", static_cast<int>(definition.placement)},
+          {"max_shard_bytes", definition.max_shard_bytes}};
+}
+
+StatusOr<Definition> ParseDefinition(const JsonField& root) {
+  Definition result;
+  ASSIGN_OR_RETURN(auto variables, root["variables"].Elements());
+  for (const JsonField& json : variables) {
+    ASSIGN_OR_RETURN(Variable variable, ParseVariable(json));
+    result.variables.push_back(std::move(variable));
+  }
+  ASSIGN_OR_RETURN(result.optimizer, ParseOptimizer(root["optimizer"]));
+  ASSIGN_OR_RETURN(int64_t mode, root["mode"].Int());
+  if (mode < 0 || mode > 1) return root["mode"].Mismatch("0 or 1");
+  result.mode = static_cast<Mode>(mode);
+  ASSIGN_OR_RETURN(result.replicas_to_aggregate, root["replicas_to_aggregate"].Int32());
+  ASSIGN_OR_RETURN(int64_t placement, root["placement"].Int());
+  if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
+  result.placement = static_cast<Placement>(placement);
+  ASSIGN_OR_RETURN(result.max_shard_bytes, root["max_shard_bytes"].Int());
+  RETURN_IF_ERROR(Validate(result));
+  return result;
+}
+
 }  // namespace
 
 Status Validate(const Definition& definition) {
@@ -97,48 +133,28 @@ Status Validate(const Definition& definition) {
   return optimizer::Validate(definition.optimizer);
 }
 
-std::string Serialize(const Definition& definition) {
-  Json variables = Json::array();
-  for (const Variable& variable : definition.variables) {
-    variables.push_back({{"name", variable.name},
-                         {"dtype", std::string(Name(variable.dtype))},
-                         {"shape", variable.shape.dims()},
-                         {"update", static_cast<int>(variable.update)}});
-  }
-  return PrintJson({{"variables", std::move(variables)},
-                    {"optimizer", ToJson(definition.optimizer)},
-                    {"mode", static_cast<int>(definition.mode)},
-                    {"replicas_to_aggregate", definition.replicas_to_aggregate},
-                    {"placement", static_cast<int>(definition.placement)},
-                    {"max_shard_bytes", definition.max_shard_bytes}});
+std::string Serialize(const Assignment& assignment) {
+  return PrintJson(
+      {{"definition", ToJson(assignment.definition)}, {"servers", assignment.servers}});
 }
 
-StatusOr<Definition> ParseDefinition(const std::string& bytes) {
+StatusOr<Assignment> ParseAssignment(const std::string& bytes) {
   ASSIGN_OR_RETURN(Json document, ParseJson(bytes, "parameter definition"));
-  JsonField root(document);
-  Definition result;
-  ASSIGN_OR_RETURN(auto variables, root["variables"].Elements());
-  for (const JsonField& json : variables) {
-    ASSIGN_OR_RETURN(Variable variable, ParseVariable(json));
-    result.variables.push_back(std::move(variable));
+  const JsonField root(document);
+  Assignment result;
+  ASSIGN_OR_RETURN(result.definition, ParseDefinition(root["definition"]));
+  ASSIGN_OR_RETURN(auto servers, root["servers"].Elements());
+  for (const JsonField& server : servers) {
+    ASSIGN_OR_RETURN(std::string address, server.String());
+    result.servers.push_back(std::move(address));
   }
-  ASSIGN_OR_RETURN(result.optimizer, ParseOptimizer(root["optimizer"]));
-  ASSIGN_OR_RETURN(int64_t mode, root["mode"].Int());
-  if (mode < 0 || mode > 1) return root["mode"].Mismatch("0 or 1");
-  result.mode = static_cast<Mode>(mode);
-  ASSIGN_OR_RETURN(result.replicas_to_aggregate, root["replicas_to_aggregate"].Int32());
-  ASSIGN_OR_RETURN(int64_t placement, root["placement"].Int());
-  if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
-  result.placement = static_cast<Placement>(placement);
-  ASSIGN_OR_RETURN(result.max_shard_bytes, root["max_shard_bytes"].Int());
-  RETURN_IF_ERROR(Validate(result));
   return result;
 }
 
 uint64_t Fingerprint(const Definition& definition) {
   // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
   uint64_t hash = 14695981039346656037ull;
-  for (unsigned char byte : Serialize(definition)) hash = (hash ^ byte) * 1099511628211ull;
+  for (unsigned char byte : PrintJson(ToJson(definition))) hash = (hash ^ byte) * 1099511628211ull;
   return hash;
 }
 

@@ -52,11 +52,16 @@ struct Definition {
 // integer, replicas_to_aggregate < 1, max_shard_bytes < 1, an invalid optimizer.
 Status Validate(const Definition& definition);
 
-// As text on the wire, and back.
-std::string Serialize(const Definition& definition);
-StatusOr<Definition> ParseDefinition(const std::string& bytes);
+// As text on the wire, and back. The chief tells each server of all servers too ("host:port" by index):
+// under TF_CONFIG's sparse form a server knows itself alone.
+struct Assignment {
+  Definition definition;
+  std::vector<std::string> servers;
+};
+std::string Serialize(const Assignment& assignment);
+StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// A 64-bit digest of Serialize's text: equal definitions have equal ones on every machine.
+// A 64-bit digest of the definition's text: equal definitions have equal ones on every machine.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

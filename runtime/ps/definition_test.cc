@@ -24,12 +24,14 @@ TEST(Definition, SurvivesTheWire) {
   definition.replicas_to_aggregate = 3;
   definition.optimizer.learning_rate = 0.1;
   definition.variables[1].update = Update::kAssign;
-  StatusOr<Definition> read = ParseDefinition(Serialize(definition));
+  const std::vector<std::string> servers = {"a:1", "b:2"};
+  StatusOr<Assignment> read = ParseAssignment(Serialize(Assignment{definition, servers}));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*read, definition);
-  EXPECT_EQ(Fingerprint(*read), Fingerprint(definition));
+  EXPECT_EQ(read->definition, definition);
+  EXPECT_EQ(read->servers, servers);
+  EXPECT_EQ(Fingerprint(read->definition), Fingerprint(definition));
   definition.optimizer.beta_1 = 0.8;
-  EXPECT_NE(Fingerprint(*read), Fingerprint(definition));
+  EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }
 
 TEST(Definition, RefusesWhatCannotBeServed) {
@@ -46,8 +48,8 @@ TEST(Definition, RefusesWhatCannotBeServed) {
             "replicas_to_aggregate: expected 1 or more, got 0");
   EXPECT_EQ(error([](Definition& d) { d.max_shard_bytes = 0; }),
             "max_shard_bytes: expected 1 or more, got 0");
-  EXPECT_FALSE(ParseDefinition("{").ok());
-  EXPECT_FALSE(ParseDefinition("{\"variables\":[{}]}").ok());
+  EXPECT_FALSE(ParseAssignment("{").ok());
+  EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }
 
 TEST(Placement, GoesRoundByVariable) {

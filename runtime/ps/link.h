@@ -2,7 +2,6 @@
 // the room only.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <thread>
@@ -28,6 +27,8 @@ struct Step {
   size_t unmarked = 0;
 };
 
+class Link;
+
 // What the client and its links share; the one lock of both.
 struct LinkContext {
   LinkContext(ClientOptions client_options, std::vector<Shard> all_shards)
@@ -37,6 +38,7 @@ struct LinkContext {
   const std::vector<Shard> shards;
   rpc::Connector* connector = nullptr;
   rpc::PeerWatch* watch = nullptr;
+  std::vector<const Link*> links;  // by server
   Mutex mutex;
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
@@ -101,10 +103,14 @@ class Link : public rpc::ConnectionHandler {
   // The server's state is to be asked anew before the next start.
   void Reset() ABSL_NO_THREAD_SAFETY_ANALYSIS { started_ = refused_ = false; }
   void Mark(int shard) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Gradients go when enough for a frame are marked.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
+
+  // All gradients are marked: they go, a small exchange from this thread.
+  void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
@@ -116,7 +122,10 @@ class Link : public rpc::ConnectionHandler {
     const Snapshot* snapshot = nullptr;  // null: not filling
     uint64_t request = 0;
     int64_t epoch = 0;
-    size_t next = 0;
+    // What goes next: bytes of a slot of one of shards_.
+    size_t shard = 0;
+    size_t slot = 0;
+    size_t offset = 0;
     bool ended = false;
   };
   struct Pending {  // a request
@@ -126,17 +135,29 @@ class Link : public rpc::ConnectionHandler {
     Answer answer;
   };
 
+  void OnEnd(const Status& why);
+  void OnHealth(rpc::Health health, Duration silence) const;
+
   // With context.mutex held.
   bool NextPush(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool NextFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  size_t AppendFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  size_t AppendGradient(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  bool Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return part() == Part::kAwaited; }
+
   void OnValues(rpc::IncomingFrame& frame);
+  void EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status);
+  void OnRefused(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
+  void EndCopy(rpc::IncomingFrame& frame, const Snapshot& snapshot);
+  // This server's shard that the segment lies in; DataLoss when there is none.
+  StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
   void OnState(rpc::IncomingFrame& frame);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   void Say(Event::Kind kind, const std::string& message) const;
   // What is awaited of the server, for a message.
-  std::string Awaited() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // A segment of the caller's memory goes to the wire, and comes back.
   void Lend();
@@ -149,13 +170,14 @@ class Link : public rpc::ConnectionHandler {
   const std::string address_;
   const std::string name_;
   std::vector<int> shards_;
+  uint64_t bytes_ = 0;  // of all its shards
 
   // Changed by the caller's thread only.
   std::unique_ptr<rpc::Transport> transport_;
   std::unique_ptr<rpc::Connection> connection_;
   std::thread reader_;
   rpc::PeerWatch::Ticket ticket_ = nullptr;
-  std::string text_;  // writer thread only
+  std::string text_;  // of the frame that is being written
   Mutex flight_mutex_;
   CondVar released_;
   int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the wire holds
@@ -170,9 +192,13 @@ class Link : public rpc::ConnectionHandler {
   bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  std::deque<int> ready_ ABSL_GUARDED_BY(context_.mutex);
-  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  size_t to_come_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  // Marked shards in the order in which they go; the first `sent_` have gone, and `offset_` bytes of the
+  // next one.
+  std::vector<int> ready_ ABSL_GUARDED_BY(context_.mutex);
+  size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  size_t offset_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // marked and not gone
+  uint64_t bytes_to_come_ ABSL_GUARDED_BY(context_.mutex) = 0;
   rpc::FrameHeader answer_ ABSL_GUARDED_BY(context_.mutex);
 
   uint64_t next_request_ ABSL_GUARDED_BY(context_.mutex) = 1;
@@ -180,6 +206,7 @@ class Link : public rpc::ConnectionHandler {
   FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
   Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;
+  uint64_t copied_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes
 };
 
 }  // namespace tfjob::ps

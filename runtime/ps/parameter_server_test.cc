@@ -34,7 +34,10 @@ TEST_F(ParameterServerTest, AppliesOnArrivalAndCountsSteps) {
   ASSERT_EQ(chief.client->Finish(), OkStatus());
   EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
   EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
-  EXPECT_EQ(worker.Train().code(), StatusCode::kCancelled);
+  // Perhaps one step later: the word is on its way.
+  Status end = worker.Train();
+  for (int i = 0; i < 1000 && end.ok(); ++i) end = worker.Train();
+  EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
 }
 
 TEST_F(ParameterServerTest, SendsGradientsAsTheyBecomeReady) {
@@ -221,8 +224,8 @@ class SlowChief : public rpc::Transport {
 
 TEST(TheEnd, ComesAfterTheServersLastWords) {
   rpc::PipeConnector connector;
-  std::unique_ptr<ParameterServer> ps = *ParameterServer::Create(
-      {.identity = Task("ps", 0), .servers = {"here"}, .connector = &connector});
+  std::unique_ptr<ParameterServer> ps =
+      *ParameterServer::Create({.identity = Task("ps", 0), .connector = &connector});
   SlowChief chief;
   std::thread session([&] { ps->Serve(Task("chief", 0), "there", chief); });
   EXPECT_EQ(ps->WaitUntilFinished(), OkStatus());
@@ -332,10 +335,132 @@ TEST_F(ParameterServerTest, ARepeatedContributionIsAppliedOnce) {
   }
 }
 
+// A network of so many bytes a second: a frame is there when its last byte is.
+class SlowConnector : public rpc::Connector {
+ public:
+  SlowConnector(rpc::Connector& inner, double bytes_per_second)
+      : inner_(inner), rate_(bytes_per_second) {}
+  std::atomic<int> pulls = 0;  // asked for
+
+  StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
+                                    const rpc::Identity& self, Duration timeout) override {
+    ASSIGN_OR_RETURN(rpc::OpenStream stream, inner_.Connect(address, service, self, timeout));
+    stream.transport = std::make_unique<Slow>(*this, std::move(stream.transport));
+    return stream;
+  }
+
+ private:
+  class Slow : public rpc::Transport {
+   public:
+    Slow(SlowConnector& owner, std::unique_ptr<rpc::Transport> inner)
+        : owner_(owner), inner_(std::move(inner)) {}
+    Status Write(const rpc::OutgoingFrame& frame) override {
+      Travel(rpc::PayloadBytes(frame));
+      const Status status = inner_->Write(frame);
+      if (frame.header.type == wire::kPull) ++owner_.pulls;
+      return status;
+    }
+    Status Read(rpc::IncomingFrame& frame) override {
+      RETURN_IF_ERROR(inner_->Read(frame));
+      Travel(frame.remaining());
+      return OkStatus();
+    }
+    void Cancel() override {
+      inner_->Cancel();
+      MutexLock lock(mutex_);
+      cancelled_ = true;
+      changed_.NotifyAll();
+    }
+
+   private:
+    void Travel(size_t bytes) {
+      const auto end =
+          std::chrono::steady_clock::now() +
+          Duration(static_cast<int64_t>(static_cast<double>(bytes) / owner_.rate_ * 1e6));
+      MutexLock lock(mutex_);
+      while (!cancelled_ && changed_.WaitUntil(mutex_, end)) {
+      }
+    }
+    SlowConnector& owner_;
+    const std::unique_ptr<rpc::Transport> inner_;
+    Mutex mutex_;
+    CondVar changed_;
+    bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  };
+
+  rpc::Connector& inner_;
+  const double rate_;
+};
+
+// A shard takes longer than the lease, each way: while its bytes come, nobody is silent.
+TEST(SlowNetwork, ALargeShardIsNotSilence) {
+  const rpc::LivenessRules liveness{.suspect_after = 400ms, .lease = 600ms};
+  rpc::PipeConnector pipe;
+  SlowConnector slow(pipe, 8e6);
+  Events events;
+  std::unique_ptr<ParameterServer> ps = *ParameterServer::Create({.identity = Task("ps", 0),
+                                                                  .on_event = events.sink(),
+                                                                  .connector = &pipe,
+                                                                  .liveness = liveness});
+  pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
+  Definition definition{.variables = {{.name = "w", .shape = {2'000'000}}}};
+  definition.optimizer.learning_rate = 0.5;
+  {
+    Trainer chief(definition);
+    ASSERT_EQ(chief.Join({.servers = {"here"},
+                          .identity = Task("chief", 0),
+                          .chief = true,
+                          .provide_state = [&] { return InitialState(definition, 3); },
+                          .patience = 60s,
+                          .liveness = liveness,
+                          .connector = &slow}),
+              OkStatus());
+    ASSERT_EQ(chief.Train(), OkStatus());
+    EXPECT_EQ(chief.Value(), 2.5f);
+    StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    EXPECT_EQ(snapshot->variables[0].value.data<float>()[1'999'999], 2.5f);
+    EXPECT_FALSE(chief.events.Has(Event::Kind::kLost));
+    EXPECT_FALSE(events.Has(Event::Kind::kLost));
+  }
+  pipe.Close("here");
+}
+
+TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
+  rpc::PipeConnector pipe;
+  SlowConnector slow(pipe, 40e6);
+  std::unique_ptr<ParameterServer> ps =
+      *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipe});
+  pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
+  // More than may be under way at once.
+  const Definition definition{.variables = {{.name = "w", .shape = {6'000'000}}}};
+  {
+    Trainer chief(definition), worker(definition);
+    ASSERT_EQ(chief.Join({.servers = {"here"},
+                          .identity = Task("chief", 0),
+                          .chief = true,
+                          .provide_state = [&] { return InitialState(definition, 3); },
+                          .connector = &pipe}),
+              OkStatus());
+    std::thread joins([&] {
+      EXPECT_EQ(worker.Join({.servers = {"here"},
+                             .identity = Task("worker", 1),
+                             .patience = 60s,
+                             .connector = &slow}),
+                OkStatus());
+    });
+    while (slow.pulls == 0) std::this_thread::yield();
+    EXPECT_EQ(chief.client->Finish(), OkStatus());
+    joins.join();
+    EXPECT_EQ(worker.Value(), 3);
+  }
+  pipe.Close("here");
+}
+
 TEST(InProcess, NeedsNoNetwork) {
   rpc::PipeConnector connector;
-  std::unique_ptr<ParameterServer> ps = *ParameterServer::Create(
-      {.identity = Task("ps", 0), .servers = {"here"}, .connector = &connector});
+  std::unique_ptr<ParameterServer> ps =
+      *ParameterServer::Create({.identity = Task("ps", 0), .connector = &connector});
   connector.Listen("here", kParameterService, Task("ps", 0), *ps);
   const Definition definition = TwoVariables();
   {

@@ -28,13 +28,16 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   }
   for (int i = 0; i < static_cast<int>(options.servers.size()); ++i) {
     links_.push_back(std::make_unique<Link>(context_, i));
+    context_.links.push_back(links_.back().get());
   }
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
   // Once a second the chief asks who is there.
-  watch_ = std::make_unique<rpc::PeerWatch>([this, ticks = 0]() mutable {
-    if (context_.options.chief && ++ticks % 4 == 0) links_[0]->Poll();
-  });
+  watch_ = std::make_unique<rpc::PeerWatch>(
+      [this, ticks = 0]() mutable {
+        if (context_.options.chief && ++ticks % 4 == 0) links_[0]->Poll();
+      },
+      context_.options.liveness);
   context_.watch = watch_.get();
 }
 
@@ -130,8 +133,8 @@ StatusOr<StepResult> RemoteClient::EndStep() {
     MutexLock lock(context_.mutex);
     if (!context_.step.active) return FailedPrecondition("no step was begun");
     for (size_t i = 0; i < shards_of_.size(); ++i) MarkLocked(static_cast<int>(i));
-    for (auto& link : links_) link->Wake();
   }
+  for (auto& link : links_) link->Flush();
   RETURN_IF_ERROR(Complete());
   return Result();
 }

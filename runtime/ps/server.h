@@ -1,5 +1,5 @@
-// A ps task: shards, their updates, and the service around them. It starts empty; the chief defines
-// and fills it.
+// A ps task: shards, their updates, and the service around them. It starts empty, and knows of no other
+// server; the chief defines it, tells it of the others, and fills it.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
@@ -15,6 +15,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/ps/events.h"
 #include "runtime/rpc/credentials.h"
+#include "runtime/rpc/liveness.h"
 #include "runtime/rpc/transport.h"
 
 namespace tfjob::ps {
@@ -22,13 +23,14 @@ namespace tfjob::ps {
 inline constexpr char kParameterService[] = "parameters";
 
 struct ServerOptions {
-  rpc::Identity identity;            // task_index is the server's number
-  std::vector<std::string> servers;  // "host:port" by index, this one's too
-  ThreadPool* pool = nullptr;        // helps with large updates; borrowed; may be null
+  rpc::Identity identity;      // task_index is the server's number
+  ThreadPool* pool = nullptr;  // helps with large updates; borrowed; may be null
   EventSink on_event;
   // How ps 0 is reached. Null: gRPC with `credentials`. Borrowed.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
+  // When a silent peer is named, and when it is given up.
+  rpc::LivenessRules liveness;
 };
 
 struct ServerState {

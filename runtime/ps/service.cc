@@ -32,9 +32,8 @@ std::string PlainAddress(const std::string& address) {
 Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
     : options_(std::move(options)),
       own_connector_(std::move(own_connector)),
-      synchronizer_(std::make_unique<Synchronizer>(
-          *this, options_.identity, static_cast<int>(options_.servers.size()), options_.pool)),
-      watch_([this] { Tick(); }) {}
+      synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
+      watch_([this] { Tick(); }, options_.liveness) {}
 
 Service::~Service() {
   synchronizer_->Stop();
@@ -65,7 +64,7 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     if (health == rpc::Health::kSuspected) {
                       Tell(Event::Kind::kSuspected, session,
                            StrCat("is silent for ", FormatDuration(silence), ", given up at ",
-                                  FormatDuration(rpc::LivenessRules().lease)));
+                                  FormatDuration(options_.liveness.lease)));
                     } else {
                       Tell(Event::Kind::kRecovered, session, "speaks again");
                     }
@@ -150,13 +149,18 @@ StatusOr<std::shared_ptr<Store>> Service::StoreOf(int64_t epoch) {
 }
 
 StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_t epoch) {
-  ASSIGN_OR_RETURN(Definition definition, ParseDefinition(text));
-  auto store = std::make_shared<Store>(std::move(definition), index(),
-                                       static_cast<int>(options_.servers.size()), epoch);
+  ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(text));
+  const int servers = static_cast<int>(assignment.servers.size());
+  if (index() >= servers) {
+    return InvalidArgument("the chief's TF_CONFIG has ", servers, " ps tasks, but this is ",
+                           rpc::TaskName(options_.identity));
+  }
+  auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
   {
     MutexLock lock(mutex_);
     if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
     epoch_ = epoch;
+    coordinator_ = assignment.servers[0];
     store_ = nullptr;
     filling_ = store;
   }
@@ -182,7 +186,7 @@ std::vector<PeerState> Service::MembersLocked() {
   std::vector<PeerState> members;
   for (const auto& [task, session] : sessions_) {
     const Duration silence = session->connection().Silence();
-    const bool alive = rpc::LivenessRules().Judge(silence) == rpc::Health::kAlive;
+    const bool alive = options_.liveness.Judge(silence) == rpc::Health::kAlive;
     members.push_back({.task = StrCat("/job:", task.type, "/task:", task.index),
                        .address = session->address(),
                        .state = alive ? "connected" : "suspected",
@@ -244,9 +248,7 @@ void Service::Tick() {
 void Service::Finish() {
   MutexLock lock(mutex_);
   finished_ = true;
-  for (const auto& [task, session] : sessions_) {
-    session->connection().Send({.type = wire::kFinished});
-  }
+  for (const auto& [task, session] : sessions_) session->SayFinished();
   changed_.NotifyAll();
 }
 
@@ -301,14 +303,31 @@ Status Service::Release(const protocol::Worker& worker) {
 }
 
 void Service::FromParticipant(const rpc::Identity& peer, const std::string& message) {
-  const int servers = static_cast<int>(options_.servers.size());
-  if (peer.task_type != "ps" || peer.task_index < 1 || peer.task_index >= servers) return;
+  if (peer.task_type != "ps" || peer.task_index < 1) return;
   synchronizer_->FromParticipant(peer.task_index, message);
 }
 
 std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
-  return std::make_unique<CoordinatorLink>(synchronizer, *options_.connector, watch_,
-                                           options_.servers[0], options_.identity);
+  std::string address;
+  {
+    MutexLock lock(mutex_);
+    address = coordinator_;
+  }
+  return std::make_unique<CoordinatorLink>(
+      synchronizer, *options_.connector, watch_,
+      CoordinatorLink::Options{.address = std::move(address),
+                               .self = options_.identity,
+                               .on_event = [this](const Event& event) { TellOfCoordinator(event); },
+                               .liveness = options_.liveness});
+}
+
+// At the end ps 0 goes as the others do.
+void Service::TellOfCoordinator(const Event& event) {
+  {
+    MutexLock lock(mutex_);
+    if (finished_ || stopped_) return;
+  }
+  if (options_.on_event) options_.on_event(event);
 }
 
 void Service::SendToServer(int server, std::string message) {

@@ -38,7 +38,7 @@ class Service : public ParameterServer {
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
   // A new, unfilled store under a greater epoch; what was before it is refused from now on.
-  StatusOr<std::shared_ptr<Store>> Define(const std::string& definition, int64_t epoch);
+  StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
   // The filled store is the state. Aborted when another was defined meanwhile.
   Status Activate(std::shared_ptr<Store> store);
   std::pair<rpc::FrameHeader, std::string> DescribeState();
@@ -52,6 +52,7 @@ class Service : public ParameterServer {
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
+  void TellOfCoordinator(const Event& event);
   void SendToServer(int server, std::string message);
   // The state is void, if it is still this one.
   void Forget(const std::shared_ptr<Store>& store);
@@ -85,6 +86,7 @@ class Service : public ParameterServer {
   CondVar changed_;
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);    // serves; null: empty
   std::shared_ptr<Store> filling_ ABSL_GUARDED_BY(mutex_);  // being filled
+  std::string coordinator_ ABSL_GUARDED_BY(mutex_);         // ps 0's address, as the chief said
   int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // the greatest that was defined
   Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,11 +1,15 @@
 #include "runtime/ps/session.h"
 
+#include <utility>
+
 #include "runtime/ps/service.h"
 #include "runtime/ps/synchronizer.h"
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
 namespace {
+
+constexpr size_t kFlushBytes = size_t{64} << 10;
 
 void RaiseTo(std::atomic<int64_t>& value, int64_t least) {
   int64_t seen = value;
@@ -115,51 +119,78 @@ void Session::BeginCopy(uint64_t sequence) {
   if (!store.ok()) return ReplyTo(sequence, store.status());
   {
     MutexLock lock(mutex_);
-    copy_ = {.store = *std::move(store), .sequence = sequence, .next = 0, .ledger = ""};
+    copy_request_ = {*std::move(store), sequence};
   }
   connection_.Wake();
 }
 
-bool Session::NextCopy(rpc::OutgoingFrame& frame) {
-  std::shared_ptr<Store> store;
-  int shard = -1;
-  std::string ledger;
-  {
-    MutexLock lock(mutex_);
-    if (copy_.store == nullptr) return false;
-    store = copy_.store;
-    frame.header = {.type = wire::kShard, .sequence = copy_.sequence, .value = store->epoch()};
-    if (copy_.next < store->shards().size()) {
-      shard = store->shards()[copy_.next++];
-    } else {
-      text_ = copy_.ledger + store->CounterLedger();
-      copy_ = {};
-    }
-  }
-  if (shard < 0) {
-    frame.header.type = wire::kSnapshotEnd;
-    frame.header.step = store->step();
-    frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});
-    return true;
-  }
-  const size_t bytes = store->bytes_of(shard);
-  const int parts = 1 + store->slots_of(shard);
-  rpc::BufferPool::Lease* lease = buffers_->Take(bytes * static_cast<size_t>(parts));
-  lease->Share(parts);
-  store->CopyState(shard, lease->data(), ledger);
-  for (int part = 0; part < parts; ++part) {
-    frame.segments.push_back({.index = static_cast<uint32_t>(shard),
-                              .flags = static_cast<uint32_t>(part),
-                              .bytes = {lease->data() + static_cast<size_t>(part) * bytes, bytes},
-                              .release = rpc::BufferPool::Lease::Release,
-                              .argument = lease});
-  }
-  MutexLock lock(mutex_);
-  copy_.ledger += ledger;
+bool Session::NextCopiedShard() {
+  Store& store = *copy_.of.store;
+  if (copy_.next == store.shards().size()) return false;
+  const int shard = store.shards()[copy_.next++];
+  const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
+  copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
+  copy_.part = copy_.offset = 0;
+  store.CopyState(shard, copy_.state->data(), copy_.ledger);
   return true;
 }
 
+bool Session::NextCopy(rpc::OutgoingFrame& frame) {
+  {
+    MutexLock lock(mutex_);
+    if (copy_request_.store != nullptr) {
+      copy_ = {};
+      copy_.of = std::exchange(copy_request_, {});
+    }
+  }
+  if (copy_.of.store == nullptr) return false;
+  const Store& store = *copy_.of.store;
+  frame.header = {.type = wire::kShard, .sequence = copy_.of.sequence, .value = store.epoch()};
+  if (copy_.state != nullptr || NextCopiedShard()) {
+    AppendCopy(frame);
+    return true;
+  }
+  text_ = copy_.ledger + copy_.of.store->CounterLedger();
+  frame.header.type = wire::kSnapshotEnd;
+  frame.header.step = copy_.of.store->step();
+  frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});
+  copy_ = {};
+  return true;
+}
+
+void Session::AppendCopy(rpc::OutgoingFrame& frame) {
+  const Store& store = *copy_.of.store;
+  const int shard = store.shards()[copy_.next - 1];
+  const size_t bytes = store.bytes_of(shard);
+  const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
+  for (size_t total = 0; copy_.part < parts && total < rpc::kFrameTargetBytes;) {
+    const size_t count = std::min(bytes - copy_.offset, rpc::kFrameTargetBytes);
+    frame.segments.push_back(
+        {.index = static_cast<uint32_t>(shard),
+         .flags = static_cast<uint32_t>(copy_.part),
+         .offset = copy_.offset,
+         .bytes =
+             copy_.state->bytes(bytes * parts).subspan(copy_.part * bytes + copy_.offset, count),
+         .release = rpc::BufferPool::Lease::Release,
+         .argument = copy_.state->Hold()});
+    total += count;
+    copy_.offset += count;
+    if (copy_.offset < bytes) continue;
+    copy_.offset = 0;
+    ++copy_.part;
+  }
+  if (copy_.part == parts) copy_.state = nullptr;
+}
+
 // ---- contributions
+
+void Session::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
+  store = std::move(of);
+  sequence = number;
+  shards.clear();  // keeps its memory
+  sent = offset = bytes = 0;
+  last = false;
+}
 
 void Session::Pull(const rpc::FrameHeader& header) {
   push_ = {};
@@ -177,11 +208,7 @@ bool Session::BeginPush(const rpc::FrameHeader& header) {
   StatusOr<std::shared_ptr<Store>> store = service_.StoreOf(header.value);
   {
     MutexLock lock(mutex_);
-    reply_ = {.store = store.ok() ? *store : nullptr,
-              .sequence = header.sequence,
-              .shards = {},
-              .last = false,
-              .final = {}};
+    reply_.Begin(store.ok() ? *store : nullptr, header.sequence);
   }
   if (!store.ok()) {
     Refuse(header.sequence, store.status());
@@ -205,40 +232,57 @@ void Session::OnPush(rpc::IncomingFrame& frame) {
   }
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
-    if (Status status = TakeShard(frame, segment); !status.ok()) {
+    if (Status status = TakeSegment(frame, segment); !status.ok()) {
       push_.store = nullptr;
       return Refuse(frame.header.sequence, status);
     }
   }
   if (push_.remaining == 0) return EndPush();
-  connection_.Wake();
+  SendValues(false);
 }
 
-Status Session::TakeShard(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+Status Session::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
   Store& store = *push_.store;
-  if (!store.Owns(segment.index) || push_.remaining == 0) {
-    return InvalidArgument("shard ", segment.index, " does not belong into this contribution");
-  }
   const auto shard = static_cast<int>(segment.index);
+  const bool goes_on = push_.received > 0 && shard == push_.shard;
+  if (!store.Owns(segment.index) || push_.remaining == 0 || (push_.received > 0 && !goes_on)) {
+    return InvalidArgument("shard ", segment.index, " does not belong into this contribution now");
+  }
   const size_t bytes = store.bytes_of(shard);
-  if (segment.length != 0 && segment.length != bytes) {
-    return InvalidArgument("shard ", shard, ": expected ", bytes, " bytes, got ", segment.length);
+  if (segment.offset != push_.received || segment.length > bytes - push_.received) {
+    return InvalidArgument("shard ", shard, ": expected bytes from ", push_.received, " to ", bytes,
+                           ", got ", segment.length, " from ", segment.offset);
   }
-  --push_.remaining;
+  // An empty segment alone stands for the whole shard.
+  if (segment.length == 0 && goes_on) return InvalidArgument("shard ", shard, ": no bytes");
+  push_.shard = shard;
+  push_.received += segment.length;
+  if (segment.length == 0 || push_.received == bytes) {
+    push_.received = 0;
+    --push_.remaining;
+  }
+  TakeGradient(frame, segment);
+  return OkStatus();
+}
+
+// push_.received is 0 when the shard is whole with this segment.
+void Session::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+  const int shard = push_.shard;
   if (push_.staging != nullptr) {
-    push_.staging->Take(frame, shard, segment.length);
-    return OkStatus();
+    return push_.staging->Take(frame, shard, segment.offset, segment.length);
   }
-  if (service_.synchronizer() != nullptr) {  // decided already
-    frame.Skip(segment.length);
-    return OkStatus();
-  }
-  rpc::OwnedLease update(buffers_->Take(bytes));
-  frame.Read(update->bytes(segment.length));
-  store.Apply(shard, push_.name, update->bytes(segment.length), store.step(), stream_);
+  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // decided already
+  Store& store = *push_.store;
+  const size_t bytes = store.bytes_of(shard);
+  if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
+  frame.Read(push_.update->bytes(bytes).subspan(segment.offset, segment.length));
+  if (push_.received > 0) return;
+  store.Apply(shard, push_.name, push_.update->bytes(segment.offset + segment.length), store.step(),
+              stream_);
+  push_.update = nullptr;
   MutexLock lock(mutex_);
   reply_.shards.push_back(shard);
-  return OkStatus();
+  reply_.bytes += bytes;
 }
 
 void Session::EndPush() {
@@ -257,13 +301,27 @@ void Session::EndPush() {
     staleness = std::max<int64_t>(0, before - push_.step);
     step = store->step();
   }
-  MutexLock lock(mutex_);
-  reply_.final = {.type = wire::kValues,
-                  .flags = wire::kLast,
-                  .sequence = push_.name.sequence,
-                  .step = step,
-                  .value = staleness};
-  reply_.last = true;
+  {
+    MutexLock lock(mutex_);
+    reply_.final = {.type = wire::kValues,
+                    .flags = wire::kLast,
+                    .sequence = push_.name.sequence,
+                    .step = step,
+                    .value = staleness};
+    reply_.last = true;
+  }
+  SendValues(true);
+}
+
+// Few bytes are written by the thread that has them: waking another costs more.
+void Session::SendValues(bool from_here) {
+  bool few = false;
+  {
+    MutexLock lock(mutex_);
+    if (reply_.bytes == 0 && !reply_.last) return;
+    few = reply_.bytes <= kFlushBytes;
+  }
+  if (few && from_here) return connection_.Flush();
   connection_.Wake();
 }
 
@@ -273,6 +331,8 @@ void Session::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_
     if (reply_.sequence != sequence || reply_.store == nullptr) return;
     if (with_values) {
       reply_.shards.assign(reply_.store->shards().begin(), reply_.store->shards().end());
+      reply_.sent = reply_.offset = reply_.bytes = 0;
+      for (int shard : reply_.shards) reply_.bytes += reply_.store->bytes_of(shard);
     }
     reply_.final = {.type = wire::kValues,
                     .flags = static_cast<uint16_t>(flags | wire::kLast),
@@ -287,17 +347,53 @@ void Session::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
     if (reply_.sequence != sequence) return;
-    reply_ = {};
+    reply_.Begin(nullptr, 0);
   }
   connection_.Send(
       {.type = wire::kRefused, .sequence = sequence, .value = static_cast<int64_t>(why.code())},
       std::string(Message(why)));
 }
 
-// ---- the writer
+void Session::SayFinished() {
+  {
+    MutexLock lock(mutex_);
+    finished_ = true;
+  }
+  connection_.Wake();
+}
+
+// ---- what goes out
 
 bool Session::NextFrame(rpc::OutgoingFrame& frame) {
-  return NextValues(frame) || NextCopy(frame);
+  if (NextValues(frame) || NextCopy(frame)) return true;
+  MutexLock lock(mutex_);
+  if (!std::exchange(finished_, false)) return false;
+  frame.header = {.type = wire::kFinished};
+  return true;
+}
+
+// Puts the header, and into chunks_ what the frame will hold; returns how many bytes that is.
+size_t Session::PlanValues(rpc::OutgoingFrame& frame) {
+  size_t total = 0;
+  chunks_.clear();
+  while (reply_.sent < reply_.shards.size() && total < rpc::kFrameTargetBytes) {
+    const int shard = reply_.shards[reply_.sent];
+    const size_t left = reply_.store->bytes_of(shard) - reply_.offset;
+    const size_t bytes = std::min(left, rpc::kFrameTargetBytes);
+    chunks_.push_back({shard, reply_.offset, bytes});
+    total += bytes;
+    reply_.offset += bytes;
+    if (bytes < left) continue;
+    ++reply_.sent;
+    reply_.offset = 0;
+  }
+  reply_.bytes -= total;
+  frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
+  if (reply_.sent == reply_.shards.size() && reply_.last) {
+    frame.header = reply_.final;
+    reply_.Begin(nullptr, 0);
+  }
+  return total;
 }
 
 bool Session::NextValues(rpc::OutgoingFrame& frame) {
@@ -305,32 +401,22 @@ bool Session::NextValues(rpc::OutgoingFrame& frame) {
   size_t total = 0;
   {
     MutexLock lock(mutex_);
-    if (reply_.store == nullptr || (reply_.shards.empty() && !reply_.last)) return false;
+    if (reply_.store == nullptr) return false;
+    if (reply_.sent == reply_.shards.size() && !reply_.last) return false;
     store = reply_.store;
-    batch_.clear();
-    while (!reply_.shards.empty() && (batch_.empty() || total < rpc::kFrameTargetBytes)) {
-      batch_.push_back(reply_.shards.front());
-      total += store->bytes_of(reply_.shards.front());
-      reply_.shards.pop_front();
-    }
-    frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
-    if (reply_.shards.empty() && reply_.last) {
-      frame.header = reply_.final;
-      reply_ = {};
-    }
+    total = PlanValues(frame);
   }
-  if (batch_.empty()) return true;
-  rpc::BufferPool::Lease* lease = buffers_->Take(total);
-  lease->Share(static_cast<int>(batch_.size()));
-  std::byte* to = lease->data();
-  for (int shard : batch_) {
-    const size_t bytes = store->bytes_of(shard);
-    store->CopyValue(shard, to);
-    frame.segments.push_back({.index = static_cast<uint32_t>(shard),
-                              .bytes = {to, bytes},
+  if (chunks_.empty()) return true;
+  rpc::OwnedLease lease(buffers_->Take(total));
+  std::span<std::byte> to = lease->bytes(total);
+  for (const Chunk& chunk : chunks_) {
+    store->CopyValue(chunk.shard, chunk.offset, to.first(chunk.bytes));
+    frame.segments.push_back({.index = static_cast<uint32_t>(chunk.shard),
+                              .offset = chunk.offset,
+                              .bytes = to.first(chunk.bytes),
                               .release = rpc::BufferPool::Lease::Release,
-                              .argument = lease});
-    to += bytes;
+                              .argument = lease->Hold()});
+    to = to.subspan(chunk.bytes);
   }
   return true;
 }

@@ -2,9 +2,9 @@
 // Inside the room only.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/base/mutex.h"
 #include "runtime/kernels/stream.h"
@@ -34,6 +34,8 @@ class Session : public rpc::ConnectionHandler {
   void Refuse(uint64_t sequence, const Status& why);
   // Answers a request.
   void ReplyTo(uint64_t sequence, const Status& status);
+  // Tells the peer that the job is over, after everything else.
+  void SayFinished();
 
   void OnFrame(rpc::IncomingFrame& frame) override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
@@ -46,20 +48,43 @@ class Session : public rpc::ConnectionHandler {
     int64_t step = 0;
     size_t remaining = 0;              // shards to come
     std::shared_ptr<Staging> staging;  // synchronous
+    // The shard of which only the first `received` bytes are here.
+    int shard = -1;
+    size_t received = 0;
+    rpc::OwnedLease update;  // asynchronous: its gradient
   };
-  // What goes out; shared with Answer and the writer thread.
+  // What goes out; shared with Answer and whoever writes.
   struct Reply {
     std::shared_ptr<Store> store;
     uint64_t sequence = 0;
-    std::deque<int> shards;
-    bool last = false;  // `final` is known
+    std::vector<int> shards;  // whose values are ready
+    size_t sent = 0;          // so many of them have gone,
+    size_t offset = 0;        // and so many bytes of the next one
+    size_t bytes = 0;         // ready and not gone
+    bool last = false;        // `final` is known
     rpc::FrameHeader final;
+
+    void Begin(std::shared_ptr<Store> of, uint64_t number);
   };
-  struct Copy {  // of the state, for a snapshot
-    std::shared_ptr<Store> store;
+  struct CopyRequest {
+    std::shared_ptr<Store> store;  // null: none
     uint64_t sequence = 0;
-    size_t next = 0;
+  };
+  // A copy of the state on its way, shard by shard; only whoever writes uses it.
+  struct Copy {
+    CopyRequest of;
+    size_t next = 0;  // the shard after the one that is being sent
     std::string ledger;
+    rpc::OwnedLease
+        state;        // that shard with its slots, as of one moment; null: the next one's turn
+    size_t part = 0;  // what goes next
+    size_t offset = 0;
+  };
+  // Bytes of a shard that go into a frame.
+  struct Chunk {
+    int shard = 0;
+    size_t offset = 0;
+    size_t bytes = 0;
   };
 
   void Request(rpc::IncomingFrame& frame);
@@ -71,11 +96,17 @@ class Session : public rpc::ConnectionHandler {
 
   void OnPush(rpc::IncomingFrame& frame);
   bool BeginPush(const rpc::FrameHeader& header);
-  Status TakeShard(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void EndPush();
 
+  // Values that are ready, asked for by this thread or the writer.
+  void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NextCopy(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool NextCopiedShard();
+  void AppendCopy(rpc::OutgoingFrame& frame);
 
   Service& service_;
   const rpc::Identity peer_;
@@ -89,9 +120,12 @@ class Session : public rpc::ConnectionHandler {
 
   Mutex mutex_;
   Reply reply_ ABSL_GUARDED_BY(mutex_);
-  Copy copy_ ABSL_GUARDED_BY(mutex_);
-  std::vector<int> batch_;  // writer thread only
-  std::string text_;        // writer thread only: the body of the frame that is being written
+  CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished is to be said
+  Copy copy_;
+  // Of the frame that is being written.
+  std::vector<Chunk> chunks_;
+  std::string text_;
 
   rpc::Connection connection_;
 };

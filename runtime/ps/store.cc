@@ -77,7 +77,10 @@ Store::Entry::Entry(const Variable& variable, size_t bytes, int slots)
       state(std::make_unique<Buffer>(stride * static_cast<size_t>(1 + slots))) {}
 
 Store::Store(Definition definition, int server, int servers, int64_t epoch)
-    : definition_(std::move(definition)), epoch_(epoch), fingerprint_(Fingerprint(definition_)) {
+    : definition_(std::move(definition)),
+      servers_(servers),
+      epoch_(epoch),
+      fingerprint_(Fingerprint(definition_)) {
   const int slots = static_cast<int>(optimizer::Slots(definition_.optimizer).size());
   const std::vector<Shard> shards = Place(definition_, servers);
   local_.assign(shards.size(), -1);
@@ -154,11 +157,11 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
   if (count > 1) ApplyLocked(entry, sum.first(entry.bytes), step, 1.0 / count, stream);
 }
 
-void Store::CopyValue(int shard, std::byte* to) {
+void Store::CopyValue(int shard, size_t offset, std::span<std::byte> to) {
   Entry& entry = At(shard);
-  if (entry.bytes == 0) return;
+  if (to.empty()) return;
   MutexLock lock(entry.mutex);
-  std::memcpy(to, entry.state->data(), entry.bytes);
+  std::memcpy(to.data(), entry.state->data() + offset, to.size());
 }
 
 void Store::CopyState(int shard, std::byte* to, std::string& ledger) {

@@ -26,6 +26,8 @@ class Store {
 
   const Definition& definition() const { return definition_; }
   int64_t epoch() const { return epoch_; }
+  // How many servers share the variables.
+  int servers() const { return servers_; }
   uint64_t fingerprint() const { return fingerprint_; }
   // This server's shards, ascending.
   const std::vector<int>& shards() const { return own_; }
@@ -53,7 +55,8 @@ class Store {
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream);
 
-  void CopyValue(int shard, std::byte* to);
+  // Bytes of the value from `offset` on. Updates may come between two pieces.
+  void CopyValue(int shard, size_t offset, std::span<std::byte> to);
   // Value, then slots, one after the other; appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
@@ -95,6 +98,7 @@ class Store {
                    kernels::Stream& stream);
 
   const Definition definition_;
+  const int servers_;
   const int64_t epoch_;
   const uint64_t fingerprint_;
   std::vector<int> own_;

@@ -37,7 +37,7 @@ class StoreTest : public testing::Test {
   template <typename T>
   std::vector<T> Value(int shard) {
     std::vector<T> value(store_.bytes_of(shard) / sizeof(T));
-    store_.CopyValue(shard, reinterpret_cast<std::byte*>(value.data()));
+    store_.CopyValue(shard, 0, std::as_writable_bytes(std::span(value)));
     return value;
   }
 

@@ -23,11 +23,12 @@ Duration Now() {
 Staging::Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers)
     : store_(std::move(store)), buffers_(std::move(buffers)), updates_(store_->shards().size()) {}
 
-void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t length) {
+void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length) {
   if (length == 0) return;
+  const size_t bytes = store_->bytes_of(shard);
   rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
-  update.reset(buffers_->Take(length));
-  frame.Read(update->bytes(length));
+  if (offset == 0) update.reset(buffers_->Take(bytes));
+  frame.Read(update->bytes(bytes).subspan(offset, length));
 }
 
 const std::byte* Staging::update(int shard) const {
@@ -37,13 +38,11 @@ const std::byte* Staging::update(int shard) const {
 
 // ---- life
 
-Synchronizer::Synchronizer(Service& service, const rpc::Identity& identity, int servers,
-                           ThreadPool* pool)
+Synchronizer::Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool)
     : service_(service),
       index_(identity.task_index),
       stream_(pool),
-      participant_(identity.incarnation),
-      coordinator_(index_ == 0 ? std::make_unique<protocol::Coordinator>(servers) : nullptr) {}
+      participant_(identity.incarnation) {}
 
 Synchronizer::~Synchronizer() {
   Stop();
@@ -72,7 +71,10 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
     if (index_ > 0) link_ = service_.LinkToCoordinator(*this);
   }
   const int64_t step = store->step();
-  if (coordinator_ != nullptr) {
+  if (index_ == 0) {
+    if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {
+      coordinator_ = std::make_unique<protocol::Coordinator>(store->servers());
+    }
     Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate));
   }
   store_ = store;
@@ -160,7 +162,8 @@ bool Synchronizer::Release(const protocol::Worker& worker) {
 void Synchronizer::FromParticipant(int server, const std::string& message) {
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   MutexLock lock(mutex_);
-  if (coordinator_ != nullptr && read) Carry(coordinator_->OnMessage(server, *read));
+  if (coordinator_ == nullptr || server >= coordinator_->servers() || !read) return;
+  Carry(coordinator_->OnMessage(server, *read));
 }
 
 void Synchronizer::FromCoordinator(const std::string& message) {

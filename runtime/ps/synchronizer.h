@@ -27,8 +27,8 @@ class Service;
 class Staging {
  public:
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers);
-  // Reads the shard's update; nothing for it when `length` is 0.
-  void Take(rpc::IncomingFrame& frame, int shard, size_t length);
+  // Reads the next bytes of the shard's update, from `offset` on; nothing for it when `length` is 0.
+  void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
   // Null when there is nothing for the shard.
   const std::byte* update(int shard) const;
 
@@ -41,7 +41,7 @@ class Staging {
 // Thread-safe. Its lock is taken before the service's.
 class Synchronizer {
  public:
-  Synchronizer(Service& service, const rpc::Identity& identity, int servers, ThreadPool* pool);
+  Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool);
   ~Synchronizer();
   // Ends its threads; the service still stands.
   void Stop();
@@ -101,7 +101,8 @@ class Synchronizer {
   Mutex mutex_;
   CondVar wake_;
   protocol::Participant participant_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<protocol::Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);  // on ps 0
+  // On ps 0, from its first state on.
+  std::unique_ptr<protocol::Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Name, std::shared_ptr<Staging>> staged_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, PendingHold> holds_ ABSL_GUARDED_BY(mutex_);

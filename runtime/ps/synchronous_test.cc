@@ -283,6 +283,20 @@ TEST_F(SynchronousTest, ASaveThatLosesAServerGoesBackAndTheNextStepSaysSo) {
   EXPECT_EQ(chief.Value(), 99.5f);
 }
 
+TEST_F(SynchronousTest, AServerSaysThatTheOneThatOwnsTheStepIsGone) {
+  StartServers(2);
+  const Definition definition = Synchronous(1);
+  Trainer chief(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ASSERT_EQ(chief.Train(), OkStatus());
+  Events& events = tasks_[1]->events;
+  EXPECT_TRUE(events.Await(Event::Kind::kConnected, "ps 0"));
+  tasks_[0]->Kill();
+  const std::string lost = events.Message(Event::Kind::kLost, "ps 0");
+  EXPECT_TRUE(lost.starts_with(StrCat("ps 0 (", servers_[0], "), which owns the step, is gone: ")))
+      << lost;
+}
+
 TEST_F(SynchronousTest, ARestartedChiefGoesOnWhereTheServersAre) {
   StartServers(2);
   const Definition definition = Synchronous(1);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -51,6 +52,10 @@ class Events {
       changed_.NotifyAll();
     };
   }
+  bool Has(Event::Kind kind) {
+    MutexLock lock(mutex_);
+    return std::ranges::any_of(events_, [&](const Event& event) { return event.kind == kind; });
+  }
   bool Await(Event::Kind kind, const std::string& peer) { return !Message(kind, peer).empty(); }
   // Of the first such event; "" when none comes.
   std::string Message(Event::Kind kind, const std::string& peer) {
@@ -77,9 +82,8 @@ class PsTask {
   ~PsTask() { Kill(); }
 
   void Start(int64_t incarnation = 1) {
-    ps_ = *ParameterServer::Create({.identity = Task("ps", index_, incarnation),
-                                    .servers = servers_,
-                                    .on_event = events.sink()});
+    ps_ = *ParameterServer::Create(
+        {.identity = Task("ps", index_, incarnation), .on_event = events.sink()});
     const std::string& address = servers_[static_cast<size_t>(index_)];
     const int port = std::stoi(address.substr(address.find(':') + 1));
     StatusOr<std::unique_ptr<rpc::Server>> server =

@@ -19,8 +19,11 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
    public:
     std::byte* data() { return buffer_.data(); }
     std::span<std::byte> bytes(size_t count) { return {buffer_.data(), count}; }
-    // The lease returns after so many calls of Release; 1 at first.
-    void Share(int holders) { holders_ = holders; }
+    // One holder more; the lease returns when each has called Release. Whoever took it is the first.
+    Lease* Hold() {
+      ++holders_;
+      return this;
+    }
     // As a Segment's `release`, with the lease as its argument.
     static void Release(void* lease);
 

@@ -1,6 +1,6 @@
 #include "runtime/rpc/connection.h"
 
-#include <thread>
+#include <limits>
 
 #include "runtime/base/thread_pool.h"
 
@@ -10,6 +10,8 @@ namespace {
 constexpr uint16_t kHeartbeat = 0xFF01;
 constexpr uint16_t kCredit = 0xFF02;      // value: bytes consumed
 constexpr uint16_t kUsesCredit = 0x8000;  // a flag of data frames
+// What Flush writes at most before the writer takes over.
+constexpr int kFlushFrames = 4;
 
 int64_t NowMicroseconds() {
   return RealClock().Monotonic().count();
@@ -26,7 +28,14 @@ Connection::Connection(Transport& transport, ConnectionHandler& handler, Connect
 
 Connection::~Connection() = default;
 
+// ---- reading
+
 Status Connection::Run() {
+  reader_ = std::this_thread::get_id();
+  {
+    MutexLock lock(mutex_);
+    running_ = true;
+  }
   std::thread writer([this] {
     SetThreadName("rpc-write");
     WriteLoop();
@@ -66,21 +75,46 @@ void Connection::Handle(IncomingFrame& frame) {
   if (consumed_ >= options_.window / 4) wake_.NotifyOne();
 }
 
+Duration Connection::Silence() const {
+  if (handling_) return Duration(0);
+  return Duration(NowMicroseconds() - last_heard_us_);
+}
+
+// ---- asking for writes
+
 void Connection::Send(const FrameHeader& header, std::string body) {
   MutexLock lock(mutex_);
   messages_.emplace_back(header, std::move(body));
-  wake_.NotifyOne();
+  if (!writing_) wake_.NotifyOne();
 }
 
 bool Connection::Drained() {
   MutexLock lock(mutex_);
-  return closing_ || (messages_.empty() && !speaking_);
+  return closing_ || (messages_.empty() && !data_waits_ && !writing_);
 }
 
 void Connection::Wake() {
   MutexLock lock(mutex_);
   data_waits_ = true;
-  wake_.NotifyOne();
+  if (!writing_) wake_.NotifyOne();
+}
+
+void Connection::Flush() {
+  {
+    MutexLock lock(mutex_);
+    data_waits_ = true;
+    // Who writes looks again before the pen is laid down.
+    if (writing_ || closing_ || !running_) return;
+    writing_ = true;
+  }
+  // A reader that writes listens to nobody: when the network stands still, the lease is to end.
+  const bool reads = handling_ && std::this_thread::get_id() == reader_.load();
+  if (reads) {
+    last_heard_us_ = NowMicroseconds();
+    handling_ = false;
+  }
+  Write(kFlushFrames);
+  if (reads) handling_ = true;
 }
 
 void Connection::Cancel(const Status& why) {
@@ -93,32 +127,59 @@ void Connection::Cancel(const Status& why) {
   transport_.Cancel();
 }
 
-Duration Connection::Silence() const {
-  if (handling_) return Duration(0);
-  return Duration(NowMicroseconds() - last_heard_us_);
-}
+// ---- writing
 
 void Connection::WriteLoop() {
-  OutgoingFrame frame;
-  std::string body;
+  while (AwaitPen()) Write(std::numeric_limits<int>::max());
+}
+
+bool Connection::AwaitPen() {
+  MutexLock lock(mutex_);
   for (;;) {
-    frame.segments.clear();
-    switch (Next(frame, body)) {
-      case Turn::kEnd:
-        return;
-      case Turn::kFrame:
-        break;
-      case Turn::kData:
-        if (!handler_.NextFrame(frame)) continue;
-        frame.header.flags |= kUsesCredit;
-        Spend(static_cast<int64_t>(PayloadBytes(frame)));
-        break;
+    if (!writing_) {
+      if (closing_) return false;
+      if (HasWork()) {
+        writing_ = true;
+        return true;
+      }
     }
-    if (Status status = transport_.Write(frame); !status.ok()) {
+    const bool in_time = wake_.WaitFor(mutex_, options_.heartbeat);
+    heartbeat_due_ = heartbeat_due_ || !in_time;
+  }
+}
+
+bool Connection::HasWork() const {
+  return heartbeat_due_ || consumed_ >= options_.window / 4 || !messages_.empty() ||
+         (data_waits_ && credit_ > 0);
+}
+
+void Connection::LayDownPen() {
+  writing_ = false;
+  if (closing_ || HasWork()) wake_.NotifyOne();
+}
+
+void Connection::Write(int frames) {
+  while (frames > 0) {
+    Turn turn = Turn::kNothing;
+    frame_.segments.clear();
+    {
+      MutexLock lock(mutex_);
+      if (!closing_) turn = Next(frame_, body_);
+      if (turn == Turn::kNothing) return LayDownPen();
+    }
+    if (turn == Turn::kData) {
+      if (!handler_.NextFrame(frame_)) continue;
+      frame_.header.flags |= kUsesCredit;
+      Spend(static_cast<int64_t>(PayloadBytes(frame_)));
+      --frames;
+    }
+    if (Status status = transport_.Write(frame_); !status.ok()) {
       Cancel(status);
-      return;
+      break;
     }
   }
+  MutexLock lock(mutex_);
+  LayDownPen();
 }
 
 void Connection::Spend(int64_t bytes) {
@@ -128,33 +189,29 @@ void Connection::Spend(int64_t bytes) {
 }
 
 Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
-  MutexLock lock(mutex_);
-  speaking_ = false;
-  for (;;) {
-    if (closing_) return Turn::kEnd;
-    if (consumed_ >= options_.window / 4) {
-      frame.header = {.type = kCredit, .value = consumed_};
-      consumed_ = 0;
-      return Turn::kFrame;
-    }
-    if (!messages_.empty()) {
-      frame.header = messages_.front().first;
-      body = std::move(messages_.front().second);
-      messages_.pop_front();
-      speaking_ = true;
-      frame.segments.push_back({.bytes = std::as_bytes(std::span(body))});
-      return Turn::kFrame;
-    }
-    if (data_waits_ && credit_ > 0) {
-      data_waits_ = false;
-      frame.header = {};
-      return Turn::kData;
-    }
-    if (!wake_.WaitFor(mutex_, options_.heartbeat) && !closing_ && messages_.empty()) {
-      frame.header = {.type = kHeartbeat};
-      return Turn::kFrame;
-    }
+  if (consumed_ >= options_.window / 4) {
+    frame.header = {.type = kCredit, .value = consumed_};
+    consumed_ = 0;
+    return Turn::kFrame;
   }
+  if (!messages_.empty()) {
+    frame.header = messages_.front().first;
+    body = std::move(messages_.front().second);
+    messages_.pop_front();
+    frame.segments.push_back({.bytes = std::as_bytes(std::span(body))});
+    return Turn::kFrame;
+  }
+  if (data_waits_ && credit_ > 0) {
+    data_waits_ = false;
+    frame.header = {};
+    return Turn::kData;
+  }
+  if (heartbeat_due_) {
+    heartbeat_due_ = false;
+    frame.header = {.type = kHeartbeat};
+    return Turn::kFrame;
+  }
+  return Turn::kNothing;
 }
 
 }  // namespace tfjob::rpc

@@ -215,7 +215,7 @@ TEST_F(GrpcTest, NamesThePortThatIsTaken) {
   Status status =
       Server::Start({.host = "127.0.0.1", .port = server_->port(), .identity = Task("ps", 1)})
           .status();
-  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_EQ(Message(status),
             address_ +
                 ": the port is taken by another process; end it (ss -ltnp shows it) or give "
@@ -307,6 +307,105 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   watch.Remove(ticket);
   connection.Cancel(Cancelled("done"));
   reader.join();
+}
+
+// Writes and reads nothing; a write may be held up.
+class NowhereTransport : public Transport {
+ public:
+  Status Write(const OutgoingFrame& frame) override {
+    MutexLock lock(mutex_);
+    writers.push_back(std::this_thread::get_id());
+    types.push_back(frame.header.type);
+    changed_.NotifyAll();
+    while (held && !cancelled_) changed_.Wait(mutex_);
+    return cancelled_ ? Unavailable("cancelled") : OkStatus();
+  }
+  // One frame, then nothing.
+  Status Read(IncomingFrame& frame) override {
+    MutexLock lock(mutex_);
+    while (read_ && !cancelled_) changed_.Wait(mutex_);
+    if (cancelled_) return Unavailable("cancelled");
+    read_ = true;
+    wire_.clear();
+    AppendPrefix({.header = {.type = 1}, .segments = {}}, wire_);
+    frame.pieces = {std::as_bytes(std::span(wire_))};
+    return frame.Parse();
+  }
+  void Cancel() override {
+    MutexLock lock(mutex_);
+    cancelled_ = true;
+    changed_.NotifyAll();
+  }
+  bool AwaitWrites(size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    MutexLock lock(mutex_);
+    while (types.size() < count) {
+      if (!changed_.WaitUntil(mutex_, deadline)) return false;
+    }
+    return true;
+  }
+  std::vector<std::thread::id> writers;
+  std::vector<uint16_t> types;
+  bool held = false;
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::string wire_;
+  bool read_ = false;
+  bool cancelled_ = false;
+};
+
+// Has as many frames as it is given.
+struct Source : ConnectionHandler {
+  void OnFrame(IncomingFrame&) override {
+    if (on_frame) on_frame();
+    seen.Add("frame");
+  }
+  bool NextFrame(OutgoingFrame& frame) override {
+    if (frames == 0) return false;
+    --frames;
+    frame.header = {.type = 7};
+    return true;
+  }
+  std::atomic<int> frames = 0;
+  std::function<void()> on_frame;
+  Seen seen;
+};
+
+TEST(Connection, FlushWritesFromTheCallingThread) {
+  NowhereTransport transport;
+  Source source;
+  Connection connection(transport, source, {.heartbeat = 10s});
+  std::thread reader([&] { EXPECT_EQ(connection.Run().code(), StatusCode::kCancelled); });
+  ASSERT_TRUE(source.seen.Await("frame"));
+  source.frames = 2;
+  connection.Flush();
+  EXPECT_EQ(transport.types, (std::vector<uint16_t>{7, 7}));
+  EXPECT_EQ(transport.writers, (std::vector<std::thread::id>(2, std::this_thread::get_id())));
+  EXPECT_TRUE(connection.Drained());
+  // Much is left to the writer.
+  source.frames = 50;
+  connection.Flush();
+  EXPECT_TRUE(transport.AwaitWrites(52));
+  connection.Cancel(Cancelled("done"));
+  reader.join();
+  EXPECT_NE(transport.writers.back(), std::this_thread::get_id());
+}
+
+TEST(Connection, AReaderThatWritesIntoADeadNetworkHearsSilence) {
+  NowhereTransport transport;
+  transport.held = true;
+  Source source;
+  source.frames = 1;
+  Connection connection(transport, source, {.heartbeat = 10s});
+  source.on_frame = [&] { connection.Flush(); };
+  PeerWatch watch(nullptr, {.suspect_after = 80ms, .lease = 300ms});
+  const auto ticket =
+      watch.Add({.connection = &connection, .peer = "ps 0 (here)", .on_change = nullptr});
+  const Status why = connection.Run();
+  EXPECT_TRUE(Message(why).starts_with("ps 0 (here) gave no sign of life for ")) << why;
+  watch.Remove(ticket);
 }
 
 TEST(Frame, RefusesBytesThatAreNoFrame) {

@@ -32,7 +32,9 @@ struct FrameHeader {
 inline constexpr size_t kHeaderBytes = 32;
 inline constexpr size_t kSegmentBytes = 24;
 inline constexpr uint32_t kMaxSegments = 1 << 16;
-// A frame's payload that is worth a message of its own; senders fill frames up to it.
+// A frame's payload that is worth a message of its own: senders fill frames until they have so much,
+// in segments of at most so much, so that no frame has twice as much. What is larger travels in
+// several: frames that arrive are signs of life, and one must not take long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
 
 // A run of bytes to send. They must stay valid and unchanged until `release(argument)` was called,

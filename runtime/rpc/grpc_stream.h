@@ -24,16 +24,10 @@ class GrpcStream : public Transport {
   Status Write(const OutgoingFrame& frame) override {
     prefix_.clear();
     AppendPrefix(frame, prefix_);
-    outgoing_.emplace_back(prefix_);
-    for (const Segment& segment : frame.segments) {
-      if (segment.bytes.empty() && segment.release == nullptr) continue;
-      if (segment.release == nullptr) {
-        outgoing_.emplace_back(segment.bytes.data(), segment.bytes.size());
-      } else {
-        // gRPC only reads; its C interface takes memory without const.
-        outgoing_.emplace_back(const_cast<std::byte*>(segment.bytes.data()), segment.bytes.size(),
-                               segment.release, segment.argument);
-      }
+    if (PayloadBytes(frame) <= kCopiedBytes) {
+      CopyPayload(frame);
+    } else {
+      LendPayload(frame);
     }
     grpc::ByteBuffer buffer(outgoing_.data(), outgoing_.size());
     outgoing_.clear();
@@ -56,6 +50,31 @@ class GrpcStream : public Transport {
   void Cancel() override { context_->TryCancel(); }
 
  private:
+  // Up to here a copy costs less than a slice of its own.
+  static constexpr size_t kCopiedBytes = 4096;
+
+  void CopyPayload(const OutgoingFrame& frame) {
+    for (const Segment& segment : frame.segments) {
+      prefix_.append(reinterpret_cast<const char*>(segment.bytes.data()), segment.bytes.size());
+      if (segment.release != nullptr) segment.release(segment.argument);
+    }
+    outgoing_.emplace_back(prefix_);
+  }
+
+  void LendPayload(const OutgoingFrame& frame) {
+    outgoing_.emplace_back(prefix_);
+    for (const Segment& segment : frame.segments) {
+      if (segment.bytes.empty() && segment.release == nullptr) continue;
+      if (segment.release == nullptr) {
+        outgoing_.emplace_back(segment.bytes.data(), segment.bytes.size());
+      } else {
+        // gRPC only reads; its C interface takes memory without const.
+        outgoing_.emplace_back(const_cast<std::byte*>(segment.bytes.data()), segment.bytes.size(),
+                               segment.release, segment.argument);
+      }
+    }
+  }
+
   Stream* stream_;
   Context* context_;
   std::string prefix_;

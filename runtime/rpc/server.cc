@@ -40,8 +40,8 @@ Status WhyNot(const std::string& host, int port) {
     return InvalidArgument(host, ":", port, ": this machine has no such address");
   }
   if (error == EACCES) return PermissionDenied(host, ":", port, ": a privileged port");
-  return FailedPrecondition(host, ":", port, ": the port is taken by another process; end it ",
-                            "(ss -ltnp shows it) or give this task another port in TF_CONFIG");
+  return Unavailable(host, ":", port, ": the port is taken by another process; end it ",
+                     "(ss -ltnp shows it) or give this task another port in TF_CONFIG");
 }
 
 }  // namespace

@@ -29,8 +29,9 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Binds without port reuse. FailedPrecondition, naming host:port and what to do, when it is
-  // taken; InvalidArgument for a host that is no address of this machine.
+  // Binds without port reuse. Unavailable, naming host:port and what to do, when it is taken (a
+  // predecessor of this task may still hold it); InvalidArgument for a host that is no address of this
+  // machine.
   static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
   // Shuts down at once.
   ~Server();

@@ -105,8 +105,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
       rpc::PipeConnector pipes;
       for (int i = 0; i < 2; ++i) {
         const rpc::Identity identity{.task_type = "ps", .task_index = i, .incarnation = 1};
-        tasks.push_back(*ps::ParameterServer::Create(
-            {.identity = identity, .servers = servers, .connector = &pipes}));
+        tasks.push_back(*ps::ParameterServer::Create({.identity = identity, .connector = &pipes}));
         pipes.Listen(servers[static_cast<size_t>(i)], ps::kParameterService, identity,
                      *tasks.back());
       }

@@ -37,7 +37,6 @@ void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic
 Status RunParameterServer(TaskContext& context) {
   ps::ServerOptions options{
       .identity = context.identity(),
-      .servers = context.ParameterServers(),
       .pool = context.pool(),
       .on_event = [](const ps::Event& event) { kLog.Info(event.message, {{"peer", event.peer}}); }};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));

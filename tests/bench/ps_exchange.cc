@@ -1,4 +1,4 @@
-// One step's exchange between a worker and a parameter server over loopback TCP: gradients out, SGD
+// One step's exchange between a worker and its parameter servers over loopback TCP: gradients out, SGD
 // applied, values back; beside it a plain TCP echo of as many bytes. Both directions are counted.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -31,22 +31,24 @@ T Must(StatusOr<T> result) {
   return *std::move(result);
 }
 
-rpc::Identity Task(const std::string& type) {
+rpc::Identity Task(const std::string& type, int index = 0) {
   return {.job_uid = "bench",
           .attempt = 0,
           .task_type = type,
-          .task_index = 0,
+          .task_index = index,
           .incarnation = rpc::NewIncarnation()};
 }
 
-// The exchange's two ends in this process.
+// Both ends of the exchange in this process.
 class Exchange {
  public:
-  explicit Exchange(int64_t bytes) {
-    const std::string address = Serve();
+  Exchange(int64_t bytes, int servers) {
+    std::vector<std::string> addresses;
+    for (int i = 0; i < servers; ++i) addresses.push_back(Serve(i));
+    const int64_t variable_bytes = std::min(kVariableBytes, std::max<int64_t>(4, bytes / servers));
     ps::Definition definition;
-    for (int64_t at = 0; at < bytes; at += kVariableBytes) {
-      const int64_t count = std::min(kVariableBytes, bytes - at) / 4;
+    for (int64_t at = 0; at < bytes; at += variable_bytes) {
+      const int64_t count = std::min(variable_bytes, bytes - at) / 4;
       definition.variables.push_back({.name = StrCat("v", at), .shape = {count}});
       values_.emplace_back(DType::kFloat32, Shape({count}));
       gradients_.emplace_back(DType::kFloat32, Shape({count}));
@@ -55,7 +57,7 @@ class Exchange {
       gradient_spans_.push_back(std::as_const(gradients_.back()).bytes());
     }
     client_ = Must(ps::ParameterClient::Create(
-        {.servers = {address},
+        {.servers = addresses,
          .identity = Task("worker"),
          .definition = definition,
          .chief = true,
@@ -71,22 +73,23 @@ class Exchange {
   }
   ~Exchange() {
     client_.reset();
-    server_.reset();
+    rpc_.clear();
   }
 
   void Run() { Must(client_->Exchange(gradient_spans_, value_spans_)); }
 
  private:
-  std::string Serve() {
-    ps_ = Must(ps::ParameterServer::Create({.identity = Task("ps"), .servers = {"here"}}));
-    server_ = Must(rpc::Server::Start({.host = "127.0.0.1",
-                                       .identity = Task("ps"),
-                                       .streams = {{ps::kParameterService, ps_.get()}}}));
-    return StrCat("127.0.0.1:", server_->port());
+  std::string Serve(int index) {
+    ps_.push_back(Must(ps::ParameterServer::Create({.identity = Task("ps", index)})));
+    rpc_.push_back(
+        Must(rpc::Server::Start({.host = "127.0.0.1",
+                                 .identity = Task("ps", index),
+                                 .streams = {{ps::kParameterService, ps_.back().get()}}})));
+    return StrCat("127.0.0.1:", rpc_.back()->port());
   }
 
-  std::unique_ptr<ps::ParameterServer> ps_;
-  std::unique_ptr<rpc::Server> server_;
+  std::vector<std::unique_ptr<ps::ParameterServer>> ps_;
+  std::vector<std::unique_ptr<rpc::Server>> rpc_;
   std::unique_ptr<ps::ParameterClient> client_;
   std::vector<Tensor> values_, gradients_;
   std::vector<std::span<std::byte>> value_spans_;
@@ -163,12 +166,15 @@ Times Measure(Work& work, int rounds) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Exchange between a worker and a parameter server");
+  CLI::App app("Exchange between a worker and its parameter servers");
   int64_t bytes = int64_t{64} << 20;
   int rounds = 20;
+  int servers = 1;
   app.add_option("--bytes", bytes, "of gradients, and of values")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--rounds", rounds, "exchanges measured");
+  app.add_option("--servers", servers, "parameter servers that share the bytes")
+      ->check(CLI::Range(1, 64));
   CLI11_PARSE(app, argc, argv);
   const double gigabytes = 2e-9 * static_cast<double>(bytes) * rounds;
   Times raw;
@@ -176,12 +182,15 @@ int Main(int argc, char** argv) {
     TcpEcho echo(static_cast<size_t>(bytes));
     raw = Measure(echo, rounds);
   }
-  Exchange exchange(bytes);
+  Exchange exchange(bytes, servers);
   const Times times = Measure(exchange, rounds);
   const double rate = gigabytes / times.wall_s, raw_rate = gigabytes / raw.wall_s;
   Report("ps-exchange")
       .Add("bytes", bytes)
       .Add("rounds", rounds)
+      .Add("servers", servers)
+      .Add("exchanges_per_s", rounds / times.wall_s)
+      .Add("cpu_us_per_exchange", times.cpu_s * 1e6 / rounds)
       .Add("gb_s", rate)
       .Add("raw_tcp_gb_s", raw_rate)
       .Add("ratio", rate / raw_rate)

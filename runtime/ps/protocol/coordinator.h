@@ -38,6 +38,7 @@ struct CoordinatorActions {
 class Coordinator {
  public:
   explicit Coordinator(int servers) : participants_(static_cast<size_t>(servers)) {}
+  int servers() const { return static_cast<int>(participants_.size()); }
 
   // ps 0 holds a state under a new epoch; the job goes on when all servers say the same.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate);
