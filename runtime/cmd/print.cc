@@ -1,5 +1,6 @@
 #include "runtime/cmd/print.h"
 
+#include "runtime/ps/placement.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/assembly.h"
 
@@ -23,6 +24,28 @@ StatusOr<std::string> PrintProgram(const strategy::ModelDefinition& definition, 
 
 }  // namespace
 
+std::string PrintPlacement(const ps::Definition& definition, int servers) {
+  const std::vector<ps::Shard> shards = ps::Place(definition, servers);
+  const auto slots = static_cast<int64_t>(optimizer::Slots(definition.optimizer).size());
+  std::vector<int64_t> held(static_cast<size_t>(servers)), count(static_cast<size_t>(servers));
+  std::string text = "shard  server  bytes  of\n";
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const ps::Shard& shard = shards[i];
+    const ps::Variable& variable = definition.variables[static_cast<size_t>(shard.variable)];
+    const auto server = static_cast<size_t>(shard.server);
+    const int64_t copies = variable.update == ps::Update::kGradient ? 1 + slots : 1;
+    held[server] += shard.size * copies;
+    ++count[server];
+    text += StrCat(i, "  ps ", shard.server, "  ", shard.size, "  ", variable.name, "  bytes ",
+                   shard.offset, " to ", shard.offset + shard.size, "\n");
+  }
+  for (size_t server = 0; server < held.size(); ++server) {
+    text += StrCat("ps ", server, " holds ", count[server], " shards, ", held[server],
+                   " bytes with ", slots, " optimizer slots\n");
+  }
+  return text;
+}
+
 std::string PrintCluster(const cluster::TfConfig& config) {
   if (config.cluster.empty()) return "no cluster: this task trains alone\n";
   std::string text;
@@ -40,10 +63,18 @@ std::string PrintCluster(const cluster::TfConfig& config) {
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config) {
   if (stage == "config") return config::PrintTrainingConfig(config);
-  const int tasks = static_cast<int>(cluster::TrainingTasks(tf_config).size());
+  const int tasks = cluster::TrainingTaskCount(tf_config);
   ASSIGN_OR_RETURN(auto dataset, train::LoadDataset(config.data.train, config.seed));
   ASSIGN_OR_RETURN(auto definition, train::DefineModel(config, dataset->feature_shape(), tasks));
   if (stage == "model") return model::Summary(definition.model, dataset->feature_shape());
+  if (stage == "placement") {
+    const int servers = tf_config.cluster.size("ps");
+    if (servers == 0) {
+      return InvalidArgument(
+          "--print=placement: TF_CONFIG has no ps tasks, so all variables are this task's own");
+    }
+    return PrintPlacement(definition.parameters, servers);
+  }
   if (stage == "program") return PrintProgram(definition, AppliesUpdates(tf_config));
   ASSIGN_OR_RETURN(model::BuiltGraph built,
                    strategy::BuildGraph(definition, model::Mode::kTrain, config.batch_size,

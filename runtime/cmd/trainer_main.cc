@@ -144,8 +144,8 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
   app.add_option("--print", flags.print,
-                 "Prints a stage and ends: cluster, config, model, graph or program")
-      ->check(CLI::IsMember({"cluster", "config", "model", "graph", "program"}));
+                 "Prints a stage and ends: cluster, config, model, graph, placement or program")
+      ->check(CLI::IsMember({"cluster", "config", "model", "graph", "placement", "program"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
   app.add_option("--log-format", flags.log_format, "text or json")
