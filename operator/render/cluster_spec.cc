@@ -62,6 +62,15 @@ cluster::Cluster ClusterSpec::DynamicClusterOf(const policy::Slot& slot) const {
   return result;
 }
 
+std::string ClusterSpec::ChiefType() const {
+  if (!dynamic_) return "";
+  for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kMaster, ReplicaType::kWorker}) {
+    const auto found = jobs_.find(type);
+    if (found != jobs_.end() && !found->second.addresses.empty()) return found->second.name;
+  }
+  return "";
+}
+
 std::string ClusterSpec::TfConfigOf(const policy::Slot& slot) const {
   const cluster::Task task{std::string(api::LowerName(slot.type)), slot.index};
   if (!dynamic_) return cluster::PrintWithTask(static_cluster_, task, kEnvironment);

@@ -24,6 +24,8 @@ class ClusterSpec {
 
   // The environment variable's text, byte for byte as the Training Operator writes it.
   std::string TfConfigOf(const policy::Slot& slot) const;
+  // Dynamic: the type of the job's chief, which no worker's TF_CONFIG names; static: "".
+  std::string ChiefType() const;
 
  private:
   cluster::Cluster DynamicClusterOf(const policy::Slot& slot) const;

@@ -23,8 +23,11 @@ std::string_view Name(Kind kind) {
 Json Desired::Build(const DesiredObject& object) const {
   const Template& parts = shared_->templates.at(object.slot.type);
   if (object.kind == Kind::kService) return parts.Service(object.slot);
-  PodEnvironment environment{shared_->job_uid, object.attempt, ""};
-  if (shared_->cluster) environment.tf_config = shared_->cluster->TfConfigOf(object.slot);
+  PodEnvironment environment{.job_uid = shared_->job_uid, .attempt = object.attempt};
+  if (shared_->cluster) {
+    environment.chief = shared_->cluster->ChiefType();
+    environment.tf_config = shared_->cluster->TfConfigOf(object.slot);
+  }
   return parts.Pod(object.slot, object.master, environment);
 }
 

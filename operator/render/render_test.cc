@@ -192,6 +192,20 @@ TEST(Pod, OfALocalJob) {
                       {"name":"TFJOB_ATTEMPT","value":"0"}])"));
 }
 
+// Under enableDynamicWorker a worker's TF_CONFIG does not say who the chief is; a variable does.
+TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
+  const std::pair<ReplicaType, const char*> kCases[] = {
+      {kChief, "chief"}, {kMaster, "master"}, {kPS, "worker"}};
+  for (const auto& [other, chief] : kCases) {
+    api::TFJob job = MakeJob({{other}, {kWorker, 2}});
+    job.spec.enable_dynamic_worker = true;
+    const Json env = BuildFirst(job, Kind::kPod, "mnist-worker-1")["spec"]["containers"][0]["env"];
+    ASSERT_EQ(env.size(), 4u);
+    EXPECT_EQ(env[2], (Json{{"name", "TFJOB_CHIEF"}, {"value", chief}}));
+    EXPECT_EQ(env[3]["name"], "TF_CONFIG");
+  }
+}
+
 // The attempt is a label and a variable.
 TEST(Pod, CarriesItsAttempt) {
   api::TFJob job = MakeJob({{kWorker, 2}});

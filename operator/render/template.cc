@@ -115,6 +115,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   Json& env = spec["containers"][container_]["env"];
   AddVariable("TFJOB_UID", environment.job_uid, env);
   AddVariable("TFJOB_ATTEMPT", StrCat(environment.attempt), env);
+  if (!environment.chief.empty()) AddVariable("TFJOB_CHIEF", environment.chief, env);
   if (!environment.tf_config.empty()) AddVariable("TF_CONFIG", environment.tf_config, env);
   return pod;
 }

@@ -14,6 +14,7 @@ namespace tfjob::render {
 struct PodEnvironment {
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
+  std::string chief;      // TFJOB_CHIEF; "" leaves it out
   std::string tf_config;  // TF_CONFIG, last; "" leaves it out
 };
 

@@ -1,5 +1,7 @@
 #include "runtime/cluster/cluster.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "runtime/base/env.h"
 
@@ -29,6 +31,10 @@ int Cluster::size(std::string_view job_name) const {
   return found == nullptr ? 0 : static_cast<int>(found->addresses.size());
 }
 
+bool Cluster::sparse() const {
+  return std::ranges::any_of(jobs, &Job::sparse);
+}
+
 std::string_view Name(Role role) {
   switch (role) {
     case Role::kChief:
@@ -44,6 +50,7 @@ std::string_view Name(Role role) {
 }
 
 Task ChiefOf(const TfConfig& config) {
+  if (!config.chief_type.empty()) return {config.chief_type, 0};
   for (const char* type : {"chief", "master"}) {
     if (config.cluster.size(type) > 0) return {type, 0};
   }
@@ -67,7 +74,17 @@ std::vector<Task> TrainingTasks(const TfConfig& config) {
   return tasks;
 }
 
+int TrainingTaskCount(const TfConfig& config) {
+  return config.cluster.sparse() ? 0 : static_cast<int>(TrainingTasks(config).size());
+}
+
 int TrainingRank(const TfConfig& config, const Task& task) {
+  if (config.cluster.sparse()) {
+    const Task chief = ChiefOf(config);
+    if (task == chief) return 0;
+    if (task.type != "worker") return -1;
+    return chief.type == "worker" ? task.index : task.index + 1;
+  }
   const std::vector<Task> tasks = TrainingTasks(config);
   for (size_t rank = 0; rank < tasks.size(); ++rank) {
     if (tasks[rank] == task) return static_cast<int>(rank);
@@ -76,7 +93,14 @@ int TrainingRank(const TfConfig& config, const Task& task) {
 }
 
 StatusOr<TfConfig> TfConfigFromEnvironment() {
-  return ParseTfConfig(GetEnv("TF_CONFIG").value_or(""));
+  ASSIGN_OR_RETURN(TfConfig config, ParseTfConfig(GetEnv("TF_CONFIG").value_or("")));
+  const std::string chief = GetEnv("TFJOB_CHIEF").value_or("");
+  if (chief.empty()) return config;
+  if (chief != "chief" && chief != "master" && chief != "worker") {
+    return InvalidArgument("TFJOB_CHIEF: expected chief, master or worker, got '", chief, "'");
+  }
+  if (config.cluster.sparse()) config.chief_type = chief;
+  return config;
 }
 
 StatusOr<JobIdentity> JobIdentityFromEnvironment() {

@@ -5,9 +5,11 @@
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
 // The sparse form, which tolerates workers that come and go, gives a job as an object from index to
-// address:
+// address. A task is told of itself and of the servers; a server, of itself alone, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
-// (tf-operator before 1.2 called its key "sparseCluster"; both are read.)
+//   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
+// (tf-operator before 1.2 called its key "sparseCluster"; both are read.) It does not say who the
+// job's chief is: the variable TFJOB_CHIEF does.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +51,8 @@ struct Cluster {
   const std::string& address(const Task& task) const;
   int size(std::string_view job_name) const;
   bool empty() const { return jobs.empty(); }
+  // In the sparse form nobody knows all workers, and they may come and go.
+  bool sparse() const;
 
   bool operator==(const Cluster&) const = default;
 };
@@ -57,6 +61,9 @@ struct TfConfig {
   Cluster cluster;  // empty: this process trains alone
   Task task{"worker", 0};
   std::string environment;  // "cloud", or "" (not written)
+  // Sparse form: the type of the job's chief ("chief", "master", "worker"), whose index is 0; "" when
+  // nobody said. Not written.
+  std::string chief_type;
 
   bool operator==(const TfConfig&) const = default;
 };
@@ -77,13 +84,18 @@ StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
-// The job's chief: chief 0, else master 0, else worker 0.
+// The job's chief: what chief_type says; else chief 0, else master 0, else worker 0 (also in the sparse
+// form, as TensorFlow has it).
 Task ChiefOf(const TfConfig& config);
 Role RoleOf(const TfConfig& config);
 
-// All tasks that compute gradients, the chief first, then the workers by index.
+// All tasks that compute gradients, the chief first, then the workers by index; of the sparse form
+// those that it names.
 std::vector<Task> TrainingTasks(const TfConfig& config);
-// Where the task stands in TrainingTasks, or -1.
+// How many they are; 0 in the sparse form: nobody knows.
+int TrainingTaskCount(const TfConfig& config);
+// Where the task stands in TrainingTasks (in the sparse form: would stand if all were known), or -1
+// when it does not train.
 int TrainingRank(const TfConfig& config, const Task& task);
 
 // What distinguishes this job from an older one at the same addresses; sent in every handshake.
@@ -94,7 +106,7 @@ struct JobIdentity {
   bool operator==(const JobIdentity&) const = default;
 };
 
-// TF_CONFIG, TFJOB_UID and TFJOB_ATTEMPT of this process.
+// TF_CONFIG, TFJOB_CHIEF, TFJOB_UID and TFJOB_ATTEMPT of this process.
 StatusOr<TfConfig> TfConfigFromEnvironment();
 StatusOr<JobIdentity> JobIdentityFromEnvironment();
 

@@ -1,6 +1,7 @@
 #include "runtime/cluster/cluster.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 namespace tfjob::cluster {
 namespace {
@@ -36,6 +37,55 @@ TEST(TfConfig, PrintsDynamicFormsInTheOrderGiven) {
       .task = {"ps", 0}};
   EXPECT_EQ(Print(ps), R"({"cluster":{"worker":{},"ps":["p:1"]},"task":{"type":"ps","index":0}})");
   EXPECT_TRUE(ParseTfConfig(Print(worker)).ok());
+}
+
+TEST(TfConfig, ASparseTaskKnowsItselfAndTheServers) {
+  TfConfig worker = *ParseTfConfig(
+      R"({"cluster":{"worker":{"2":"w:3"},"ps":["p:1","p:2"]},"task":{"type":"worker","index":2}})");
+  EXPECT_TRUE(worker.cluster.sparse());
+  EXPECT_EQ(RoleOf(worker), Role::kWorker);
+  EXPECT_EQ(TrainingTaskCount(worker), 0);
+  EXPECT_EQ(TrainingRank(worker, worker.task), 2);
+  worker.chief_type = "chief";
+  EXPECT_EQ(TrainingRank(worker, worker.task), 3);
+  EXPECT_EQ(ChiefOf(worker), (Task{"chief", 0}));
+
+  TfConfig first = *ParseTfConfig(
+      R"({"cluster":{"worker":{"0":"w:1"},"ps":["p:1"]},"task":{"type":"worker","index":0}})");
+  EXPECT_EQ(RoleOf(first), Role::kChief) << "TensorFlow's rule, when nobody said otherwise";
+  first.chief_type = "master";
+  EXPECT_EQ(RoleOf(first), Role::kWorker);
+  EXPECT_EQ(TrainingRank(first, first.task), 1);
+
+  const TfConfig chief = *ParseTfConfig(
+      R"({"cluster":{"worker":{},"ps":["p:1"],"chief":["c:1"]},"task":{"type":"chief","index":0}})");
+  EXPECT_EQ(RoleOf(chief), Role::kChief);
+  EXPECT_EQ(TrainingRank(chief, chief.task), 0);
+}
+
+TEST(TfConfig, ASparseServerKnowsItselfUnderItsIndex) {
+  const char* text = R"({"cluster":{"worker":{},"ps":["p:2"]},"task":{"type":"ps","index":1}})";
+  StatusOr<TfConfig> config = ParseTfConfig(text);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->cluster.address({"ps", 1}), "p:2");
+  EXPECT_EQ(RoleOf(*config), Role::kParameterServer);
+  EXPECT_EQ(TrainingRank(*config, config->task), -1);
+  EXPECT_EQ(Print(*config),
+            R"({"cluster":{"ps":["p:2"],"worker":{}},"task":{"type":"ps","index":1}})");
+}
+
+TEST(TfConfig, TheEnvironmentSaysWhoTheChiefOfASparseJobIs) {
+  setenv("TF_CONFIG",
+         R"({"cluster":{"worker":{"0":"w:1"},"ps":["p:1"]},"task":{"type":"worker","index":0}})",
+         1);
+  setenv("TFJOB_CHIEF", "chief", 1);
+  EXPECT_EQ(RoleOf(*TfConfigFromEnvironment()), Role::kWorker);
+  setenv("TFJOB_CHIEF", "boss", 1);
+  EXPECT_EQ(Message(TfConfigFromEnvironment().status()),
+            "TFJOB_CHIEF: expected chief, master or worker, got 'boss'");
+  unsetenv("TFJOB_CHIEF");
+  EXPECT_EQ(RoleOf(*TfConfigFromEnvironment()), Role::kChief);
+  unsetenv("TF_CONFIG");
 }
 
 TEST(TfConfig, AloneWhenEmpty) {

@@ -129,6 +129,17 @@ Status CheckTask(const TfConfig& config) {
       ")");
 }
 
+// A server of the sparse form is told its own address alone, as a list of one.
+void PlaceOwnAddress(TfConfig& config) {
+  if (!config.cluster.sparse() || config.task.type != "ps") return;
+  for (Job& job : config.cluster.jobs) {
+    if (job.name != "ps" || job.sparse || job.addresses.size() != 1) continue;
+    auto own = job.addresses.extract(job.addresses.begin());
+    own.key() = config.task.index;
+    job.addresses.insert(std::move(own));
+  }
+}
+
 StatusOr<TfConfig> Parse(const Json& document) {
   const JsonField root(document);
   if (!document.is_object()) return root.Mismatch("an object");
@@ -138,6 +149,7 @@ StatusOr<TfConfig> Parse(const Json& document) {
   if (root["task"].present() || !config.cluster.empty()) {
     ASSIGN_OR_RETURN(config.task, ParseTask(root["task"]));
   }
+  PlaceOwnAddress(config);
   ASSIGN_OR_RETURN(config.environment, root["environment"].StringOr(""));
   return config;
 }

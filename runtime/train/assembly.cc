@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/file.h"
+#include "runtime/base/philox.h"
 #include "runtime/model/keras.h"
 
 namespace tfjob::train {
@@ -151,6 +152,12 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   RETURN_IF_ERROR(DescribeBatches(config, feature_shape, definition));
   ps::Definition& parameters = definition.parameters;
   ASSIGN_OR_RETURN(parameters.optimizer, MakeOptimizer(config.optimizer));
+  if (GradientsPerStep(config, training_tasks) < 1) {
+    return InvalidArgument(
+        "strategy.replicas_to_aggregate: how many tasks train is not known with "
+        "enableDynamicWorker, so mode sync needs "
+        "a number here");
+  }
   parameters.mode = config.strategy.mode == config::PsMode::kSync ? ps::Mode::kSynchronous
                                                                   : ps::Mode::kAsynchronous;
   parameters.replicas_to_aggregate = static_cast<int>(GradientsPerStep(config, training_tasks));
@@ -172,8 +179,12 @@ data::PipelineOptions TrainingPipeline(const config::TrainingConfig& config,
   data::PipelineOptions options = CommonPipeline(config, config.data.train, definition);
   options.batch_size = config.batch_size;
   options.shuffle = config.data.shuffle;
-  options.worker = rank;
-  options.workers = training_tasks;
+  if (training_tasks > 0) {
+    options.worker = rank;
+    options.workers = training_tasks;
+  } else if (rank > 0) {
+    options.seed = PhiloxKey(options.seed, StrCat("replica ", rank));
+  }
   options.drop_remainder = config.data.drop_remainder;
   return options;
 }
@@ -190,6 +201,7 @@ data::PipelineOptions EvaluationPipeline(const config::TrainingConfig& config,
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples,
                         int training_tasks) {
   int64_t batches = 0;
+  training_tasks = std::max(training_tasks, 1);
   for (int rank = 0; rank < training_tasks; ++rank) {
     const int64_t rows = CeilDivide(std::max<int64_t>(examples - rank, 0), training_tasks);
     batches +=

@@ -28,7 +28,7 @@ bool UsesParameterServers(const TaskContext& context) {
 Trainer::Trainer(TaskContext& context)
     : context_(context),
       rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
-      tasks_(static_cast<int>(cluster::TrainingTasks(context.tf_config()).size())),
+      tasks_(cluster::TrainingTaskCount(context.tf_config())),
       log_window_(context.clock()),
       progress_window_(context.clock()) {}
 
@@ -51,10 +51,12 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
                                    .device = exec::CpuDevice(context_.pool()),
                                    .replica = rank_,
                                    .provide_state = [this] { return ProvideState(); }};
+  const bool chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief;
   if (!UsesParameterServers(context_)) {
-    if (tasks_ > 1) {
+    if (tasks_ > 1 || !chief) {
       return Unimplemented(
-          "strategy one_device: the cluster has ", tasks_,
+          "strategy one_device: the cluster has ",
+          tasks_ > 1 ? StrCat(tasks_) : std::string("several"),
           " tasks that train and no ps; add parameter servers, or train with one task");
     }
     return strategy::MakeOneDevice(std::move(common));
@@ -67,7 +69,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .common = std::move(common),
       .servers = context_.ParameterServers(),
       .identity = context_.identity(),
-      .chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief,
+      .chief = chief,
       .on_event = [this](const ps::Event& event) { OnPeerEvent(event); },
       .stop_requested = [this] { return ShouldNotWait(); }};
   return strategy::MakeParameterServer(std::move(options));
@@ -132,9 +134,10 @@ Status Trainer::Train(StepObserver* observer) {
   }
   RETURN_IF_ERROR(start.status());
   global_step_ = *start;
-  kLog.Info(
-      "training",
-      {{"from_step", global_step_}, {"to_step", total_steps_}, {"rank", rank_}, {"tasks", tasks_}});
+  kLog.Info("training", {{"from_step", global_step_},
+                         {"to_step", total_steps_},
+                         {"rank", rank_},
+                         {"tasks", tasks_ > 0 ? StrCat(tasks_) : std::string("unknown")}});
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
   context_.board().Update([&](progress::Progress& p) {
     p.state = progress::State::kTraining;

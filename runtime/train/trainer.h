@@ -58,7 +58,7 @@ class Trainer {
 
   TaskContext& context_;
   const int rank_;   // among the tasks that compute gradients
-  const int tasks_;  // how many they are
+  const int tasks_;  // how many they are; 0: not known
   strategy::ModelDefinition definition_;
   std::shared_ptr<const data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;

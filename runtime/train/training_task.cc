@@ -16,22 +16,9 @@ Status RunChief(TaskContext& context, Trainer& trainer) {
   }
 }
 
-// The sparse form tells a task too little of the others: whether there is a chief, how many servers hold the variables.
-Status CheckForm(const cluster::TfConfig& config) {
-  for (const cluster::Job& job : config.cluster.jobs) {
-    if (!job.sparse) continue;
-    return Unimplemented(
-        "TF_CONFIG cluster.", job.name,
-        ": tfjob-trainer does not train with the sparse form (enableDynamicWorker) yet; set "
-        "enableDynamicWorker: false");
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 Status RunTraining(TaskContext& context) {
-  RETURN_IF_ERROR(CheckForm(context.tf_config()));
   const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
   if (chief) RETURN_IF_ERROR(PrepareModelDirectory(context.config().model_dir));
   ASSIGN_OR_RETURN(auto server, context.Serve({}));

@@ -1,0 +1,255 @@
+// The roles of a job as threads of one process, over loopback ports: chief, workers, servers and evaluator play one run
+// together, are stopped, come back, and come and go.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <list>
+#include <map>
+#include <thread>
+
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/train/task.h"
+
+namespace tfjob::train {
+namespace {
+
+using cluster::Task;
+
+// One task, on a thread of its own.
+class RunningTask {
+ public:
+  RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config)
+      : context_(
+            {.config = std::move(config), .tf_config = std::move(tf_config), .job = {"uid", 0}},
+            stop_, RealClock()),
+        thread_([this] { status_ = RunTask(context_); }) {}
+  ~RunningTask() {
+    if (thread_.joinable()) (void)Stop();
+  }
+
+  Status End() {
+    thread_.join();
+    return status_;
+  }
+  Status Stop() {
+    stop_.Request(SIGTERM);
+    return End();
+  }
+  progress::Progress Progress() { return context_.board().Get(); }
+  bool AwaitStep(int64_t step) {
+    const Duration deadline = RealClock().Monotonic() + 60s;
+    while (Progress().step < step && RealClock().Monotonic() < deadline)
+      std::this_thread::sleep_for(5ms);
+    return Progress().step >= step;
+  }
+
+ private:
+  StopSource stop_;
+  TaskContext context_;
+  Status status_;
+  std::thread thread_;
+};
+
+class RolesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    ASSERT_TRUE(MakeDirectories(folder_).ok());
+  }
+
+  // y = 2x + 10.
+  config::TrainingConfig Config(const std::string& more = "") const {
+    const std::string text = StrCat(R"(
+model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 1, kernel_initializer: zeros}}]}
+loss: mean_squared_error
+optimizer: {name: sgd, learning_rate: 0.1}
+data:
+  train: {format: linear, weights: [2.0], bias: 10.0, noise: 0.0, low: -1.0, high: 1.0, examples: 64}
+  eval: {format: linear, weights: [2.0], bias: 10.0, noise: 0.0, low: -1.0, high: 1.0, examples: 16}
+batch_size: 8
+threads: 1
+save_checkpoints_steps: 1000000
+log_step_count_steps: 0
+model_dir: )",
+                                    folder_, "/model\n", more);
+    StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(text, "training.yaml");
+    EXPECT_TRUE(config.ok()) << config.status();
+    return *std::move(config);
+  }
+
+  // Addresses that were free a moment ago, one a task, the same at every call.
+  const std::string& AddressOf(const Task& task) {
+    std::string& address = addresses_[task];
+    if (address.empty()) {
+      held_.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
+      address = StrCat("127.0.0.1:", held_.back()->port());
+    }
+    return address;
+  }
+  // No further address is needed: those that were given are free for their tasks.
+  void FreeAddresses() { held_.clear(); }
+
+  cluster::TfConfig Static(const Task& task, const std::vector<Task>& all) {
+    std::map<std::string, cluster::Job> jobs;
+    for (const Task& one : all) {
+      jobs[one.type].name = one.type;
+      jobs[one.type].addresses[one.index] = AddressOf(one);
+    }
+    cluster::TfConfig config{.task = task};
+    for (auto& [name, job] : jobs) config.cluster.jobs.push_back(std::move(job));
+    return config;
+  }
+  // What the operator writes under enableDynamicWorker, with two servers.
+  cluster::TfConfig Sparse(const Task& task, const std::string& chief) {
+    const std::string servers =
+        task.type == "ps" ? StrCat("\"", AddressOf(task), "\"")
+                          : StrCat("\"", AddressOf({"ps", 0}), "\",\"", AddressOf({"ps", 1}), "\"");
+    std::string worker, own;
+    if (task.type == "worker") worker = StrCat("\"", task.index, "\":\"", AddressOf(task), "\"");
+    if (task.type == "chief") own = StrCat(R"(,"chief":[")", AddressOf(task), "\"]");
+    StatusOr<cluster::TfConfig> config = cluster::ParseTfConfig(
+        StrCat(R"({"cluster":{"worker":{)", worker, R"(},"ps":[)", servers, "]", own,
+               R"(},"task":{"type":")", task.type, R"(","index":)", task.index, "}}"));
+    EXPECT_TRUE(config.ok()) << config.status();
+    config->chief_type = chief;
+    return *std::move(config);
+  }
+
+  int64_t LastCheckpoint() const {
+    auto latest = io::LatestCheckpoint(folder_ + "/model");
+    return latest.ok() && *latest ? (*latest)->step : -1;
+  }
+  float Saved(const std::string& name) const {
+    auto latest = io::LatestCheckpoint(folder_ + "/model");
+    if (!latest.ok() || !*latest) return std::nanf("");
+    auto reader = io::BundleReader::Open((*latest)->prefix);
+    StatusOr<Tensor> value = reader.ok() ? (*reader)->Read(name) : reader.status();
+    return value.ok() ? value->data<float>()[0] : std::nanf("");
+  }
+  bool Finished(const std::string& folder) const {
+    auto step = FinishedStep(folder_ + folder, {"uid", 0});
+    return step.ok() && step->has_value();
+  }
+
+  const std::string folder_ = StrCat(testing::TempDir(), "/roles_test_",
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::map<Task, std::string> addresses_;
+  std::vector<std::unique_ptr<rpc::Server>> held_;
+};
+
+const std::vector<Task> kAll = {{"chief", 0},  {"ps", 0},     {"ps", 1},
+                                {"worker", 0}, {"worker", 1}, {"evaluator", 0}};
+
+TEST_F(RolesTest, AJobOfAllRolesTrainsSavesEvaluatesAndEnds) {
+  for (const Task& task : kAll) AddressOf(task);
+  FreeAddresses();
+  std::list<RunningTask> tasks;
+  for (const Task& task : kAll) tasks.emplace_back(Config("max_steps: 600\n"), Static(task, kAll));
+  for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
+  EXPECT_GE(LastCheckpoint(), 600);
+  EXPECT_NEAR(Saved("dense/kernel"), 2, 0.05);
+  EXPECT_NEAR(Saved("dense/bias"), 10, 0.05);
+  EXPECT_TRUE(Finished("/model"));
+  EXPECT_TRUE(Finished("/model/eval"));
+}
+
+TEST_F(RolesTest, AStoppedJobSavesAndTheNextOneGoesOnFromThere) {
+  const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  {
+    RunningTask ps(Config("max_steps: 100000000\n"), Static({"ps", 0}, all));
+    RunningTask chief(Config("max_steps: 100000000\n"), Static({"chief", 0}, all));
+    RunningTask worker(Config("max_steps: 100000000\n"), Static({"worker", 0}, all));
+    ASSERT_TRUE(chief.AwaitStep(50));
+    EXPECT_EQ(worker.Stop().code(), StatusCode::kCancelled);
+    EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
+    EXPECT_EQ(ps.Stop().code(), StatusCode::kCancelled);
+  }
+  const int64_t saved = LastCheckpoint();
+  EXPECT_GE(saved, 50);
+  EXPECT_FALSE(Finished("/model"));
+  const std::string last = StrCat("max_steps: ", saved + 20, "\n");
+  std::list<RunningTask> tasks;
+  for (const Task& task : all) tasks.emplace_back(Config(last), Static(task, all));
+  for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
+  EXPECT_GE(LastCheckpoint(), saved + 20);
+  EXPECT_LE(LastCheckpoint(), saved + 22) << "the steps before it were not made again";
+  EXPECT_TRUE(Finished("/model"));
+}
+
+TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
+  const std::vector<Task> all = {{"ps", 0}, {"worker", 0}, {"worker", 1}, {"evaluator", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  int64_t step = -1;
+  for (int run = 0; run < 2; ++run) {
+    std::list<RunningTask> tasks;
+    for (const Task& task : all) tasks.emplace_back(Config("max_steps: 100\n"), Static(task, all));
+    for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
+    EXPECT_TRUE(Finished("/model"));
+    EXPECT_TRUE(Finished("/model/eval"));
+    if (run == 1) EXPECT_EQ(LastCheckpoint(), step);
+    step = LastCheckpoint();
+    EXPECT_GE(step, 100);
+  }
+}
+
+TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
+  const std::string steps = "max_steps: 4000\n";
+  for (const Task& task :
+       std::vector<Task>{{"chief", 0}, {"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 3}}) {
+    AddressOf(task);
+  }
+  FreeAddresses();
+  RunningTask ps0(Config(steps), Sparse({"ps", 0}, "chief"));
+  RunningTask ps1(Config(steps), Sparse({"ps", 1}, "chief"));
+  // Here before the chief, and not taken for it.
+  RunningTask leaves(Config(steps), Sparse({"worker", 0}, "chief"));
+  RunningTask chief(Config(steps), Sparse({"chief", 0}, "chief"));
+  ASSERT_TRUE(leaves.AwaitStep(20));
+  EXPECT_EQ(leaves.Stop().code(), StatusCode::kCancelled);
+  RunningTask joins(Config(steps), Sparse({"worker", 3}, "chief"));
+  EXPECT_EQ(joins.End(), OkStatus());
+  EXPECT_EQ(chief.End(), OkStatus());
+  EXPECT_EQ(ps0.End(), OkStatus());
+  EXPECT_EQ(ps1.End(), OkStatus());
+  EXPECT_NEAR(Saved("dense/bias"), 10, 0.05);
+}
+
+TEST_F(RolesTest, ASparseSynchronousJobGoesOnWithTheWorkersThatThereAre) {
+  const std::string text =
+      "max_steps: 300\nstrategy: {name: parameter_server, mode: sync, replicas_to_aggregate: 2}\n";
+  for (const Task& task : std::vector<Task>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
+    AddressOf(task);
+  FreeAddresses();
+  RunningTask ps1(Config(text), Sparse({"ps", 1}, "worker"));
+  RunningTask ps0(Config(text), Sparse({"ps", 0}, "worker"));
+  RunningTask chief(Config(text), Sparse({"worker", 0}, "worker"));
+  RunningTask worker(Config(text), Sparse({"worker", 1}, "worker"));
+  ASSERT_TRUE(worker.AwaitStep(20));
+  EXPECT_EQ(worker.Stop().code(), StatusCode::kCancelled);
+  EXPECT_EQ(chief.End(), OkStatus());
+  EXPECT_EQ(ps0.End(), OkStatus());
+  EXPECT_EQ(ps1.End(), OkStatus());
+  EXPECT_EQ(LastCheckpoint(), 300);
+}
+
+TEST_F(RolesTest, ASparseSynchronousJobMustSayHowManyGradientsAStepTakes) {
+  AddressOf({"chief", 0});
+  AddressOf({"ps", 0});
+  AddressOf({"ps", 1});
+  FreeAddresses();
+  RunningTask chief(Config("max_steps: 10\nstrategy: {name: parameter_server, mode: sync}\n"),
+                    Sparse({"chief", 0}, "chief"));
+  const Status status = chief.End();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Message(status).starts_with("strategy.replicas_to_aggregate: ")) << status;
+}
+
+}  // namespace
+}  // namespace tfjob::train
