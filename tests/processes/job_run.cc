@@ -1,21 +1,14 @@
 #include "tests/processes/job_run.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 
 #include "runtime/base/check.h"
-#include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/progress/client.h"
-
-extern char** environ;
 
 namespace tfjob::processes {
 namespace {
@@ -75,33 +68,13 @@ TaskProcess TaskOf(pid_t pid) {
 
 std::unique_ptr<JobRun> JobRun::Start(const std::string& manifest, const std::string& folder) {
   ENFORCE(MakeDirectories(folder).ok(), folder);
-  const std::string file = folder + "/job.yaml", output = folder + "/output";
+  const std::string file = folder + "/job.yaml";
   ENFORCE(WriteFileAtomically(file, manifest).ok(), file);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, output.c_str(),
-                                   O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  const std::string program = Runfile("operator/cmd/tfjob");
-  const std::string trainer = StrCat("--trainer=", Runfile("runtime/cmd/tfjob-trainer"));
-  const std::string state = StrCat("--state-dir=", folder, "/state");
-  const char* arguments[] = {"tfjob",       "run",    file.c_str(), trainer.c_str(),
-                             state.c_str(), "--keep", nullptr};
-  pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, program.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  ENFORCE(error == 0, program);
-  return std::unique_ptr<JobRun>(new JobRun(pid, output));
-}
-
-JobRun::~JobRun() {
-  if (Ended()) return;
-  Signal(SIGTERM);
-  if (AwaitEnd(60s) < 0) {
-    Signal(SIGKILL);
-    AwaitEnd(60s);
-  }
+  const std::vector<std::string> arguments = {
+      "run", file, StrCat("--trainer=", Runfile("runtime/cmd/tfjob-trainer")),
+      StrCat("--state-dir=", folder, "/state"), "--keep"};
+  return std::unique_ptr<JobRun>(
+      new JobRun(Runfile("operator/cmd/tfjob"), arguments, folder + "/output"));
 }
 
 std::vector<TaskProcess> JobRun::Tasks() const {
@@ -111,7 +84,7 @@ std::vector<TaskProcess> JobRun::Tasks() const {
     const pid_t pid = std::atoi(name.c_str());
     if (pid <= 0) continue;
     TaskProcess task = TaskOf(pid);
-    if (task.pid != 0 && DescendsFrom(pid, pid_)) tasks.push_back(std::move(task));
+    if (task.pid != 0 && DescendsFrom(pid, program_.pid())) tasks.push_back(std::move(task));
   }
   return tasks;
 }
@@ -164,38 +137,11 @@ pid_t JobRun::Kill(const cluster::Task& task) {
   return 0;
 }
 
-bool JobRun::Ended() {
-  if (!ended_) ended_ = waitpid(pid_, &status_, WNOHANG) == pid_;
-  return ended_;
-}
-
-int JobRun::AwaitEnd(Duration timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!Ended()) {
-    if (std::chrono::steady_clock::now() >= deadline) return -1;
-    std::this_thread::sleep_for(kPoll);
-  }
-  return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
-}
-
-void JobRun::Signal(int number) const {
-  kill(pid_, number);
-}
-
-std::string JobRun::Output() const {
-  return ReadFile(output_).value_or("");
-}
-
 double LastAccuracy(const std::string& text) {
   const size_t place = text.rfind("accuracy");
   if (place == std::string::npos) return -1;
   const size_t digits = text.find_first_of("0123456789", place);
   return digits == std::string::npos ? -1 : std::atof(text.c_str() + digits);
-}
-
-std::string Runfile(const std::string& path) {
-  const std::string sources = GetEnv("TEST_SRCDIR").value_or(".");
-  return StrCat(sources, "/", GetEnv("TEST_WORKSPACE").value_or("tfjob"), "/", path);
 }
 
 }  // namespace tfjob::processes

@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/progress/progress.h"
+#include "tests/processes/program.h"
 
 namespace tfjob::processes {
 
@@ -20,12 +21,11 @@ struct TaskProcess {
   std::string address;
 };
 
-// Owned by one thread. The destructor stops the job and waits for its end.
+// Owned by one thread. Its destruction stops the job and waits for its end.
 class JobRun {
  public:
   // `manifest` is the text of a manifest; `folder` gets the manifest, the state and the output.
   static std::unique_ptr<JobRun> Start(const std::string& manifest, const std::string& folder);
-  ~JobRun();
 
   // The tasks that live now.
   std::vector<TaskProcess> Tasks() const;
@@ -40,28 +40,22 @@ class JobRun {
   // SIGKILL. Returns the dead process's pid, 0 when there was none.
   pid_t Kill(const cluster::Task& task);
 
-  // Whether `tfjob run` has ended.
-  bool Ended();
-  // Its exit status, -1 when it did not end in time.
-  int AwaitEnd(Duration timeout);
-  void Signal(int number) const;
-  pid_t pid() const { return pid_; }
-
-  // What it printed up to now, standard error included.
-  std::string Output() const;
+  // Of `tfjob run`: see Program.
+  bool Ended() { return program_.Ended(); }
+  int AwaitEnd(Duration timeout) { return program_.AwaitEnd(timeout); }
+  void Signal(int number) const { program_.Signal(number); }
+  pid_t pid() const { return program_.pid(); }
+  std::string Output() const { return program_.Output(); }
 
  private:
-  JobRun(pid_t pid, std::string output) : pid_(pid), output_(std::move(output)) {}
+  JobRun(const std::string& path, const std::vector<std::string>& arguments,
+         const std::string& output)
+      : program_(path, arguments, {}, output) {}
 
-  const pid_t pid_;
-  const std::string output_;
-  int status_ = -1;  // as waitpid gives it, once ended
-  bool ended_ = false;
+  Program program_;
 };
 
 // The value of "accuracy=…" in the last line that has one, or -1.
 double LastAccuracy(const std::string& text);
-// Where Bazel has put a file of this workspace: "operator/cmd/tfjob".
-std::string Runfile(const std::string& path);
 
 }  // namespace tfjob::processes
