@@ -4,11 +4,8 @@
 
 #include <atomic>
 #include <nlohmann/json.hpp>
-#include <random>
 
-#include "operator/client/faults.h"
-#include "operator/kube/leader_gate.h"
-#include "operator/local/store/store.h"
+#include "operator/kube/lease_candidate.h"
 
 namespace tfjob::kube {
 namespace {
@@ -17,70 +14,8 @@ using client::FaultyClient;
 using client::Kind;
 using client::Verb;
 
-const client::Key kLeaseKey{Kind::kLease, "tfjob-system", "tfjob-operator"};
-
-// Both times are set by hand, each by itself.
-class TestClock : public Clock {
- public:
-  Time Now() override { return wall; }
-  Duration Monotonic() override { return steady; }
-  void Advance(Duration by) {
-    wall += by;
-    steady += by;
-  }
-
-  Time wall = *ParseTime("2026-11-21T09:30:00Z");
-  Duration steady{0};
-};
-
-class Candidate {
- public:
-  Candidate(
-      client::Client& server, const std::string& identity, Clock& clock,
-      std::function<double()> uniform = [] { return 0.0; })
-      : client(server) {
-    LeaseOptions options;
-    options.name_space = kLeaseKey.name_space;
-    options.name = kLeaseKey.name;
-    options.identity = identity;
-    options.clock = &clock;
-    options.uniform = std::move(uniform);
-    LeaseCallbacks callbacks;
-    callbacks.on_started_leading = [this] { ++started; };
-    callbacks.on_lost = [this](const Status& why) {
-      ++lost;
-      reason = why;
-      held_when_lost = election->leading();
-    };
-    callbacks.on_new_leader = [this](const std::string& leader) { leaders.push_back(leader); };
-    election = *LeaderElection::Create(client, options, callbacks);
-  }
-
-  bool leads() const { return election->leading(); }
-  std::optional<Duration> Step() { return election->Step(); }
-  // From now on every call fails before it reaches the server.
-  void Cut() {
-    client.Inject({[](const client::Call&) { return true; }, 1, 1 << 30,
-                   Unavailable("connection refused"), false, nullptr});
-  }
-
-  FaultyClient client;
-  int started = 0;
-  int lost = 0;
-  bool held_when_lost = false;
-  Status reason;
-  std::vector<std::string> leaders;
-  std::unique_ptr<LeaderElection> election;
-};
-
 class LeaseTest : public ::testing::Test {
  protected:
-  static store::Options StoreOptions() {
-    store::Options options;
-    options.deliver_by_hand = true;
-    return options;
-  }
-
   LeaseRecord Stored() {
     return *ParseLease(std::make_shared<const Json>(*server_.GetJson(kLeaseKey)));
   }
@@ -96,15 +31,6 @@ class LeaseTest : public ::testing::Test {
   TestClock clock_;
   store::Store server_{StoreOptions()};
 };
-
-client::Fault FaultOf(Verb verb, Status error, bool executed = false) {
-  return {[verb](const client::Call& call) { return call.verb == verb; },
-          1,
-          1,
-          std::move(error),
-          executed,
-          nullptr};
-}
 
 TEST_F(LeaseTest, TheFirstCandidateCreatesTheLeaseAndLeads) {
   Candidate a(server_, "a", clock_);
@@ -462,96 +388,6 @@ TEST(Identity, IsUnlikeAnyOther) {
   EXPECT_EQ(identity.size() - identity.rfind('_') - 1, 36u);
 }
 
-// Three candidates, each with a network that fails, delays and loses answers, and with pauses; in steps of 100 ms.
-class Simulation {
- public:
-  explicit Simulation(unsigned seed) : random_(seed) {
-    for (const char* name : {"a", "b", "c"}) Add(name);
-  }
-
-  void Run(Duration length) {
-    for (Duration now(0); now < length; now += 100ms) {
-      for (size_t i = 0; i < candidates_.size(); ++i) Turn(i, now);
-      clock_.Advance(100ms);
-      if (Chance(200)) clock_.wall += Duration(1h) * static_cast<int>(random_() % 21 - 10);
-      const int leaders = Leaders();
-      ASSERT_LE(leaders, 1) << "at " << FormatDuration(now);
-      led_ += leaders;
-    }
-  }
-  int led() const { return led_; }
-
- private:
-  struct Member {
-    std::unique_ptr<Candidate> candidate;
-    Duration due{0};
-    Duration cut_until{0};
-  };
-
-  bool Chance(unsigned one_in) { return random_() % one_in == 0; }
-
-  std::unique_ptr<Candidate> MakeCandidate(const std::string& name) {
-    return std::make_unique<Candidate>(server_, name, clock_,
-                                       [this] { return (random_() % 1000) / 1000.0; });
-  }
-
-  void Add(const std::string& name) { candidates_.push_back({MakeCandidate(name), {}, {}}); }
-
-  int Leaders() {
-    int leaders = 0;
-    for (const Member& member : candidates_) leaders += member.candidate->leads();
-    return leaders;
-  }
-
-  void Turn(size_t index, Duration now) {
-    Member& member = candidates_[index];
-    if (Chance(400)) {
-      member.cut_until = now + 1s * (random_() % 30);
-      member.candidate->Cut();
-    }
-    if (Chance(600)) member.due = now + 1s * (random_() % 40);  // stopped for a while
-    if (now >= member.cut_until) member.candidate->client.Clear();
-    if (now < member.due) return;
-    if (Chance(10)) {
-      const Verb verb = Chance(2) ? Verb::kUpdate : Verb::kGet;
-      member.candidate->client.Inject(FaultOf(verb, Unavailable("lost"), Chance(2)));
-    }
-    const std::optional<Duration> delay = member.candidate->Step();
-    if (!delay) {
-      // A process that lost its lease ends, and another one starts.
-      EXPECT_EQ(member.candidate->lost, 1);
-      const std::string name = StrCat("new", ++restarts_);
-      member = {MakeCandidate(name), now + 1s, {}};
-      return;
-    }
-    member.due = now + *delay;
-  }
-
-  std::mt19937 random_;
-  TestClock clock_;
-  store::Store server_{[] {
-    store::Options options;
-    options.deliver_by_hand = true;
-    return options;
-  }()};
-  std::vector<Member> candidates_;
-  int restarts_ = 0;
-  int led_ = 0;
-};
-
-TEST(LeaseSimulation, NeverTwoLeadAndMostlyOneDoes) {
-  constexpr int kSeeds = 40;
-  int led = 0;
-  for (unsigned seed = 0; seed < kSeeds; ++seed) {
-    SCOPED_TRACE(seed);
-    Simulation simulation(seed);
-    simulation.Run(300s);
-    if (HasFatalFailure()) return;
-    led += simulation.led();
-  }
-  EXPECT_GT(led, kSeeds * 3000 * 6 / 10);
-}
-
 // --- With threads and the real clock ---
 
 LeaseOptions FastOptions(const std::string& identity) {
@@ -606,66 +442,6 @@ TEST(LeaseThreads, TheNextLeadsSoonAfterAStop) {
   a->Stop();
   EXPECT_TRUE(Eventually([&] { return b->leading(); }));
   EXPECT_FALSE(a->leading());
-}
-
-// --- The gate ---
-
-Json PodNamed(const std::string& name) {
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata", {{"namespace", "ns"}, {"name", name}}},
-          {"spec", {{"containers", {{{"name", "tensorflow"}, {"image", "x"}}}}}}};
-}
-
-TEST_F(LeaseTest, NoWritePassesTheGateBeforeOrAfterLeading) {
-  FaultyClient calls(server_);
-  Candidate a(server_, "a", clock_);
-  LeaderGate gate(calls, a.election->leadership());
-  const client::Key key{Kind::kPod, "ns", "p"};
-  const auto write_all = [&] {
-    return std::vector<Status>{gate.Create(Kind::kPod, PodNamed("p")).status(),
-                               gate.Update(Kind::kPod, PodNamed("p")).status(),
-                               gate.UpdateStatus(Kind::kPod, PodNamed("p")).status(),
-                               gate.Patch(key, Json::object()).status(), gate.Delete(key, {})};
-  };
-  for (const Status& status : write_all()) {
-    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
-    EXPECT_NE(Message(status).find("Pod ns/p"), std::string::npos) << status;
-  }
-  EXPECT_TRUE(calls.Calls().empty());
-  EXPECT_EQ(gate.refused(), 5);
-
-  a.Step();
-  for (const Status& status : write_all()) EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(calls.Calls().size(), 5u);
-
-  clock_.Advance(10s);  // nobody has noticed yet
-  for (const Status& status : write_all()) {
-    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
-  }
-  EXPECT_EQ(calls.Calls().size(), 5u);
-  EXPECT_EQ(gate.Get(key).status().code(), StatusCode::kNotFound);
-  EXPECT_TRUE(gate.List(Kind::kPod, "ns", {}).ok());
-  EXPECT_EQ(calls.Calls().size(), 7u);
-}
-
-TEST(LeadershipTest, OnceEndedItStaysSo) {
-  FakeClock clock(Time(1s));
-  Leadership leadership(clock);
-  EXPECT_FALSE(leadership.held());
-  EXPECT_TRUE(leadership.Extend(10s));
-  EXPECT_TRUE(leadership.held());
-  clock.Advance(10s);
-  EXPECT_FALSE(leadership.held());
-  EXPECT_FALSE(leadership.Extend(30s));
-  EXPECT_FALSE(leadership.held());
-
-  Leadership other(clock);
-  EXPECT_FALSE(other.Extend(5s));  // in the past: not taken
-  EXPECT_TRUE(other.Extend(30s));
-  other.End();
-  EXPECT_FALSE(other.Extend(60s));
-  EXPECT_FALSE(other.held());
 }
 
 }  // namespace
