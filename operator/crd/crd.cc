@@ -61,7 +61,8 @@ Json ObjectOf(const Field& field, const std::string& place) {
   for (const Field& member : field.fields) {
     const std::string member_place = place.empty() ? member.name : StrCat(place, ".", member.name);
     schema["properties"][member.name] = SchemaOf(member, member_place);
-    if (member.required) schema["required"].push_back(member.name);
+    // At the root a rule asks for them (rules.h).
+    if (member.required && !place.empty()) schema["required"].push_back(member.name);
   }
   return schema;
 }

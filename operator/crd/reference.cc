@@ -146,7 +146,7 @@ void AppendTable(const Field& field, const std::string& place, std::string& text
 
 // Where a rule's error points to, as the API server prints it.
 std::string PathOf(const Rule& rule) {
-  if (rule.place.empty()) return "metadata.name";
+  if (rule.place.empty()) return rule.field.empty() ? "metadata.name" : rule.field.substr(1);
   if (rule.place == kContainerPlace) {
     return "spec.tfReplicaSpecs[TYPE].template.spec.containers[N]" + rule.field;
   }

@@ -32,14 +32,21 @@ std::string Digits(const std::string& number) {
   return StrCat("[", words, "][", number, " - ", kLeastRoom, "]");
 }
 
-std::vector<Rule> NameRules() {
+std::vector<Rule> RootRules() {
   const std::string specs = "self.spec.tfReplicaSpecs";
   const std::string old_specs = "oldSelf.value().spec.tfReplicaSpecs";
   const std::string too_long = "size(self.metadata.name) > " + RoomForName(specs);
   const std::string exists = ReplicasOf(specs) + " > 0";
-  const std::string unchanged = StrCat("oldSelf.hasValue() && t in ", old_specs, " && ",
-                                       ReplicasOf(old_specs), " == ", ReplicasOf(specs));
+  const std::string unchanged =
+      StrCat("oldSelf.hasValue() && has(oldSelf.value().spec) && has(", old_specs, ") && t in ",
+             old_specs, " && ", ReplicasOf(old_specs), " == ", ReplicasOf(specs));
   return {
+      {.place = "",
+       .expression = "oldSelf.hasValue() || has(self.spec)",
+       .message = "expected an object, but it is missing",
+       .field = ".spec",
+       .reason = "FieldValueRequired",
+       .optional_old_self = true},
       {.place = "",
        .expression = "oldSelf.hasValue() || "
                      "self.metadata.name.matches('^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$')",
@@ -47,8 +54,8 @@ std::vector<Rule> NameRules() {
        .message_expression = StrCat("'", kNameMessage, ", got \"' + self.metadata.name + '\"'"),
        .optional_old_self = true},
       {.place = "",
-       .expression =
-           StrCat(specs, ".all(t, !(", exists, " && ", too_long, ") || (", unchanged, "))"),
+       .expression = StrCat("!has(self.spec) || !has(", specs, ") || ", specs, ".all(t, !(", exists,
+                            " && ", too_long, ") || (", unchanged, "))"),
        .message = "metadata.name: the services of this job (NAME-TYPE-INDEX) would have names of "
                   "more than 63 characters; shorten the name",
        .message_expression = StrCat(
@@ -146,7 +153,7 @@ Json ToJson(const Rule& rule) {
 const std::vector<Rule>& Rules() {
   static const std::vector<Rule> rules = [] {
     std::vector<Rule> all;
-    for (auto group : {NameRules(), ReplicaTypeRules(), ContainerRules(), ImmutableRules()}) {
+    for (auto group : {RootRules(), ReplicaTypeRules(), ContainerRules(), ImmutableRules()}) {
       all.insert(all.end(), group.begin(), group.end());
     }
     return all;

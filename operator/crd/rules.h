@@ -1,9 +1,9 @@
 // What the API server refuses by itself: rules in the Common Expression Language, each at a place of the schema. Together
 // with types, bounds and words they say what api::Validate says, before a job is stored; no webhook is needed.
 //
-// The server puts the path of the place before a message, except at the root. Rules at the root speak of the name, which
-// never changes: they pass for an object that was stored before (by an older CRD), so that its status can be written.
-// Everything else is excused by the server itself while the old value stays (ratcheting).
+// The server puts the path of the place before a message, except at the root. Rules at the root pass for an object that
+// was stored before (by an older CRD), so that its status can be written; everything else is excused by the server itself
+// while the old value stays (ratcheting).
 #pragma once
 
 #include <string>
