@@ -66,7 +66,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- /* What the operator may do in a namespace with TFJobs: docs/rbac.md explains each line. */}}
 {{- define "tfjob-operator.jobRules" -}}
-{{- $schedulers := include "tfjob-operator.gangSchedulers" . | fromJsonArray }}
+{{- $schedulers := include "tfjob-operator.gangSchedulers" . | fromJsonArray -}}
 - apiGroups: [kubeflow.org]
   resources: [tfjobs]
   verbs: [get, list, watch, delete]
