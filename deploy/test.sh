@@ -3,7 +3,7 @@
 #
 #   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
 #   deploy/test.sh --all    also: address and undefined sanitizers, the thread sanitizer for the rooms with threads,
-#                           TensorFlow and TensorBoard from PyPI (tests/interop)
+#                           the Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop)
 #   deploy/test.sh --deep   --all and the long runs: whole jobs under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
@@ -37,6 +37,7 @@ step "tests" bazel_tests --config=release //...
 if [ $level != plain ]; then
   step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize //...
   step "tests with the thread sanitizer" bazel_tests --config=tsan "${THREADED[@]}"
+  step "the chart" tests/charts/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
 fi
 if [ $level = deep ]; then

@@ -13,22 +13,24 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' operator/cmd)
 
-# image NAME TARGET PROGRAM USER: the image's name and where it comes from.
+# image NAME FOLDER USER PROGRAM…: the image's name, and the programs of a folder that it holds; the first is its entry point.
 image() {
-  local bin output=$folder/$1.tar
+  local bin name=$1 room=$2 user=$3 output=$folder/$1.tar programs=()
+  shift 3
   [ -z "${tree:-}" ] || output=$folder
-  bazel build --config=release "//$2:$3" >&2
+  bazel build --config=release "${@/#///$room:}" >&2
   bin=$(bazel info --config=release bazel-bin 2>/dev/null)
-  deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$1:$version" --name "ghcr.io/tfjob/$1:latest" --output "$output" \
-    --program "$bin/$2/$3=/usr/bin/$3" --user "$4" --file deploy/docker/passwd=/etc/passwd \
+  for program in "$@"; do programs+=(--program "$bin/$room/$program=/usr/bin/$program"); done
+  deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$name:$version" --name "ghcr.io/tfjob/$name:latest" \
+    --output "$output" "${programs[@]}" --user "$user" --file deploy/docker/passwd=/etc/passwd \
     --file deploy/docker/nsswitch.conf=/etc/nsswitch.conf --file /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
 }
 
 [ $# -gt 0 ] || set -- operator trainer
 for name in "$@"; do
   case $name in
-    operator) image operator operator/cmd tfjob-operator 65532:65532 ;;
-    trainer) image trainer runtime/cmd tfjob-trainer 0:0 ;;  # writes where its volumes let it
+    operator) image operator operator/cmd 65532:65532 tfjob-operator tfjob ;;  # tfjob: for `helm test`
+    trainer) image trainer runtime/cmd 0:0 tfjob-trainer ;;  # writes where its volumes let it
     *) echo "there is no image $name; there are operator and trainer" >&2 && exit 2 ;;
   esac
 done

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "runtime/base/file.h"
 #include "runtime/base/yaml.h"
@@ -26,6 +27,15 @@ Json Yaml(const std::string& path) {
 
 bool IsSection(const Json& schema) {
   return schema.value("type", Json()) == "object" && schema.contains("properties");
+}
+
+std::set<std::string> Matches(const std::string& text, const char* pattern) {
+  const std::regex regex(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator at(text.begin(), text.end(), regex), end; at != end; ++at) {
+    found.insert((*at)[1].str());
+  }
+  return found;
 }
 
 // Every value and its schema, section by section.
@@ -74,13 +84,29 @@ TEST(Chart, EveryValueIsExplained) {
 TEST(Chart, EveryFlagOfTheDeploymentIsExplained) {
   const std::string deployment = Text(std::string(kChart) + "templates/deployment.yaml");
   const std::string page = Text("docs/operator.md");
-  const std::regex flag("- (--[a-z-]+)");
-  int flags = 0;
-  for (std::sregex_iterator at(deployment.begin(), deployment.end(), flag), end; at != end; ++at) {
-    ++flags;
-    EXPECT_NE(page.find((*at)[1].str()), std::string::npos) << (*at)[1];
+  const std::set<std::string> flags = Matches(deployment, "- (--[a-z-]+)");
+  ASSERT_GT(flags.size(), 10u);
+  for (const std::string& flag : flags) {
+    EXPECT_NE(page.find(StrCat("`", flag, "`")), std::string::npos) << flag;
   }
-  EXPECT_GT(flags, 10);
+}
+
+TEST(Chart, PageAndProgramKnowTheSameFlags) {
+  std::set<std::string> flags =
+      Matches(Text("operator/cmd/operator_flags.cc"), "add_(?:option|flag)\\(\"(--[a-z-]+)\"");
+  ASSERT_GT(flags.size(), 15u);
+  flags.insert({"--help", "--version"});
+  const std::string page = Text("docs/operator.md");
+  std::set<std::string> explained = Matches(page, "(?:\n\\| |, )`(--[a-z-]+)`");
+  for (const std::string& flag : flags) EXPECT_TRUE(explained.contains(flag)) << flag;
+  for (const std::string& flag : explained) EXPECT_TRUE(flags.contains(flag)) << flag;
+}
+
+TEST(Chart, InstallsTheVersionOfThisTree) {
+  const std::set<std::string> version =
+      Matches(Text("operator/cmd/version.h"), "kVersion\\[\\] = \"([^\"]*)\"");
+  ASSERT_EQ(version.size(), 1u);
+  EXPECT_EQ(Yaml(std::string(kChart) + "Chart.yaml").value("appVersion", ""), *version.begin());
 }
 
 TEST(Chart, WritesNoWildcardAndNoSecretIntoItsRoles) {
