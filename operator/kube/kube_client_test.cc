@@ -287,6 +287,56 @@ TEST_F(ReflectorTest, ListsInPagesAndWatchesFromThere) {
   EXPECT_NE(requests_->lines().at(3).find("resourceVersion=5&"), std::string::npos);
 }
 
+TEST_F(ReflectorTest, APageThatIsReadAgainBelongsToTheSameList) {
+  for (const FakeAnswer& failed :
+       {Answer(503, ""), Answer(429, ""), Answer(403, R"({"kind":"Status","message":"no"})"),
+        StreamOf({"{\"metadata\":"}, FakeAnswer::End::kBroken)}) {
+    KubeClientOptions options = QuickOptions();
+    options.watch.policy.streaming_list = false;
+    const auto notes = Watch(
+        {Answer(200, R"({"metadata":{"resourceVersion":"5","continue":"x"},"items":[
+                         {"metadata":{"name":"a"}}]})"),
+         failed,
+         Answer(200, R"({"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"b"}}]})"),
+         StreamOf({})},
+        1, options);
+    EXPECT_EQ(notes, std::vector<std::string>{"replaced a b"});
+    EXPECT_EQ(Query(2), "?limit=500&continue=x");
+  }
+}
+
+TEST_F(ReflectorTest, NothingIsLeftOfAListThatIsReadFromItsBeginning) {
+  KubeClientOptions options = QuickOptions();
+  options.watch.policy.streaming_list = false;
+  const FakeAnswer first = Answer(200, R"({"metadata":{"resourceVersion":"5","continue":"x"},
+                                           "items":[{"metadata":{"name":"a"}}]})");
+  const auto notes = Watch(
+      {first, Answer(410, R"({"kind":"Status","code":410,"message":"expired"})"),
+       Answer(200, R"({"metadata":{"resourceVersion":"6"},"items":[{"metadata":{"name":"b"}}]})"),
+       StreamOf({})},
+      1, options);
+  EXPECT_EQ(notes, std::vector<std::string>{"replaced b"});
+}
+
+TEST_F(ReflectorTest, AStreamingListThatBrokeIsAskedForAgain) {
+  const auto notes = Watch({StreamOf({Event("ADDED", "a", "1")}, FakeAnswer::End::kBroken),
+                            StreamOf({Event("ADDED", "b", "2"), ListEnd("3")})},
+                           1);
+  EXPECT_EQ(notes, std::vector<std::string>{"replaced b"});
+}
+
+TEST_F(ReflectorTest, AServerThatNeverEndsAStreamingListIsReadInPages) {
+  KubeClientOptions options = QuickOptions();
+  options.watch.policy.patience = 20ms;
+  const auto notes = Watch(
+      {StreamOf({Event("ADDED", "a", "1")}),
+       Answer(200, R"({"metadata":{"resourceVersion":"5"},"items":[{"metadata":{"name":"b"}}]})"),
+       StreamOf({})},
+      1, options);
+  EXPECT_EQ(notes, std::vector<std::string>{"replaced b"});
+  EXPECT_EQ(Query(1), "?limit=500");
+}
+
 TEST_F(ReflectorTest, GoesOnAfterACleanEndAndProbesAfterABrokenOne) {
   const auto notes =
       Watch({StreamOf({ListEnd("3"), Event("ADDED", "a", "4")}, FakeAnswer::End::kClean),
@@ -352,8 +402,7 @@ TEST_F(ReflectorTest, TriesAgainWhateverTheServerAnswers) {
   const auto notes =
       Watch({Answer(403, R"({"kind":"Status","message":"forbidden"})"), Answer(404, "404"),
              Answer(500, ""), Answer(429, ""), StreamOf({}, FakeAnswer::End::kBroken),
-             // A stream that broke before its list was whole: the server may be an old one.
-             Answer(503, ""), Answer(200, "no list"),
+             Answer(400, ""), Answer(503, ""), Answer(200, "no list"),
              Answer(200, R"({"metadata":{"resourceVersion":"5"},"items":[]})"), StreamOf({})},
             1);
   EXPECT_EQ(notes, std::vector<std::string>{"replaced"});

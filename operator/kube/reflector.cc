@@ -21,7 +21,9 @@ const Logger kLog("kube");
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {
-  return {WatchEnd::Kind::kBroken, std::nullopt, std::move(status)};
+  const bool silent = status.code() == StatusCode::kDeadlineExceeded;
+  return {silent ? WatchEnd::Kind::kSilent : WatchEnd::Kind::kBroken, std::nullopt,
+          std::move(status)};
 }
 WatchEnd Garbage(Status status) {
   return {WatchEnd::Kind::kGarbage, std::nullopt, std::move(status)};
@@ -99,7 +101,7 @@ void Reflector::Wait(Duration time) {
 void Reflector::End(const WatchEnd& end) {
   if (Stopping()) return;
   state_.OnEnd(end, Now());
-  if (state_.resource_version().empty()) collected_.Clear();
+  if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
   if (end.kind == WatchEnd::Kind::kClean) return;
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};
   if (state_.failures() >= kWorrying) {

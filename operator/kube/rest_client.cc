@@ -48,7 +48,8 @@ void RestClient::Stop() {
   {
     MutexLock lock(mutex_);
     stopped_ = true;
-    changed_.NotifyAll();
+    woken_.NotifyAll();
+    turn_free_.NotifyAll();
   }
   transport_->Stop();
 }
@@ -56,7 +57,7 @@ void RestClient::Stop() {
 Status RestClient::Sleep(Duration time) {
   const auto until = SteadyClock::now() + time;
   MutexLock lock(mutex_);
-  while (!stopped_ && SteadyClock::now() < until) changed_.WaitUntil(mutex_, until);
+  while (!stopped_ && SteadyClock::now() < until) woken_.WaitUntil(mutex_, until);
   return stopped_ ? Stopped() : OkStatus();
 }
 
@@ -75,7 +76,7 @@ Status RestClient::AwaitTurn(SteadyClock::time_point deadline, Duration& waited)
   if (*wait > Duration(0)) RETURN_IF_ERROR(Sleep(*wait));
   MutexLock lock(mutex_);
   while (in_flight_ >= options_.max_in_flight && !stopped_) {
-    if (!changed_.WaitUntil(mutex_, deadline)) {
+    if (!turn_free_.WaitUntil(mutex_, deadline) && in_flight_ >= options_.max_in_flight) {
       return ResourceExhausted(options_.max_in_flight, " calls are under way and none has ended");
     }
   }
@@ -83,6 +84,16 @@ Status RestClient::AwaitTurn(SteadyClock::time_point deadline, Duration& waited)
   ++in_flight_;
   waited = Since(start);
   return OkStatus();
+}
+
+void RestClient::EndTurn() {
+  MutexLock lock(mutex_);
+  --in_flight_;
+  turn_free_.NotifyOne();
+}
+
+bool RestClient::MaySend(const HttpRequest& request) const {
+  return request.method == "GET" || !options_.may_write || options_.may_write();
 }
 
 RestClient::Attempt RestClient::Try(const HttpRequest& request, SteadyClock::time_point deadline,
@@ -94,14 +105,14 @@ RestClient::Attempt RestClient::Try(const HttpRequest& request, SteadyClock::tim
   StatusOr<RequestCredentials> credentials = credentials_->Get();
   if (!credentials.ok()) return {credentials.status(), {}};
   if (Status turn = AwaitTurn(deadline, call.limiter_wait); !turn.ok()) return {turn, {}};
+  if (!MaySend(request)) {
+    EndTurn();
+    return {FailedPrecondition("this process does not lead (any more)"), {}};
+  }
   const auto start = SteadyClock::now();
   Attempt attempt{transport_->Send(request, *credentials, std::max(Until(deadline), Duration(0))),
                   *std::move(credentials)};
-  {
-    MutexLock lock(mutex_);
-    --in_flight_;
-    changed_.NotifyOne();
-  }
+  EndTurn();
   call.duration = Since(start);
   if (attempt.response.ok()) {
     call.code = attempt.response->code;

@@ -42,6 +42,9 @@ struct RestOptions {
   // Of one call, waiting included. Longer than the 34 s after which an API server gives up a write.
   Duration deadline{45s};
   RestObserver* observer = nullptr;  // outlives the client
+  // Asked before each request that is no GET is sent, when all waiting for a turn and for the
+  // server is over; false: it is not sent, FailedPrecondition. Thread-safe, quick. None: all may.
+  std::function<bool()> may_write;
 };
 
 // Thread-safe.
@@ -78,13 +81,16 @@ class RestClient {
   Status Sleep(Duration time);
   Attempt Try(const HttpRequest& request, std::chrono::steady_clock::time_point deadline,
               bool retry);
+  bool MaySend(const HttpRequest& request) const;
+  void EndTurn();
   void LogWarnings(const HttpResponse& response);
 
   const std::unique_ptr<Transport> transport_;
   const std::shared_ptr<Credentials> credentials_;
   const RestOptions options_;
   Mutex mutex_;
-  CondVar changed_;
+  CondVar woken_;      // those who sleep: stopped_
+  CondVar turn_free_;  // those who wait for one of max_in_flight: in_flight_, stopped_
   TokenBucket bucket_ ABSL_GUARDED_BY(mutex_);
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

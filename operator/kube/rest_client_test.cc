@@ -65,6 +65,7 @@ class TestCredentials : public Credentials {
  public:
   StatusOr<RequestCredentials> Get() override {
     MutexLock lock(mutex_);
+    ++asked_;
     RequestCredentials credentials;
     credentials.authorization = StrCat("Bearer ", version_);
     credentials.version = version_;
@@ -74,10 +75,15 @@ class TestCredentials : public Credentials {
     MutexLock lock(mutex_);
     if (used.version == version_) ++version_;
   }
+  int asked() {
+    MutexLock lock(mutex_);
+    return asked_;
+  }
 
  private:
   Mutex mutex_;
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
+  int asked_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class TestObserver : public RestObserver {
@@ -105,14 +111,14 @@ class RestClientTest : public ::testing::Test {
     ClusterConfig config;
     config.server = server_->url();
     options.observer = &observer_;
-    rest_ = std::make_unique<RestClient>(*MakeTransport(config),
-                                         std::make_shared<TestCredentials>(), options);
+    rest_ = std::make_unique<RestClient>(*MakeTransport(config), credentials_, options);
   }
   StatusOr<HttpResponse> Get(const std::string& target = "/x") {
     return rest_->Call({"GET", target, "", ""});
   }
 
   TestObserver observer_;
+  const std::shared_ptr<TestCredentials> credentials_ = std::make_shared<TestCredentials>();
   std::unique_ptr<TestServer> server_;
   std::unique_ptr<RestClient> rest_;
 };
@@ -234,6 +240,69 @@ TEST_F(RestClientTest, OpensNoMoreConnectionsThanAllowed) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_LE(most, 2);
+}
+
+TEST_F(RestClientTest, ATurnThatEndsIsNotGivenToOneWhoSleeps) {
+  RestOptions options;
+  options.max_in_flight = 1;
+  options.deadline = 60s;
+  std::atomic<bool> held = false;
+  std::atomic<bool> release = false;
+  Start(
+      [&](const TestRequest& request, TestConnection& connection) {
+        if (request.target == "/sleep") return connection.Reply(429, "", "Retry-After: 40\r\n");
+        if (request.target == "/hold") {
+          held = true;
+          while (!release) std::this_thread::sleep_for(1ms);
+        }
+        connection.Reply(200, "{}");
+      },
+      options);
+  std::thread sleeper([this] { EXPECT_FALSE(Get("/sleep").ok()); });
+  while (observer_.calls().empty()) std::this_thread::sleep_for(1ms);
+  std::thread holder([this] { EXPECT_TRUE(Get("/hold").ok()); });
+  while (!held) std::this_thread::sleep_for(1ms);
+  const int asked = credentials_->asked();
+  std::atomic<bool> answered = false;
+  std::thread waiter([&] {
+    EXPECT_TRUE(Get("/x").ok());
+    answered = true;
+  });
+  while (credentials_->asked() == asked) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(50ms);  // to where it waits; too short would only hide the fault
+  release = true;
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (!answered && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(answered);
+  rest_->Stop();
+  for (std::thread* thread : {&sleeper, &holder, &waiter}) thread->join();
+}
+
+TEST_F(RestClientTest, AsksWhetherItMayWriteWhenAllWaitingIsOver) {
+  std::atomic<bool> leads = true;
+  std::atomic<int> writes = 0;
+  RestOptions options;
+  options.qps = 20;
+  options.burst = 1;
+  options.max_in_flight = 1;
+  options.may_write = [&leads] { return leads.load(); };
+  Start(
+      [&](const TestRequest& request, TestConnection& connection) {
+        if (request.method == "GET") return connection.Reply(200, "{}");
+        ++writes;
+        // Leadership ends while the client is patient, or waits for its turn.
+        leads = false;
+        connection.Reply(429, "", "Retry-After: 0\r\n");
+      },
+      options);
+  for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) {
+    leads = true;
+    writes = 0;
+    const Status status = rest_->Call({method, "/x", "application/json", "{}"}).status();
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << method << " " << status;
+    EXPECT_EQ(writes, 1) << method;
+    EXPECT_TRUE(Get().ok());  // reads may go on, and no turn is lost
+  }
 }
 
 TEST_F(RestClientTest, ACompressedAnswerIsAnError) {

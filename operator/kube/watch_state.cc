@@ -109,6 +109,7 @@ WatchState::Action WatchState::OnEvent(const WatchEvent& event) {
     if (!event.initial_end) return Action::kNothing;
     resource_version_ = event.resource_version;
     probe_ = false;
+    broken_lists_ = 0;
     return Action::kReplace;
   }
   resource_version_ = event.resource_version;
@@ -130,6 +131,12 @@ void WatchState::StartOver() {
   collecting_ = probe_ = false;
 }
 
+// Any connection may break; if they all do before the list is whole, something in between is less
+// patient than a streaming list takes.
+void WatchState::ListBroke() {
+  if (streaming_ && open_ && ++broken_lists_ >= policy_.broken_lists) streaming_ = false;
+}
+
 void WatchState::Fail(const std::optional<Duration>& retry_after, Duration now) {
   if (failures_ > 0 && now - last_failure_ > policy_.backoff_reset) failures_ = 0;
   last_failure_ = now;
@@ -143,12 +150,16 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
   switch (end.kind) {
     case WatchEnd::Kind::kClean:
       // A streaming list that ends before it is complete has failed.
+      if (!listed) ListBroke();
       if (!listed || !lasted) Fail(end.retry_after, now);
       break;
-    case WatchEnd::Kind::kBroken:
-      probe_ = listed;
+    case WatchEnd::Kind::kSilent:
       // A server from before streaming lists ignores that we asked for one, and never ends it.
       if (!listed && open_) streaming_ = false;
+      [[fallthrough]];
+    case WatchEnd::Kind::kBroken:
+      probe_ = listed;
+      if (!listed) ListBroke();
       Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kExpired:

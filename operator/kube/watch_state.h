@@ -24,8 +24,9 @@ namespace tfjob::kube {
 struct WatchPolicy {
   int page_size = 500;
   // Ask for the initial list as a stream, which costs the server and us less memory, until the
-  // server turns out not to know it.
+  // server turns out not to know it, or the list has broken off `broken_lists` times in a row.
   bool streaming_list = true;
+  int broken_lists = 3;
   // Watches are asked to end after [1, 2) times this, and counted as dead `margin` later.
   Duration watch_time{300s};
   Duration margin{10s};
@@ -58,7 +59,8 @@ std::string QueryOf(const WatchStep& step, const client::LabelSelector& selector
 struct WatchEnd {
   enum class Kind {
     kClean,        // the server ended the stream, as asked
-    kBroken,       // no connection, or it broke, or was silent for too long
+    kBroken,       // no connection, or it broke
+    kSilent,       // nothing, or not the whole list, came for too long
     kExpired,      // 410: the version, or the list's continuation, is too old
     kTooNew,       // the server does not know so new a version
     kThrottled,    // 429
@@ -99,9 +101,12 @@ class WatchState {
   int failures() const { return failures_; }
   // From where a watch goes on; "": nothing is listed.
   const std::string& resource_version() const { return resource_version_; }
+  // The first pages of a list have come and the others will: what was collected is part of it.
+  bool has_pages() const { return !continue_token_.empty(); }
 
  private:
   void StartOver();
+  void ListBroke();
   void Fail(const std::optional<Duration>& retry_after, Duration now);
   Duration WatchTime();
 
@@ -109,6 +114,7 @@ class WatchState {
   PhiloxStream random_;
   std::string resource_version_;  // "": to be listed
   bool streaming_;                // the server may have streaming lists
+  int broken_lists_ = 0;          // such lists that broke off, in a row
   bool probe_ = false;            // before the next watch
 
   // Of a list that goes on.

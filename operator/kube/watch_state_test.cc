@@ -107,8 +107,45 @@ TEST(WatchState, FallsBackToPagesWhenAServerIgnoresTheStreamingList) {
   script.Opened();
   script.Event(EventType::kAdded, "7");
   script.Pass(60s);
-  script.Ended(End::kBroken);
+  script.Ended(End::kSilent);
   EXPECT_EQ(script.AfterWait().kind, Kind::kListPage);
+}
+
+TEST(WatchState, AStreamingListThatBrokeOnceIsAskedForAgain) {
+  Script script;
+  script.Next();
+  script.Opened();
+  script.Event(EventType::kAdded, "7");
+  script.Ended(End::kBroken);
+  for (int i = 0; i < 5; ++i) {  // nobody there
+    EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+    script.Ended(End::kBroken);
+  }
+  EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+  script.Opened();
+  script.Ended(End::kBroken);
+  EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+  script.Opened();
+  script.Event(EventType::kBookmark, "10", true);
+  script.Ended(End::kExpired);
+  EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+  script.Opened();
+  script.Ended(End::kBroken);
+  EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+}
+
+TEST(WatchState, FallsBackToPagesWhenStreamingListsBreakAgainAndAgain) {
+  for (const End broken : {End::kBroken, End::kClean}) {  // a proxy with a short patience, say
+    Script script;
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+      script.Opened();
+      script.Event(EventType::kAdded, "7");
+      script.Pass(30s);
+      script.Ended(broken);
+    }
+    EXPECT_EQ(script.AfterWait().kind, Kind::kListPage);
+  }
 }
 
 TEST(WatchState, ReadsTheWholeListWhenItsPagesExpire) {
@@ -125,12 +162,18 @@ TEST(WatchState, ReadsTheWholeListWhenItsPagesExpire) {
 }
 
 TEST(WatchState, TriesThePageAgainThatDidNotCome) {
-  Script script(false);
-  script.Next();
-  script.Page("5", "next");
-  script.Next();
-  script.Ended(End::kBroken);
-  EXPECT_EQ(script.AfterWait().continue_token, "next");
+  for (const End end : {End::kBroken, End::kSilent, End::kThrottled, End::kRefused}) {
+    Script script(false);
+    script.Next();
+    EXPECT_FALSE(script.state().has_pages());
+    script.Page("5", "next");
+    script.Next();
+    script.Ended(end);
+    EXPECT_TRUE(script.state().has_pages());
+    EXPECT_EQ(script.AfterWait().continue_token, "next");
+    EXPECT_EQ(script.Page("5", ""), Action::kReplace);
+    EXPECT_FALSE(script.state().has_pages());
+  }
 }
 
 TEST(WatchState, ProbesAfterABrokenStream) {
@@ -252,7 +295,7 @@ TEST(WatchState, BacksOffUpToItsCeilingAndForgets) {
   Duration waited{0};
   Duration longest{0};
   for (int i = 0; i < 12; ++i) {
-    script.Ended(End::kBroken);
+    script.Ended(i % 2 == 0 ? End::kBroken : End::kSilent);
     script.AfterWait(&waited);
     EXPECT_LE(waited, 60s);
     longest = std::max(longest, waited);
