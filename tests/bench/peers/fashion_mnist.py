@@ -67,15 +67,15 @@ def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
     print(json.dumps(line), flush=True)
 
 
-def best_of(modes):
-    """Runs this program once a mode, each in a process of its own; prints the line with the most samples per CPU-second,
-    with every mode's figure under "tried"."""
+def best_of(ways, name="mode"):
+    """Runs this program once a way, `--<name> WAY`, each in a process of its own; prints the line with the most samples per
+    CPU-second, with every way's figure under "tried"."""
     lines = []
-    for mode in modes:
-        done = subprocess.run([sys.executable, *sys.argv, "--mode", mode], capture_output=True, text=True)
+    for way in ways:
+        done = subprocess.run([sys.executable, *sys.argv, f"--{name}", way], capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{sys.argv[0]} --mode {mode}:\n{done.stderr[-2000:]}")
+            sys.exit(f"{sys.argv[0]} --{name} {way}:\n{done.stderr[-3000:]}")
         lines.append(json.loads(done.stdout.splitlines()[-1]))
     best = max(lines, key=lambda line: line["samples_per_cpu_s"])
-    best["tried"] = {line["mode"]: line["samples_per_cpu_s"] for line in lines}
+    best["tried"] = {line[name]: line["samples_per_cpu_s"] for line in lines}
     print(json.dumps(best), flush=True)

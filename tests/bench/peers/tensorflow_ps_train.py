@@ -8,7 +8,6 @@ The best in samples per CPU-second is printed, the others under "tried".
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -29,18 +28,6 @@ def flags():
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--variant", choices=VARIANTS["async"])
     return parser.parse_args()
-
-
-def best(options):
-    lines = []
-    for variant in VARIANTS[options.mode]:
-        done = subprocess.run([sys.executable, *sys.argv, "--variant", variant], capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(f"{variant}:\n{done.stderr[-3000:]}")
-        lines.append(json.loads(done.stdout.splitlines()[-1]))
-    line = max(lines, key=lambda line: line["samples_per_cpu_s"])
-    line["tried"] = {each["variant"]: each["samples_per_cpu_s"] for each in lines}
-    print(json.dumps(line), flush=True)
 
 
 def launch(options):
@@ -221,4 +208,4 @@ if __name__ == "__main__":
     elif parsed.variant:
         launch(parsed)
     else:
-        best(parsed)
+        fashion_mnist.best_of(VARIANTS[parsed.mode], "variant")
