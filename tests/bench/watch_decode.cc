@@ -219,7 +219,7 @@ int Run(int pods) {
   const double start_mb = ResidentMegabytes();
   kube::KubeClient client(std::make_unique<EventServer>(pods), std::make_shared<Nobody>(), {});
   control::Cache cache(RealClock(), [](const std::string&) {});
-  CountingSink sink(cache.pods());
+  CountingSink sink(cache.AddScope("").pods);
 
   const Stopwatch stopwatch;
   const auto subscription = client.Subscribe(client::Kind::kPod, "", {}, sink);
