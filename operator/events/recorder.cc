@@ -31,6 +31,13 @@ client::Key KeyOf(const Observation& observation) {
   return {Kind::kEvent, name_space.empty() ? "default" : name_space, observation.name};
 }
 
+// "TFJob ns/mnist", "Node a".
+std::string ObjectOf(const objects::Event& event) {
+  const objects::ObjectReference& object = event.involved;
+  const char* slash = object.name_space.empty() ? "" : "/";
+  return StrCat(object.kind, " ", object.name_space, slash, object.name);
+}
+
 // Nothing was said about the event itself: another try may succeed.
 bool IsPassing(const Status& status) {
   switch (status.code()) {
@@ -159,11 +166,16 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
     return;
   }
   const objects::Event& event = outgoing.observation.event;
+  if (status.code() == StatusCode::kCancelled) {  // the client was stopped: Stop() says how many
+    ++counters_.dropped;
+    ++cut_off_;
+    return;
+  }
   if (!IsPassing(status)) {
     ++counters_.refused;
     // Not of a namespace that is being deleted, nor of hundreds at the moment when the lease is lost.
     if (status.code() == StatusCode::kFailedPrecondition) return;
-    kLog.Warning("event refused", {{"object", event.involved.name},
+    kLog.Warning("event refused", {{"object", ObjectOf(event)},
                                    {"reason", event.reason},
                                    {"event", event.message},
                                    {"error", status}});
@@ -171,7 +183,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   }
   if (++outgoing.tries >= options_.tries) {
     ++counters_.expired;
-    kLog.Warning("event given up", {{"object", event.involved.name},
+    kLog.Warning("event given up", {{"object", ObjectOf(event)},
                                     {"reason", event.reason},
                                     {"event", event.message},
                                     {"tries", outgoing.tries},
@@ -236,6 +248,7 @@ void Recorder::Stop(Duration patience) {
     }
     stopped_ = true;
     counters_.dropped += static_cast<int64_t>(waiting_.size());
+    cut_off_ += static_cast<int64_t>(waiting_.size());
     waiting_.clear();
     ready_.clear();
     later_.clear();
@@ -243,6 +256,10 @@ void Recorder::Stop(Duration patience) {
   }
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  MutexLock lock(mutex_);
+  if (cut_off_ > 0)
+    kLog.Warning("events were not sent: the end came first", {{"events", cut_off_}});
+  cut_off_ = 0;
 }
 
 Counters Recorder::counters() {

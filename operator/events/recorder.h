@@ -58,7 +58,7 @@ struct Counters {
   int64_t recorded = 0;  // calls of Record
   int64_t filtered = 0;  // over the limit of their object: not sent
   int64_t merged = 0;    // into one that still waited: no call of their own
-  int64_t dropped = 0;   // the queue was full, or Stop() came first
+  int64_t dropped = 0;   // the queue was full, or Stop() or the end of the client came first
   int64_t sent = 0;      // calls that the server carried out, or had before
   int64_t refused = 0;   // by the server, not tried again
   int64_t retried = 0;   // calls that will be made again
@@ -114,6 +114,7 @@ class Recorder {
   std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
   std::multimap<Duration, std::string> later_ ABSL_GUARDED_BY(mutex_);  // Monotonic() → which
   Counters counters_ ABSL_GUARDED_BY(mutex_);
+  int64_t cut_off_ ABSL_GUARDED_BY(mutex_) = 0;  // of those dropped: by Stop() and the client's end
   int sending_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is taken in any more
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;   // nothing is sent any more

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 
@@ -299,6 +300,29 @@ TEST_F(RecorderTest, AfterStopNothingIsTakenIn) {
   EXPECT_FALSE(recorder().Step());
   EXPECT_EQ(recorder().counters().dropped, 2);
   EXPECT_TRUE(client_.Calls().empty());
+}
+
+TEST_F(RecorderTest, AnEndSaysOnceHowManyEventsItCutOff) {
+  for (int i = 0; i < 5; ++i) recorder().Record("", EventOf("x", "Reason", StrCat("u", i)));
+  Fail(1, 3, Cancelled("the client was stopped"));
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(recorder().Step());
+  recorder().Stop(Duration(0));
+  recorder().Stop(Duration(0));
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  EXPECT_NE(log.find("events=5"), std::string::npos) << log;
+  EXPECT_EQ(recorder().counters().dropped, 5);
+  EXPECT_EQ(recorder().counters().refused, 0);
+}
+
+TEST_F(RecorderTest, TheLogNamesTheObjectWithItsNamespace) {
+  Fail(1, 1, InvalidArgument("bad"));
+  recorder().Record("", EventOf("Restarting"));
+  testing::internal::CaptureStderr();
+  SendAll();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("TFJob ns/mnist"), std::string::npos) << log;
 }
 
 TEST(RecorderThreads, SendWhatIsRecordedAndStopFlushes) {
