@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <ctime>
+#include <thread>
 
 #include "operator/serve/checks.h"
 #include "operator/serve/server.h"
@@ -14,7 +17,12 @@ namespace {
 // A plain socket to the server, so that bad requests can be sent too.
 class Peer {
  public:
-  explicit Peer(uint16_t port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Peer(uint16_t port) : Peer() { Connect(port); }
+  // Not connected yet.
+  Peer() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {}
+  ~Peer() { close(socket_); }
+
+  void Connect(uint16_t port) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
@@ -23,8 +31,6 @@ class Peer {
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
-  ~Peer() { close(socket_); }
-
   void Send(const std::string& text) { send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
   // Everything until the server closes.
   std::string ReadAll() {
@@ -112,6 +118,42 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_EQ(second.ReadAll(), "");
   EXPECT_EQ(slow.ReadAll(), "");
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
+}
+
+// No new descriptors for this process while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = dup(STDERR_FILENO);
+    close(lowest_free);
+    const rlimit none = {static_cast<rlim_t>(lowest_free), before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+};
+
+std::chrono::nanoseconds ProcessorTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+TEST_F(ServerTest, WaitsForDescriptorsWithoutSpinning) {
+  const auto server = Start();
+  Peer peer;
+  {
+    const NoDescriptors none;
+    const auto before = ProcessorTime();
+    peer.Connect(server->port());
+    std::this_thread::sleep_for(500ms);  // what is measured
+    EXPECT_LT(ProcessorTime() - before, 10ms);
+  }
+  peer.Send("GET /ok HTTP/1.0\r\n\r\n");
+  EXPECT_NE(peer.ReadAll().find("fine"), std::string::npos);
 }
 
 TEST_F(ServerTest, SaysThatAnAddressIsTaken) {

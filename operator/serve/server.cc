@@ -3,6 +3,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
@@ -23,6 +24,8 @@ using tcp = boost::asio::ip::tcp;
 const Logger kLog("serve");
 
 constexpr uint32_t kMaxHead = 16 << 10;
+// A connection that cannot be accepted, since descriptors or memory are short, stays in the queue.
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 // What connections share; belongs to the server's thread.
 struct Shared {
@@ -190,10 +193,18 @@ class BeastServer : public Server {
   void Accept() {
     acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
-      if (!error && shared_.connections < shared_.options.max_connections) {
+      if (error) return AcceptLater();
+      if (shared_.connections < shared_.options.max_connections) {
         std::make_shared<Connection>(std::move(socket), shared_)->Read();
       }
       Accept();
+    });
+  }
+
+  void AcceptLater() {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this](beast::error_code error) {
+      if (!error) Accept();
     });
   }
 
@@ -201,6 +212,7 @@ class BeastServer : public Server {
   Shared shared_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;
+  asio::steady_timer pause_{context_};
   std::thread thread_;
 };
 
