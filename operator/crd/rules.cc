@@ -42,7 +42,7 @@ std::vector<Rule> RootRules() {
              old_specs, " && ", ReplicasOf(old_specs), " == ", ReplicasOf(specs));
   return {
       {.place = "",
-       .expression = "oldSelf.hasValue() || has(self.spec)",
+       .expression = "has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))",
        .message = "expected an object, but it is missing",
        .field = ".spec",
        .reason = "FieldValueRequired",

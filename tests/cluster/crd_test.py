@@ -186,6 +186,12 @@ class Update(unittest.TestCase):
         self.assertNotEqual(status, 0)
         self.assertIn("spec.runPolicy.schedulingPolicy.queue is immutable", errors)
 
+    def test_the_spec_cannot_be_removed(self):
+        must(*in_test("apply", "-f", "-"), given=job(name="whole"))
+        status, _, errors = self.apply({"spec": None}, "whole")
+        self.assertNotEqual(status, 0)
+        self.assertIn("spec: Required value: expected an object, but it is missing", errors)
+
     def test_templates_can_change_while_suspended(self):
         must(*in_test("apply", "-f", "-"), given=job({"spec": {"runPolicy": {"suspend": True}}}, "kueue"))
         pod = {"nodeSelector": {"a": "b"}, "schedulingGates": [{"name": "g"}]}
