@@ -7,7 +7,7 @@
 #include <sstream>
 #include <thread>
 
-#include "operator/cmd/flags.h"
+#include "operator/cmd/dispatch.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::cmd {
@@ -34,14 +34,10 @@ class CmdTest : public ::testing::Test {
     arguments.insert(arguments.begin(), "tfjob");
     const CommandLine line =
         ParseCommandLine(static_cast<int>(arguments.size()), arguments.data(), console_);
-    if (const auto* run = std::get_if<RunOptions>(&line.command))
-      return cmd::Run(*run, *stop_, console_);
-    if (const auto* explain = std::get_if<ExplainOptions>(&line.command))
-      return Explain(*explain, console_);
-    if (const auto* validate = std::get_if<ValidateOptions>(&line.command))
-      return Validate(*validate, console_);
-    if (const auto* quit = std::get_if<Quit>(&line.command)) return quit->code;
-    return kSucceeded;
+    const Connect nowhere = [](const ClusterFlags&) -> StatusOr<std::unique_ptr<Cluster>> {
+      return InvalidArgument("there is no cluster in this test");
+    };
+    return Dispatch(line, nowhere, *stop_, console_);
   }
   // What the worker of job x has written so far.
   std::string WorkerLog() {
@@ -82,7 +78,29 @@ TEST_F(CmdTest, BadUsageEndsWith2) {
                                              {"explain", "a", "--print=plan", "--now=yesterday"},
                                              {"--log-level=loud", "version"},
                                              {"run", "a", "--crash-backoff=-1"},
-                                             {"validate"}}) {
+                                             {"validate"},
+                                             {"describe"},
+                                             {"get", "-o", "xml"},
+                                             {"get", "-A", "x"},
+                                             {"get", "-A", "-n", "x"},
+                                             {"get", "-l", "team"},
+                                             {"get", "--request-timeout=soon"},
+                                             {"-n", "x", "version"},
+                                             {"logs"},
+                                             {"logs", "a", "b"},
+                                             {"logs", "a", "-f", "-p"},
+                                             {"logs", "a", "--tail=-1"},
+                                             {"logs", "a", "--since=yesterday"},
+                                             {"logs", "a", "--replica=wroker"},
+                                             {"scale", "a"},
+                                             {"scale", "a", "b", "--replicas=1"},
+                                             {"scale", "a", "--replicas=-1"},
+                                             {"suspend"},
+                                             {"restart", "a", "--replica=worker/x"},
+                                             {"wait", "a"},
+                                             {"wait", "a", "--for=Done"},
+                                             {"wait", "a", "--for=Failed", "--timeout=x"},
+                                             {"completion", "csh"}}) {
     EXPECT_EQ(Call(arguments), kBadInput);
     EXPECT_FALSE(err_.str().empty());
     EXPECT_TRUE(out_.str().empty());

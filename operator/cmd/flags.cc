@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "operator/cmd/cluster_flags.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::cmd {
@@ -13,6 +14,7 @@ struct Values {
   RunOptions run;
   ExplainOptions explain;
   ValidateOptions validate;
+  CompletionOptions completion;
   double crash_backoff = 1;
   double report_interval = 5;
   std::string now;
@@ -73,6 +75,21 @@ CLI::App* AddExplain(CLI::App& app, Values& values) {
   return verb;
 }
 
+void AddValidate(CLI::App& app, Values& values) {
+  CLI::App* verb =
+      app.add_subcommand("validate", "Check manifests; prints every error with its path");
+  verb->add_option("FILE", values.validate.files, "Manifests; - is standard input")->required();
+}
+
+void AddCompletion(CLI::App& app, Values& values) {
+  CLI::App* verb = app.add_subcommand("completion",
+                                      "Print a script that completes this program's "
+                                      "words in a shell");
+  verb->add_option("SHELL", values.completion.shell, "bash, zsh or fish")
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->required();
+}
+
 Status Finish(Values& values) {
   const auto seconds = [](double value) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
@@ -87,40 +104,82 @@ Status Finish(Values& values) {
   return ParseLogLevel(values.log_level).status();
 }
 
+// The whole command line as one parser.
+class Parser {
+ public:
+  explicit Parser(const std::string& program)
+      : app_(
+            "Runs and explains TFJobs (kubeflow.org/v1) on this machine, and tends those of a "
+            "cluster.",
+            program),
+        cluster_(app_) {
+    app_.require_subcommand(1);
+    app_.add_option("--log-level", values_.log_level, "debug, info, warning, error or off")
+        ->capture_default_str();
+    AddRun(app_, values_);
+    AddExplain(app_, values_);
+    AddValidate(app_, values_);
+    AddCompletion(app_, values_);
+    app_.add_subcommand("version", "Print the version");
+  }
+
+  CLI::App& app() { return app_; }
+  // After app().parse().
+  StatusOr<CommandLine> Read();
+
+ private:
+  CLI::App app_;
+  Values values_;
+  ClusterFlagReader cluster_;
+};
+
+StatusOr<CommandLine> Parser::Read() {
+  RETURN_IF_ERROR(Finish(values_));
+  ASSIGN_OR_RETURN(auto command, cluster_.Read());
+  CommandLine line{Quit{}, *ParseLogLevel(values_.log_level)};
+  const std::string verb = app_.get_subcommands().front()->get_name();
+  if (command) line.command = *std::move(command);
+  if (verb == "run") line.command = values_.run;
+  if (verb == "explain") line.command = values_.explain;
+  if (verb == "validate") line.command = values_.validate;
+  if (verb == "completion") line.command = values_.completion;
+  if (verb == "version") line.command = VersionOptions{};
+  return line;
+}
+
 int PrintUsage(const CLI::App& app, const CLI::ParseError& error, Console& console) {
   const int code = app.exit(error, console.out, console.err);
   return code == 0 ? kSucceeded : kBadInput;
 }
 
+std::string ProgramName(const char* path) {
+  const std::string text = path;
+  const std::string name = text.substr(text.rfind('/') + 1);  // npos + 1 is 0
+  return name == "kubectl-tfjob" ? "kubectl tfjob" : name;
+}
+
 }  // namespace
 
 CommandLine ParseCommandLine(int argc, const char* const* argv, Console& console) {
-  CLI::App app("Runs and explains TFJobs (kubeflow.org/v1) without a cluster.", "tfjob");
-  Values values;
-  app.require_subcommand(1);
-  app.add_option("--log-level", values.log_level, "debug, info, warning, error or off")
-      ->capture_default_str();
-  const CLI::App* run = AddRun(app, values);
-  const CLI::App* explain = AddExplain(app, values);
-  CLI::App* validate =
-      app.add_subcommand("validate", "Check manifests; prints every error with its path");
-  validate->add_option("FILE", values.validate.files, "Manifests; - is standard input")->required();
-  const CLI::App* version = app.add_subcommand("version", "Print the version");
+  const std::string program = ProgramName(argv[0]);
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (program == "kubectl_complete-tfjob") return {CompleteOptions{{argv + 1, argv + argc}}};
+  if (first == "__complete") return {CompleteOptions{{argv + 2, argv + argc}}};
+  Parser parser(program == "kubectl tfjob" ? program : "tfjob");
   try {
-    app.parse(argc, const_cast<char**>(argv));
+    parser.app().parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return {Quit{PrintUsage(app, error, console)}};
+    return {Quit{PrintUsage(parser.app(), error, console)}};
   }
-  if (const Status status = Finish(values); !status.ok()) {
-    PrintError(console, status);
-    return {Quit{kBadInput}};
-  }
-  CommandLine line{Quit{}, *ParseLogLevel(values.log_level)};
-  if (run->parsed()) line.command = values.run;
-  if (explain->parsed()) line.command = values.explain;
-  if (validate->parsed()) line.command = values.validate;
-  if (version->parsed()) line.command = VersionOptions{};
-  return line;
+  auto line = parser.Read();
+  if (line.ok()) return *std::move(line);
+  PrintError(console, line.status());
+  return {Quit{kBadInput}};
+}
+
+std::string CompleteLine(const std::vector<std::string>& words, const Connect& connect) {
+  Parser parser("tfjob");
+  return Print(Complete(parser.app(), words, connect));
 }
 
 }  // namespace tfjob::cmd

@@ -1,0 +1,42 @@
+#include "operator/cmd/dispatch.h"
+
+#include <ostream>
+
+#include "operator/cmd/version.h"
+
+namespace tfjob::cmd {
+namespace {
+
+struct Doer {
+  const Connect& connect;
+  StopSource& stop;
+  Console& console;
+
+  int operator()(const Quit& quit) const { return quit.code; }
+  int operator()(const RunOptions& options) const { return Run(options, stop, console); }
+  int operator()(const ExplainOptions& options) const { return Explain(options, console); }
+  int operator()(const ValidateOptions& options) const { return Validate(options, console); }
+  int operator()(const ClusterCommand& command) const {
+    return RunCommand(command, connect, stop, console);
+  }
+  int operator()(const VersionOptions&) const {
+    console.out << "tfjob " << kVersion << "\n";
+    return kSucceeded;
+  }
+  int operator()(const CompletionOptions& options) const {
+    console.out << CompletionScript(options.shell);
+    return kSucceeded;
+  }
+  int operator()(const CompleteOptions& options) const {
+    console.out << CompleteLine(options.words, connect);
+    return kSucceeded;
+  }
+};
+
+}  // namespace
+
+int Dispatch(const CommandLine& line, const Connect& connect, StopSource& stop, Console& console) {
+  return std::visit(Doer{connect, stop, console}, line.command);
+}
+
+}  // namespace tfjob::cmd
