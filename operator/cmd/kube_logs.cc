@@ -9,6 +9,7 @@
 namespace tfjob::cmd {
 namespace {
 
+constexpr int kNoContent = 204;  // what API servers say of a pod that no node has
 constexpr Duration kTick = 200ms;
 constexpr Duration kPatience = 30s;  // for the first word, and for every further one of a log that
                                      // is not followed
@@ -48,6 +49,9 @@ Status KubeLogs::Read(const LogRequest& request, const StopSource& stop,
                       const std::function<bool(std::string_view)>& take) {
   ASSIGN_OR_RETURN(auto opened, rest_.Open({.method = "GET", .target = LogTarget(request)}, "GET",
                                            kPatience, [](kube::HttpStream*) {}));
+  if (opened.head.code == kNoContent) {
+    return FailedPrecondition("it has no node yet, and so no log");
+  }
   if (opened.head.code != 200) {
     opened.head.body = WholeBody(*opened.stream);
     return kube::ToStatus(kube::ParseApiError(opened.head));

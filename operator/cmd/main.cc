@@ -4,13 +4,8 @@
 
 #include <iostream>
 
-<<<<<<< HEAD
-#include "operator/cmd/flags.h"
-#include "operator/cmd/version.h"
-=======
 #include "operator/cmd/connect.h"
 #include "operator/cmd/dispatch.h"
->>>>>>> 1ca970e (kubectl tfjob: get, describe, logs, top, scale, suspend, resume, restart, wait, completion)
 
 namespace tfjob::cmd {
 namespace {

@@ -6,17 +6,17 @@ namespace {
 // What an API server says of a resource that it does not serve, rather than of an object.
 bool LacksResource(std::string_view message) {
   return message.find("could not find the requested resource") != std::string_view::npos ||
-         message.find("page not found") != std::string_view::npos;
+         message.find("does not serve this path") != std::string_view::npos;
 }
 
 std::string Sentence(const Status& status, const std::string& server, std::string_view what) {
   const std::string_view message = Message(status);
+  if (LacksResource(message)) {
+    return StrCat(server, " has no TFJobs (", message,
+                  "): install the operator's CRDs, see docs/installing.md");
+  }
   switch (status.code()) {
     case StatusCode::kNotFound:
-      if (LacksResource(message)) {
-        return StrCat(server, " has no TFJobs (", message,
-                      "): install the operator's CRDs, see docs/installing.md");
-      }
       return StrCat("there is no ", what, " on ", server, "; tfjob get -A lists all TFJobs");
     case StatusCode::kPermissionDenied:
       return StrCat(server, " refuses access to ", what, ": ", message,

@@ -45,7 +45,7 @@ class LogReader {
   virtual ~LogReader() = default;
   // Gives the bytes of the log to `take` as they come, until its end, until `stop` is requested, or
   // until `take` returns false. NotFound when there is no such pod, InvalidArgument (the server's
-  // message) when the container has no log yet.
+  // message) when the container has no log yet, FailedPrecondition when the pod has no node yet.
   virtual Status Read(const LogRequest& request, const StopSource& stop,
                       const std::function<bool(std::string_view)>& take) = 0;
 };

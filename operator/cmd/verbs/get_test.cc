@@ -111,8 +111,9 @@ TEST_F(GetTest, ErrorsNameTheServerAndWhatToChange) {
       {Unauthenticated("Unauthorized"),
        "https://test:6443 (context dev) does not accept the credentials: Unauthorized; renew them, "
        "or choose another --context or --kubeconfig"},
-      {NotFound("the server could not find the requested resource"),
-       "https://test:6443 (context dev) has no TFJobs (the server could not find the requested "
+      {Unavailable("list TFJobs: the server could not find the requested resource"),
+       "https://test:6443 (context dev) has no TFJobs (list TFJobs: the server could not find the "
+       "requested "
        "resource): install the operator's CRDs, see docs/installing.md"}};
   for (const Refusal& refusal : refusals) {
     client::FaultyClient faulty(world_.cluster.store());
