@@ -36,10 +36,12 @@ StatusOr<progress::Progress> ProgressTeller::ReadLog(const objects::Pod& pod) {
   request.container = api::kContainerName;
   request.tail_lines = kLogLines;
   std::string log;
-  RETURN_IF_ERROR(around_.cluster.logs().Read(request, around_.stop, [&](std::string_view bytes) {
-    log += bytes;
-    return true;
-  }));
+  const Status status =
+      around_.cluster.logs().Read(request, around_.stop, [&](std::string_view bytes) {
+        log += bytes;
+        return true;
+      });
+  if (!status.ok()) return Annotate(status, StrCat("the log of ", pod.metadata.name));
   const auto progress = ProgressFromLog(log);
   if (progress) return *progress;
   return NotFound("no progress in the last ", kLogLines, " lines of the log of ", pod.metadata.name,

@@ -49,6 +49,14 @@ Status PrintLog(const Surroundings& around, const LogRequest& request, const std
   return status;
 }
 
+// A log comes from the pod's node: that the server cannot have it does not mean that the server is
+// away.
+Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
+  const std::string what = StrCat("the log of Pod ", pod);
+  if (absl::IsPermissionDenied(status)) return Explain(status, cluster, what);
+  return Annotate(status, StrCat(what, " on ", cluster.server()));
+}
+
 Status PrintLogs(const LogsOptions& options, const Surroundings& around, const api::TFJob& job) {
   ASSIGN_OR_RETURN(std::vector<PodPointer> pods, PodsOf(around.cluster, job));
   std::erase_if(pods, [&](const PodPointer& pod) { return !Chosen(options, *pod, job); });
@@ -63,7 +71,7 @@ Status PrintLogs(const LogsOptions& options, const Surroundings& around, const a
       ++printed;
       continue;
     }
-    PrintError(around.console, Explain(status, around.cluster, StrCat("the log of Pod ", name)));
+    PrintError(around.console, ExplainLog(status, around.cluster, name));
   }
   if (pods.empty()) {
     return FailedPrecondition(job.key(), ": it has no pods, and so no logs; tfjob describe ",

@@ -76,6 +76,12 @@ TEST_F(TopTest, SaysWhyThereIsNothingToTell) {
             "tfjob-trainer?))\n");
 }
 
+TEST_F(TopTest, SaysWhyTheLogCannotBeHad) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  world_.cluster.logs().Refuse("mnist-chief-0/tensorflow", Unavailable("the node is away"));
+  EXPECT_EQ(Progress(), "(the log of mnist-chief-0: the node is away)\n");
+}
+
 TEST_F(TopTest, StopsAskingWhenNobodyAnswers) {
   world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
   world_.cluster.logs().Set("mnist-chief-0/tensorflow", kLog);
