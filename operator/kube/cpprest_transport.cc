@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -7,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "operator/kube/address_family.h"
 #include "operator/kube/cpprest_exchange.h"
 #include "operator/kube/tls.h"
 #include "operator/kube/transport.h"
@@ -40,16 +40,14 @@ Status StartPool() {
   return started;
 }
 
-// AF_INET, AF_INET6, or nothing when the name does not resolve now.
-std::optional<int> FamilyOf(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return std::nullopt;
-  const int family = found->ai_family;
-  freeaddrinfo(found);
-  return family;
+std::string HostOf(const std::string& server) {
+  try {
+    std::string host = web::uri(server).host();
+    if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+    return host;
+  } catch (const std::exception&) {
+    return "";  // Check() says why
+  }
 }
 
 // A socket that is open already is used as it is, which is the one way to set its options.
@@ -121,13 +119,16 @@ struct Clients {
 
 class Stream : public HttpStream {
  public:
-  Stream(std::shared_ptr<Exchange> exchange, std::string server)
-      : exchange_(std::move(exchange)), server_(std::move(server)) {}
+  Stream(std::shared_ptr<Exchange> exchange, std::string server,
+         std::shared_ptr<AddressFamily> family)
+      : exchange_(std::move(exchange)), server_(std::move(server)), family_(std::move(family)) {}
   ~Stream() override { Cancel(); }
 
   StatusOr<HttpResponse> Head(Duration timeout) override {
     auto head = exchange_->AwaitHead(SteadyClock::now() + timeout);
-    return head ? *std::move(head) : Late(timeout);
+    if (!head) return Late(timeout);
+    if (head->ok()) family_->Learn();
+    return *std::move(head);
   }
   StatusOr<std::string> Read(Duration timeout) override {
     auto bytes = exchange_->AwaitBytes(SteadyClock::now() + timeout);
@@ -142,6 +143,7 @@ class Stream : public HttpStream {
 
   const std::shared_ptr<Exchange> exchange_;
   const std::string server_;
+  const std::shared_ptr<AddressFamily> family_;
 };
 
 class CpprestTransport : public Transport {
@@ -149,7 +151,7 @@ class CpprestTransport : public Transport {
   CpprestTransport(ClusterConfig config, TransportOptions options, std::optional<int> family)
       : config_(std::move(config)),
         options_(std::move(options)),
-        family_(family),
+        family_(std::make_shared<AddressFamily>(HostOf(config_.server), family)),
         register_(std::make_shared<Register>()) {}
 
   ~CpprestTransport() override {
@@ -167,7 +169,10 @@ class CpprestTransport : public Transport {
     ASSIGN_OR_RETURN(const auto clients, ClientsFor(credentials.certificate));
     ASSIGN_OR_RETURN(const auto exchange, Start(std::move(request), credentials, *clients, false));
     auto response = exchange->AwaitEnd(deadline);
-    if (response) return *std::move(response);
+    if (response) {
+      if (response->ok()) family_->Learn();
+      return *std::move(response);
+    }
     const Status late =
         DeadlineExceeded(config_.server, ": no complete answer within ", FormatDuration(timeout));
     exchange->Cancel(late);
@@ -178,7 +183,7 @@ class CpprestTransport : public Transport {
                                              const RequestCredentials& credentials) override {
     ASSIGN_OR_RETURN(const auto clients, ClientsFor(credentials.certificate));
     ASSIGN_OR_RETURN(auto exchange, Start(std::move(request), credentials, *clients, true));
-    return std::unique_ptr<HttpStream>(new Stream(std::move(exchange), config_.server));
+    return std::unique_ptr<HttpStream>(new Stream(std::move(exchange), config_.server, family_));
   }
 
   void Stop() override {
@@ -294,13 +299,15 @@ class CpprestTransport : public Transport {
     }
     if (!config_.proxy_url.empty()) {
       config.set_proxy(Proxy());
-    } else if (stream && family_) {
-      config.set_nativehandle_options([family = *family_, idle = options_.keepalive_idle,
+    } else if (stream) {
+      config.set_nativehandle_options([family = family_, idle = options_.keepalive_idle,
                                        secure = tls != nullptr](void* handle) {
+        const std::optional<int> known = family->known();
+        if (!known) return;
         using Secure = boost::asio::ssl::stream<tcp::socket&>;
         tcp::socket& socket = secure ? static_cast<Secure*>(handle)->next_layer()
                                      : *static_cast<tcp::socket*>(handle);
-        OpenWithKeepalive(socket, family, idle);
+        OpenWithKeepalive(socket, *known, idle);
       });
     }
     return config;
@@ -324,21 +331,11 @@ class CpprestTransport : public Transport {
 
   const ClusterConfig config_;
   const TransportOptions options_;
-  const std::optional<int> family_;
+  const std::shared_ptr<AddressFamily> family_;
   const std::shared_ptr<Register> register_;
   Mutex mutex_;
   std::shared_ptr<const Clients> clients_ ABSL_GUARDED_BY(mutex_);
 };
-
-std::string HostOf(const std::string& server) {
-  try {
-    std::string host = web::uri(server).host();
-    if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-    return host;
-  } catch (const std::exception&) {
-    return "";  // Check() says why
-  }
-}
 
 }  // namespace
 

@@ -1,6 +1,8 @@
 #include "operator/kube/transport.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <thread>
@@ -296,6 +298,32 @@ TEST(Transport, AStreamComesAsItIsWritten) {
   const Streamed rest = Drain(**stream);
   EXPECT_EQ(rest.body, "\xa9 two");
   EXPECT_TRUE(rest.end.ok()) << rest.end;
+}
+
+// Whether our connections to the port have TCP keepalive.
+std::vector<bool> Keepalives(int port) {
+  std::vector<bool> keepalives;
+  for (int descriptor = 0; descriptor < 1024; ++descriptor) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof(peer);
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != port) continue;
+    int on = 0;
+    size = sizeof(on);
+    getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, &size);
+    keepalives.push_back(on != 0);
+  }
+  return keepalives;
+}
+
+TEST(Transport, ADeadPeerOfAStreamIsNoticedByTcp) {
+  Pair pair([](const TestRequest&, TestConnection& connection) {
+    connection.StartChunks();
+    connection.AwaitEnd();
+  });
+  auto stream = *pair.transport().Open(Get("/watch"), kNobody);
+  ASSERT_TRUE(stream->Head(10s).ok());
+  EXPECT_EQ(Keepalives(pair.server().port()), std::vector<bool>{true});
 }
 
 TEST(Transport, AStreamThatBreaksOffSaysSo) {
