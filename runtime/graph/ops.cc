@@ -237,8 +237,10 @@ Output BroadcastTo(Builder& b, Output x, Shape shape) {
   return b.Add("BroadcastTo", {x}, {{"shape", std::move(shape)}});
 }
 
-Output Dropout(Builder& b, Output x, Output step, Output seed, double rate) {
-  return b.Add("Dropout", {x, step, seed}, {{"rate", rate}, {"op_id", b.NextOpId()}});
+Output Dropout(Builder& b, Output x, Output step, Output seed, double rate, int64_t replica) {
+  Attributes attributes = {{"rate", rate}, {"op_id", b.NextOpId()}};
+  if (replica != 0) attributes.Set("replica", replica);
+  return b.Add("Dropout", {x, step, seed}, std::move(attributes));
 }
 
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,

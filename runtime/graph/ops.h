@@ -90,9 +90,10 @@ Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
 // Randomness is Philox4x32-10 (seed, op_id, replica, step), without state: step and seed are int64
-// scalars fed at each run, `op_id` tells the ops of one graph apart (the builder numbers them).
-Output Dropout(Builder& b, Output x, Output step, Output seed,
-               double rate);  // scales what stays by 1 / (1 - rate)
+// scalars fed at each run, `op_id` tells the ops of one graph apart (the builder numbers them),
+// `replica` the tasks that run the graph with one seed.
+Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
+               int64_t replica = 0);  // scales what stays by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,
                      double high);
 Output RandomNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,

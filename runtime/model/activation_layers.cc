@@ -116,7 +116,7 @@ void Dropout::Write(Json& config) const {
 }
 graph::Output Dropout::Apply(const LayerCall& call) const {
   if (!call.training || rate == 0) return call.input;
-  return graph::Dropout(call.b, call.input, call.step, call.seed, rate);
+  return graph::Dropout(call.b, call.input, call.step, call.seed, rate, call.replica);
 }
 
 }  // namespace tfjob::model

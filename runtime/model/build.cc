@@ -58,7 +58,8 @@ Output Forward(Builder& b, const Model& model, const BuildOptions& options, cons
                  .variables = {},
                  .training = options.mode == Mode::kTrain,
                  .step = feeds.step,
-                 .seed = feeds.seed};
+                 .seed = feeds.seed,
+                 .replica = options.replica};
     if (!b.ok()) return {};
     const std::vector<int64_t>& dims = b.shape(at.input).dims();
     const Shape in(std::vector<int64_t>(dims.begin() + 1, dims.end()));

@@ -39,6 +39,7 @@ struct BuildOptions {
   Shape label_shape;
   Loss loss;
   std::vector<Metric> metrics;
+  int64_t replica = 0;  // kTrain: which of the tasks that share a seed this is; keeps dropout apart
   // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without one,
   // gradients are fetched.
   std::optional<optimizer::Optimizer> optimizer;

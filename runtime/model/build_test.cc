@@ -121,6 +121,23 @@ TEST(Build, DropoutIsInTrainingOnly) {
   EXPECT_EQ(Count(Ops(MustBuild(model, Options(Mode::kEval))), "Dropout"), 0);
 }
 
+TEST(Build, DropoutOfTasksThatShareASeedIsKeptApartByTheReplica) {
+  const Model model = Sequential("m", {{.name = "flatten", .config = Flatten{}},
+                                       {.name = "dense", .config = Dense{.units = 4}},
+                                       {.name = "dropout", .config = Dropout{.rate = 0.5}},
+                                       {.name = "dense_1", .config = Dense{.units = 3}}});
+  BuildOptions options = Options(Mode::kTrain);
+  options.replica = 2;
+  int random = 0;
+  const BuiltGraph built = MustBuild(model, options);
+  for (const graph::Node& node : built.graph.nodes()) {
+    if (!node.op.starts_with("Dropout")) continue;
+    ++random;
+    EXPECT_EQ(node.attributes.Get<int64_t>("replica", 0), 2) << node.op;
+  }
+  EXPECT_EQ(random, 2) << "forward and backward";
+}
+
 TEST(Build, ASoftmaxBeforeTheLossIsSkipped) {
   Model model = Mlp();
   std::get<Dense>(model.layers[2].config).activation = ActivationKind::kSoftmax;

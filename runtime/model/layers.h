@@ -39,6 +39,7 @@ struct LayerCall {
   std::vector<graph::Output> variables;  // as Variables() orders them
   bool training = false;
   graph::Output step, seed;  // int64 scalars; valid when training
+  int64_t replica = 0;       // of randomness, beside the seed
 };
 
 enum class ActivationKind { kLinear, kRelu, kSigmoid, kTanh, kSoftmax };

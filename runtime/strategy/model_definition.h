@@ -1,5 +1,5 @@
 // What a job trains, as all of its tasks see it: the model, how its batches look, its loss and metrics, its variables and
-// their optimizer. Equal in every task.
+// their optimizer. Equal in every task, but for what is said otherwise.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace tfjob::strategy {
 
 struct ModelDefinition {
   model::Model model;
-  model::BuildOptions build;  // but mode, batch_size and optimizer, which depend on the program
+  // But mode, batch_size and optimizer, which depend on the program, and replica, which is the task's.
+  model::BuildOptions build;
   // The model's variables, in its order, the optimizer, and what parameter servers need beside.
   ps::Definition parameters;
   std::vector<model::VariableSpec> variables;  // as parameters.variables

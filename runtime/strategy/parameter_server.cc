@@ -38,8 +38,7 @@ class ParameterServerStrategy : public Strategy {
     for (size_t v = 0; v < variables_.size(); ++v)
       gradients_.push_back(program->Gradient(static_cast<int>(v)));
     RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
-    const int64_t seed = options_.definition.seed + options_.replica;
-    RETURN_IF_ERROR(program->Run(batch, global_step_, seed,
+    RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed,
                                  [&](int variable) { client_->MarkReady(variable); }));
     program->AddTotals(totals);
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
@@ -88,6 +87,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
                            .stop_requested = options.stop_requested,
                            .connector = options.connector,
                            .credentials = options.credentials};
+  options.common.definition.build.replica = options.common.replica;
   auto strategy = std::make_unique<ParameterServerStrategy>(std::move(options));
   RETURN_IF_ERROR(strategy->Create(std::move(client)));
   return std::unique_ptr<Strategy>(std::move(strategy));
