@@ -1,12 +1,8 @@
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <atomic>
 
 #include "runtime/base/backoff.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/file.h"
-#include "runtime/base/thread_pool.h"
 
 namespace tfjob {
 namespace {
@@ -38,26 +34,6 @@ TEST(File, WritesWholeFilesAndNamesThePathOfFailures) {
   EXPECT_EQ(*ReadFile(folder + "/a"), "two");
   EXPECT_EQ(*ListDirectory(folder), std::vector<std::string>{"a"});
   EXPECT_EQ(Message(ReadFile("/nowhere/x").status()), "open /nowhere/x: No such file or directory");
-}
-
-TEST(ThreadPool, ParallelForVisitsEveryIndexOnce) {
-  for (int threads : {0, 1, 3}) {
-    ThreadPool pool("test", threads);
-    std::vector<std::atomic<int>> visits(1000);
-    pool.ParallelFor(1000, 10, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) ++visits[static_cast<size_t>(i)];
-    });
-    for (const auto& count : visits) EXPECT_EQ(count, 1);
-  }
-}
-
-TEST(ThreadPool, RunsEverythingBeforeItEnds) {
-  std::atomic<int> runs{0};
-  {
-    ThreadPool pool("test", 2);
-    for (int i = 0; i < 100; ++i) pool.Schedule([&] { ++runs; });
-  }
-  EXPECT_EQ(runs, 100);
 }
 
 }  // namespace

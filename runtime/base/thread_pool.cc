@@ -43,16 +43,49 @@ void ThreadPool::Schedule(std::function<void()> closure) {
 }
 
 void ThreadPool::Work() {
+  MutexLock lock(mutex_);
   while (true) {
-    std::function<void()> closure;
-    {
-      MutexLock lock(mutex_);
-      while (queue_.empty() && !stopping_) wake_.Wait(mutex_);
-      if (queue_.empty()) return;
-      closure = std::move(queue_.front());
+    while (loops_ == nullptr && queue_.empty() && !stopping_) wake_.Wait(mutex_);
+    if (loops_ != nullptr) {
+      TakePieces(*loops_);
+    } else if (!queue_.empty()) {
+      std::function<void()> closure = std::move(queue_.front());
       queue_.pop_front();
+      mutex_.Unlock();
+      closure();
+      closure = nullptr;  // what it holds may be large, or end in a destructor that wants the pool
+      mutex_.Lock();
+    } else {
+      return;
     }
-    closure();
+  }
+}
+
+void ThreadPool::Append(Loop& loop) {
+  Loop** last = &loops_;
+  while (*last != nullptr) last = &(*last)->after;
+  *last = &loop;
+}
+
+void ThreadPool::Remove(Loop& loop) {
+  Loop** place = &loops_;
+  while (*place != &loop) place = &(*place)->after;
+  *place = loop.after;
+}
+
+void ThreadPool::TakePieces(Loop& loop) {
+  while (loop.next < loop.pieces) {
+    const int64_t piece = loop.next++;
+    if (loop.next == loop.pieces) Remove(loop);
+    mutex_.Unlock();
+    loop.Run(piece);
+    mutex_.Lock();
+    // With the last piece the loop may be gone as soon as the lock is.
+    if (--loop.unfinished == 0) {
+      loop.finished.NotifyOne();
+      return;
+    }
+    if (loop.next == loop.pieces) return;
   }
 }
 
@@ -65,19 +98,12 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain,
     body(0, count);
     return;
   }
-  Mutex done_mutex;
-  CondVar done;
-  int64_t left = pieces - 1;
-  for (int64_t piece = 1; piece < pieces; ++piece) {
-    Schedule([&, piece] {
-      body(count * piece / pieces, count * (piece + 1) / pieces);
-      MutexLock lock(done_mutex);
-      if (--left == 0) done.NotifyOne();
-    });
-  }
-  body(0, count / pieces);
-  MutexLock lock(done_mutex);
-  while (left > 0) done.Wait(done_mutex);
+  Loop loop{.body = body, .count = count, .pieces = pieces, .unfinished = pieces};
+  MutexLock lock(mutex_);
+  Append(loop);
+  for (int64_t helper = 1; helper < pieces; ++helper) wake_.NotifyOne();
+  TakePieces(loop);
+  while (loop.unfinished > 0) loop.finished.Wait(mutex_);
 }
 
 }  // namespace tfjob

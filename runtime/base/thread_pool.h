@@ -28,17 +28,37 @@ class ThreadPool {
   void Schedule(std::function<void()> closure);
 
   // Cuts [0, count) into at most threads() + 1 ranges of at least `grain` indices, runs body(begin,
-  // end) on each, one of them in the caller, and returns when all are done. Does not allocate when
-  // it runs in one piece. May not be nested in a closure of the same pool.
+  // end) on each, one of them in the caller, and returns when all are done. Does not allocate. May
+  // not be nested in a closure of the same pool.
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
+  // A ParallelFor under way. Lives on its caller's stack: in the list while pieces are to be taken, and
+  // until `unfinished` is 0.
+  struct Loop {
+    const std::function<void(int64_t, int64_t)>& body;
+    int64_t count;
+    int64_t pieces;
+    int64_t next = 0;  // the first piece that nobody has taken
+    int64_t unfinished = 0;
+    Loop* after = nullptr;
+    CondVar finished;
+
+    void Run(int64_t piece) const { body(count * piece / pieces, count * (piece + 1) / pieces); }
+  };
+
   void Work();
+  // Runs pieces until all are taken; takes the loop off the list with the last.
+  void TakePieces(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Append(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::vector<std::thread> threads_;
   Mutex mutex_;
   CondVar wake_;
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  Loop* loops_ ABSL_GUARDED_BY(mutex_) =
+      nullptr;  // those with pieces to be taken, the oldest first
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -160,9 +160,9 @@ class Trainer {
   std::span<const std::span<std::byte>> value_spans() { return value_spans_; }
   std::span<const std::span<const std::byte>> gradient_spans() { return gradient_spans_; }
 
+  Events events;  // outlives the client, which tells it of its end
   std::unique_ptr<ParameterClient> client;
   StepResult last;
-  Events events;
 
  private:
   const Definition definition_;

@@ -1,9 +1,12 @@
 // What channels and servers share. Inside the room only.
 #pragma once
 
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
 #include <utility>
+
+#include "absl/synchronization/mutex.h"
 
 namespace tfjob::rpc {
 
@@ -21,5 +24,16 @@ inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000},
     {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
 };
+
+// Before the first channel or server. gRPC stays initialised until the process ends: its last shutdown
+// joins threads that may sleep for ten seconds. Debian's Abseil looks for lock cycles at every lock of
+// gRPC's (it is built without NDEBUG), which takes a thirtieth of a small exchange: told not to.
+inline void PrepareGrpc() {
+  [[maybe_unused]] static const bool prepared = [] {
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+    grpc_init();
+    return true;
+  }();
+}
 
 }  // namespace tfjob::rpc

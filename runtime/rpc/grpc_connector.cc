@@ -97,6 +97,7 @@ class GrpcConnector : public Connector {
 }  // namespace
 
 std::unique_ptr<Connector> MakeGrpcConnector(Credentials credentials) {
+  PrepareGrpc();
   return std::make_unique<GrpcConnector>(credentials);
 }
 

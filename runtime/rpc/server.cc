@@ -1,6 +1,5 @@
 #include "runtime/rpc/server.h"
 
-#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_service_method.h>
 #include <grpcpp/support/method_handler.h>
@@ -83,8 +82,7 @@ class Server::StreamService : public grpc::Service {
 };
 
 StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
-  // gRPC stays initialised until the process ends: its last shutdown joins threads that may sleep for ten seconds.
-  [[maybe_unused]] static const bool kept = (grpc_init(), true);
+  PrepareGrpc();
   auto streams = std::make_unique<StreamService>(options.identity, std::move(options.streams));
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : kStreamArguments) builder.AddChannelArgument(name, value);
