@@ -47,6 +47,7 @@ settle() {
     echo "$STATE" >"$RUN/state"
   fi
   echo $node >"$STATE/node"
+  echo "$PROGRAMS" >"$STATE/programs"
 }
 
 address() {

@@ -40,11 +40,15 @@ for name in "${cases[@]}"; do
   targets+=("$target")
 done
 
-bazel build --config=release "${targets[@]}" >&2
+programs=($(printf '%s\n' "${targets[@]}" | grep '^//' || true))
+((${#programs[@]} == 0)) || bazel build --config=release "${programs[@]}" >&2
 bin=$(bazel info --config=release bazel-bin 2> /dev/null)
 for i in "${!cases[@]}"; do
-  target=${targets[i]#//}
-  "$bin/${target/://}" "${flags[@]}"
+  target=${targets[i]}
+  case $target in
+    //*) target=${target#//} && "$bin/${target/://}" "${flags[@]}" ;;
+    *) "$target" "${flags[@]}" ;;  # a script, which builds what it needs
+  esac
   for peer in "${peers[@]}"; do
     program=$bench/peers/${peer}_${cases[i]//-/_}.py
     if [[ -f $program ]]; then

@@ -64,6 +64,11 @@ start_scheduler() {
   start kube-scheduler "$PROGRAMS/kube-scheduler" $(client_flags kube-scheduler)
 }
 
+# nodes_ready SELECTION: of `kubectl get nodes`.
+nodes_ready() {
+  ! kubectl get nodes --no-headers "$@" 2>&1 | awk '$2 != "Ready"' | grep -q .
+}
+
 # start_fake_nodes COUNT: KWOK keeps them Ready and says of each of their pods that it runs.
 start_fake_nodes() {
   start_scheduler
@@ -72,5 +77,5 @@ start_fake_nodes() {
     --node-lease-duration-seconds 40 --config "$PROGRAMS/kwok-stages.yaml" --config "$CLUSTER/kwok-finish.yaml"
   for i in $(seq "$1"); do sed "s/NUMBER/$i/" "$CLUSTER/kwok-node.yaml"; done |
     kubectl apply --server-side -f - >/dev/null
-  await 120 "$1 fake nodes ready" kubectl wait --for=condition=Ready node -l type=kwok --timeout=1s
+  await 120 "$1 fake nodes ready" nodes_ready -l type=kwok
 }

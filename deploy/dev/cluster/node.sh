@@ -9,7 +9,7 @@ sysctl_file() { echo "/proc/sys/${1//.//}"; }
 
 make_network() {
   local setting file
-  modprobe -q br_netfilter || true  # where it is not built in
+  modprobe -q br_netfilter 2>/dev/null || true  # where it is not built in
   for setting in "${SYSCTLS[@]}"; do
     file=$(sysctl_file "${setting%=*}")
     grep -qs "^${setting%=*}=" "$STATE/sysctl" || echo "${setting%=*}=$(cat "$file")" >>"$STATE/sysctl"
@@ -163,7 +163,7 @@ start_node() {
   start_scheduler
   start_kubelet
   start_services
-  await 120 "node ready" kubectl wait --for=condition=Ready "node/$NODE" --timeout=1s
+  await 120 "node ready" nodes_ready "$NODE"
 }
 
 remove_containers() {

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""cluster-load: TFJobs are created as fast as the API server takes them, and run when all their pods do.
+--jobs 1 --workers 1000 --ps 4 is one large job: `first_status_s` is when its status says something."""
+import concurrent.futures
+import time
+
+from cluster_case import NAMESPACE, Usage, arguments, environment, run_jobs
+from harness import api as kube
+from harness.cluster import poll
+from report import print_report
+
+
+def created(api, options, started):
+    """Seconds until every pod and every service exist."""
+    wanted = options.jobs * (options.workers + options.ps)
+    for resource in ("services", "pods"):
+        poll(f"{wanted} {resource}", 1800, lambda r=resource: api.count(f"/api/v1/{r}") >= wanted, every=0.25)
+    return time.monotonic() - started
+
+
+def first_status(api, started):
+    """Seconds until the first job's status has a condition."""
+    path = kube.tfjobs(NAMESPACE) + "/job-0"
+    poll("a status", 600, lambda: (api.find(path) or {}).get("status", {}).get("conditions"), every=0.02)
+    return time.monotonic() - started
+
+
+def main():
+    options = arguments()
+    with environment(options) as (cluster, api, operator):
+        usage = Usage(cluster, operator)
+        started = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            creation = pool.submit(created, cluster.api(), options, started)
+            status = pool.submit(first_status, cluster.api(), started)
+            run_jobs(api, options)
+            wall, cpu, others = usage.wall(), usage.cpu(), usage.others()
+            created_s, first_status_s = creation.result(), status.result()
+        time.sleep(5)  # events that are still on their way
+        pods = options.jobs * (options.workers + options.ps)
+        print_report(
+            "cluster-load", wall, cpu, usage.memory(), jobs=options.jobs, pods=pods, first_status_s=first_status_s,
+            created_s=created_s, objects_per_s=2 * pods / created_s,
+            conflicts=operator.metric("rest_client_requests_total", code="409"),
+            requests=operator.metric("rest_client_requests_total"), events=api.count(kube.core(NAMESPACE, "events")),
+            cpu_s_after_5_s=usage.cpu(), **others)
+
+
+if __name__ == "__main__":
+    main()

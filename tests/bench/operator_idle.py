@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""operator-idle: what the operator uses and writes in a minute in which nothing happens to its running jobs. Without jobs
+(--jobs 0) also: how long it takes from its start to ready."""
+import time
+
+from cluster_case import Usage, arguments, environment, run_jobs, wait_quiet, writes
+from report import print_report
+
+
+def main():
+    options = arguments()
+    with environment(options) as (cluster, api, operator):
+        operator.stop()
+        ready_s = operator.start().wait_ready()  # nothing to be read from the disk any more
+        run_jobs(api, options)
+        wait_quiet(operator.pid)
+        time.sleep(5)
+        before, usage = writes(api), Usage(cluster, operator)
+        time.sleep(options.seconds)
+        print_report("operator-idle", usage.wall(), usage.cpu(), usage.memory(), jobs=options.jobs,
+                     start_to_ready_s=ready_s, writes=writes(api) - before)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""operator-restart: over running jobs, SIGTERM to exit, start to ready, and start to quiet with what it cost and wrote."""
+import time
+
+from cluster_case import arguments, environment, run_jobs, wait_quiet, writes
+from harness.process import cpu_seconds, memory_mb
+from report import print_report
+
+
+def main():
+    options = arguments()
+    with environment(options) as (_, api, operator):
+        run_jobs(api, options)
+        wait_quiet(operator.pid)
+        time.sleep(5)
+        before = writes(api)
+        exit_status, exit_s = operator.stop()
+        started = time.monotonic()
+        operator.start()
+        ready_s = operator.wait_ready()
+        quiet_s = time.monotonic() - started + wait_quiet(operator.pid)
+        # wait_quiet looked for a second longer, in which next to nothing was used.
+        print_report("operator-restart", quiet_s, cpu_seconds(operator.pid), memory_mb(operator.pid), jobs=options.jobs,
+                     exit_s=exit_s, exit_status=exit_status, ready_s=ready_s, writes=writes(api) - before)
+
+
+if __name__ == "__main__":
+    main()

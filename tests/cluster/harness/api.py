@@ -1,0 +1,112 @@
+"""A client of the Kubernetes API: one keep-alive connection a thread, JSON in and out."""
+import http.client
+import json
+import ssl
+import threading
+import urllib.parse
+
+TFJOBS = "/apis/kubeflow.org/v1/tfjobs"
+
+
+def tfjobs(namespace):
+    return f"/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs"
+
+
+def core(namespace, resource):
+    return f"/api/v1/namespaces/{namespace}/{resource}"
+
+
+class ApiError(Exception):
+    def __init__(self, method, path, code, body):
+        super().__init__(f"{method} {path}: {code} {body[:300]}")
+        self.code = code
+
+
+class Api:
+    def __init__(self, server, ca, certificate, key):
+        """`server` is https://HOST:PORT; the others are paths of PEM files."""
+        url = urllib.parse.urlsplit(server)
+        self._host, self._port = url.hostname, url.port
+        self._tls = ssl.create_default_context(cafile=ca)
+        self._tls.load_cert_chain(certificate, key)
+        self._threads = threading.local()
+
+    def _connect(self, timeout):
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+
+    def raw(self, method, path, body=None, headers=None, timeout=60):
+        """(status, bytes). A kept connection that the server has closed meanwhile is replaced."""
+        for fresh in (False, True):
+            connection = getattr(self._threads, "connection", None)
+            if connection is None or fresh:
+                connection = self._threads.connection = self._connect(timeout)
+            connection.timeout = timeout
+            try:
+                connection.request(method, path, body, headers or {})
+                response = connection.getresponse()
+                return response.status, response.read()
+            except (http.client.HTTPException, OSError):
+                connection.close()
+                self._threads.connection = None
+                if fresh or method == "POST":
+                    raise
+        raise AssertionError("unreachable")
+
+    def request(self, method, path, body=None, content_type="application/json", accept="application/json"):
+        """The answer's JSON; ApiError from status 400 on."""
+        data = None if body is None else json.dumps(body)
+        code, answer = self.raw(method, path, data, {"Content-Type": content_type, "Accept": accept})
+        if code >= 400:
+            raise ApiError(method, path, code, answer.decode(errors="replace"))
+        return json.loads(answer)
+
+    def get(self, path):
+        return self.request("GET", path)
+
+    def find(self, path):
+        """None where there is nothing."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def create(self, path, body):
+        return self.request("POST", path, body)
+
+    def patch(self, path, body):
+        return self.request("PATCH", path, body, content_type="application/merge-patch+json")
+
+    def delete(self, path, body=None):
+        return self.request("DELETE", path, body)
+
+    def items(self, path):
+        return self.get(path)["items"]
+
+    def count(self, path):
+        """How many objects there are, without reading them: `path` is of a whole collection, without selectors."""
+        page = self.get(path + "?limit=1")
+        return len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
+
+    def column(self, path, name):
+        """{name of the object: text} of one column of what `kubectl get` prints."""
+        table = self.request("GET", path + "?includeObject=Metadata",
+                             accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+        index = [column["name"] for column in table["columnDefinitions"]].index(name)
+        return {row["object"]["metadata"]["name"]: row["cells"][index] for row in table.get("rows") or []}
+
+    def watch(self, path, version="", timeout=600):
+        """Yields (type, object) until the server ends the stream or nothing came for `timeout` seconds."""
+        query = urllib.parse.urlencode({"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"})
+        connection = self._connect(timeout)
+        try:
+            connection.request("GET", f"{path}{'&' if '?' in path else '?'}{query}")
+            response = connection.getresponse()
+            if response.status != 200:
+                raise ApiError("WATCH", path, response.status, response.read().decode(errors="replace"))
+            while line := response.readline():
+                event = json.loads(line)
+                yield event["type"], event["object"]
+        finally:
+            connection.close()

@@ -1,0 +1,132 @@
+"""A cluster made by deploy/dev/cluster.sh, and its components as processes that tests stop and start."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from .api import Api
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SCRIPT = ROOT / "deploy/dev/cluster.sh"
+
+
+def poll(what, seconds, ready, every=0.1):
+    """Waits until ready() gives something true, which is returned; TimeoutError names `what`. An exception of ready()
+    counts as no, and the last one is told."""
+    deadline = time.monotonic() + seconds
+    error = None
+    while True:
+        try:
+            if value := ready():
+                return value
+        except Exception as failure:  # pylint: disable=broad-except
+            error = failure
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {seconds} s: {what}" + (f" ({error})" if error else ""))
+        time.sleep(every)
+
+
+class Cluster:
+    """A control plane in a folder of its own that is gone at the end of a `with`; with fake nodes, or with this machine as
+    a real one."""
+
+    def __init__(self, fake_nodes=0, node=False, keep=False):
+        self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
+        self._keep = keep
+        self._up = ["up", "--fake-nodes", str(fake_nodes), *([] if node else ["--control-plane-only"])]
+        self.kubeconfig = self.state / "admin.kubeconfig"
+
+    def __enter__(self):
+        try:
+            self._script(*self._up)
+        except BaseException:
+            self.__exit__()
+            raise
+        self.server = re.search(r'server: "(\S+)"', self.kubeconfig.read_text()).group(1)
+        self.programs = pathlib.Path((self.state / "programs").read_text().strip())
+        return self
+
+    def __exit__(self, *_):
+        if self._keep:
+            print(f"kept: {SCRIPT} --state {self.state} down", flush=True)
+            return
+        for component in self.components():
+            component.signal(signal.SIGCONT)
+        self._script("down")
+        shutil.rmtree(self.state, ignore_errors=True)
+
+    def _script(self, *arguments):
+        subprocess.run([SCRIPT, "--state", self.state, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    def api(self):
+        pki = self.state / "pki"
+        return Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key")
+
+    def kubectl(self, *arguments, text=None):
+        return subprocess.run([self.programs / "kubectl", "--kubeconfig", self.kubeconfig, *arguments], check=True,
+                              input=text, text=True, capture_output=True).stdout
+
+    def helm(self, *arguments):
+        folders = {f"HELM_{kind}_HOME": str(self.state / "helm") for kind in ("CACHE", "CONFIG", "DATA")}
+        return subprocess.run([self.programs / "helm", "--kubeconfig", self.kubeconfig, *arguments], check=True, text=True,
+                              stdout=subprocess.PIPE, env={**os.environ, **folders}).stdout
+
+    def load_images(self, *archives):
+        self._script("load-image", *archives)
+
+    def component(self, name):
+        return Component(self.state / "run" / name)
+
+    def components(self):
+        return [Component(path.with_suffix("")) for path in (self.state / "run").glob("*.pid")]
+
+    def install_crd(self):
+        self.kubectl("apply", "--server-side", "-f", str(ROOT / "crds/kubeflow.org_tfjobs.yaml"))
+        api = self.api()
+        poll("the CRD is served", 20, lambda: api.find("/apis/kubeflow.org/v1/tfjobs"))
+
+    def create_namespace(self, name):
+        api = self.api()
+        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        poll("service account", 30, lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+
+
+class Component:
+    """etcd, kube-apiserver, …: what `start` of deploy/dev/cluster/lib.sh made."""
+
+    def __init__(self, command):
+        self._command = command
+
+    @property
+    def pid(self):
+        return int(self._command.with_name(self._command.name + ".pid").read_text().split()[0])
+
+    def running(self):
+        return alive(self.pid)
+
+    def signal(self, number):
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def kill(self):
+        """As if the power went: returns when it is gone."""
+        self.signal(signal.SIGKILL)
+        poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
+
+    def start(self):
+        subprocess.Popen([self._command], start_new_session=True, stdin=subprocess.DEVNULL)
+
+
+def alive(pid):
+    """Whether a process runs; one that ended and was not reaped does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,100 @@
+"""A kubelet played by a test: pods run at once and end when the test's script says so. No node and no scheduler: a pod
+without a node is gone as soon as it is deleted."""
+import collections
+import threading
+
+from . import api as kube
+from .api import ApiError
+
+INDEX = ("training.kubeflow.org/job-name", "training.kubeflow.org/replica-type", "training.kubeflow.org/replica-index")
+
+
+def index_of(pod):
+    """(job, type, index) of a pod; None for a stranger's."""
+    labels = pod["metadata"].get("labels") or {}
+    return tuple(labels[key] for key in INDEX) if all(key in labels for key in INDEX) else None
+
+
+def live(pod):
+    return (not pod["metadata"].get("deletionTimestamp")
+            and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"))
+
+
+class Kubelet:
+    """`script(index, attempt)` gives the exit code of the attempt-th pod (from 0) of an index, or None: it runs on. It is
+    asked again whenever a pod of its job changes, so that it may depend on what `self.running` holds."""
+
+    def __init__(self, api, namespace, script):
+        self._api, self._namespace, self._script = api, namespace, script
+        self._pods = {}  # uid -> pod
+        self._stopped = threading.Event()
+        self.attempts = collections.defaultdict(list)  # (job, type, index) -> uids, in the order of their creation
+        self.violations = []
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stopped.set()
+
+    def running(self, index):
+        """Whether an index has a pod that runs."""
+        return any(index_of(pod) == index and pod["status"].get("phase") == "Running" and live(pod)
+                   for pod in list(self._pods.values()))
+
+    def _run(self):
+        path = kube.core(self._namespace, "pods")
+        while not self._stopped.is_set():
+            try:
+                listing = self._api.get(path)
+                for uid in set(self._pods) - {pod["metadata"]["uid"] for pod in listing["items"]}:
+                    self._pods.pop(uid)
+                for pod in listing["items"]:
+                    self._see("MODIFIED", pod)
+                for kind, pod in self._api.watch(path, listing["metadata"]["resourceVersion"], timeout=5):
+                    if kind == "ERROR" or self._stopped.is_set():
+                        break
+                    if kind != "BOOKMARK":
+                        self._see(kind, pod)
+            except Exception:  # pylint: disable=broad-except
+                self._stopped.wait(0.1)  # the API server is gone, as tests will have it
+
+    def _see(self, kind, pod):
+        index, uid = index_of(pod), pod["metadata"]["uid"]
+        if index is None:
+            return
+        if kind == "DELETED":
+            self._pods.pop(uid, None)
+        else:
+            self._pods[uid] = pod
+            if uid not in self.attempts[index]:
+                self.attempts[index].append(uid)
+            if sum(index_of(other) == index and live(other) for other in self._pods.values()) > 1:
+                self.violations.append(f"two live pods of {index}")
+        for other in list(self._pods.values()):
+            self._play(other)
+
+    def _play(self, pod):
+        index, uid = index_of(pod), pod["metadata"]["uid"]
+        if not live(pod):
+            return
+        if pod["status"].get("phase") != "Running":
+            self._write(pod, "Running", {"running": {}})
+        code = self._script(index, self.attempts[index].index(uid))
+        if code is not None:
+            self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
+
+    def _write(self, pod, phase, state):
+        name = pod["metadata"]["name"]
+        status = {"phase": phase, "containerStatuses": [{
+            "name": "tensorflow", "image": "fake", "imageID": "", "ready": phase == "Running", "restartCount": 0,
+            "state": state}], "conditions": [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]}
+        try:
+            self._api.patch(kube.core(self._namespace, f"pods/{name}/status"),
+                            {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status})
+            pod["status"] = {**pod["status"], **status}
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise

@@ -1,0 +1,127 @@
+"""What /proc says of a process, and the operator as one."""
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+from .cluster import ROOT, poll
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid):
+    """User and system time of a process, all threads."""
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def memory_mb(pid, field="VmHWM"):
+    """Peak resident memory, or VmRSS: resident now."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) / 1024
+    raise KeyError(field)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def build_operator(config="--config=release"):
+    """Builds the operator; returns the program's path."""
+    target = "//operator/cmd:tfjob-operator"
+    subprocess.run(["bazel", "build", config, target], check=True, cwd=ROOT, stderr=subprocess.DEVNULL)
+    folder = subprocess.check_output(["bazel", "info", config, "bazel-bin"], cwd=ROOT, text=True,
+                                     stderr=subprocess.DEVNULL).strip()
+    return f"{folder}/operator/cmd/tfjob-operator"
+
+
+class Operator:
+    """The operator outside the cluster."""
+
+    def __init__(self, program, kubeconfig, *flags, log=None):
+        self._program, self._kubeconfig, self._flags, self._log = program, kubeconfig, flags, log
+        self._process = None
+
+    def start(self):
+        self.health, self.metrics = free_port(), free_port()
+        command = [self._program, f"--kubeconfig={self._kubeconfig}",
+                   f"--health-probe-bind-address=127.0.0.1:{self.health}",
+                   f"--metrics-bind-address=127.0.0.1:{self.metrics}", *self._flags]
+        with open(self._log or os.devnull, "ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def running(self):
+        return self._process is not None and self._process.poll() is None
+
+    def ready(self):
+        return fetch(self.health, "/readyz") is not None
+
+    def wait_ready(self, seconds=30):
+        """Seconds from now until it says that it is ready."""
+        start = time.monotonic()
+
+        def ready():
+            if not self.running():
+                raise ChildProcessError(f"the operator ended with status {self._process.returncode}; see {self._log}")
+            return self.ready()
+
+        poll("the operator is ready", seconds, ready, every=0.01)
+        return time.monotonic() - start
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self, seconds=30):
+        """Asks it to end; (exit status, seconds)."""
+        start = time.monotonic()
+        if self.running():
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            status = self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            status = -signal.SIGKILL
+        return status, time.monotonic() - start
+
+    def metric(self, name, **labels):
+        """The sum of a metric's samples that have these labels; 0 without any."""
+        return total(fetch(self.metrics, "/metrics") or "", name, **labels)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        if self.running():
+            self.kill()
+
+
+def fetch(port, path):
+    """The page, or None where it is not to be had."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.read().decode()
+    except OSError:
+        return None
+
+
+def total(page, name, **labels):
+    """The sum over a page in Prometheus' format of the samples of `name` with these labels."""
+    sum_ = 0.0
+    for line in page.splitlines():
+        if line.startswith(name) and line[len(name):len(name) + 1] in ("{", " "):
+            if all(f'{key}="{value}"' in line for key, value in labels.items()):
+                sum_ += float(line.rpartition(" ")[2])
+    return sum_

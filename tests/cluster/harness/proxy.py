@@ -1,0 +1,276 @@
+"""A TLS proxy between the operator and the API server that does to requests what networks and servers do.
+
+    with FaultProxy(cluster) as proxy:
+        operator = Operator(program, proxy.kubeconfig)
+        proxy.rule = lambda request: Answer(503) if request.method == "PATCH" else None
+
+`rule` is asked for every request, on the proxy's thread; None passes it on. HTTP/1.1, one upstream connection for one
+client connection. What passed is in `proxy.requests`."""
+import asyncio
+import dataclasses
+import json
+import ssl
+import threading
+import time
+import typing
+import urllib.parse
+
+
+@dataclasses.dataclass
+class Request:
+    method: str
+    path: str
+    query: dict
+    headers: dict
+    body: bytes
+    code: int = 0  # of the answer; 0 while there is none
+    time: float = dataclasses.field(default_factory=time.monotonic)
+
+    @property
+    def watch(self):
+        return self.query.get("watch") in ("1", "true")
+
+    @property
+    def write(self):
+        return self.method in ("POST", "PUT", "PATCH", "DELETE")
+
+    def __str__(self):
+        return f"{'WATCH' if self.watch else self.method} {self.path}"
+
+
+@dataclasses.dataclass
+class Answer:
+    """The API server is not asked."""
+    code: int
+    message: str = "injected"
+    reason: str = ""
+    headers: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Drop:
+    """The connection is closed: before the API server is asked, or with executed=True when it has answered."""
+    executed: bool = False
+
+
+@dataclasses.dataclass
+class Stall:
+    """Nothing more comes, and nothing closes, for so many seconds: before the API server is asked, or with executed=True
+    when it has answered. Then the connection is closed."""
+    seconds: float = 3600
+    executed: bool = False
+
+
+@dataclasses.dataclass
+class Call:
+    """`function` is called before the API server is asked, or with executed=True when it has answered; what it returns,
+    None included, is done then."""
+    function: typing.Callable
+    executed: bool = False
+
+
+@dataclasses.dataclass
+class Lines:
+    """Of a watch: each line goes through `edit`, which returns what to send instead: the line, nothing (b""), several.
+    Raising Stalled stops the stream without closing it; raising Closed(bytes) sends them and closes it."""
+    edit: typing.Callable
+
+
+class Stalled(Exception):
+    pass
+
+
+class Closed(Exception):
+    def __init__(self, last=b""):
+        super().__init__()
+        self.last = last
+
+
+class FaultProxy:
+    def __init__(self, cluster):
+        self._cluster = cluster
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(lambda *_: None)  # connections that end as they may
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._writers = set()
+        self.rule = None
+        self.requests = []
+        self.kubeconfig = cluster.state / f"proxy-{id(self)}.kubeconfig"
+
+    def __enter__(self):
+        self._thread.start()
+        self._server = self._run(self._listen())
+        port = self._server.sockets[0].getsockname()[1]
+        text = self._cluster.kubeconfig.read_text()
+        self.kubeconfig.write_text(text.replace(self._cluster.server, f"https://127.0.0.1:{port}"))
+        return self
+
+    def __exit__(self, *_):
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def cut(self):
+        """Closes every connection."""
+        self._run(self._cut())
+
+    def _run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+    async def _listen(self):
+        pki = self._cluster.state / "pki"
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(pki / "apiserver.crt", pki / "apiserver.key")
+        self._upstream = ssl.create_default_context(cafile=pki / "ca.crt")
+        self._upstream.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls, limit=1 << 25)
+
+    async def _cut(self):
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _close(self):
+        self._server.close()
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _serve(self, reader, writer):
+        upstream = None
+        self._writers.add(writer)
+        try:
+            while head := await read_head(reader):
+                upstream = upstream or await self._open_upstream()
+                await self._exchange(head, reader, writer, upstream)
+        except (Closed, OSError, asyncio.IncompleteReadError, ssl.SSLError):
+            pass
+        finally:
+            self._writers.discard(writer)
+            writer.close()
+            if upstream:
+                upstream[1].transport.abort()
+
+    async def _open_upstream(self):
+        url = urllib.parse.urlsplit(self._cluster.server)
+        return await asyncio.open_connection(url.hostname, url.port, ssl=self._upstream, limit=1 << 25)
+
+    async def _exchange(self, head, reader, writer, upstream):
+        line, headers = parse_head(head)
+        method, target, _ = line.split(" ", 2)
+        path, _, query = target.partition("?")
+        request = Request(method, path, dict(urllib.parse.parse_qsl(query)), headers, await read_body(reader, headers))
+        self.requests.append(request)
+        fault = await self._before(self.rule(request) if self.rule else None, request, writer)
+        if isinstance(fault, Answer):
+            return await answer(writer, request, fault)
+        upstream[1].write(head + framed(request.body, request.headers))
+        response = await read_head(upstream[0])
+        if not response:
+            raise Closed
+        status, headers = parse_head(response)
+        request.code = int(status.split(" ")[1])
+        if request.watch and request.code == 200:
+            writer.write(response)
+            return await relay_lines(upstream[0], writer, fault.edit if isinstance(fault, Lines) else None)
+        body = await read_body(upstream[0], headers)
+        await self._after(fault, request)
+        writer.write(response + framed(body, headers))
+        await writer.drain()
+
+    async def _before(self, fault, request, writer):
+        while isinstance(fault, Call) and not fault.executed:
+            fault = await asyncio.to_thread(fault.function)
+        if isinstance(fault, (Drop, Stall)) and not fault.executed:
+            await give_up(fault)
+        return fault
+
+    async def _after(self, fault, request):
+        while isinstance(fault, Call):
+            fault = await asyncio.to_thread(fault.function)
+        if isinstance(fault, (Drop, Stall)):
+            await give_up(fault)
+
+
+async def give_up(fault):
+    if isinstance(fault, Stall):
+        await asyncio.sleep(fault.seconds)
+    raise Closed
+
+
+async def answer(writer, request, fault):
+    request.code = fault.code
+    body = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": fault.code,
+                       "reason": fault.reason, "message": fault.message}).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": len(body), **fault.headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    writer.write(f"HTTP/1.1 {fault.code} Injected\r\n{lines}\r\n".encode() + body)
+    await writer.drain()
+
+
+async def read_head(reader):
+    """The first line and the headers; b"" at the end of the stream."""
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return b""
+
+
+def parse_head(head):
+    line, *rest = head.decode("latin-1").rstrip().split("\r\n")
+    return line, {name.strip().lower(): value.strip() for name, _, value in (header.partition(":") for header in rest)}
+
+
+async def read_chunk(reader):
+    """b"" is the last one; a stream without it was cut."""
+    line = await reader.readline()
+    if not line:
+        raise Closed
+    size = int(line.split(b";")[0], 16)
+    data = await reader.readexactly(size)
+    await reader.readline()
+    return data
+
+
+async def read_body(reader, headers):
+    """As it was meant; a chunked one without its frames."""
+    if headers.get("transfer-encoding") == "chunked":
+        body = b""
+        while data := await read_chunk(reader):
+            body += data
+        return body
+    return await reader.readexactly(int(headers.get("content-length", 0)))
+
+
+def chunk(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+def framed(body, headers):
+    """A body as its headers announce it."""
+    if headers.get("transfer-encoding") != "chunked":
+        return body
+    return (chunk(body) if body else b"") + chunk(b"")
+
+
+async def relay_lines(upstream, writer, edit):
+    """A watch: its lines one by one."""
+    rest = b""
+    while data := await read_chunk(upstream):
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            try:
+                out = line + b"\n" if edit is None else edit(line + b"\n")
+            except Stalled:
+                await asyncio.sleep(3600)
+            except Closed as closed:
+                if closed.last:
+                    writer.write(chunk(closed.last))
+                    await writer.drain()
+                raise
+            if out:
+                writer.write(chunk(out))
+        await writer.drain()
+    writer.write(chunk(b""))
+    await writer.drain()
