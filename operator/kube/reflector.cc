@@ -102,9 +102,12 @@ void Reflector::End(const WatchEnd& end) {
   if (Stopping()) return;
   state_.OnEnd(end, Now());
   if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
-  if (end.kind == WatchEnd::Kind::kClean) return;
+  // Cancelled: the client was stopped, and this subscription is about to be.
+  if (end.kind == WatchEnd::Kind::kClean || end.status.code() == StatusCode::kCancelled) return;
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};
-  if (state_.failures() >= kWorrying) {
+  if (end.kind == WatchEnd::Kind::kUnsupported) {
+    kLog.Debug("no streaming list", fields);
+  } else if (state_.failures() >= kWorrying) {
     kLog.Warning("watch is tried again", fields);
   } else {
     kLog.Info("watch is tried again", fields);
