@@ -18,7 +18,7 @@ esac
 
 # The rooms with threads of their own.
 THREADED=(//runtime/base/... //runtime/rpc/... //runtime/ps/... //runtime/data/... //runtime/progress/...
-  //operator/control/... //operator/local/...)
+  //operator/control/... //operator/kube/... //operator/local/...)
 
 RESULTS=$(mktemp)
 trap 'rm -f "$RESULTS"' EXIT

@@ -342,8 +342,13 @@ class CpprestTransport : public Transport {
 StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
                                                    const TransportOptions& options) {
   RETURN_IF_ERROR(StartPool());
-  auto transport =
-      std::make_unique<CpprestTransport>(config, options, FamilyOf(HostOf(config.server)));
+  const std::string host = HostOf(config.server);
+  if (host.find(':') != std::string::npos) {
+    // cpprestsdk looks it up with its brackets.
+    return InvalidArgument("server ", config.server,
+                           ": addresses of IPv6 are not supported; use a name of the server");
+  }
+  auto transport = std::make_unique<CpprestTransport>(config, options, FamilyOf(host));
   RETURN_IF_ERROR(transport->Check());
   return std::unique_ptr<Transport>(std::move(transport));
 }

@@ -80,7 +80,7 @@ struct TransportOptions {
 
 // The config's warnings are the caller's to log. The first one in a process starts cpprestsdk's one
 // thread: FailedPrecondition when somebody else has started its pool with more. Every transport must
-// be gone before main ends.
+// be gone before main ends. InvalidArgument for servers that are named by an address of IPv6.
 StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
                                                    const TransportOptions& options = {});
 

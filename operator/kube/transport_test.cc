@@ -247,7 +247,7 @@ TEST(Transport, ShowsTheClientCertificateThatIsValidNow) {
   EXPECT_EQ(pair.server().connections(), 2);
 }
 
-TEST(Transport, RefusesCertificatesThatDoNotParse) {
+TEST(Transport, RefusesWhatDoesNotParse) {
   TestAuthority authority;
   ClusterConfig config;
   config.server = "https://127.0.0.1:1";
@@ -261,8 +261,10 @@ TEST(Transport, RefusesCertificatesThatDoNotParse) {
   credentials.certificate = std::make_shared<const CertificatePair>(mixed);
   EXPECT_EQ(transport->Send(Get("/"), credentials, 10s).status().code(),
             StatusCode::kInvalidArgument);
-  config.server = "ftp://127.0.0.1";
-  EXPECT_EQ(MakeTransport(config).status().code(), StatusCode::kInvalidArgument);
+  for (const char* server : {"ftp://127.0.0.1", "https://[::1]:6443", "", "https://", "x y"}) {
+    config.server = server;
+    EXPECT_EQ(MakeTransport(config).status().code(), StatusCode::kInvalidArgument) << server;
+  }
 }
 
 TEST(Transport, NobodyThereIsUnavailable) {
