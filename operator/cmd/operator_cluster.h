@@ -28,8 +28,10 @@ class OperatorCluster {
 };
 
 // Connects nothing yet: the server may be away. InvalidArgument, NotFound: the configuration is wrong or absent.
-// `observer` outlives the cluster and is told of every call.
+// `observer` outlives the cluster and is told of every call. `may_write` is asked before each write of client() leaves,
+// never for those of lease_client().
 using ConnectOperator = std::function<StatusOr<std::unique_ptr<OperatorCluster>>(
-    const OperatorOptions& options, kube::RestObserver& observer)>;
+    const OperatorOptions& options, kube::RestObserver& observer,
+    const std::function<bool()>& may_write)>;
 
 }  // namespace tfjob::cmd

@@ -37,7 +37,8 @@ class KubeCluster : public OperatorCluster {
 }  // namespace
 
 StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& options,
-                                                       kube::RestObserver& observer) {
+                                                       kube::RestObserver& observer,
+                                                       const std::function<bool()>& may_write) {
   kube::LoadOptions load;
   load.kubeconfig = options.kubeconfig;
   ASSIGN_OR_RETURN(kube::ClusterConfig config, kube::LoadClusterConfig(load));
@@ -47,10 +48,12 @@ StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& op
   kube.rest.qps = options.kube_api_qps;
   kube.rest.burst = options.kube_api_burst;
   kube.rest.observer = &observer;
+  kube.rest.may_write = may_write;
   kube.transport.user_agent = StrCat("tfjob-operator/", kVersion);
   ASSIGN_OR_RETURN(auto client, kube::KubeClient::Create(config, kube));
   // What keeps leadership must not wait for anything else.
   kube.rest.qps = 0;
+  kube.rest.may_write = nullptr;
   kube.rest.deadline = std::min(Duration(5s), options.renew_deadline / 2);
   ASSIGN_OR_RETURN(auto lease_client, kube::KubeClient::Create(config, kube));
   return std::unique_ptr<OperatorCluster>(

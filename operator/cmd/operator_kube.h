@@ -6,6 +6,7 @@
 namespace tfjob::cmd {
 
 StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& options,
-                                                       kube::RestObserver& observer);
+                                                       kube::RestObserver& observer,
+                                                       const std::function<bool()>& may_write);
 
 }  // namespace tfjob::cmd

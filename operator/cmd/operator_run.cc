@@ -61,6 +61,8 @@ class Operator {
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
+  // Asked by calls that had to wait, after the gate has let them through.
+  bool MayWrite() const;
 
   const OperatorOptions& options_;
   StopSource& stop_;
@@ -133,11 +135,16 @@ Status Operator::CheckReady() {
 }
 
 Status Operator::Connect(const ConnectOperator& connect) {
-  ASSIGN_OR_RETURN(cluster_, connect(options_, metrics_));
+  ASSIGN_OR_RETURN(cluster_, connect(options_, metrics_, [this] { return MayWrite(); }));
   kLog.Info("cluster",
             {{"server", cluster_->name()},
              {"namespaces", options_.name_spaces.empty() ? "all" : Join(options_.name_spaces)}});
   return OkStatus();
+}
+
+bool Operator::MayWrite() const {
+  const kube::LeaderElection* election = seen_election_;
+  return election == nullptr || election->leadership().held();
 }
 
 Status Operator::StartElection() {

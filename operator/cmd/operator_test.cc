@@ -157,15 +157,18 @@ class FakeCluster {
       : store({.deliver_by_hand = deliver_by_hand}), client(store), lease_client(store) {}
 
   ConnectOperator Connect() {
-    return [this](const OperatorOptions&,
-                  kube::RestObserver&) -> StatusOr<std::unique_ptr<OperatorCluster>> {
-      return std::unique_ptr<OperatorCluster>(std::make_unique<Side>(*this));
-    };
+    return
+        [this](const OperatorOptions&, kube::RestObserver&,
+               const std::function<bool()>& asked) -> StatusOr<std::unique_ptr<OperatorCluster>> {
+          may_write = asked;
+          return std::unique_ptr<OperatorCluster>(std::make_unique<Side>(*this));
+        };
   }
 
   store::Store store;
   client::FaultyClient client;
   client::FaultyClient lease_client;
+  std::function<bool()> may_write;  // of the operator that connected last, as long as it lives
 
  private:
   class Side : public OperatorCluster {
@@ -292,6 +295,28 @@ TEST_F(OperatorTest, StopsWritingAndFailsWhenTheLeaseIsLost) {
   EXPECT_EQ(Pods(cluster_), 2u);
 }
 
+TEST_F(OperatorTest, AWriteThatWaitsIsToldThatTheLeaseIsLost) {
+  client::Fault away;
+  away.matches = [](const client::Call&) { return true; };
+  away.times = 1 << 30;
+  away.error = Unavailable("the server is away");
+  std::atomic<bool> at_first = false;
+  std::atomic<bool> in_the_end = true;
+  client::Fault slow;
+  slow.matches = [](const client::Call& call) { return call.verb == client::Verb::kCreate; };
+  slow.before_call = [&] {
+    at_first = cluster_.may_write();
+    cluster_.lease_client.Inject(away);
+    in_the_end = !Eventually([&] { return !cluster_.may_write(); });
+  };
+  cluster_.client.Inject(slow);
+  Running running(cluster_, Electing());
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("a")).ok());
+  EXPECT_EQ(running.Join(), kFailed);
+  EXPECT_TRUE(at_first);
+  EXPECT_FALSE(in_the_end);
+}
+
 TEST_F(OperatorTest, IsReadyWhenTheFirstListsAreThereAndHealthyAllAlong) {
   FakeCluster silent(true);
   OperatorOptions options = Silent();
@@ -330,8 +355,11 @@ TEST_F(OperatorTest, ServesMetrics) {
 
 TEST_F(OperatorTest, RefusesAConfigurationThatIsNone) {
   StopSource stop;
-  const ConnectOperator nowhere = [](const OperatorOptions&, kube::RestObserver&)
-      -> StatusOr<std::unique_ptr<OperatorCluster>> { return NotFound("no kubeconfig"); };
+  const ConnectOperator nowhere =
+      [](const OperatorOptions&, kube::RestObserver&,
+         const std::function<bool()>&) -> StatusOr<std::unique_ptr<OperatorCluster>> {
+    return NotFound("no kubeconfig");
+  };
   EXPECT_EQ(RunOperator(Silent(), nowhere, stop, {}), kBadInput);
 }
 
