@@ -21,6 +21,13 @@ inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.at
 // "true" asks for the deletion of pods that hang on a lost node.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
+// "volcano", "scheduler-plugins" or "none" over the operator's own choice.
+inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
+// How a pod says which pod group it belongs to: a label for the scheduler-plugins, annotations for Volcano.
+inline constexpr char kPodGroupLabel[] = "scheduling.x-k8s.io/pod-group";
+inline constexpr char kVolcanoGroupAnnotation[] = "scheduling.k8s.io/group-name";
+inline constexpr char kVolcanoTaskAnnotation[] = "volcano.sh/task-spec";
+
 using Labels = std::map<std::string, std::string>;
 
 // "mnist-worker-0": of the pod and of its service.

@@ -8,6 +8,11 @@ std::string CreatedMessage(const TFJob& job) {
   return StrCat("TFJob ", job.metadata.name, " is created.");
 }
 
+std::string RefusedMessage(const TFJob& job, std::string_view refusal) {
+  return StrCat("TFJob ", job.metadata.name,
+                " is created, but the server refuses its objects: ", refusal);
+}
+
 std::string RunningMessage(const TFJob& job) {
   return StrCat("TFJob ", job.key(), " is running.");
 }
@@ -68,6 +73,14 @@ std::string DeletedServiceMessage(std::string_view object) {
   return StrCat("Deleted service: ", object);
 }
 
+std::string CreatedPodGroupMessage(std::string_view object) {
+  return StrCat("Created pod group: ", object);
+}
+
+std::string DeletedPodGroupMessage(std::string_view object) {
+  return StrCat("Deleted pod group: ", object);
+}
+
 std::string DeletedJobMessage(std::string_view object) {
   return StrCat("Deleted job: ", object);
 }
@@ -101,6 +114,12 @@ std::string PodTemplateRestartPolicyMessage(ReplicaType type) {
   return StrCat("spec.tfReplicaSpecs.", Name(type),
                 ".template.spec.restartPolicy has no effect: spec.tfReplicaSpecs.", Name(type),
                 ".restartPolicy decides");
+}
+
+std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler) {
+  return StrCat("spec.tfReplicaSpecs.", Name(type),
+                ".template.spec.schedulerName is another scheduler than the gang's, ", scheduler,
+                ": these pods are not placed together with the others");
 }
 
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner) {

@@ -32,10 +32,15 @@ inline constexpr char kReasonCreatedService[] = "SuccessfulCreateService";
 inline constexpr char kReasonFailedCreateService[] = "FailedCreateService";
 inline constexpr char kReasonDeletedService[] = "SuccessfulDeleteService";
 inline constexpr char kReasonFailedDeleteService[] = "FailedDeleteService";
+inline constexpr char kReasonCreatedPodGroup[] = "SuccessfulCreatePodGroup";
+inline constexpr char kReasonFailedCreatePodGroup[] = "FailedCreatePodGroup";
+inline constexpr char kReasonDeletedPodGroup[] = "SuccessfulDeletePodGroup";
+inline constexpr char kReasonFailedDeletePodGroup[] = "FailedDeletePodGroup";
 inline constexpr char kReasonDeletedJob[] = "SuccessfulDeleteJob";
 inline constexpr char kReasonFailedDeleteJob[] = "FailedDeleteJob";
 inline constexpr char kReasonExitedWithCode[] = "ExitedWithCode";
 inline constexpr char kReasonPodTemplateRestartPolicy[] = "SetPodTemplateRestartPolicy";
+inline constexpr char kReasonPodTemplateSchedulerName[] = "SetPodTemplateSchedulerName";
 inline constexpr char kReasonPodNameTaken[] = "PodNameTaken";
 inline constexpr char kReasonServiceNameTaken[] = "ServiceNameTaken";
 inline constexpr char kReasonPodOnLostNode[] = "PodOnLostNode";
@@ -43,6 +48,8 @@ inline constexpr char kReasonSpecWarning[] = "TFJobSpecWarning";
 
 // Messages of conditions (and of the events that go with them).
 std::string CreatedMessage(const TFJob& job);
+// `refusal`: what the API server said.
+std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
@@ -62,6 +69,8 @@ std::string CreatedPodMessage(std::string_view object);
 std::string DeletedPodMessage(std::string_view object);
 std::string CreatedServiceMessage(std::string_view object);
 std::string DeletedServiceMessage(std::string_view object);
+std::string CreatedPodGroupMessage(std::string_view object);
+std::string DeletedPodGroupMessage(std::string_view object);
 std::string DeletedJobMessage(std::string_view object);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
@@ -74,6 +83,8 @@ std::string ContainerWaitingMessage(std::string_view pod, std::string_view conta
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
+// `scheduler`: of the gang, which that template's pods will not be placed by.
+std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
 // `owner`: who holds the name, "nobody" when it has no controller.
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);

@@ -5,12 +5,14 @@
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "runtime/base/did_you_mean.h"
 
 namespace tfjob::api {
 namespace {
 
 constexpr size_t kMaxLabel = 63;  // a DNS label's length
 constexpr char kOurManager[] = "kubeflow.org/training-operator";
+const std::string kGangSchedulers[] = {"none", "scheduler-plugins", "volcano"};
 constexpr char kMultiKueue[] = "kueue.x-k8s.io/multikueue";
 
 using Issues = std::vector<FieldIssue>;
@@ -124,6 +126,29 @@ void CheckReplicas(const TFJob& job, Issues& issues) {
     static const Json kNothing;
     CheckContainers(type, spec.pod_template ? *spec.pod_template : kNothing, issues);
   }
+  if (const int64_t total = TotalReplicas(job); total > kMaxReplicas) {
+    issues.push_back({"spec.tfReplicaSpecs",
+                      StrCat(total, " replicas in all, expected at most ", kMaxReplicas)});
+  }
+}
+
+void CheckGangScheduler(const TFJob& job, Issues& issues) {
+  const auto annotation = job.metadata.annotations.find(kGangSchedulerAnnotation);
+  if (annotation == job.metadata.annotations.end()) return;
+  const std::string& word = annotation->second;
+  if (std::find(std::begin(kGangSchedulers), std::end(kGangSchedulers), word) !=
+      std::end(kGangSchedulers)) {
+    return;
+  }
+  const std::string path = StrCat("metadata.annotations[", kGangSchedulerAnnotation, "]");
+  if (word == "native") {
+    issues.push_back({path,
+                      "gang scheduling by Kubernetes' own scheduler (scheduling.k8s.io) is "
+                      "not supported yet: volcano or scheduler-plugins, or none"});
+    return;
+  }
+  issues.push_back({path, StrCat("expected volcano, scheduler-plugins or none, got ",
+                                 DescribeJson(word), DidYouMean(word, kGangSchedulers))});
 }
 
 void CheckRunPolicy(const RunPolicy& policy, Issues& issues) {
@@ -150,6 +175,7 @@ std::vector<FieldIssue> Validate(const TFJob& job) {
   CheckServiceNames(job, issues);
   CheckReplicas(job, issues);
   CheckRunPolicy(job.spec.run_policy, issues);
+  CheckGangScheduler(job, issues);
   std::sort(issues.begin(), issues.end());
   return issues;
 }

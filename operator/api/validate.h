@@ -17,6 +17,9 @@ struct FieldIssue {
 };
 std::string ToString(const FieldIssue& issue);  // "path: message"
 
+// More slots than any cluster has room for are a mistake: a job with more replicas in all is refused.
+inline constexpr int64_t kMaxReplicas = 100'000;
+
 // The errors of a job, sorted by path; empty when it is valid. Reads the job as written or with
 // defaults. Total: any template shape is judged, none crashes.
 std::vector<FieldIssue> Validate(const TFJob& job);

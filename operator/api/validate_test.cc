@@ -132,6 +132,13 @@ TEST(Validate, RefusesTypesThatExcludeEachOtherAndNegativeNumbers) {
       {[](TFJob& job) { Add(job, kWorker, -1); },
        "spec.tfReplicaSpecs.Worker.replicas: expected 0 or more, got -1"},
       {[](TFJob& job) { Add(job, kWorker, 0); }, ""},
+      {[](TFJob& job) { Add(job, kWorker, 100'001); },
+       "spec.tfReplicaSpecs: 100001 replicas in all, expected at most 100000"},
+      {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "volcano"; }, ""},
+      {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "vulcano"; },
+       "metadata.annotations[tfjob.dev/gang-scheduler]: expected volcano, scheduler-plugins or "
+       "none, "
+       "got \"vulcano\"; did you mean \"volcano\"?"},
       {[](TFJob& job) {
          job.spec.run_policy.ttl_seconds_after_finished = -1;
          job.spec.run_policy.active_deadline_seconds = -2;

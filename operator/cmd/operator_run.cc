@@ -29,6 +29,8 @@ constexpr Duration kPoll = 50ms;
 constexpr Duration kComplaint = 10s;
 // Calls that hang are cut off so long after the end was asked for; the lease is given up after that.
 constexpr Duration kCallsMayTake = 1s;
+// Pods of a job that start within this make one write of its counts.
+constexpr Duration kCountPatience = 250ms;
 constexpr Duration kEventsMayTake = 300ms;
 // A worker that does not come back is stuck: no call takes so long, nor do the many calls of one look.
 constexpr Duration kStuck = 15min;
@@ -185,6 +187,8 @@ control::Options Operator::LoopOptions() {
   options.workers = options_.controller_threads;
   options.observer = &metrics_;
   options.settings.address = render::ClusterDns(options_.cluster_domain);
+  options.settings.count_patience = kCountPatience;
+  options.settings.policy.gang = policy::GangFromFlag(options_.gang_scheduler_name);
   options.settings.default_clean_pod_policy = options_.default_clean_pod_policy;
   options.settings.is_node_lost = [this](const std::string& node) { return nodes_->IsLost(node); };
   options.settings.record = [this](std::string name, objects::Event event) {

@@ -20,16 +20,26 @@ constexpr size_t kFirstBatch = 8;
 constexpr size_t kMaxCreates = 256;
 constexpr size_t kMaxEventsKept = 1000;
 
-Kind KindOf(render::Kind kind) {
-  return kind == render::Kind::kPod ? Kind::kPod : Kind::kService;
+Kind KindOf(render::Kind kind, policy::GangScheduler scheduler) {
+  switch (kind) {
+    case render::Kind::kPodGroup:
+      return PodGroupKind(scheduler);
+    case render::Kind::kService:
+      return Kind::kService;
+    case render::Kind::kPod:
+      return Kind::kPod;
+  }
+  return Kind::kPod;
 }
 
-Kind KindOf(plan::DeleteKind kind) {
-  switch (kind) {
+Kind KindOf(const plan::Delete& wanted) {
+  switch (wanted.kind) {
     case plan::DeleteKind::kPod:
       return Kind::kPod;
     case plan::DeleteKind::kService:
       return Kind::kService;
+    case plan::DeleteKind::kPodGroup:
+      return PodGroupKind(wanted.scheduler);
     case plan::DeleteKind::kJob:
       return Kind::kTFJob;
   }
@@ -97,7 +107,9 @@ bool IsRoutine(const objects::Event& event) {
 Status Actor::Act(const Look& look, const Decision& decision, Memory& memory) {
   const plan::Plan& plan = decision.plan;
   Status first = Adopt(look, plan);
-  Keep(first, CreateAll(look, plan, decision.desired, memory));
+  const Status arranged = ArrangePodGroup(look, plan);
+  Keep(first, arranged);
+  if (arranged.ok()) Keep(first, CreateAll(look, decision, memory));
   if (first.code() == StatusCode::kCancelled) return first;
   if (plan.status != nullptr) RETURN_IF_ERROR(WriteStatus(look, decision, memory));
   cache_.Acknowledge(look.key, look.snapshot);
@@ -119,24 +131,43 @@ Status Actor::Adopt(const Look& look, const plan::Plan& plan) {
   return first;
 }
 
-Status Actor::CreateAll(const Look& look, const plan::Plan& plan, const render::Desired& desired,
-                        Memory& memory) {
+Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan) {
+  if (!plan.change_pod_group) return OkStatus();
+  const plan::ChangePodGroup& change = *plan.change_pod_group;
+  const client::Key key{PodGroupKind(change.scheduler), look.job.metadata.name_space, change.name};
+  const Status status = client_.Patch(key, *change.patch).status();
+  // Gone, or another's by now: the watch will tell.
+  if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) {
+    return OkStatus();
+  }
+  return Annotate(status, StrCat("changing ", client::ToString(key)));
+}
+
+Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memory) {
+  const plan::Plan& plan = decision.plan;
+  memory.history.refusal.clear();
+  std::vector<render::DesiredObject> groups;
   std::vector<render::DesiredObject> services;
   std::vector<render::DesiredObject> pods;
   const size_t count = std::min(plan.creates.size(), kMaxCreates);
   memory.look_again |= count < plan.creates.size();
   for (size_t i = 0; i < count; ++i) {
     const render::DesiredObject& wanted = plan.creates[i];
-    (wanted.kind == render::Kind::kService ? services : pods).push_back(wanted);
+    (wanted.kind == render::Kind::kPod       ? pods
+     : wanted.kind == render::Kind::kService ? services
+                                             : groups)
+        .push_back(wanted);
   }
-  Status first = CreateInBatches(look, services, desired, memory);
+  // Pods without their group would be placed one by one.
+  RETURN_IF_ERROR(CreateInBatches(look, groups, decision, memory));
+  Status first = CreateInBatches(look, services, decision, memory);
   if (!first.ok() && !IsAboutObject(first)) return first;
-  Keep(first, CreateInBatches(look, pods, desired, memory));
+  Keep(first, CreateInBatches(look, pods, decision, memory));
   return first;
 }
 
 Status Actor::CreateInBatches(const Look& look, const std::vector<render::DesiredObject>& wanted,
-                              const render::Desired& desired, Memory& memory) {
+                              const Decision& decision, Memory& memory) {
   Status first;
   size_t done = 0;
   for (size_t batch = kFirstBatch; done < wanted.size(); batch *= 2) {
@@ -145,11 +176,12 @@ Status Actor::CreateInBatches(const Look& look, const std::vector<render::Desire
     std::vector<CreateResult> results(count);
     pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        results[i] = CreateOne(look, wanted[done + i], desired);
+        results[i] = CreateOne(look, wanted[done + i], decision);
       }
     });
     for (size_t i = 0; i < count; ++i) {
-      Keep(first, Note(look, wanted[done + i], std::move(results[i]), memory));
+      Keep(first,
+           Note(look, wanted[done + i], decision.verdict.gang, std::move(results[i]), memory));
     }
     if (!first.ok() && !IsAboutObject(first)) return first;
     done += count;
@@ -160,9 +192,9 @@ Status Actor::CreateInBatches(const Look& look, const std::vector<render::Desire
 // A name that is taken is a success when its holder is ours: a create whose answer was lost, or which the watch has
 // not shown. So is a create without an answer whose object is there.
 Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObject& wanted,
-                                     const render::Desired& desired) {
-  const Kind kind = KindOf(wanted.kind);
-  StatusOr<client::Object> object = client_.Create(kind, desired.Build(wanted));
+                                     const Decision& decision) {
+  const Kind kind = KindOf(wanted.kind, decision.verdict.gang.scheduler);
+  StatusOr<client::Object> object = client_.Create(kind, decision.desired.Build(wanted));
   if (object.status().code() == StatusCode::kAlreadyExists || IsUnanswered(object.status())) {
     const client::Key key{kind, look.job.metadata.name_space, wanted.name};
     const Status refused = object.status();
@@ -179,13 +211,24 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
   return {OkStatus(), *std::move(object), std::nullopt};
 }
 
-Status Actor::Note(const Look& look, const render::DesiredObject& wanted, CreateResult result,
-                   Memory& memory) {
+Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
+                   CreateResult result, Memory& memory) {
+  const Kind kind = KindOf(wanted.kind, gang.scheduler);
+  if (result.holder && wanted.kind == render::Kind::kPodGroup) {
+    result.status = InvalidArgument("PodGroup ", wanted.name, " belongs to ", result.holder->holder,
+                                    ", not to this job");
+  }
+  const bool unknown_kind =
+      wanted.kind == render::Kind::kPodGroup && result.status.code() == StatusCode::kNotFound;
+  if (unknown_kind) result.status = FailedPrecondition(Message(result.status));
   auto& blocked = wanted.kind == render::Kind::kPod ? memory.history.blocked_pods
                                                     : memory.history.blocked_services;
   if (!result.status.ok()) {
-    observer_.OnCreateFailed(KindOf(wanted.kind), look.job.metadata.name_space);
-    if (IsRefusal(result.status)) {
+    observer_.OnCreateFailed(kind, look.job.metadata.name_space);
+    if (IsRefusal(result.status) || unknown_kind) {
+      if (memory.history.refusal.empty()) {
+        memory.history.refusal = std::string(Message(result.status));
+      }
       Tell(plan::CreateFailed(look.job, wanted.kind, wanted.name, result.status), memory);
     }
     return Annotate(result.status,
@@ -199,8 +242,12 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, Create
   blocked.erase(wanted.name);
   const std::string& uid = client::MetadataOf(*result.object).uid;
   memory.events.push_back(plan::Created(look.job, wanted.kind, wanted.name, uid));
-  cache_.Created(look.key, *result.object);
-  observer_.OnCreated(KindOf(wanted.kind), look.job.metadata.name_space);
+  if (wanted.kind == render::Kind::kPodGroup) {
+    cache_.CreatedPodGroup(look.key, gang.scheduler, *result.object);
+  } else {
+    cache_.Created(look.key, *result.object);
+  }
+  observer_.OnCreated(kind, look.job.metadata.name_space);
   return OkStatus();
 }
 
@@ -233,7 +280,7 @@ Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory
 }
 
 Status Actor::DeleteOne(const Look& look, const plan::Delete& wanted) {
-  const client::Key key{KindOf(wanted.kind), look.job.metadata.name_space, wanted.name};
+  const client::Key key{KindOf(wanted), look.job.metadata.name_space, wanted.name};
   client::DeleteOptions options;
   options.uid = wanted.uid;
   options.grace_period_seconds = wanted.grace_period_seconds;
@@ -256,7 +303,7 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
     if (IsRefusal(status)) Tell(plan::DeleteFailed(look.job, wanted, status), memory);
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
-  observer_.OnDeleted(KindOf(wanted.kind), look.job.metadata.name_space);
+  observer_.OnDeleted(KindOf(wanted), look.job.metadata.name_space);
   memory.events.push_back(plan::Deleted(look.job, wanted));
   if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
     // The server's answer does not say how long; the watch will.

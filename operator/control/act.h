@@ -74,15 +74,15 @@ class Actor {
   };
 
   Status Adopt(const Look& look, const plan::Plan& plan);
-  Status CreateAll(const Look& look, const plan::Plan& plan, const render::Desired& desired,
-                   Memory& memory);
+  Status ArrangePodGroup(const Look& look, const plan::Plan& plan);
+  Status CreateAll(const Look& look, const Decision& decision, Memory& memory);
   // Creates those of `wanted`, in growing batches, until a batch meets an error that would meet all.
   Status CreateInBatches(const Look& look, const std::vector<render::DesiredObject>& wanted,
-                         const render::Desired& desired, Memory& memory);
+                         const Decision& decision, Memory& memory);
   CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
-                         const render::Desired& desired);
-  Status Note(const Look& look, const render::DesiredObject& wanted, CreateResult result,
-              Memory& memory);
+                         const Decision& decision);
+  Status Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
+              CreateResult result, Memory& memory);
   Status WriteStatus(const Look& look, const Decision& decision, Memory& memory);
   Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
   // NotFound: that object, by its UID, is gone.

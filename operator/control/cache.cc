@@ -50,6 +50,14 @@ std::string StateOf(const CustomResource& job) {
   return "Pending";
 }
 
+// Pod groups are watched without a selector, and most may be others' business.
+template <typename T>
+bool IsOthersBusiness(const T& child) {
+  if constexpr (!std::is_same_v<T, CustomResource>) return false;
+  const objects::OwnerReference* controller = child.metadata.controller();
+  return controller == nullptr || controller->kind != api::kKind;
+}
+
 // Null for an object of another form: a client that mixes kinds up must not take the operator down.
 template <typename T>
 std::shared_ptr<const T> As(const Object& object) {
@@ -58,6 +66,11 @@ std::shared_ptr<const T> As(const Object& object) {
 }
 
 }  // namespace
+
+Kind PodGroupKind(policy::GangScheduler scheduler) {
+  return scheduler == policy::GangScheduler::kVolcano ? Kind::kPodGroup
+                                                      : Kind::kCoschedulingPodGroup;
+}
 
 Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
     : clock_(clock), changed_(std::move(changed)) {}
@@ -75,21 +88,51 @@ Cache::Scope Cache::AddScope(const std::string& name_space) {
   return scope;
 }
 
+client::WatchSink& Cache::AddPodGroups(policy::GangScheduler scheduler,
+                                       const std::string& name_space, bool required) {
+  const bool volcano = scheduler == policy::GangScheduler::kVolcano;
+  auto sink = std::make_unique<ChildSink<CustomResource>>(
+      *this, PodGroupKind(scheduler), name_space,
+      volcano ? &Entry::volcano_groups : &Entry::coscheduling_groups);
+  sink->required = required;
+  client::WatchSink& added = *sink;
+  MutexLock lock(mutex_);
+  sinks_.push_back(std::move(sink));
+  return added;
+}
+
+bool Cache::PodGroupsSynced(policy::GangScheduler scheduler) {
+  MutexLock lock(mutex_);
+  bool any = false;
+  for (const auto& sink : sinks_) {
+    if (sink->kind() != PodGroupKind(scheduler)) continue;
+    if (!sink->synced) return false;
+    any = true;
+  }
+  return any;
+}
+
 bool Cache::Synced() {
   MutexLock lock(mutex_);
-  return std::all_of(sinks_.begin(), sinks_.end(), [](const auto& sink) { return sink->synced; });
+  return std::all_of(sinks_.begin(), sinks_.end(),
+                     [](const auto& sink) { return sink->synced || !sink->required; });
 }
 
 std::vector<std::string> Cache::Waiting() {
   MutexLock lock(mutex_);
   std::vector<std::string> waiting;
   for (const auto& sink : sinks_) {
-    if (sink->synced) continue;
+    if (sink->synced || !sink->required) continue;
     std::string name(client::Name(sink->kind()));
     if (!sink->name_space().empty()) name += StrCat(" in namespace ", sink->name_space());
     waiting.push_back(std::move(name));
   }
   return waiting;
+}
+
+Children<CustomResource>& Cache::GroupsOf(Entry& entry, policy::GangScheduler scheduler) {
+  return scheduler == policy::GangScheduler::kVolcano ? entry.volcano_groups
+                                                      : entry.coscheduling_groups;
 }
 
 Cache::Numbers Cache::Count() {
@@ -113,7 +156,10 @@ void Cache::DropIfEmpty(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
-  if (entry.seen == nullptr && entry.pods.empty() && entry.services.empty()) entries_.erase(found);
+  if (entry.seen == nullptr && entry.pods.empty() && entry.services.empty() &&
+      entry.volcano_groups.empty() && entry.coscheduling_groups.empty()) {
+    entries_.erase(found);
+  }
 }
 
 bool Cache::Upsert(std::shared_ptr<const CustomResource> job) {
@@ -196,7 +242,7 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const T>>> by_job;
   for (const Object& object : objects) {
     auto child = As<T>(object);
-    if (child == nullptr) continue;
+    if (child == nullptr || IsOthersBusiness(*child)) continue;
     by_job[ParentKey(child->metadata)].emplace(child->metadata.name, child);
   }
   for (const auto& [key, children] : by_job) cache_.entries_[key];
@@ -220,7 +266,7 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
 template <typename T>
 void Cache::ChildSink<T>::OnUpserted(Object object) {
   auto child = As<T>(object);
-  if (child == nullptr) return;
+  if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
   const std::string key = ParentKey(child->metadata);
   (cache_.entries_[key].*children_).Upsert(std::move(child));
@@ -230,7 +276,7 @@ void Cache::ChildSink<T>::OnUpserted(Object object) {
 template <typename T>
 void Cache::ChildSink<T>::OnDeleted(Object last_state) {
   const auto child = As<T>(last_state);
-  if (child == nullptr) return;
+  if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
   const std::string key = ParentKey(child->metadata);
   const auto found = cache_.entries_.find(key);
@@ -263,6 +309,16 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
       snapshot.orphan_services.push_back(std::move(service));
     }
   }
+  const auto add_groups = [&](const Children<CustomResource>& groups,
+                              policy::GangScheduler scheduler) {
+    for (auto& group : groups.View()) {
+      if (IsControlledBy(group->metadata, uid)) {
+        snapshot.pod_groups.push_back({scheduler, std::move(group)});
+      }
+    }
+  };
+  add_groups(found->second.volcano_groups, policy::GangScheduler::kVolcano);
+  add_groups(found->second.coscheduling_groups, policy::GangScheduler::kCoscheduling);
   for (const auto& pod : found->second.departed) {
     if (IsControlledBy(pod->metadata, uid)) snapshot.departed.push_back(pod);
   }
@@ -293,6 +349,14 @@ void Cache::Created(const std::string& key, const Object& object) {
   }
 }
 
+void Cache::CreatedPodGroup(const std::string& key, policy::GangScheduler scheduler,
+                            const Object& object) {
+  const auto group = As<CustomResource>(object);
+  if (group == nullptr) return;
+  MutexLock lock(mutex_);
+  GroupsOf(entries_[key], scheduler).Created(group, clock_.Monotonic());
+}
+
 void Cache::Deleted(const std::string& key, const std::string& uid, const Deletion& deletion) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
@@ -307,6 +371,8 @@ void Cache::Gone(const std::string& key, const std::string& uid) {
   if (found == entries_.end()) return;
   found->second.pods.Deleted(uid, std::nullopt);
   found->second.services.Deleted(uid, std::nullopt);
+  found->second.volcano_groups.Deleted(uid, std::nullopt);
+  found->second.coscheduling_groups.Deleted(uid, std::nullopt);
 }
 
 std::vector<std::string> Cache::TakeFreed(const std::string& key) {
@@ -338,6 +404,12 @@ std::vector<client::Key> Cache::Unconfirmed(const std::string& key, Duration pat
   for (std::string& name : found->second.pods.Unconfirmed(since)) {
     keys.push_back({Kind::kPod, name_space, std::move(name)});
   }
+  for (std::string& name : found->second.volcano_groups.Unconfirmed(since)) {
+    keys.push_back({Kind::kPodGroup, name_space, std::move(name)});
+  }
+  for (std::string& name : found->second.coscheduling_groups.Unconfirmed(since)) {
+    keys.push_back({Kind::kCoschedulingPodGroup, name_space, std::move(name)});
+  }
   return keys;
 }
 
@@ -345,10 +417,17 @@ void Cache::Unconfirm(const client::Key& object, const std::string& key) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  if (object.kind == Kind::kPod) {
-    found->second.pods.Unconfirm(object.name);
-  } else {
-    found->second.services.Unconfirm(object.name);
+  switch (object.kind) {
+    case Kind::kPod:
+      return found->second.pods.Unconfirm(object.name);
+    case Kind::kService:
+      return found->second.services.Unconfirm(object.name);
+    case Kind::kPodGroup:
+      return found->second.volcano_groups.Unconfirm(object.name);
+    case Kind::kCoschedulingPodGroup:
+      return found->second.coscheduling_groups.Unconfirm(object.name);
+    default:
+      return;
   }
 }
 
@@ -356,7 +435,9 @@ bool Cache::WaitsForWatch(const std::string& key) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   return found != entries_.end() &&
-         (found->second.pods.waits_for_watch() || found->second.services.waits_for_watch());
+         (found->second.pods.waits_for_watch() || found->second.services.waits_for_watch() ||
+          found->second.volcano_groups.waits_for_watch() ||
+          found->second.coscheduling_groups.waits_for_watch());
 }
 
 }  // namespace tfjob::control

@@ -25,6 +25,9 @@
 
 namespace tfjob::control {
 
+// As the client calls the pod groups of that scheduler.
+client::Kind PodGroupKind(policy::GangScheduler scheduler);
+
 // Thread-safe. The sinks are called by the client, everything else by workers, one a job.
 class Cache {
  public:
@@ -39,7 +42,12 @@ class Cache {
     client::WatchSink& services;
   };
   Scope AddScope(const std::string& name_space);
-  // Whether every sink of every scope has shown its first list.
+  // One for the pod groups of a scheduler in that namespace. Unless it is `required`, Synced() does not wait for it.
+  client::WatchSink& AddPodGroups(policy::GangScheduler scheduler, const std::string& name_space,
+                                  bool required);
+  // Whether the pod groups of that scheduler are known: a sink for them was added, and all have shown their first list.
+  bool PodGroupsSynced(policy::GangScheduler scheduler);
+  // Whether every sink (that is required) has shown its first list.
   bool Synced();
   // The lists that are missing: "TFJob", or "Pod in namespace a".
   std::vector<std::string> Waiting();
@@ -63,6 +71,8 @@ class Cache {
   void Wrote(const std::string& key, const std::string& base,
              std::shared_ptr<const objects::CustomResource> newer);
   void Created(const std::string& key, const client::Object& object);
+  void CreatedPodGroup(const std::string& key, policy::GangScheduler scheduler,
+                       const client::Object& object);
   void Deleted(const std::string& key, const std::string& uid, const Deletion& deletion);
   void Gone(const std::string& key, const std::string& uid);
   // UIDs of objects of others under this job's names that have gone since the last call.
@@ -83,6 +93,8 @@ class Cache {
     std::set<std::string> superseded;                        // versions older than `written`
     Children<objects::Pod> pods;
     Children<objects::Service> services;
+    Children<objects::CustomResource> volcano_groups;
+    Children<objects::CustomResource> coscheduling_groups;
     std::vector<std::shared_ptr<const objects::Pod>> departed;
     std::vector<std::string> freed;
   };
@@ -95,7 +107,8 @@ class Cache {
 
     client::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
-    bool synced = false;  // under the cache's lock
+    bool synced = false;   // under the cache's lock
+    bool required = true;  // never changes once it is added
 
    protected:
     // Whether the job of that key lies in this scope.
@@ -133,6 +146,7 @@ class Cache {
   // Whether the job has to be looked at.
   bool Upsert(std::shared_ptr<const objects::CustomResource> job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static Children<objects::CustomResource>& GroupsOf(Entry& entry, policy::GangScheduler scheduler);
   template <typename T>
   static void Depart(Entry& entry, const std::shared_ptr<const T>& child);
   void DropIfEmpty(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -16,6 +16,15 @@ constexpr Duration kSyncPoll = 10ms;
 // Of a job that meets errors: a quota is noticed to be free again within this.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
+// A scheduler that is not installed has no list of pod groups; the attempt to create one tells why.
+constexpr Duration kPodGroupPatience = 3s;
+
+std::set<std::string> NamespacesOf(const Options& options) {
+  std::set<std::string> name_spaces(options.name_spaces.begin(), options.name_spaces.end());
+  if (name_spaces.empty()) name_spaces.insert("");
+  return name_spaces;
+}
+
 Result ResultOf(const Outcome& outcome) {
   if (outcome.status.code() == StatusCode::kAborted) return Result::kRequeue;
   if (!outcome.status.ok()) return Result::kError;
@@ -26,18 +35,21 @@ Result ResultOf(const Outcome& outcome) {
 
 Manager::Manager(client::Client& client, Options options)
     : options_(std::move(options)),
+      client_(client),
       queue_(*options_.clock, kBackoff, *options_.observer),
       cache_(*options_.clock, [this](const std::string& key) { queue_.Add(key); }),
       pool_("control-write", options_.parallel_writes),
-      reconciler_(client, cache_, *options_.clock, pool_, *options_.observer, options_.settings) {}
+      reconciler_(
+          client, cache_, *options_.clock, pool_, *options_.observer,
+          [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
+          options_.settings) {}
 
 StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, Options options) {
   std::unique_ptr<Manager> manager(new Manager(client, std::move(options)));
-  std::set<std::string> name_spaces(manager->options_.name_spaces.begin(),
-                                    manager->options_.name_spaces.end());
-  if (name_spaces.empty()) name_spaces.insert("");
-  for (const std::string& name_space : name_spaces) {
-    RETURN_IF_ERROR(manager->Subscribe(client, name_space));
+  const policy::GangScheduler gang = manager->options_.settings.policy.gang.scheduler;
+  if (gang != policy::GangScheduler::kNone) manager->WatchPodGroups(gang, true);
+  for (const std::string& name_space : NamespacesOf(manager->options_)) {
+    RETURN_IF_ERROR(manager->Subscribe(name_space));
   }
   for (int i = 0; i < manager->options_.workers; ++i) {
     manager->workers_.emplace_back([manager = manager.get()] {
@@ -52,7 +64,7 @@ Manager::~Manager() {
   Stop();
 }
 
-Status Manager::Subscribe(client::Client& client, const std::string& name_space) {
+Status Manager::Subscribe(const std::string& name_space) {
   const Cache::Scope scope = cache_.AddScope(name_space);
   const client::LabelSelector ours = {{api::kOperatorNameLabel, api::kControllerName}};
   struct Watch {
@@ -65,10 +77,28 @@ Status Manager::Subscribe(client::Client& client, const std::string& name_space)
                              Watch{client::Kind::kService, ours, scope.services},
                              Watch{client::Kind::kTFJob, {}, scope.jobs}}) {
     ASSIGN_OR_RETURN(auto subscription,
-                     client.Subscribe(watch.kind, name_space, watch.selector, watch.sink));
+                     client_.Subscribe(watch.kind, name_space, watch.selector, watch.sink));
+    MutexLock lock(mutex_);
     subscriptions_.push_back(std::move(subscription));
   }
   return OkStatus();
+}
+
+bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
+  const Duration now = options_.clock->Monotonic();
+  MutexLock lock(mutex_);
+  const auto [watched, is_new] = pod_groups_.emplace(scheduler, now);
+  for (const std::string& name_space : is_new ? NamespacesOf(options_) : std::set<std::string>()) {
+    auto subscription = client_.Subscribe(PodGroupKind(scheduler), name_space, {},
+                                          cache_.AddPodGroups(scheduler, name_space, required));
+    if (subscription.ok()) {
+      subscriptions_.push_back(*std::move(subscription));
+    } else {
+      kLog.Warning("pod groups cannot be watched",
+                   {{"scheduler", policy::Name(scheduler)}, {"error", subscription.status()}});
+    }
+  }
+  return cache_.PodGroupsSynced(scheduler) || now - watched->second > kPodGroupPatience;
 }
 
 void Manager::Stop() {
@@ -76,7 +106,11 @@ void Manager::Stop() {
   queue_.ShutDown();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
-  subscriptions_.clear();
+  std::vector<std::unique_ptr<client::Subscription>> subscriptions;
+  {
+    MutexLock lock(mutex_);
+    subscriptions.swap(subscriptions_);
+  }
 }
 
 void Manager::Work() {
@@ -102,8 +136,9 @@ void Manager::ReconcileOne(const std::string& key) {
   if (outcome.status.ok()) {
     queue_.Forget(key);
   } else {
-    // A conflict is everyday business.
-    if (outcome.status.code() != StatusCode::kAborted) {
+    // A conflict is everyday business, and so is the end.
+    if (outcome.status.code() != StatusCode::kAborted &&
+        outcome.status.code() != StatusCode::kCancelled) {
       kLog.Warning("job is tried again",
                    {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.status}});
     }

@@ -5,6 +5,7 @@
 // FakeClock.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "operator/control/reconcile.h"
 #include "operator/control/work_queue.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
@@ -59,16 +61,22 @@ class Manager {
  private:
   Manager(client::Client& client, Options options);
 
-  Status Subscribe(client::Client& client, const std::string& name_space);
+  Status Subscribe(const std::string& name_space);
+  // Subscribes where that has not happened yet; false while the first list may still come.
+  bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   void Work();
   void ReconcileOne(const std::string& key);
 
   const Options options_;
+  client::Client& client_;
   WorkQueue queue_;
   Cache cache_;
   ThreadPool pool_;
   Reconciler reconciler_;
-  std::vector<std::unique_ptr<client::Subscription>> subscriptions_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<client::Subscription>> subscriptions_ ABSL_GUARDED_BY(mutex_);
+  // Since when pod groups are watched.
+  std::map<policy::GangScheduler, Duration> pod_groups_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_;
 };
 

@@ -182,5 +182,51 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
 }
 
+TEST(CountPatience, PodsThatStartOneAfterTheOtherMakeOneWrite) {
+  ConfigureLogging(LogLevel::kError, LogFormat::kText);
+  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
+  store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
+  client::FaultyClient client(store);
+  RunningKubelet kubelet(store);
+  Options options;
+  options.workers = 0;
+  options.parallel_writes = 0;
+  options.clock = &clock;
+  options.settings.address = render::ClusterDns("");
+  options.settings.count_patience = 200ms;
+  auto manager = *Manager::Start(client, options);
+  const auto rest = [&] {
+    while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
+    }
+  };
+  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 3)).ok());
+  rest();
+  const auto start = [&](const std::string& name) {
+    kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", name}));
+    rest();
+  };
+  const auto status_writes = [&] {
+    const std::vector<client::Call> calls = client.Calls();
+    return std::count_if(calls.begin(), calls.end(), [](const client::Call& call) {
+      return call.verb == client::Verb::kUpdateStatus;
+    });
+  };
+  EXPECT_EQ(status_writes(), 1);
+  start("a-worker-0");  // a condition: at once
+  EXPECT_EQ(status_writes(), 2);
+  start("a-worker-1");
+  clock.Advance(150ms);
+  start("a-worker-2");
+  EXPECT_EQ(status_writes(), 2);
+  clock.Advance(50ms);
+  rest();
+  EXPECT_EQ(status_writes(), 3);
+  const Json job = *store.GetJson({Kind::kTFJob, "ns", "a"});
+  EXPECT_EQ(job["status"]["replicaStatuses"]["Worker"]["active"], 3);
+  clock.Advance(10s);
+  rest();
+  EXPECT_EQ(status_writes(), 3);
+}
+
 }  // namespace
 }  // namespace tfjob::control

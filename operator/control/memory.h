@@ -17,6 +17,9 @@ struct Memory {
   std::vector<plan::NamedEvent> events;  // to be sent
   bool look_again = false;               // the last look changed the history: look again at once
 
+  // Since when (Clock::Monotonic) the status has been behind in its counts alone.
+  std::optional<Duration> counts_behind;
+
   // A status write whose answer was lost: when it turns out to have been carried out, its events are due.
   struct Unanswered {
     std::string status;  // as JSON

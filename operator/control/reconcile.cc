@@ -7,7 +7,9 @@
 #include "operator/control/admit.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
+#include "operator/policy/gang.h"
 #include "operator/policy/history.h"
+#include "operator/policy/managed_by.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::control {
@@ -24,6 +26,8 @@ constexpr int kConflictTries = 4;
 constexpr Duration kWatchPatience = 10s;
 // When events that could not be sent are tried again, if nothing happens before.
 constexpr Duration kEventRetry = 5s;
+// How often a job looks whether the first list of pod groups is there.
+constexpr Duration kPodGroupPoll = 50ms;
 
 client::Key JobKey(const std::string& key) {
   const size_t slash = key.find('/');
@@ -43,6 +47,19 @@ std::string LastCondition(const api::TFJobStatus& status) {
   if (status.conditions.empty()) return "none";
   const api::Condition& last = status.conditions.back();
   return StrCat(api::Name(last.type), "=", last.status ? "True" : "False", " ", last.reason);
+}
+
+// Whether nothing but how many replicas are active, succeeded, failed or ready has changed.
+bool OnlyCountsDiffer(const api::TFJobStatus& before, api::TFJobStatus after) {
+  after.ready = before.ready;
+  for (auto& [type, replica] : after.replica_statuses) {
+    const auto old = before.replica_statuses.find(type);
+    if (old == before.replica_statuses.end()) return false;
+    replica.active = old->second.active;
+    replica.succeeded = old->second.succeeded;
+    replica.failed = old->second.failed;
+  }
+  return after == before;
 }
 
 // One line a decision, none when there is nothing to do.
@@ -72,11 +89,12 @@ void Unblock(const std::vector<std::string>& freed, policy::History& history) {
 }  // namespace
 
 Reconciler::Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
-                       Observer& observer, Settings settings)
+                       Observer& observer, WatchPodGroups watch_pod_groups, Settings settings)
     : client_(client),
       cache_(cache),
       clock_(clock),
       observer_(observer),
+      watch_pod_groups_(std::move(watch_pod_groups)),
       settings_(std::move(settings)),
       actor_(client, cache, clock, pool, observer, settings_.record) {}
 
@@ -111,6 +129,7 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   if (Status confirmed = ConfirmCreates(key); !confirmed.ok()) return {id, confirmed, std::nullopt};
 
   Admission admission = Admit(*stored, settings_.default_clean_pod_policy);
+  if (!SeesPodGroup(admission.job)) return {id, OkStatus(), kPodGroupPoll};
   Look look{key, id, std::move(admission.job), cache_.Look(key, stored->metadata.uid)};
   Unblock(cache_.TakeFreed(key), memory.history);
   const Time now = clock_.Now();
@@ -120,6 +139,10 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   policy::Remember(look.job, look.snapshot, now, settings_.policy, memory.history);
 
   const Decision decision = Decide(look, admission.verdict, now);
+  if (const auto wait = CanWait(look, decision, memory)) {
+    outcome.again_after = Earlier(outcome.again_after, wait);
+    return outcome;
+  }
   LogDecision(look, decision.verdict, decision.plan);
   outcome.status = actor_.Act(look, decision, memory);
   if (outcome.status.code() == StatusCode::kNotFound) outcome.status = OkStatus();
@@ -132,6 +155,32 @@ Outcome Reconciler::LookAndAct(const std::string& key,
     outcome.again_after = Earlier(outcome.again_after, kWatchPatience);
   }
   return outcome;
+}
+
+bool Reconciler::SeesPodGroup(const api::TFJob& job) {
+  const policy::Gang gang = policy::GangOf(job, settings_.policy);
+  return gang.scheduler == policy::GangScheduler::kNone || policy::IsManagedElsewhere(job) ||
+         watch_pod_groups_(gang.scheduler);
+}
+
+std::optional<Duration> Reconciler::CanWait(const Look& look, const Decision& decision,
+                                            Memory& memory) {
+  const plan::Plan& plan = decision.plan;
+  const bool only_status = plan.status != nullptr && plan.creates.empty() && plan.deletes.empty() &&
+                           plan.adopts.empty() && plan.events.empty() && !plan.change_pod_group;
+  if (!only_status || !memory.events.empty() ||
+      !OnlyCountsDiffer(look.job.status, decision.verdict.status)) {
+    memory.counts_behind.reset();
+    return std::nullopt;
+  }
+  const Duration now = clock_.Monotonic();
+  const Duration left = memory.counts_behind.value_or(now) + settings_.count_patience - now;
+  if (left <= Duration(0)) {
+    memory.counts_behind.reset();
+    return std::nullopt;
+  }
+  if (!memory.counts_behind) memory.counts_behind = now;
+  return left;
 }
 
 std::optional<Duration> Reconciler::ObserveNodes(Time now, policy::Snapshot& snapshot) {

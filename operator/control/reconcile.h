@@ -31,6 +31,9 @@ struct Settings {
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
   // No function: nodes are not observed.
   IsNodeLost is_node_lost;
+  // How long a status may be behind when nothing but its counts has changed: pods that start one after the other make one
+  // write. Conditions are written at once.
+  Duration count_patience{0};
   // Where events go; none: through the client, at once, and again with a later look when that fails.
   Record record;
 };
@@ -41,11 +44,14 @@ struct Outcome {
   std::optional<Duration> again_after;  // look again then, if nothing happens before
 };
 
+// Sees to it that the pod groups of that scheduler are watched. False while their first list may still come.
+using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
+
 // Thread-safe; a key by one worker at a time.
 class Reconciler {
  public:
   Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
-             Observer& observer, Settings settings);
+             Observer& observer, WatchPodGroups watch_pod_groups, Settings settings);
 
   Outcome Reconcile(const std::string& key);
 
@@ -56,6 +62,10 @@ class Reconciler {
   Outcome LookAndAct(const std::string& key,
                      const std::shared_ptr<const objects::CustomResource>& stored, uint64_t id,
                      Memory& memory);
+  // Whether the job's pod group is known, as far as it can be.
+  bool SeesPodGroup(const api::TFJob& job);
+  // How long the plan can wait, since it only brings counts up to date; nothing when it is to be carried out now.
+  std::optional<Duration> CanWait(const Look& look, const Decision& decision, Memory& memory);
   // Gives when a pod may turn out to hang on a node that is gone.
   std::optional<Duration> ObserveNodes(Time now, policy::Snapshot& snapshot);
   Decision Decide(const Look& look, const Status& admitted, Time now);
@@ -72,6 +82,7 @@ class Reconciler {
   Cache& cache_;
   Clock& clock_;
   Observer& observer_;
+  const WatchPodGroups watch_pod_groups_;
   const Settings settings_;
   std::atomic<uint64_t> last_id_ = 0;
   Actor actor_;

@@ -6,6 +6,7 @@
 #include "operator/api/names.h"
 #include "operator/api/reasons.h"
 #include "operator/api/status_json.h"
+#include "operator/render/pod_group.h"
 
 namespace tfjob::plan {
 namespace {
@@ -75,6 +76,10 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
   for (const policy::ServiceRef& service : verdict.delete_services) {
     deletes.push_back({DeleteKind::kService, service.name, service.uid, std::nullopt});
   }
+  for (const policy::PodGroupRef& group : verdict.delete_pod_groups) {
+    deletes.push_back(
+        {DeleteKind::kPodGroup, group.name, group.uid, std::nullopt, group.scheduler});
+  }
   if (verdict.delete_job) {
     deletes.push_back({DeleteKind::kJob, job.metadata.name, job.metadata.uid, std::nullopt});
   }
@@ -87,6 +92,8 @@ std::string_view Name(DeleteKind kind) {
       return "Pod";
     case DeleteKind::kService:
       return "Service";
+    case DeleteKind::kPodGroup:
+      return "PodGroup";
     case DeleteKind::kJob:
       return api::kKind;
   }
@@ -110,6 +117,9 @@ const Words& WordsOf(DeleteKind kind) {
   static constexpr Words kService = {api::kReasonCreatedService, api::kReasonFailedCreateService,
                                      api::kReasonDeletedService, api::kReasonFailedDeleteService,
                                      api::CreatedServiceMessage, api::DeletedServiceMessage};
+  static constexpr Words kPodGroup = {api::kReasonCreatedPodGroup, api::kReasonFailedCreatePodGroup,
+                                      api::kReasonDeletedPodGroup, api::kReasonFailedDeletePodGroup,
+                                      api::CreatedPodGroupMessage, api::DeletedPodGroupMessage};
   static constexpr Words kJob = {
       "", "", api::kReasonDeletedJob, api::kReasonFailedDeleteJob, nullptr, api::DeletedJobMessage};
   switch (kind) {
@@ -117,6 +127,8 @@ const Words& WordsOf(DeleteKind kind) {
       return kPod;
     case DeleteKind::kService:
       return kService;
+    case DeleteKind::kPodGroup:
+      return kPodGroup;
     case DeleteKind::kJob:
       return kJob;
   }
@@ -124,14 +136,22 @@ const Words& WordsOf(DeleteKind kind) {
 }
 
 const Words& WordsOf(render::Kind kind) {
-  return WordsOf(kind == render::Kind::kPod ? DeleteKind::kPod : DeleteKind::kService);
+  switch (kind) {
+    case render::Kind::kPodGroup:
+      return WordsOf(DeleteKind::kPodGroup);
+    case render::Kind::kService:
+      return WordsOf(DeleteKind::kService);
+    case render::Kind::kPod:
+      return WordsOf(DeleteKind::kPod);
+  }
+  return WordsOf(DeleteKind::kPod);
 }
 
 }  // namespace
 
 bool Plan::empty() const {
-  return adopts.empty() && creates.empty() && status == nullptr && deletes.empty() &&
-         events.empty();
+  return adopts.empty() && !change_pod_group && creates.empty() && status == nullptr &&
+         deletes.empty() && events.empty();
 }
 
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
@@ -139,6 +159,11 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   Plan plan;
   for (const policy::ServiceRef& service : verdict.adopt_services) {
     plan.adopts.push_back(MakeAdopt(job, service, snapshot));
+  }
+  if (const auto& change = verdict.change_pod_group) {
+    plan.change_pod_group = {change->group.scheduler, change->group.name,
+                             std::make_shared<const Json>(render::PatchPodGroup(
+                                 verdict.gang, change->spec, change->group.uid))};
   }
   plan.creates = desired.objects();
   if (verdict.status != job.status) plan.status = StatusUpdate(job, verdict.status);
@@ -150,6 +175,7 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   plan.requeue_after = verdict.requeue_after;
   if (IsResumed(job.status, verdict.status)) {
     plan.creates.clear();
+    plan.change_pod_group.reset();
     plan.requeue_after = Duration(0);
   }
   return plan;
@@ -185,6 +211,10 @@ Json Print(const Plan& plan) {
   Json steps = Json::array();
   for (const Adopt& adopt : plan.adopts) {
     steps.push_back({{"adopt", StrCat("Service ", adopt.name)}, {"patch", *adopt.patch}});
+  }
+  if (plan.change_pod_group) {
+    steps.push_back({{"change", StrCat("PodGroup ", plan.change_pod_group->name)},
+                     {"patch", *plan.change_pod_group->patch}});
   }
   for (const render::DesiredObject& object : plan.creates) {
     steps.push_back({{"create", StrCat(render::Name(object.kind), " ", object.name)}});

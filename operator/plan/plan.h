@@ -1,6 +1,6 @@
 // Verdict and desired objects → the calls to make, in order. Carried out by operator/control:
 //
-//   1. adopts and creates (services before pods); several at a time is fine
+//   1. adopts; the pod group, created or changed; creates (services before pods), several at a time is fine
 //   2. status, when set: one write; on Aborted read the job and decide again, do nothing below
 //   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that it is gone already
 //   4. events
@@ -29,13 +29,21 @@ struct Adopt {
   std::shared_ptr<const Json> patch;
 };
 
-enum class DeleteKind { kPod, kService, kJob };
+// A merge patch that brings the pod group into step with the spec.
+struct ChangePodGroup {
+  policy::GangScheduler scheduler = policy::GangScheduler::kNone;
+  std::string name;
+  std::shared_ptr<const Json> patch;
+};
+
+enum class DeleteKind { kPod, kService, kPodGroup, kJob };
 
 struct Delete {
   DeleteKind kind = DeleteKind::kPod;
   std::string name;
   std::string uid;
   std::optional<int64_t> grace_period_seconds;
+  policy::GangScheduler scheduler = policy::GangScheduler::kNone;  // of a pod group
 };
 
 // An event and the name of its object.
@@ -48,6 +56,7 @@ struct NamedEvent {
 
 struct Plan {
   std::vector<Adopt> adopts;
+  std::optional<ChangePodGroup> change_pod_group;
   std::vector<render::DesiredObject> creates;  // built by render::Desired::Build
   // The TFJob to send to the status subresource, with the resourceVersion that it was decided from;
   // nullptr when the status stays.

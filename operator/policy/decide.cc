@@ -2,15 +2,16 @@
 
 #include "operator/api/conditions.h"
 #include "operator/api/reasons.h"
-#include "operator/api/replicas.h"
 #include "operator/policy/blocked.h"
 #include "operator/policy/completed.h"
 #include "operator/policy/counts.h"
 #include "operator/policy/deadline.h"
 #include "operator/policy/draft.h"
 #include "operator/policy/end.h"
+#include "operator/policy/gang.h"
 #include "operator/policy/managed_by.h"
 #include "operator/policy/pods.h"
+#include "operator/policy/refusal.h"
 #include "operator/policy/restarting.h"
 #include "operator/policy/running.h"
 #include "operator/policy/services.h"
@@ -39,7 +40,7 @@ void WriteCreated(Draft& draft) {
       api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                         api::CreatedMessage(draft.job), draft.now);
   if (!first_look) return;
-  for (Event& event : WarnAboutSpec(draft.job)) draft.Tell(std::move(event));
+  for (Event& event : WarnAboutSpec(draft.job, draft.verdict.gang)) draft.Tell(std::move(event));
 }
 
 // The cause of an event that comes with a condition's change: the same for every look at that
@@ -60,6 +61,7 @@ void Suspend(Draft& draft) {
   }
   DropPods(draft);
   DropServices(draft);
+  DropPodGroups(draft);
 }
 
 void ResumeOrStart(Draft& draft) {
@@ -68,7 +70,10 @@ void ResumeOrStart(Draft& draft) {
     draft.Tell(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                CauseAt("resumed", draft.now));
   }
-  if (!draft.status().start_time) draft.status().start_time = TruncateToSeconds(draft.now);
+  // Time in a queue is not time at work.
+  if (!draft.status().start_time && !draft.waits_for_queue) {
+    draft.status().start_time = TruncateToSeconds(draft.now);
+  }
 }
 
 // What remains of a job that ended: its clean-up, and its time to live.
@@ -76,6 +81,7 @@ void CleanUp(Draft& draft) {
   draft.verdict.stage = Stage::kEnded;
   CleanUpPods(draft);
   DropServices(draft);
+  DropPodGroups(draft);
   const std::optional<Duration> left = TimeToLive(draft.job, draft.status(), draft.now);
   if (!left) return;
   draft.verdict.delete_job = *left <= Duration::zero();
@@ -124,9 +130,11 @@ void WriteRunning(Draft& draft) {
 void GoOn(Draft& draft) {
   draft.verdict.stage = Stage::kRunning;
   Restart(draft);
+  WriteRefusal(draft);
   WriteRunning(draft);
   CountReplicas(draft.job, draft.replicas, draft.status());
   TellOfReplicas(draft);
+  WantPodGroup(draft);
   WantServices(draft);
   WantPods(draft);
   WarnAboutBlockedNames(draft);
@@ -154,13 +162,9 @@ void Run(Draft& draft) {
 
 Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options) {
   if (IsNotOurs(job)) return Ignore(job);
-  if (api::TotalReplicas(job) > kMaxReplicas) {
-    return Refuse(job, snapshot,
-                  InvalidArgument("spec.tfReplicaSpecs: ", api::TotalReplicas(job),
-                                  " replicas in all, expected at most ", kMaxReplicas),
-                  now, options);
-  }
   Draft draft(job, snapshot, now, options);
+  draft.verdict.gang = GangOf(job, options);
+  draft.waits_for_queue = WaitsForQueue(draft.verdict.gang, snapshot);
   HandleLostPods(draft);
   if (api::IsFinished(job.status)) {
     CleanUp(draft);

@@ -254,13 +254,6 @@ TEST(Refuse, FailsTheJob) {
 }
 
 // A number of replicas that no memory holds is refused, not tried.
-TEST(Refuse, HugeJobs) {
-  Scene scene(MakeJob({{kWorker, std::numeric_limits<int32_t>::max()}}), false);
-  const Verdict verdict = scene.LookAndWrite(0);
-  EXPECT_EQ(Conditions(verdict.status), "Created Failed");
-  EXPECT_THAT(verdict.create_pods, IsEmpty());
-}
-
 // Equal causes give equal names; another job's, or another cause's, differ.
 TEST(EventName, IsDeterministic) {
   api::TFJob job = MakeJob({{kWorker, 1}});

@@ -22,6 +22,8 @@ class Draft {
   const Options& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
+  // Nothing may be created before the pod group is let into its queue.
+  bool waits_for_queue = false;
   // The job is resumed: pods that are gone belong to its life before.
   bool begins_anew = false;
 

@@ -53,6 +53,9 @@ struct History {
   // Causes of standing events (Event::standing) that were sent; the loop inserts them after
   // sending.
   std::set<std::string> reported;
+  // What the server said when it last refused to create one of the job's objects; "" when it refuses none. Kept by the
+  // loop.
+  std::string refusal;
 
   // Nothing when the slot was never seen with a pod.
   const IndexHistory* Find(const Slot& slot) const;

@@ -1,11 +1,14 @@
 // The operator's settings that decisions depend on.
 #pragma once
 
+#include "operator/policy/gang_scheduler.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::policy {
 
 struct Options {
+  // How jobs are placed that do not say it themselves.
+  Gang gang;
   // Recreations of one index wait 0, then this, then twice this, … up to the maximum; the series
   // starts anew after a pod has run for the reset time.
   Duration restart_delay = 1s;

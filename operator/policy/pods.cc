@@ -17,6 +17,10 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
     waits.why = "the pod before it is not gone yet";
     return waits;
   }
+  if (draft.waits_for_queue) {
+    waits.why = "the pod group is not let into its queue yet";
+    return waits;
+  }
   if (draft.replicas.any_outdated) {
     waits.why = "pods of the attempt before are not gone yet";
     return waits;

@@ -144,7 +144,7 @@ Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Sn
     ReplicaGroup& group = result.groups.emplace_back();
     group.type = type;
     group.policy = spec.restart_policy.value_or(api::RestartPolicy::kNever);
-    group.replicas.resize(std::clamp(api::Replicas(job, type), 0, kMaxReplicas));
+    group.replicas.resize(std::clamp(api::Replicas(job, type), 0, kMaxSlots));
     by_type[static_cast<size_t>(type)] = &group;
   }
   for (const std::shared_ptr<const objects::Pod>& pod : snapshot.pods) {

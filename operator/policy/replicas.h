@@ -5,14 +5,15 @@
 
 #include "operator/api/indexes.h"
 #include "operator/api/tfjob.h"
+#include "operator/api/validate.h"
 #include "operator/policy/slot.h"
 #include "operator/policy/snapshot.h"
 
 namespace tfjob::policy {
 
-// More slots of a type than any cluster has room for are a mistake. Decide refuses the job; Arrange
-// looks no further, since each slot costs memory.
-inline constexpr int32_t kMaxReplicas = 100'000;
+// Of each type Arrange looks at so many slots and no further, since each costs memory:
+// api::Validate refuses jobs with more.
+inline constexpr auto kMaxSlots = static_cast<int32_t>(api::kMaxReplicas);
 
 enum class ReplicaState {
   kMissing,      // no pod

@@ -38,6 +38,7 @@ std::vector<Slot> ProvidedSlots(Draft& draft) {
 
 void WantServices(Draft& draft) {
   const std::vector<Slot> provided = ProvidedSlots(draft);
+  if (draft.waits_for_queue) return;
   const History* history = draft.history();
   for (const ReplicaGroup& group : draft.replicas.groups) {
     for (int32_t i = 0; i < group.size(); ++i) {

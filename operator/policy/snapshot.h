@@ -8,11 +8,17 @@
 #include <string>
 #include <vector>
 
+#include "operator/objects/custom_resource.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "operator/policy/history.h"
 
 namespace tfjob::policy {
+
+struct PodGroup {
+  GangScheduler scheduler = GangScheduler::kNone;
+  std::shared_ptr<const objects::CustomResource> object;
+};
 
 struct Snapshot {
   // Pods and services whose controller is this job, by UID. Any order.
@@ -20,6 +26,8 @@ struct Snapshot {
   std::vector<std::shared_ptr<const objects::Service>> services;
   // Services with this job's labels and no controller at all; those of a wanted name are adopted.
   std::vector<std::shared_ptr<const objects::Service>> orphan_services;
+  // Those whose controller is this job.
+  std::vector<PodGroup> pod_groups;
   // Last states of the job's pods that are gone since the last acknowledged pass, as the watch told
   // (optional): a pod that ended with 0 and was garbage-collected before anybody looked still
   // counts as completed.

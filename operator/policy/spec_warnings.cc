@@ -14,9 +14,15 @@ bool SetsRestartPolicy(const api::ReplicaSpec& spec) {
   return value != nullptr && *value != "";
 }
 
+bool NamesAnotherScheduler(const api::ReplicaSpec& spec, const Gang& gang) {
+  if (gang.scheduler == GangScheduler::kNone || spec.pod_template == nullptr) return false;
+  const Json* value = JsonField(*spec.pod_template)["spec"]["schedulerName"].value();
+  return value != nullptr && *value != "" && *value != gang.scheduler_name;
+}
+
 }  // namespace
 
-std::vector<Event> WarnAboutSpec(const api::TFJob& job) {
+std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
   std::vector<Event> events;
   const auto warn = [&](const char* reason, std::string message, std::string cause) {
     events.push_back(
@@ -26,6 +32,12 @@ std::vector<Event> WarnAboutSpec(const api::TFJob& job) {
     if (!SetsRestartPolicy(spec)) continue;
     warn(api::kReasonPodTemplateRestartPolicy, api::PodTemplateRestartPolicyMessage(type),
          StrCat("restart-policy/", api::Name(type)));
+  }
+  for (const auto& [type, spec] : job.spec.replicas) {
+    if (!NamesAnotherScheduler(spec, gang)) continue;
+    warn(api::kReasonPodTemplateSchedulerName,
+         api::PodTemplateSchedulerNameMessage(type, gang.scheduler_name),
+         StrCat("scheduler-name/", api::Name(type)));
   }
   for (const api::FieldIssue& issue : api::Warnings(job)) {
     warn(api::kReasonSpecWarning, api::ToString(issue), StrCat("spec/", issue.path));

@@ -9,8 +9,8 @@
 
 namespace tfjob::policy {
 
-// Sent once, when the job is first seen: a template that sets restartPolicy, several chiefs,
-// minAvailable above the total.
-std::vector<Event> WarnAboutSpec(const api::TFJob& job);
+// Sent once, when the job is first seen: a template that sets restartPolicy, or another scheduler
+// than the gang's; several chiefs; minAvailable above the total.
+std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
 }  // namespace tfjob::policy

@@ -38,6 +38,21 @@ Json ToJson(const ServiceRef& service) {
   return {{"name", service.name}, {"uid", service.uid}};
 }
 
+Json ToJson(const PodGroupSpec& spec) {
+  Json json = {{"minMember", spec.min_member}};
+  if (!spec.queue.empty()) json["queue"] = spec.queue;
+  if (!spec.priority_class.empty()) json["priorityClassName"] = spec.priority_class;
+  if (!spec.min_resources.empty()) json["minResources"] = spec.min_resources;
+  if (spec.schedule_timeout_seconds) {
+    json["scheduleTimeoutSeconds"] = *spec.schedule_timeout_seconds;
+  }
+  return json;
+}
+
+Json ToJson(const PodGroupRef& group) {
+  return {{"scheduler", Name(group.scheduler)}, {"name", group.name}, {"uid", group.uid}};
+}
+
 Json ToJson(const Event& event) {
   return {{"type", objects::Name(event.type)},
           {"reason", event.reason},
@@ -95,6 +110,9 @@ std::string EventName(const api::TFJob& job, std::string_view cause) {
 
 Json Print(const Verdict& verdict) {
   Json json = {{"stage", Name(verdict.stage)}, {"status", api::StatusToJson(verdict.status)}};
+  if (verdict.create_pod_group) json["createPodGroup"] = ToJson(*verdict.create_pod_group);
+  if (verdict.change_pod_group) json["changePodGroup"] = ToJson(verdict.change_pod_group->spec);
+  SetList("deletePodGroups", verdict.delete_pod_groups, json);
   SetList("createServices", verdict.create_services, json);
   SetList("adoptServices", verdict.adopt_services, json);
   SetList("deleteServices", verdict.delete_services, json);

@@ -9,6 +9,7 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/objects/event.h"
+#include "operator/policy/gang_scheduler.h"
 #include "operator/policy/slot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
@@ -76,6 +77,21 @@ struct ServiceRef {
   bool operator==(const ServiceRef&) const = default;
 };
 
+struct PodGroupRef {
+  GangScheduler scheduler = GangScheduler::kNone;
+  std::string name;
+  std::string uid;
+
+  bool operator==(const PodGroupRef&) const = default;
+};
+
+struct PodGroupChange {
+  PodGroupRef group;
+  PodGroupSpec spec;
+
+  bool operator==(const PodGroupChange&) const = default;
+};
+
 // An event on the job. `cause` names what happened so that equal causes are equal texts at every
 // look and in every process ("exit/<pod uid>"): the event's object name is derived from it
 // (EventName), so a second creation meets AlreadyExists and is no error.
@@ -94,6 +110,10 @@ struct Event {
 struct Verdict {
   Stage stage = Stage::kIgnored;
   api::TFJobStatus status;  // equal to the job's when nothing changed
+  Gang gang;                // that new pods are members of
+  std::optional<PodGroupSpec> create_pod_group;
+  std::optional<PodGroupChange> change_pod_group;
+  std::vector<PodGroupRef> delete_pod_groups;
   std::vector<PodToCreate> create_pods;
   std::vector<PodThatWaits> waiting_pods;
   std::vector<PodToDelete> delete_pods;

@@ -6,21 +6,32 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/render/cluster_spec.h"
+#include "operator/render/pod_group.h"
 #include "operator/render/template.h"
 
 namespace tfjob::render {
 
 struct Desired::Shared {
   std::string job_uid;
+  Json pod_group;
   std::map<api::ReplicaType, Template> templates;
   std::optional<ClusterSpec> cluster;  // unless local
 };
 
 std::string_view Name(Kind kind) {
-  return kind == Kind::kService ? "Service" : "Pod";
+  switch (kind) {
+    case Kind::kPodGroup:
+      return "PodGroup";
+    case Kind::kService:
+      return "Service";
+    case Kind::kPod:
+      return "Pod";
+  }
+  return "";
 }
 
 Json Desired::Build(const DesiredObject& object) const {
+  if (object.kind == Kind::kPodGroup) return shared_->pod_group;
   const Template& parts = shared_->templates.at(object.slot.type);
   if (object.kind == Kind::kService) return parts.Service(object.slot);
   PodEnvironment environment{.job_uid = shared_->job_uid, .attempt = object.attempt};
@@ -41,6 +52,9 @@ std::vector<Json> Desired::BuildAll() const {
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const Options&) {
   Desired desired;
+  if (verdict.create_pod_group) {
+    desired.objects_.push_back({Kind::kPodGroup, {}, job.metadata.name});
+  }
   for (const policy::ServiceToCreate& service : verdict.create_services) {
     desired.objects_.push_back({Kind::kService, service.slot, service.name});
   }
@@ -52,10 +66,13 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
 
   auto shared = std::make_shared<Desired::Shared>();
   shared->job_uid = job.metadata.uid;
+  if (verdict.create_pod_group) {
+    shared->pod_group = BuildPodGroup(job, verdict.gang, *verdict.create_pod_group);
+  }
   for (const DesiredObject& object : desired.objects_) {
     const api::ReplicaType type = object.slot.type;
-    if (shared->templates.contains(type)) continue;
-    ASSIGN_OR_RETURN(Template parts, Template::Create(job, type));
+    if (object.kind == Kind::kPodGroup || shared->templates.contains(type)) continue;
+    ASSIGN_OR_RETURN(Template parts, Template::Create(job, type, verdict.gang));
     shared->templates.emplace(type, std::move(parts));
   }
   if (!api::IsLocal(job) && !verdict.create_pods.empty()) shared->cluster.emplace(job, address);

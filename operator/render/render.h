@@ -16,7 +16,7 @@
 
 namespace tfjob::render {
 
-enum class Kind { kService, kPod };
+enum class Kind { kPodGroup, kService, kPod };
 std::string_view Name(Kind kind);  // "Service"
 
 // Settings of the operator that shape objects; none yet beside the address scheme.
@@ -25,7 +25,7 @@ struct Options {};
 // An object to create.
 struct DesiredObject {
   Kind kind = Kind::kPod;
-  policy::Slot slot;
+  policy::Slot slot;  // of a service or a pod
   std::string name;
   int32_t attempt = 0;  // of a pod
   bool master = false;  // a pod with the label job-role: master
@@ -40,7 +40,7 @@ class Desired {
  public:
   Desired() = default;
 
-  // Services first, then pods, each in slot order.
+  // The pod group, then services, then pods, each in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
   // `object` is one of objects().
   Json Build(const DesiredObject& object) const;

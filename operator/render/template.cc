@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/render/pod_group.h"
 
 namespace tfjob::render {
 namespace {
@@ -70,7 +71,8 @@ void AddVariable(const char* name, std::string value, Json& env) {
 
 }  // namespace
 
-StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type) {
+StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type,
+                                    const policy::Gang& gang) {
   const auto found = job.spec.replicas.find(type);
   const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
   if (found == job.spec.replicas.end() || found->second.pod_template == nullptr) {
@@ -93,6 +95,11 @@ StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type
   Json spec = *root["spec"].value();
   spec["restartPolicy"] =
       PodRestartPolicy(found->second.restart_policy.value_or(api::RestartPolicy::kNever));
+  if (gang.scheduler != policy::GangScheduler::kNone) {
+    JoinPodGroup(gang, job.metadata.name, std::string(api::LowerName(type)), result.pod_metadata_);
+    Json& scheduler = spec["schedulerName"];
+    if (scheduler.is_null() || scheduler == "") scheduler = gang.scheduler_name;
+  }
   Json& variables = spec["containers"][result.container_]["env"];
   if (variables.is_null()) variables = Json::array();
   result.pod_spec_ = std::make_shared<const Json>(std::move(spec));

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "operator/api/tfjob.h"
+#include "operator/policy/gang_scheduler.h"
 #include "operator/policy/slot.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
@@ -21,7 +22,9 @@ struct PodEnvironment {
 class Template {
  public:
   // InvalidArgument with the path inside the TFJob. `job` must outlive this only for the call.
-  static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type);
+  // Pods are members of the job's pod group under `gang`.
+  static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type,
+                                   const policy::Gang& gang);
 
   Json Pod(const policy::Slot& slot, bool master_role, const PodEnvironment& environment) const;
   Json Service(const policy::Slot& slot) const;

@@ -38,6 +38,14 @@ std::string ToText(const client::Call& call) {
                 ShortName(call.key.name));
 }
 
+// The value at a JSON pointer: a string as it is, everything else as JSON, "none" where there is nothing.
+std::string TextAt(const Json& object, const std::string& path) {
+  const Json::json_pointer pointer(path);
+  if (!object.contains(pointer)) return "none";
+  const Json& value = object[pointer];
+  return value.is_string() ? value.get_ref<const std::string&>() : PrintJson(value);
+}
+
 Status NeedWords(const Step& step, size_t count) {
   if (step.words.size() >= count) return OkStatus();
   return InvalidArgument("the expectation lacks words");
@@ -61,6 +69,7 @@ const std::map<std::string, Player::Action>& Player::Expectations() {
       {"job", &Player::ExpectJobGone},
       {"json", &Player::ExpectJson},
       {"tf_config", &Player::ExpectTfConfig},
+      {"pod_group", &Player::ExpectPodGroup},
   };
   return expectations;
 }
@@ -274,18 +283,21 @@ Status Player::ExpectStatus(const Step& step) {
   return Compare(step.words[3], field.present() ? PrintJson(*field.value()) : "none");
 }
 
+Status Player::ExpectPodGroup(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const Kind kind, PodGroupKindOf(step.words[2]));
+  const StatusOr<Json> object = world_.server().GetJson(World::KeyOf(kind, kJob));
+  if (!object.ok()) return Compare(step.words[3], "none");
+  RETURN_IF_ERROR(NeedWords(step, 5));
+  return Compare(step.words[4], TextAt(*object, step.words[3]));
+}
+
 Status Player::ExpectJson(const Step& step) {
   RETURN_IF_ERROR(NeedWords(step, 6));
   const Kind kind = step.words[2] == "pod" ? Kind::kPod : Kind::kService;
   ASSIGN_OR_RETURN(const Json object,
                    world_.server().GetJson(World::KeyOf(kind, FullName(step.words[3]))));
-  const Json::json_pointer pointer(step.words[4]);
-  const bool present = object.contains(pointer);
-  const Json value = present ? object[pointer] : Json();
-  const std::string found = !present            ? "none"
-                            : value.is_string() ? value.get_ref<const std::string&>()
-                                                : PrintJson(value);
-  return Compare(step.words[5], found);
+  return Compare(step.words[5], TextAt(object, step.words[4]));
 }
 
 Status Player::ExpectTfConfig(const Step& step) {

@@ -46,7 +46,8 @@ bool Has(const Step& step, const std::string& word) {
 }
 
 StatusOr<Kind> ParseKind(const std::string& text) {
-  for (const Kind kind : {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kEvent}) {
+  for (const Kind kind :
+       {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kEvent, Kind::kPodGroup}) {
     if (text == client::Name(kind)) return kind;
   }
   return InvalidArgument("unknown kind ", text);
@@ -66,6 +67,9 @@ StatusOr<Status> ParseError(const std::string& text) {
   if (text == "conflict") return Aborted("the object has been modified");
   if (text == "invalid") return InvalidArgument("admission denied the request");
   if (text == "throttled") return ResourceExhausted("too many requests");
+  if (text == "no-such-kind") {
+    return NotFound("the server could not find the requested resource");
+  }
   if (text == "forbidden") return PermissionDenied("exceeded quota: pods");
   return InvalidArgument("unknown error ", text);
 }
@@ -144,10 +148,21 @@ Player::Player() = default;
 
 const std::map<std::string, Player::Action>& Player::Actions() {
   static const std::map<std::string, Action> actions = {
-      {"apply", &Player::Apply},     {"patch", &Player::Patch},    {"create", &Player::Create},
-      {"delete", &Player::Delete},   {"pod", &Player::Pod},        {"pods", &Player::AllPods},
-      {"node", &Player::Node},       {"fault", &Player::AddFault}, {"race", &Player::AddRace},
-      {"restart", &Player::Restart}, {"mark", &Player::Mark},      {"expect", &Player::Expect},
+      {"apply", &Player::Apply},
+      {"patch", &Player::Patch},
+      {"create", &Player::Create},
+      {"delete", &Player::Delete},
+      {"pod", &Player::Pod},
+      {"pods", &Player::AllPods},
+      {"node", &Player::Node},
+      {"fault", &Player::AddFault},
+      {"race", &Player::AddRace},
+      {"pod_group", &Player::PodGroup},
+      {"patch_pod_group", &Player::PatchPodGroup},
+      {"operator", &Player::Operator},
+      {"restart", &Player::Restart},
+      {"mark", &Player::Mark},
+      {"expect", &Player::Expect},
   };
   return actions;
 }
@@ -268,6 +283,32 @@ Status Player::Node(const Step& step) {
   if (step.words.size() != 3) return InvalidArgument("expected: node NAME lost|ready");
   world_.SetNodeLost(step.words[1], step.words[2] == "lost");
   return OkStatus();
+}
+
+StatusOr<Kind> PodGroupKindOf(const std::string& scheduler) {
+  if (scheduler == "volcano") return Kind::kPodGroup;
+  if (scheduler == "scheduler-plugins") return Kind::kCoschedulingPodGroup;
+  return InvalidArgument("expected volcano or scheduler-plugins, got ", scheduler);
+}
+
+Status Player::PodGroup(const Step& step) {
+  if (step.words.size() != 3) return InvalidArgument("expected: pod_group SCHEDULER PHASE");
+  ASSIGN_OR_RETURN(const Kind kind, PodGroupKindOf(step.words[1]));
+  const Json report = {{"metadata", {{"name", kJob}, {"namespace", kNamespace}}},
+                       {"status", {{"phase", step.words[2]}}}};
+  return world_.server().UpdateStatus(kind, report).status();
+}
+
+Status Player::PatchPodGroup(const Step& step) {
+  if (step.words.size() != 2) return InvalidArgument("expected: patch_pod_group SCHEDULER");
+  ASSIGN_OR_RETURN(const Kind kind, PodGroupKindOf(step.words[1]));
+  return world_.server().Patch(World::KeyOf(kind, kJob), *step.block).status();
+}
+
+Status Player::Operator(const Step& step) {
+  if (Option(step, "gang").empty()) return InvalidArgument("expected: operator gang=NAME");
+  world_.SetGangScheduler(Option(step, "gang"));
+  return world_.StartOperator();
 }
 
 Status Player::AddFault(const Step& step) {

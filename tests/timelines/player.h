@@ -39,6 +39,9 @@ class Player {
   Status Pod(const Step& step);
   Status AllPods(const Step& step);
   Status Node(const Step& step);
+  Status PodGroup(const Step& step);
+  Status PatchPodGroup(const Step& step);
+  Status Operator(const Step& step);
   Status AddFault(const Step& step);
   Status AddRace(const Step& step);
   Status Restart(const Step& step);
@@ -59,6 +62,7 @@ class Player {
   Status ExpectStatus(const Step& step);
   Status ExpectJson(const Step& step);
   Status ExpectTfConfig(const Step& step);
+  Status ExpectPodGroup(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
   // Sorted: "worker-0=Running*", "worker-0".
@@ -77,6 +81,9 @@ class Player {
   int dies_at_ = 0;  // 0: never
   bool dies_after_ = false;
 };
+
+// "volcano" or "scheduler-plugins" → the kind of its pod groups.
+StatusOr<client::Kind> PodGroupKindOf(const std::string& scheduler);
 
 // "worker-0" → "job-worker-0"; names that do not begin with a replica type stay.
 std::string FullName(const std::string& name);

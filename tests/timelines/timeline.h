@@ -11,8 +11,11 @@
 //                                  restarted N: its container restarted N times; gone: a terminating pod has ended
 //   pods running                   every pending pod
 //   node NAME lost | ready
+//   pod_group SCHEDULER PHASE      what Volcano reports of the job's pod group
+//   patch_pod_group SCHEDULER BLOCK  somebody else changes it
 //   advance DURATION               the clock moves; the loop's timers fire on the way
 //   restart operator               what it had in memory is lost
+//   operator gang=NAME             it is started again with --gang-scheduler-name=NAME
 //   fault VERB KIND NAME CODE [executed] [times=N]
 //                                  the next such call fails; executed: the server does the work, the answer is lost
 //   race VERB KIND NAME BLOCK      just before the next such call a user merge-patches the TFJob
@@ -31,6 +34,7 @@
 //   expect time startTime|completionTime TIME|none
 //   expect status FIELD VALUE…            a member of the status as JSON
 //   expect json pod|service NAME POINTER VALUE|none
+//   expect pod_group SCHEDULER [POINTER] VALUE|none
 //   expect tf_config NAME BLOCK
 //   expect job gone
 #pragma once

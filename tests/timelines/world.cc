@@ -30,6 +30,7 @@ Status World::StartOperator() {
   options.parallel_writes = 0;
   options.clock = &clock_;
   options.settings.address = render::ClusterDns("");
+  options.settings.policy.gang = gang_;
   options.settings.is_node_lost = [this](const std::string& node) {
     return lost_nodes_.contains(node);
   };

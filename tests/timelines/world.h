@@ -28,6 +28,8 @@ class World {
   FakeClock& clock() { return clock_; }
 
   Status StartOperator();
+  // What --gang-scheduler-name says from its next start on.
+  void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
   // The operator dies at its `call`th call from now, before or after the server has carried it out; until the next
   // StartOperator all its calls fail.
   void KillOperatorAt(int call, bool carried_out);
@@ -51,6 +53,7 @@ class World {
   store::Store store_;
   client::FaultyClient faulty_;
   std::set<std::string> lost_nodes_;
+  policy::Gang gang_;
   std::unique_ptr<control::Manager> manager_;
 };
 

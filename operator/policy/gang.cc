@@ -1,0 +1,161 @@
+#include "operator/policy/gang.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/quantity.h"
+#include "operator/api/replicas.h"
+
+namespace tfjob::policy {
+namespace {
+
+using api::ReplicaType;
+using Totals = std::map<std::string, api::Quantity>;
+
+// The scheduler that the scheduler-plugins' own chart installs.
+constexpr char kCoschedulingDefault[] = "scheduler-plugins-scheduler";
+constexpr char kDefaultQueue[] = "default";
+
+// Adds what one pod of the template asks for, `times` over. What is no quantity is the API server's to refuse.
+void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
+  const Json* containers = api::Containers(pod_template);
+  if (containers == nullptr) return;
+  for (const Json& container : *containers) {
+    const JsonField resources = JsonField(container)["resources"];
+    const JsonField asked =
+        resources["requests"].present() ? resources["requests"] : resources["limits"];
+    const auto members = asked.Members();
+    if (!members.ok()) continue;
+    for (const auto& [name, field] : *members) {
+      const std::string text =
+          field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
+      const auto quantity = api::ParseQuantity(text);
+      if (!quantity.ok()) continue;
+      Totals::mapped_type& total = totals[name];
+      total = total + api::Quantity{quantity->nanos * times, quantity->binary};
+    }
+  }
+}
+
+std::map<std::string, std::string> SumOfRequests(const api::TFJob& job, int64_t min_member) {
+  Totals totals;
+  int64_t left = min_member;
+  for (const ReplicaType type : {ReplicaType::kChief, ReplicaType::kMaster, ReplicaType::kPS,
+                                 ReplicaType::kWorker, ReplicaType::kEvaluator}) {
+    const int64_t count = std::min<int64_t>(left, api::Replicas(job, type));
+    if (count <= 0) continue;
+    const auto& pod_template = job.spec.replicas.at(type).pod_template;
+    if (pod_template != nullptr) AddRequests(*pod_template, count, totals);
+    left -= count;
+  }
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, total] : totals) texts[name] = api::ToString(total);
+  return texts;
+}
+
+std::string TextOf(const JsonField& field) {
+  if (!field.present()) return "";
+  return field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
+}
+
+// By their values: a server may write "1000m" where we wrote "1".
+bool SameResources(const JsonField& found, const std::map<std::string, std::string>& wanted) {
+  const auto members = found.Members();
+  if (!members.ok() || members->size() != wanted.size()) return false;
+  return std::all_of(members->begin(), members->end(), [&](const auto& member) {
+    const auto same = wanted.find(member.first);
+    if (same == wanted.end()) return false;
+    const std::string text = TextOf(member.second);
+    if (text == same->second) return true;
+    const auto a = api::ParseQuantity(text);
+    const auto b = api::ParseQuantity(same->second);
+    return a.ok() && b.ok() && *a == *b;
+  });
+}
+
+bool IsAsWanted(const objects::CustomResource& group, const PodGroupSpec& wanted,
+                GangScheduler scheduler) {
+  const JsonField spec = JsonField(*group.object)["spec"];
+  if (spec["minMember"].IntOr(0).value_or(0) != wanted.min_member) return false;
+  if (!SameResources(spec["minResources"], wanted.min_resources)) return false;
+  if (scheduler == GangScheduler::kVolcano) {
+    return TextOf(spec["priorityClassName"]) == wanted.priority_class;
+  }
+  return !wanted.schedule_timeout_seconds ||
+         spec["scheduleTimeoutSeconds"].IntOr(0).value_or(0) == *wanted.schedule_timeout_seconds;
+}
+
+const PodGroup* FindGroup(const Snapshot& snapshot, GangScheduler scheduler) {
+  for (const PodGroup& group : snapshot.pod_groups) {
+    if (group.scheduler == scheduler && !group.object->metadata.terminating()) return &group;
+  }
+  return nullptr;
+}
+
+PodGroupRef ReferenceTo(const PodGroup& group) {
+  return {group.scheduler, group.object->metadata.name, group.object->metadata.uid};
+}
+
+}  // namespace
+
+Gang GangOf(const api::TFJob& job, const Options& options) {
+  if (api::TotalReplicas(job) == 0) return {};
+  const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
+  if (annotation == job.metadata.annotations.end()) return options.gang;
+  const std::string& word = annotation->second;
+  if (word == Name(GangScheduler::kVolcano)) return GangFromFlag(word);
+  if (word != Name(GangScheduler::kCoscheduling)) return {};
+  const bool flag_names_one = options.gang.scheduler == GangScheduler::kCoscheduling;
+  return {GangScheduler::kCoscheduling,
+          flag_names_one ? options.gang.scheduler_name : kCoschedulingDefault};
+}
+
+PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang) {
+  static const api::SchedulingPolicy kNothing;
+  const auto& given = job.spec.run_policy.scheduling_policy;
+  const api::SchedulingPolicy& policy = given ? *given : kNothing;
+  PodGroupSpec spec;
+  spec.min_member = std::max<int64_t>(1, policy.min_available.value_or(api::TotalReplicas(job)));
+  spec.min_resources =
+      policy.min_resources.empty() ? SumOfRequests(job, spec.min_member) : policy.min_resources;
+  if (gang.scheduler == GangScheduler::kVolcano) {
+    spec.queue = policy.queue.empty() ? kDefaultQueue : policy.queue;
+    spec.priority_class = policy.priority_class;
+  } else {
+    spec.schedule_timeout_seconds = policy.schedule_timeout_seconds;
+  }
+  return spec;
+}
+
+bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot) {
+  if (gang.scheduler != GangScheduler::kVolcano) return false;
+  const PodGroup* group = FindGroup(snapshot, gang.scheduler);
+  if (group == nullptr) return true;
+  const std::string phase = TextOf(JsonField(*group->object->object)["status"]["phase"]);
+  return phase.empty() || phase == "Pending";
+}
+
+void WantPodGroup(Draft& draft) {
+  const Gang& gang = draft.verdict.gang;
+  for (const PodGroup& group : draft.snapshot.pod_groups) {
+    if (group.scheduler == gang.scheduler || group.object->metadata.terminating()) continue;
+    draft.verdict.delete_pod_groups.push_back(ReferenceTo(group));
+  }
+  if (gang.scheduler == GangScheduler::kNone) return;
+  PodGroupSpec wanted = WantedPodGroup(draft.job, gang);
+  const PodGroup* group = FindGroup(draft.snapshot, gang.scheduler);
+  if (group == nullptr) {
+    draft.verdict.create_pod_group = std::move(wanted);
+  } else if (!IsAsWanted(*group->object, wanted, gang.scheduler)) {
+    draft.verdict.change_pod_group = PodGroupChange{ReferenceTo(*group), std::move(wanted)};
+  }
+}
+
+void DropPodGroups(Draft& draft) {
+  for (const PodGroup& group : draft.snapshot.pod_groups) {
+    if (group.object->metadata.terminating()) continue;
+    draft.verdict.delete_pod_groups.push_back(ReferenceTo(group));
+  }
+}
+
+}  // namespace tfjob::policy

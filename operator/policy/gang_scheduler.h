@@ -1,0 +1,40 @@
+// Which scheduler places a job's pods all together or not at all.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tfjob::policy {
+
+enum class GangScheduler {
+  kNone,
+  kVolcano,       // scheduling.volcano.sh PodGroup; pods are created once it is let into its queue
+  kCoscheduling,  // scheduling.x-k8s.io PodGroup of the scheduler-plugins
+};
+std::string_view Name(GangScheduler scheduler);  // "volcano", as annotations say it
+
+struct Gang {
+  GangScheduler scheduler = GangScheduler::kNone;
+  std::string scheduler_name;  // of pods whose template names none
+
+  bool operator==(const Gang&) const = default;
+};
+
+// What --gang-scheduler-name means: nothing for "" and "none"; "volcano" in any letter case; everything else is the name of a
+// scheduler that knows the scheduler-plugins' PodGroup.
+Gang GangFromFlag(std::string_view name);
+
+// The part of a PodGroup's spec that the job decides.
+struct PodGroupSpec {
+  int64_t min_member = 0;
+  std::string queue;           // Volcano's
+  std::string priority_class;  // Volcano's
+  std::map<std::string, std::string> min_resources;
+  std::optional<int32_t> schedule_timeout_seconds;  // the scheduler-plugins'
+
+  bool operator==(const PodGroupSpec&) const = default;
+};
+
+}  // namespace tfjob::policy

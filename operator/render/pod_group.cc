@@ -1,0 +1,73 @@
+#include "operator/render/pod_group.h"
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/names.h"
+
+namespace tfjob::render {
+namespace {
+
+using policy::GangScheduler;
+
+// kubectl's copy of the whole manifest: large, and of no use to a scheduler.
+constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
+
+Json SpecOf(const policy::Gang& gang, const policy::PodGroupSpec& wanted) {
+  Json spec = {{"minMember", wanted.min_member}};
+  if (!wanted.min_resources.empty()) spec["minResources"] = wanted.min_resources;
+  if (gang.scheduler == GangScheduler::kVolcano) {
+    spec["queue"] = wanted.queue;
+    if (!wanted.priority_class.empty()) spec["priorityClassName"] = wanted.priority_class;
+  } else if (wanted.schedule_timeout_seconds) {
+    spec["scheduleTimeoutSeconds"] = *wanted.schedule_timeout_seconds;
+  }
+  return spec;
+}
+
+}  // namespace
+
+Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
+                   const policy::PodGroupSpec& spec) {
+  objects::ObjectMeta metadata;
+  metadata.name = job.metadata.name;
+  metadata.name_space = job.metadata.name_space;
+  metadata.annotations = job.metadata.annotations;
+  metadata.annotations.erase(kLastApplied);
+  metadata.labels = api::JobSelector(job.metadata.name);
+  metadata.owner_references = {api::OwnerReferenceOf(job)};
+  const bool volcano = gang.scheduler == GangScheduler::kVolcano;
+  return {
+      {"apiVersion", volcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1"},
+      {"kind", "PodGroup"},
+      {"metadata", objects::ToJson(metadata)},
+      {"spec", SpecOf(gang, spec)}};
+}
+
+Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
+                   const std::string& uid) {
+  Json changed = SpecOf(gang, spec);
+  changed.erase("queue");
+  // A merge patch adds to a map and does not take away: resources that went are named with null by replacing the whole.
+  if (!changed.contains("minResources")) changed["minResources"] = nullptr;
+  if (gang.scheduler == GangScheduler::kVolcano && !changed.contains("priorityClassName")) {
+    changed["priorityClassName"] = nullptr;
+  }
+  return {{"metadata", {{"uid", uid}}}, {"spec", std::move(changed)}};
+}
+
+void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
+                  objects::ObjectMeta& pod) {
+  switch (gang.scheduler) {
+    case GangScheduler::kNone:
+      return;
+    case GangScheduler::kVolcano:
+      pod.annotations[api::kVolcanoGroupAnnotation] = group;
+      pod.annotations[api::kVolcanoTaskAnnotation] = type;
+      return;
+    case GangScheduler::kCoscheduling:
+      pod.labels[api::kPodGroupLabel] = group;
+      return;
+  }
+}
+
+}  // namespace tfjob::render

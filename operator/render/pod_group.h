@@ -1,0 +1,24 @@
+// The PodGroup of a job, in the form of its scheduler, and what makes a pod a member of it.
+// https://github.com/volcano-sh/apis (scheduling/v1beta1), https://github.com/kubernetes-sigs/scheduler-plugins
+// (scheduling/v1alpha1)
+#pragma once
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/gang_scheduler.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::render {
+
+// The object to create. It bears the job's name and, since schedulers read them there, the job's annotations.
+Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
+                   const policy::PodGroupSpec& spec);
+
+// A merge patch that brings an existing one into step; the queue stays as it is. `uid` is a precondition.
+Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
+                   const std::string& uid);
+
+// The labels and annotations of a pod of the group; `type` is its replica type in lower case.
+void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
+                  objects::ObjectMeta& pod);
+
+}  // namespace tfjob::render
