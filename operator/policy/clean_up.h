@@ -6,8 +6,8 @@
 
 namespace tfjob::policy {
 
-// None: no pod. Running: those in phase Running or Pending. All: every pod. Never one that is going
-// already.
+// None: no pod. Running: those in phase Running or Pending, but for one whose containers have all
+// ended with 0 and whose phase only lags. All: every pod. Never one that is going already.
 bool IsCleanedUp(const objects::Pod& pod, api::CleanPodPolicy policy);
 
 }  // namespace tfjob::policy

@@ -178,6 +178,20 @@ TEST(Decide, CleansUpByPolicy) {
   }
 }
 
+// A kubelet says Running for a moment after the last container has ended: such a pod keeps its logs.
+TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
+  objects::Pod chief = Exited("mnist-chief-0", 0);
+  chief.phase = PodPhase::kRunning;
+  for (const bool sidecar : {false, true}) {
+    Scene scene(StartedJob({{kChief, 1, RestartPolicy::kOnFailure}}));
+    scene.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kRunning;
+    scene.Put(sidecar ? WithSidecar(chief, true) : chief);
+    const Verdict end = scene.LookAndWrite(10);
+    EXPECT_EQ(Conditions(end.status), "Created Succeeded");
+    EXPECT_THAT(Deleted(end), SizeIs(sidecar ? 1 : 0));
+  }
+}
+
 // An index that was done stays done: its pod may go, it is never created again, and it counts.
 TEST(Decide, RemembersCompletedIndexes) {
   Scene scene(StartedJob({{kChief}, {kWorker, 3}}));

@@ -1,5 +1,7 @@
-"""The operator as users install it, on a node whose pods really run: Helm, kubectl, deploy/examples."""
+"""The operator as users install it, on a node whose pods really run: Helm, kubectl, deploy/examples. TFJOB_TEST_IMAGES may
+name a folder with images that deploy/docker/build.sh made."""
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -20,9 +22,11 @@ KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguratio
 class NodeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        images = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, images)
-        subprocess.run([ROOT / "deploy/docker/build.sh", images], check=True)
+        images = os.environ.get("TFJOB_TEST_IMAGES")
+        if not images:
+            images = tempfile.mkdtemp()
+            cls.addClassCleanup(shutil.rmtree, images)
+            subprocess.run([ROOT / "deploy/docker/build.sh", images], check=True)
         cls.cluster = cls.enterClassContext(Cluster(node=True))
         cls.cluster.load_images(f"{images}/operator.tar", f"{images}/trainer.tar")
         cls.before = cls.inventory()
