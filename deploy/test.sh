@@ -3,7 +3,8 @@
 #
 #   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
 #   deploy/test.sh --all    also: address and undefined sanitizers, the thread sanitizer for the rooms with threads,
-#                           the Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop)
+#                           the Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop),
+#                           a Kubernetes cluster (tests/cluster; needs root)
 #   deploy/test.sh --deep   --all and the long runs: whole jobs under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
@@ -12,7 +13,7 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
@@ -39,6 +40,7 @@ if [ $level != plain ]; then
   step "tests with the thread sanitizer" bazel_tests --config=tsan "${THREADED[@]}"
   step "the chart" tests/charts/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
+  step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"
 fi
 if [ $level = deep ]; then
   step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
