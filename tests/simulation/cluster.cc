@@ -1,0 +1,122 @@
+#include "tests/simulation/cluster.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/manifest/tfjob_json.h"
+#include "runtime/base/check.h"
+
+namespace tfjob::simulation {
+namespace {
+
+using client::Kind;
+
+constexpr int kMaxRounds = 3000;
+
+store::Options StoreOptions(Clock& clock) {
+  store::Options options;
+  options.clock = &clock;
+  options.deliver_by_hand = true;
+  options.keep_changes = true;
+  options.node_name = "node-1";
+  return options;
+}
+
+}  // namespace
+
+Cluster::Cluster(Duration count_patience)
+    : count_patience_(count_patience),
+      clock_(*ParseTime("2026-01-01T00:00:00Z")),
+      store_(StoreOptions(clock_)),
+      faulty_(store_) {
+  StartOperator();
+}
+
+void Cluster::StartOperator() {
+  manager_.reset();
+  faulty_.Clear();
+  alive_ = true;
+  control::Options options;
+  options.workers = 0;
+  options.parallel_writes = 0;
+  options.clock = &clock_;
+  options.settings.count_patience = count_patience_;
+  options.settings.address = render::ClusterDns("");
+  auto manager = control::Manager::Start(faulty_, options);
+  ENFORCE(manager.ok(), "the control loop starts on a store that answers");
+  manager_ = *std::move(manager);
+}
+
+void Cluster::KillOperator() {
+  client::Fault dead;
+  dead.matches = [](const client::Call&) { return true; };
+  dead.times = 1 << 30;
+  dead.error = Unavailable("the operator is dead");
+  faulty_.Inject(std::move(dead));
+  alive_ = false;
+}
+
+bool Cluster::RunUntilIdle() {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const size_t delivered = store_.Deliver();
+    const bool stepped = manager_->Step();
+    if (delivered == 0 && !stepped) return true;
+  }
+  return false;
+}
+
+bool Cluster::Advance(Duration by) {
+  const Time until = clock_.Now() + by;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    if (!RunUntilIdle()) return false;
+    const std::optional<Duration> timer = manager_->NextTimer();
+    const Duration left = until - clock_.Now();
+    if (!timer || *timer > left) {
+      clock_.Advance(left);
+      return RunUntilIdle();
+    }
+    clock_.Advance(*timer);
+  }
+  return false;
+}
+
+std::optional<api::TFJob> Cluster::Job() {
+  StatusOr<Json> object = store_.GetJson(KeyOf(Kind::kTFJob, kJob));
+  if (!object.ok()) return std::nullopt;
+  StatusOr<api::TFJob> job = manifest::ParseTFJob(*object);
+  if (!job.ok()) {
+    (*object)["spec"] = {{"tfReplicaSpecs", Json::object()}};
+    job = manifest::ParseTFJob(*object);
+  }
+  ENFORCE(job.ok(), "a job without a spec decodes");
+  return *std::move(job);
+}
+
+std::vector<std::shared_ptr<const objects::Pod>> Cluster::Pods() {
+  std::vector<std::shared_ptr<const objects::Pod>> pods;
+  const std::vector<client::Object> objects = *store_.List(Kind::kPod, kNamespace, {});
+  for (const client::Object& object : objects) {
+    pods.push_back(std::get<std::shared_ptr<const objects::Pod>>(object));
+  }
+  return pods;
+}
+
+std::vector<std::shared_ptr<const objects::Service>> Cluster::Services() {
+  std::vector<std::shared_ptr<const objects::Service>> services;
+  const std::vector<client::Object> objects = *store_.List(Kind::kService, kNamespace, {});
+  for (const client::Object& object : objects) {
+    services.push_back(std::get<std::shared_ptr<const objects::Service>>(object));
+  }
+  return services;
+}
+
+int Cluster::Writes(bool events) {
+  const std::vector<client::Call> calls = faulty_.Calls();
+  return static_cast<int>(std::count_if(calls.begin(), calls.end(), [&](const client::Call& call) {
+    if (call.key.kind == Kind::kEvent && !events) return false;
+    return call.verb != client::Verb::kGet && call.verb != client::Verb::kList &&
+           call.verb != client::Verb::kWatch;
+  }));
+}
+
+}  // namespace tfjob::simulation

@@ -1,0 +1,326 @@
+#include "tests/simulation/simulation.h"
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/names.h"
+
+namespace tfjob::simulation {
+namespace {
+
+using client::Kind;
+using objects::ContainerStatus;
+using objects::PodPhase;
+
+constexpr int kActs = 60;
+// Longer than the longest delay between two recreations.
+constexpr Duration kLong = 11min;
+constexpr int kCalmRounds = 8;
+
+const std::vector<std::string> kPolicies = {"Never", "Always", "OnFailure", "ExitCode"};
+const std::vector<std::string> kTypes = {"Chief", "Evaluator", "Master", "PS", "Worker"};
+
+Json ReplicaSpec(int replicas, const std::string& policy) {
+  const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
+  return {{"replicas", replicas},
+          {"restartPolicy", policy},
+          {"template", {{"spec", {{"containers", Json::array({container})}}}}}};
+}
+
+ContainerStatus& Tensorflow(objects::Pod& pod) {
+  if (pod.containers.empty()) pod.containers.emplace_back().name = api::kContainerName;
+  return pod.containers.front();
+}
+
+}  // namespace
+
+int Simulation::Between(int least, int most) {
+  // Not std::uniform_int_distribution, whose values differ between libraries.
+  return least + static_cast<int>(random_() % static_cast<uint64_t>(most - least + 1));
+}
+
+std::string Simulation::Story(const std::string& problem) const {
+  std::string text = problem;
+  for (const std::string& what : story_) text += "\n  " + what;
+  return text;
+}
+
+std::string Simulation::Run() {
+  CreateJob();
+  for (int i = 0; i < kActs; ++i) {
+    Act();
+    std::string problem = GetOn();
+    if (problem.empty()) problem = invariants_.Check(cluster_);
+    if (!problem.empty()) return Story(problem);
+  }
+  const std::string problem = Calm();
+  return problem.empty() ? "" : Story(problem);
+}
+
+void Simulation::Act() {
+  const int kind = Between(0, 19);
+  if (kind < 10) {
+    ActOfKubelet();
+  } else if (kind < 14) {
+    ActOfUser();
+  } else if (kind < 15) {
+    ActOfStranger();
+  } else {
+    Disturb();
+  }
+}
+
+void Simulation::CreateJob() {
+  Json specs = Json::object();
+  const bool has_chief = OneIn(2);
+  if (has_chief) specs[OneIn(2) ? "Chief" : "Master"] = ReplicaSpec(1, Choose(kPolicies));
+  if (OneIn(2)) specs["PS"] = ReplicaSpec(Between(0, 2), Choose(kPolicies));
+  if (OneIn(4)) specs["Evaluator"] = ReplicaSpec(1, Choose(kPolicies));
+  if (!has_chief || OneIn(2)) specs["Worker"] = ReplicaSpec(Between(1, 4), Choose(kPolicies));
+  Json policy = {{"cleanPodPolicy", Choose(std::vector<std::string>{"None", "Running", "All"})}};
+  if (OneIn(3)) policy["restartScope"] = "Job";
+  if (OneIn(3)) policy["backoffLimit"] = Between(0, 4);
+  if (OneIn(6)) policy["suspend"] = true;
+  if (OneIn(8)) policy["activeDeadlineSeconds"] = Between(1, 600);
+  if (OneIn(8)) policy["ttlSecondsAfterFinished"] = Between(0, 600);
+  Json spec = {{"tfReplicaSpecs", specs}, {"runPolicy", policy}};
+  if (OneIn(4)) spec["successPolicy"] = "AllWorkers";
+  if (OneIn(6)) spec["enableDynamicWorker"] = true;
+  const Json job = {{"apiVersion", api::kApiVersion},
+                    {"kind", api::kKind},
+                    {"metadata", {{"name", kJob}, {"namespace", kNamespace}}},
+                    {"spec", spec}};
+  Tell(StrCat("create job ", PrintJson(specs), " ", PrintJson(policy), " ",
+              cluster_.store().Create(Kind::kTFJob, job).status().ToString()));
+}
+
+void Simulation::Patch(const char* what, const Json& patch) {
+  const Status status = cluster_.store().Patch(Cluster::KeyOf(Kind::kTFJob, kJob), patch).status();
+  Tell(StrCat(what, " ", PrintJson(patch), " ", status.ToString()));
+}
+
+void Simulation::ActOfUser() {
+  const std::optional<api::TFJob> job = cluster_.Job();
+  if (!job) return CreateJob();
+  switch (Between(0, 9)) {
+    case 0:
+    case 1:
+    case 2: {  // scale
+      std::vector<std::string> types;
+      for (const auto& [type, spec] : job->spec.replicas) types.emplace_back(api::Name(type));
+      if (types.empty()) return;
+      const Json replicas = {{Choose(types), {{"replicas", Between(0, 4)}}}};
+      return Patch("scale", {{"spec", {{"tfReplicaSpecs", replicas}}}});
+    }
+    case 3:
+    case 4:
+    case 5: {
+      const bool suspend = !job->spec.run_policy.suspend;
+      return Patch(suspend ? "suspend" : "resume",
+                   {{"spec", {{"runPolicy", {{"suspend", suspend}}}}}});
+    }
+    case 6:
+      return Patch("label", {{"metadata", {{"labels", {{"n", StrCat(Between(0, 99))}}}}}});
+    case 7:
+      Tell("delete job");
+      cluster_.store().Delete(Cluster::KeyOf(Kind::kTFJob, kJob), {}).IgnoreError();
+      return;
+    case 8: {
+      const auto pods = cluster_.Pods();
+      if (pods.empty()) return;
+      const std::string name = Choose(pods)->metadata.name;
+      Tell("delete pod " + name);
+      cluster_.store().Delete(Cluster::KeyOf(Kind::kPod, name), {}).IgnoreError();
+      return;
+    }
+    default: {
+      const auto services = cluster_.Services();
+      if (services.empty()) return;
+      const std::string name = Choose(services)->metadata.name;
+      Tell("delete service " + name);
+      cluster_.store().Delete(Cluster::KeyOf(Kind::kService, name), {}).IgnoreError();
+    }
+  }
+}
+
+void Simulation::Report(const objects::Pod& pod) {
+  Json status = objects::StatusToJson(pod);
+  status["metadata"] = {{"name", pod.metadata.name}, {"namespace", kNamespace}};
+  cluster_.store().UpdateStatus(Kind::kPod, status).IgnoreError();
+}
+
+void Simulation::EndContainer(objects::Pod& pod, int code) {
+  pod.phase = code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
+  ContainerStatus& container = Tensorflow(pod);
+  container.state = ContainerStatus::State::kTerminated;
+  container.ready = false;
+  container.exit_code = code;
+  container.finished_at = TruncateToSeconds(cluster_.clock().Now());
+}
+
+void Simulation::ActOfKubelet() {
+  const auto pods = cluster_.Pods();
+  if (pods.empty()) return;
+  objects::Pod pod = *Choose(pods);
+  const std::string& name = pod.metadata.name;
+  if (pod.metadata.terminating() && OneIn(2)) {
+    Tell("pod " + name + " is gone");
+    client::DeleteOptions now;
+    now.grace_period_seconds = 0;
+    cluster_.store().Delete(Cluster::KeyOf(Kind::kPod, name), now).IgnoreError();
+    return;
+  }
+  if (pod.phase == PodPhase::kPending) {
+    pod.phase = PodPhase::kRunning;
+    pod.start_time = TruncateToSeconds(cluster_.clock().Now());
+    Tensorflow(pod).state = ContainerStatus::State::kRunning;
+    Tell("pod " + name + " runs");
+  } else if (pod.phase == PodPhase::kRunning) {
+    const int what = Between(0, 9);
+    if (what < 3) {
+      const int code = Choose(std::vector<int>{0, 0, 1, 137});
+      EndContainer(pod, code);
+      Tell(StrCat("pod ", name, " exits with ", code));
+    } else if (what == 3) {
+      EndContainer(pod, 137);
+      pod.reason = "Evicted";
+      Tell("pod " + name + " is evicted");
+    } else if (what == 4) {
+      ++Tensorflow(pod).restart_count;
+      Tell("the container of pod " + name + " restarts");
+    } else {
+      return;
+    }
+  } else {
+    return;
+  }
+  Report(pod);
+}
+
+// Somebody who creates what the job wants to create.
+void Simulation::ActOfStranger() {
+  const std::string type = Choose(kTypes);
+  const std::string name = api::ReplicaName(kJob, *api::ParseReplicaType(type), Between(0, 2));
+  const Json container = {{"name", "main"}, {"image", "stranger"}};
+  const Json pod = {{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", {{"name", name}, {"namespace", kNamespace}}},
+                    {"spec", {{"containers", Json::array({container})}}}};
+  if (!cluster_.store().Create(Kind::kPod, pod).ok()) return;
+  Tell("a stranger creates pod " + name);
+}
+
+client::Fault Simulation::RandomFault() {
+  using client::Verb;
+  client::Fault fault;
+  const Verb verb = Choose(std::vector<Verb>{Verb::kGet, Verb::kCreate, Verb::kUpdateStatus,
+                                             Verb::kPatch, Verb::kDelete});
+  const Kind kind =
+      Choose(std::vector<Kind>{Kind::kPod, Kind::kService, Kind::kTFJob, Kind::kEvent});
+  fault.matches = [verb, kind](const client::Call& call) {
+    return call.verb == verb && call.key.kind == kind;
+  };
+  fault.nth = Between(1, 3);
+  fault.times = Between(1, 4);
+  const std::vector<Status> errors = {Unavailable("away"),
+                                      DeadlineExceeded("slow"),
+                                      Internal("etcd"),
+                                      ResourceExhausted("too many requests"),
+                                      PermissionDenied("exceeded quota"),
+                                      Aborted("conflict")};
+  fault.error = Choose(errors);
+  const bool unanswered = fault.error.code() == StatusCode::kUnavailable ||
+                          fault.error.code() == StatusCode::kDeadlineExceeded;
+  fault.executed = unanswered && OneIn(2);
+  Tell(StrCat("fault: ", client::Name(verb), " ", client::Name(kind), " ", fault.error.ToString(),
+              fault.executed ? " executed" : ""));
+  return fault;
+}
+
+void Simulation::Disturb() {
+  switch (Between(0, 7)) {
+    case 0:
+      Tell("the operator dies");
+      return cluster_.KillOperator();
+    case 1:
+      Tell("the operator restarts");
+      return cluster_.StartOperator();
+    case 2:
+      Tell("watches are cut");
+      return cluster_.store().CutWatches();
+    case 3:
+      Tell("watches are mended");
+      return cluster_.store().MendWatches();
+    case 4:
+      Tell("history is compacted");
+      return cluster_.store().Compact();
+    case 5:
+      return cluster_.store().Bookmark();
+    default:
+      cluster_.operator_client().Inject(RandomFault());
+  }
+}
+
+std::string Simulation::GetOn() {
+  switch (Between(0, 5)) {
+    case 0:
+      return "";
+    case 1:
+      for (int i = Between(1, 5); i > 0; --i) cluster_.DeliverOne();
+      return "";
+    case 2:
+      for (int i = Between(1, 3); i > 0; --i) cluster_.StepOne();
+      return "";
+    case 3:
+      if (!cluster_.Advance(Choose(std::vector<Duration>{100ms, 1s, 10s, 2min}))) break;
+      return "";
+    default:
+      if (!cluster_.RunUntilIdle()) break;
+      return "";
+  }
+  return "the loop finds no rest";
+}
+
+void Simulation::BeHonestKubelet() {
+  client::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  for (const auto& pod : cluster_.Pods()) {
+    const bool is_strangers = pod->metadata.controller() == nullptr;
+    if (is_strangers || pod->metadata.terminating()) {
+      cluster_.store().Delete(Cluster::KeyOf(Kind::kPod, pod->metadata.name), now).IgnoreError();
+    } else if (pod->phase == PodPhase::kPending) {
+      objects::Pod running = *pod;
+      running.phase = PodPhase::kRunning;
+      running.start_time = TruncateToSeconds(cluster_.clock().Now());
+      Tensorflow(running).state = ContainerStatus::State::kRunning;
+      Report(running);
+    }
+  }
+}
+
+std::string Simulation::Calm() {
+  Tell("calm");
+  cluster_.operator_client().Clear();
+  cluster_.store().MendWatches();
+  if (!cluster_.alive()) cluster_.StartOperator();
+  for (int round = 0; round < kCalmRounds; ++round) {
+    BeHonestKubelet();
+    if (!cluster_.Advance(kLong)) return "the loop finds no rest";
+    const std::string problem = invariants_.Check(cluster_);
+    if (!problem.empty()) return problem;
+  }
+  std::string problem = CheckQuiet(cluster_);
+  const int writes = cluster_.Writes(true);
+  if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
+  if (problem.empty() && cluster_.Writes(true) != writes)
+    problem = "it writes although nothing changes";
+  // A new operator finds everything as it should be. What it reports again, the server has under that name.
+  cluster_.StartOperator();
+  const int before = cluster_.Writes(false);
+  if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
+  if (problem.empty() && cluster_.Writes(false) != before) {
+    problem = "it writes after a restart although nothing changed";
+  }
+  return problem.empty() ? CheckQuiet(cluster_) : problem;
+}
+
+}  // namespace tfjob::simulation

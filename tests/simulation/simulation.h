@@ -1,0 +1,54 @@
+// One life of a TFJob, by a seed.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/invariants.h"
+
+namespace tfjob::simulation {
+
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed) : random_(seed), cluster_(seed % 2 == 0 ? 0ms : 300ms) {}
+
+  // "" when all invariants held; otherwise what did not, and what happened before.
+  std::string Run();
+
+ private:
+  int Between(int least, int most);
+  bool OneIn(int count) { return Between(1, count) == 1; }
+  template <typename Value>
+  const Value& Choose(const std::vector<Value>& values) {
+    return values[static_cast<size_t>(Between(0, static_cast<int>(values.size()) - 1))];
+  }
+  void Tell(std::string what) { story_.push_back(std::move(what)); }
+  std::string Story(const std::string& problem) const;
+
+  // Somebody does something.
+  void Act();
+  void ActOfUser();
+  void ActOfKubelet();
+  void ActOfStranger();
+  void Disturb();
+  // The loop and the watches get on, not always to the end.
+  std::string GetOn();
+  // Everybody is well and honest, until nothing changes any more.
+  std::string Calm();
+  void BeHonestKubelet();
+
+  void CreateJob();
+  void Patch(const char* what, const Json& patch);
+  void Report(const objects::Pod& pod);
+  void EndContainer(objects::Pod& pod, int code);
+  client::Fault RandomFault();
+
+  std::mt19937_64 random_;
+  Cluster cluster_;
+  Invariants invariants_;
+  std::vector<std::string> story_;
+};
+
+}  // namespace tfjob::simulation

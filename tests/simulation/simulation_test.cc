@@ -1,0 +1,34 @@
+#include "tests/simulation/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/base/env.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::simulation {
+namespace {
+
+constexpr int kGroups = 16;
+constexpr int kSeeds = 2000;
+
+// TFJOB_SEED=n lives that one life again: bazel test … --test_env=TFJOB_SEED=17
+class SimulationTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(SimulationTest, EverySeedEndsAsItShould) {
+  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+  const std::string one = GetEnv("TFJOB_SEED").value_or("");
+  if (!one.empty()) {
+    if (GetParam() == 0) {
+      EXPECT_EQ(Simulation(std::stoull(one)).Run(), "");
+    }
+    return;
+  }
+  for (int seed = GetParam(); seed < kSeeds; seed += kGroups) {
+    ASSERT_EQ(Simulation(static_cast<uint64_t>(seed)).Run(), "") << "TFJOB_SEED=" << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SimulationTest, ::testing::Range(0, kGroups));
+
+}  // namespace
+}  // namespace tfjob::simulation
