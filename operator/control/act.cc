@@ -18,6 +18,7 @@ const Logger kLog("control");
 constexpr size_t kFirstBatch = 8;
 // A look's creates, so that the status of a large job does not wait for all of them.
 constexpr size_t kMaxCreates = 256;
+constexpr size_t kMaxDeletes = 256;
 constexpr size_t kMaxEventsKept = 1000;
 
 Kind KindOf(render::Kind kind, policy::GangScheduler scheduler) {
@@ -207,6 +208,10 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
       return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
     }
   }
+  // Aborted is kept for conflicts of the job's status; here a quota met another's write.
+  if (object.status().code() == StatusCode::kAborted) {
+    return {Unavailable(Message(object.status())), std::nullopt, std::nullopt};
+  }
   if (!object.ok()) return {object.status(), std::nullopt, std::nullopt};
   return {OkStatus(), *std::move(object), std::nullopt};
 }
@@ -260,7 +265,8 @@ Status Actor::WriteStatus(const Look& look, const Decision& decision, Memory& me
     observer_.OnStatus(look.job.metadata, look.job.status, decision.verdict.status, clock_.Now());
     return OkStatus();
   }
-  if (IsUnanswered(written.status())) {
+  // A conflict may be with ourselves: a request whose connection broke is sent again.
+  if (IsUnanswered(written.status()) || written.status().code() == StatusCode::kAborted) {
     memory.unanswered = {PrintJson(wanted["status"]), decision.plan.events, look.job.status,
                          decision.verdict.status};
   }
@@ -268,12 +274,14 @@ Status Actor::WriteStatus(const Look& look, const Decision& decision, Memory& me
 }
 
 Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory) {
-  std::vector<Status> results(plan.deletes.size());
-  pool_.ParallelFor(static_cast<int64_t>(results.size()), 1, [&](int64_t begin, int64_t end) {
+  const size_t count = std::min(plan.deletes.size(), kMaxDeletes);
+  memory.look_again |= count < plan.deletes.size();
+  std::vector<Status> results(count);
+  pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(look, plan.deletes[i]);
   });
   Status first;
-  for (size_t i = 0; i < results.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     Keep(first, NoteDeleted(look, plan.deletes[i], results[i], memory));
   }
   return first;

@@ -14,6 +14,7 @@ const Logger kLog("control");
 // How long a worker waits for the first lists before it looks again.
 constexpr Duration kSyncPoll = 10ms;
 // Of a job that meets errors: a quota is noticed to be free again within this.
+constexpr Duration kErrorPatience = 1s;
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
 // A scheduler that is not installed has no list of pod groups; the attempt to create one tells why.
@@ -144,7 +145,10 @@ void Manager::ReconcileOne(const std::string& key) {
     }
     queue_.AddBackedOff(key);
   }
-  if (outcome.again_after) queue_.AddAfter(key, *outcome.again_after);
+  // After an error a plan that is due at once would undo the back-off.
+  if (outcome.again_after && (outcome.status.ok() || *outcome.again_after >= kErrorPatience)) {
+    queue_.AddAfter(key, *outcome.again_after);
+  }
 }
 
 }  // namespace tfjob::control

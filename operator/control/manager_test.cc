@@ -115,6 +115,38 @@ TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
   EXPECT_LT(before_status, 300u);
 }
 
+TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
+  Step();
+  Json pod = *store_.GetJson({Kind::kPod, "ns", "a-worker-0"});
+  pod["status"]["phase"] = "Succeeded";
+  pod["status"]["containerStatuses"] =
+      Json::array({{{"name", "tensorflow"}, {"state", {{"terminated", {{"exitCode", 0}}}}}}});
+  ASSERT_TRUE(store_.UpdateStatus(Kind::kPod, pod).ok());
+  store_.Deliver();
+  const auto is = [](client::Verb verb) {
+    return [verb](const client::Call& call) {
+      return call.verb == verb && call.key.kind == Kind::kTFJob;
+    };
+  };
+  client_.Inject({.matches = is(client::Verb::kUpdateStatus),
+                  .error = Aborted("the object has been modified"),
+                  .executed = true});
+  // The server shows the status with a default of the CRD in it.
+  client_.Inject({.matches = is(client::Verb::kGet), .before_call = [this] {
+                    Json job = *store_.GetJson({Kind::kTFJob, "ns", "a"});
+                    job["status"]["restarts"] = 0;
+                    EXPECT_TRUE(store_.UpdateStatus(Kind::kTFJob, job).ok());
+                  }});
+  Step();
+  int succeeded = 0;
+  for (const client::Call& call : client_.Calls()) {
+    if (call.verb != client::Verb::kCreate || call.key.kind != Kind::kEvent) continue;
+    const Json json = *store_.GetJson(call.key);
+    succeeded += JsonField(json)["reason"].StringOr("").value_or("") == "TFJobSucceeded";
+  }
+  EXPECT_EQ(succeeded, 1);
+}
+
 TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   Step();
   ASSERT_TRUE(store_.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());

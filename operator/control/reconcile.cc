@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/api/status_json.h"
 #include "operator/control/admit.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
@@ -111,7 +112,7 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     outcome = LookAndAct(key, stored, id, *memory);
     outcome.id = id;
     if (outcome.status.code() != StatusCode::kAborted) return outcome;
-    const Status reread = Reread(key, stored->metadata.resource_version);
+    const Status reread = Reread(key, stored->metadata.resource_version, *memory);
     if (reread.code() == StatusCode::kNotFound) return {id, OkStatus(), {}};  // the watch will tell
     if (!reread.ok()) return {id, reread, std::nullopt};
   }
@@ -121,11 +122,8 @@ Outcome Reconciler::Reconcile(const std::string& key) {
 Outcome Reconciler::LookAndAct(const std::string& key,
                                const std::shared_ptr<const CustomResource>& stored, uint64_t id,
                                Memory& memory) {
-  if (memory.unanswered) {
-    // Aborted makes the caller start again with what was found.
-    Status settled = SettleUnanswered(key, memory);
-    if (!settled.ok()) return {id, settled, std::nullopt};
-  }
+  // Aborted makes the caller read the job and start again.
+  if (memory.unanswered) return {id, Aborted("a status write had no answer"), std::nullopt};
   if (Status confirmed = ConfirmCreates(key); !confirmed.ok()) return {id, confirmed, std::nullopt};
 
   Admission admission = Admit(*stored, settings_.default_clean_pod_policy);
@@ -223,29 +221,26 @@ void Reconciler::Forget(const std::string& key) {
   memories_.erase(key);
 }
 
-Status Reconciler::Reread(const std::string& key, const std::string& known_version) {
+Status Reconciler::Reread(const std::string& key, const std::string& known_version,
+                          Memory& memory) {
   StatusOr<client::Object> fresh = client_.Get(JobKey(key));
+  if (fresh.status().code() == StatusCode::kNotFound) memory.unanswered.reset();
   if (!fresh.ok()) return Annotate(fresh.status(), StrCat("reading TFJob ", key));
-  cache_.Wrote(key, known_version, JobOf(*fresh));
+  const auto found = JobOf(*fresh);
+  SettleUnanswered(*found, memory);
+  cache_.Wrote(key, known_version, found);
   return OkStatus();
 }
 
-Status Reconciler::SettleUnanswered(const std::string& key, Memory& memory) {
-  StatusOr<client::Object> fresh = client_.Get(JobKey(key));
-  if (!fresh.ok() && fresh.status().code() != StatusCode::kNotFound) {
-    return Annotate(fresh.status(), StrCat("reading TFJob ", key));
-  }
+void Reconciler::SettleUnanswered(const CustomResource& found, Memory& memory) {
+  if (!memory.unanswered) return;
   const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
-  if (!fresh.ok()) return OkStatus();
-  const auto found = JobOf(*fresh);
-  const JsonField status = JsonField(*found->object)["status"];
-  const bool arrived = found->metadata.uid == memory.uid && status.present() &&
-                       PrintJson(*status.value()) == attempt.status;
-  if (arrived) {
-    observer_.OnStatus(found->metadata, attempt.before, attempt.after, clock_.Now());
-    memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
-  }
-  return Aborted("the status write of ", key, " had no answer");
+  if (found.metadata.uid != memory.uid) return;
+  // As values: the server adds defaults.
+  const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
+  if (PrintJson(status) != attempt.status) return;
+  observer_.OnStatus(found.metadata, attempt.before, attempt.after, clock_.Now());
+  memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
 }
 
 Status Reconciler::ConfirmCreates(const std::string& key) {

@@ -72,9 +72,9 @@ class Reconciler {
   std::shared_ptr<Memory> MemoryOf(const std::string& key, const std::string& uid);
   void Forget(const std::string& key);
   // Reads the job from the server and notes it in the cache.
-  Status Reread(const std::string& key, const std::string& known_version);
-  // What became of a status write without an answer.
-  Status SettleUnanswered(const std::string& key, Memory& memory);
+  Status Reread(const std::string& key, const std::string& known_version, Memory& memory);
+  // What became of a status write without an answer, or one that the server may have seen twice.
+  void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
   // Reads those of our creates that the watch should have shown by now.
   Status ConfirmCreates(const std::string& key);
 

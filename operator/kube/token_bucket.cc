@@ -13,8 +13,7 @@ std::optional<Duration> TokenBucket::Take(Duration now, Duration patience) {
   last_ = now;
   tokens_ = std::min(burst_, tokens_ + std::max(0.0, elapsed) * rate_);
   const double missing = std::max(0.0, 1 - tokens_);
-  const auto wait =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(missing / rate_));
+  const auto wait = std::chrono::round<Duration>(std::chrono::duration<double>(missing / rate_));
   if (wait > patience) return std::nullopt;
   tokens_ -= 1;
   return wait;
