@@ -77,7 +77,7 @@ def run_jobs(api, options, seconds=1800):
 def writes(api):
     """How often an object that the operator writes was written, by whomever, as the API server counts."""
     page = api.raw("GET", "/metrics")[1].decode()
-    return sum(total(page, "apiserver_request_total", resource=resource, verb=verb)
+    return sum(int(total(page, "apiserver_request_total", resource=resource, verb=verb))
                for resource in WRITTEN for verb in WRITES)
 
 

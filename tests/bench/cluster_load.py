@@ -41,8 +41,8 @@ def main():
         print_report(
             "cluster-load", wall, cpu, usage.memory(), jobs=options.jobs, pods=pods, first_status_s=first_status_s,
             created_s=created_s, objects_per_s=2 * pods / created_s,
-            conflicts=operator.metric("rest_client_requests_total", code="409"),
-            requests=operator.metric("rest_client_requests_total"), events=api.count(kube.core(NAMESPACE, "events")),
+            conflicts=int(operator.metric("rest_client_requests_total", code="409")),
+            requests=int(operator.metric("rest_client_requests_total")), events=api.count(kube.core(NAMESPACE, "events")),
             cpu_s_after_5_s=usage.cpu(), **others)
 
 
