@@ -114,6 +114,10 @@ bool Cache::PodGroupsSynced(policy::GangScheduler scheduler) {
 
 bool Cache::Synced() {
   MutexLock lock(mutex_);
+  return SyncedLocked();
+}
+
+bool Cache::SyncedLocked() const {
   return std::all_of(sinks_.begin(), sinks_.end(),
                      [](const auto& sink) { return sink->synced || !sink->required; });
 }
@@ -204,7 +208,14 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
     cache_.DropIfEmpty(key);
     cache_.changed_(key);
   }
+  NoteList();
+}
+
+void Cache::Sink::NoteList() {
+  if (synced) return;
   synced = true;
+  if (!cache_.SyncedLocked()) return;
+  for (const auto& [key, entry] : cache_.entries_) cache_.changed_(key);
 }
 
 void Cache::JobSink::OnUpserted(Object object) {
@@ -260,7 +271,7 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
     cache_.DropIfEmpty(key);
     cache_.changed_(key);
   }
-  synced = true;
+  NoteList();
 }
 
 template <typename T>

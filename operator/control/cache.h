@@ -99,6 +99,8 @@ class Cache {
     std::vector<std::string> freed;
   };
 
+  bool SyncedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   // What the sinks have in common: whose they are, and whether their first list is there.
   class Sink : public client::WatchSink {
    public:
@@ -111,6 +113,8 @@ class Cache {
     bool required = true;  // never changes once it is added
 
    protected:
+    // A list has come. With the last first list all jobs are told of: what came before was left.
+    void NoteList();
     // Whether the job of that key lies in this scope.
     bool Covers(const std::string& key) const;
 

@@ -64,11 +64,13 @@ class CacheTest : public ::testing::Test {
   Cache::Scope scope_ = cache_.AddScope("");
 };
 
-TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThere) {
-  scope_.pods.OnReplaced({});
-  scope_.services.OnReplaced({});
-  EXPECT_FALSE(cache_.Synced());
+TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThereAndThenTellsOfEveryJob) {
   scope_.jobs.OnReplaced({Job("1")});
+  changed_.clear();
+  scope_.pods.OnReplaced({});
+  EXPECT_FALSE(cache_.Synced());
+  EXPECT_TRUE(changed_.empty());
+  scope_.services.OnReplaced({});
   EXPECT_TRUE(cache_.Synced());
   EXPECT_EQ(changed_, std::vector<std::string>{kKey});
 }

@@ -11,11 +11,10 @@ namespace {
 
 const Logger kLog("control");
 
-// How long a worker waits for the first lists before it looks again.
-constexpr Duration kSyncPoll = 10ms;
 // Of a job that meets errors: a quota is noticed to be free again within this.
-constexpr Duration kErrorPatience = 1s;
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
+// What is due sooner than this waits for the back-off of an error.
+constexpr Duration kErrorPatience = 1s;
 
 // A scheduler that is not installed has no list of pod groups; the attempt to create one tells why.
 constexpr Duration kPodGroupPatience = 3s;
@@ -125,11 +124,7 @@ bool Manager::Step() {
 }
 
 void Manager::ReconcileOne(const std::string& key) {
-  if (!cache_.Synced()) {
-    queue_.Done(key);
-    queue_.AddAfter(key, kSyncPoll);
-    return;
-  }
+  if (!cache_.Synced()) return queue_.Done(key);  // told of again with the last list
   const Duration begin = options_.clock->Monotonic();
   const Outcome outcome = reconciler_.Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
