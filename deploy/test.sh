@@ -32,6 +32,7 @@ step() {
 
 bazel_tests() { deploy/dev/bazel_test.py "$RESULTS" "$@"; }
 
+[ $level != deep ] || export TFJOB_DEEP=1
 timed "packages" install_packages
 step "style, sizes and rooms" deploy/dev/check.sh
 step "tests" bazel_tests --config=release //...

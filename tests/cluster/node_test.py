@@ -97,6 +97,7 @@ class NodeTest(unittest.TestCase):
     def test_fashion_mnist_sync(self):
         self.check_example("fashion-mnist-sync", ["chief-0", "worker-0", "worker-1", "ps-0", "ps-1", "evaluator-0"])
 
+    @unittest.skipUnless(os.environ.get("TFJOB_DEEP"), "a million steps take minutes: deploy/test.sh --deep")
     def test_linear_regression(self):
         self.check_example("linear-regression", ["worker-0", "worker-1", "ps-0", "ps-1"])
 
