@@ -35,10 +35,10 @@ class NodeTest(unittest.TestCase):
 
     @classmethod
     def inventory(cls):
-        """Every object, by kind, namespace and name; what belongs to each namespace is left out."""
+        """Every object, by kind, namespace and name; what belongs to each namespace and node is left out."""
         listing = cls.cluster.kubectl("get", KINDS, "--all-namespaces", "--ignore-not-found",
                                       "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}\n{end}")
-        return {line for line in listing.split() if not re.search("/kube-root-ca.crt$|/default$", line)}
+        return {line for line in listing.split() if not re.search("/kube-root-ca.crt$|/default$|^Lease/kube-node-lease/", line)}
 
     def kubectl(self, *arguments, text=None):
         return self.cluster.kubectl(*arguments, text=text)
