@@ -19,7 +19,7 @@ namespace tfjob::kube {
 
 // One answered or failed try of a request. For watches: until the answer began.
 struct RestCall {
-  std::string_view method;  // "POST", and "WATCH" for watches
+  std::string_view method;  // "POST", and "WATCH" for watches; valid during OnCall
   int code = 0;             // HTTP's; 0: no answer came
   Duration duration{0};
   Duration limiter_wait{0};  // before it, for our own flow control

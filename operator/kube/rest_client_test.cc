@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -91,6 +92,7 @@ class TestObserver : public RestObserver {
   void OnCall(const RestCall& call) override {
     MutexLock lock(mutex_);
     calls_.push_back(call);
+    calls_.back().method = *methods_.emplace(call.method).first;
   }
   std::vector<RestCall> calls() {
     MutexLock lock(mutex_);
@@ -99,6 +101,7 @@ class TestObserver : public RestObserver {
 
  private:
   Mutex mutex_;
+  std::set<std::string> methods_ ABSL_GUARDED_BY(mutex_);
   std::vector<RestCall> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
