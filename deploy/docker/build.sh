@@ -6,8 +6,14 @@
 #   deploy/docker/build.sh --tree FOLDER NAME              the image's files as a folder (what the Dockerfiles copy)
 #
 # `docker load -i`, `ctr images import`, `skopeo copy oci-archive:` and `deploy/dev/cluster.sh load-image` take the archives.
-if [ "${1:-}" = --tree ]; then tree=--tree && shift; fi
-[ $# -gt 0 ] || { sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit 2; }
+usage() { sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+case ${1:-} in
+  -h | --help) usage && exit ;;
+  "") usage >&2 && exit 2 ;;
+  --tree) tree=--tree && shift ;;
+  -*) echo "build.sh: unknown option $1" >&2 && exit 2 ;;
+esac
+[ $# -gt 0 ] || { usage >&2 && exit 2; }
 mkdir -p "$1" && folder=$(realpath "$1") && shift
 source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
