@@ -1,60 +1,22 @@
 #include "operator/kube/tls.h"
 
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509.h>
 
 #include <utility>
-#include <vector>
+
+#include "operator/kube/parse_pem.h"
 
 namespace tfjob::kube {
 namespace {
 
-template <auto Free>
-struct Freer {
-  template <typename T>
-  void operator()(T* pointer) const {
-    Free(pointer);
-  }
-};
-using Bio = std::unique_ptr<BIO, Freer<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
-using Store = std::unique_ptr<X509_STORE, Freer<X509_STORE_free>>;
-
-std::string OpenSslError() {
-  const unsigned long code = ERR_peek_last_error();
-  const char* reason = ERR_reason_error_string(code);
-  ERR_clear_error();
-  return reason == nullptr ? "no PEM block" : reason;
-}
-
-Bio Memory(const std::string& text) {
-  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-StatusOr<std::vector<Certificate>> ParseCertificates(const std::string& pem,
-                                                     std::string_view what) {
-  std::vector<Certificate> certificates;
-  const Bio bio = Memory(pem);
-  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
-    certificates.emplace_back(next);
-  }
-  const unsigned long code = ERR_peek_last_error();
-  const bool at_end =
-      ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
-  if (certificates.empty() || (code != 0 && !at_end)) {
-    return InvalidArgument(what, ": expected certificates in PEM: ", OpenSslError());
-  }
-  ERR_clear_error();
-  return certificates;
-}
+using Store = std::unique_ptr<X509_STORE, OpenSslDeleter<X509_STORE_free>>;
 
 StatusOr<Store> MakeStore(const std::string& pem) {
-  ASSIGN_OR_RETURN(const auto certificates, ParseCertificates(pem, "certificate authority"));
+  StatusOr<std::vector<X509Certificate>> certificates = ParseCertificates(pem);
+  if (!certificates.ok()) return Annotate(certificates.status(), "certificate authority");
   Store store(X509_STORE_new());
-  for (const Certificate& certificate : certificates) {
+  for (const X509Certificate& certificate : *certificates) {
     X509_STORE_add_cert(store.get(), certificate.get());
   }
   ERR_clear_error();  // a certificate that is there twice is no harm
@@ -65,8 +27,7 @@ StatusOr<Store> MakeStore(const std::string& pem) {
 
 struct TlsSettings::Impl {
   PemSource authority;
-  std::vector<Certificate> chain;  // leaf first; empty: no client certificate
-  Key key;
+  ParsedPair client;  // no chain: no client certificate
 
   Mutex mutex;
   std::string authority_pem ABSL_GUARDED_BY(mutex);
@@ -82,17 +43,9 @@ StatusOr<std::shared_ptr<TlsSettings>> TlsSettings::Create(
   auto impl = std::make_unique<Impl>();
   impl->authority = std::move(authority);
   if (certificate != nullptr) {
-    ASSIGN_OR_RETURN(impl->chain,
-                     ParseCertificates(certificate->certificate, "client certificate"));
-    const Bio bio = Memory(certificate->key);
-    impl->key.reset(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
-    if (impl->key == nullptr) {
-      return InvalidArgument("client key: expected a private key in PEM: ", OpenSslError());
-    }
-    if (X509_check_private_key(impl->chain[0].get(), impl->key.get()) != 1) {
-      return InvalidArgument("client certificate and client key do not belong together: ",
-                             OpenSslError());
-    }
+    StatusOr<ParsedPair> client = ParseCertificatePair(*certificate);
+    if (!client.ok()) return Annotate(client.status(), "client certificate");
+    impl->client = *std::move(client);
   }
   std::shared_ptr<TlsSettings> settings(new TlsSettings(std::move(impl)));
   RETURN_IF_ERROR(settings->LoadAuthority());
@@ -118,13 +71,14 @@ Status TlsSettings::Apply(ssl_ctx_st* context) {
     MutexLock lock(impl_->mutex);
     if (impl_->store != nullptr) SSL_CTX_set1_cert_store(context, impl_->store.get());
   }
-  if (impl_->chain.empty()) return OkStatus();
-  bool used = SSL_CTX_use_certificate(context, impl_->chain[0].get()) == 1 &&
-              SSL_CTX_use_PrivateKey(context, impl_->key.get()) == 1;
-  for (size_t i = 1; i < impl_->chain.size(); ++i) {
-    used = used && SSL_CTX_add1_chain_cert(context, impl_->chain[i].get()) == 1;
+  const auto& [chain, key] = impl_->client;
+  if (chain.empty()) return OkStatus();
+  bool used = SSL_CTX_use_certificate(context, chain[0].get()) == 1 &&
+              SSL_CTX_use_PrivateKey(context, key.get()) == 1;
+  for (size_t i = 1; i < chain.size(); ++i) {
+    used = used && SSL_CTX_add1_chain_cert(context, chain[i].get()) == 1;
   }
-  if (!used) return InvalidArgument("client certificate: ", OpenSslError());
+  if (!used) return InvalidArgument("client certificate: ", TakeOpenSslError());
   return OkStatus();
 }
 
