@@ -124,6 +124,10 @@ class Definition(unittest.TestCase):
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
 
     def test_explains_itself(self):
+        # The server publishes a new definition's OpenAPI document some time after it serves the objects.
+        deadline = time.monotonic() + 60
+        while kubectl("explain", "tfjob.spec")[0] != 0 and time.monotonic() < deadline:
+            time.sleep(0.2)
         self.assertIn("Worker (trains)", must("explain", "tfjob.spec"))
         self.assertIn("Replica", must("explain", "tfjob.spec.runPolicy.restartScope"))
         self.assertIn("TF_CONFIG", must("explain", "tfj.spec.tfReplicaSpecs.template"))
