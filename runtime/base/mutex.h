@@ -52,16 +52,20 @@ class CondVar {
     lock.release();
   }
 
-  // False when the time was up first.
+  // False when the time was up first. A system clock that is set changes nothing.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // Through the system clock, since ThreadSanitizer of gcc 12 does not know
-    // pthread_cond_clockwait.
-    auto left = deadline - std::chrono::steady_clock::now();
-    auto result = condition_.wait_until(
+#ifdef __SANITIZE_THREAD__
+    // gcc 12's ThreadSanitizer does not know pthread_cond_clockwait, which steady times take, and would
+    // miss the locking: here a clock that is set changes the wait.
+    const auto left = deadline - std::chrono::steady_clock::now();
+    const auto result = condition_.wait_until(
         lock, std::chrono::system_clock::now() +
                   std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
+#else
+    const auto result = condition_.wait_until(lock, deadline);
+#endif
     lock.release();
     return result == std::cv_status::no_timeout;
   }

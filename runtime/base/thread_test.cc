@@ -1,16 +1,20 @@
-// Running in threads: what thread_pool.h promises.
+// Waiting and running in threads: what mutex.h and thread_pool.h promise.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <new>
-#include <thread>
 #include <vector>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
 
 namespace {
 std::atomic<int> allocations{0};
+std::atomic<int> steady_waits{0};
+std::atomic<int> system_waits{0};
 }  // namespace
 
 void* operator new(size_t bytes) {
@@ -30,8 +34,39 @@ void operator delete(void* memory, size_t) noexcept {
   std::free(memory);
 }
 
+#ifndef __SANITIZE_THREAD__
+// In front of the C library's, to see which clock a wait is measured on.
+extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                      clockid_t clock, const timespec* deadline) {
+  using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+  static const Wait wait = reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "pthread_cond_clockwait"));
+  ++(clock == CLOCK_MONOTONIC ? steady_waits : system_waits);
+  return wait(condition, mutex, clock, deadline);
+}
+extern "C" int pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                      const timespec* deadline) {
+  using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, const timespec*);
+  static const Wait wait = reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "pthread_cond_timedwait"));
+  ++system_waits;
+  return wait(condition, mutex, deadline);
+}
+#endif
+
 namespace tfjob {
 namespace {
+
+TEST(CondVar, WaitsOnTheSteadyClock) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "this sanitizer does not know the steady clock's wait: see mutex.h";
+#endif
+  Mutex mutex;
+  CondVar never;
+  MutexLock lock(mutex);
+  while (never.WaitFor(mutex, std::chrono::milliseconds(5))) {
+  }
+  EXPECT_GT(steady_waits, 0);
+  EXPECT_EQ(system_waits, 0);
+}
 
 TEST(ThreadPool, ParallelForVisitsEveryIndexOnce) {
   for (int threads : {0, 1, 3}) {
