@@ -115,7 +115,7 @@ std::vector<serve::Check> Operator::HealthChecks() {
           {"workers", [this] {
              control::Manager* manager = seen_manager_;
              if (manager == nullptr) return OkStatus();
-             const Duration longest = manager->Count().queue.longest;
+             const Duration longest = manager->CountQueue().longest;
              if (longest < kStuck) return OkStatus();
              return DeadlineExceeded("a worker has been at one job for ", FormatDuration(longest));
            }}};

@@ -7,6 +7,7 @@
 
 #include "operator/kube/decode.h"
 #include "operator/kube/resource.h"
+#include "operator/kube/url.h"
 
 namespace tfjob::kube {
 namespace {
@@ -62,7 +63,10 @@ ReflectorOptions Seeded(ReflectorOptions options) {
 StatusOr<std::unique_ptr<KubeClient>> KubeClient::Create(const ClusterConfig& config,
                                                          const KubeClientOptions& options) {
   ASSIGN_OR_RETURN(auto transport, MakeTransport(config, options.transport));
-  return std::make_unique<KubeClient>(std::move(transport), config.credentials, options);
+  KubeClientOptions named = options;
+  const StatusOr<Url> server = ParseUrl(config.server);
+  if (server.ok() && named.rest.host.empty()) named.rest.host = server->Authority();
+  return std::make_unique<KubeClient>(std::move(transport), config.credentials, named);
 }
 
 KubeClient::KubeClient(std::unique_ptr<Transport> transport,

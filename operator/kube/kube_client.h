@@ -20,7 +20,7 @@
 namespace tfjob::kube {
 
 struct KubeClientOptions {
-  RestOptions rest;
+  RestOptions rest;  // host "": the configuration's
   TransportOptions transport;
   ReflectorOptions watch;  // seed 0: random
 };

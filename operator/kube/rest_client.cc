@@ -41,8 +41,8 @@ RestClient::RestClient(std::unique_ptr<Transport> transport,
                        std::shared_ptr<Credentials> credentials, RestOptions options)
     : transport_(std::move(transport)),
       credentials_(std::move(credentials)),
-      options_(options),
-      bucket_(options.qps, options.burst) {}
+      options_(std::move(options)),
+      bucket_(options_.qps, options_.burst) {}
 
 void RestClient::Stop() {
   {
@@ -100,6 +100,7 @@ RestClient::Attempt RestClient::Try(const HttpRequest& request, SteadyClock::tim
                                     bool retry) {
   RestCall call;
   call.method = request.method;
+  call.host = options_.host;
   call.retry = retry;
   call.request_bytes = request.body.size();
   StatusOr<RequestCredentials> credentials = credentials_->Get();
@@ -153,6 +154,7 @@ StatusOr<RestClient::Opened> RestClient::Open(HttpRequest request, std::string_v
   ASSIGN_OR_RETURN(const RequestCredentials credentials, credentials_->Get());
   RestCall call;
   call.method = method;
+  call.host = options_.host;
   const auto start = SteadyClock::now();
   Opened opened;
   ASSIGN_OR_RETURN(opened.stream, transport_->Open(std::move(request), credentials));

@@ -20,6 +20,7 @@ namespace tfjob::kube {
 // One answered or failed try of a request. For watches: until the answer began.
 struct RestCall {
   std::string_view method;  // "POST", and "WATCH" for watches; valid during OnCall
+  std::string_view host;    // RestOptions::host; valid during OnCall
   int code = 0;             // HTTP's; 0: no answer came
   Duration duration{0};
   Duration limiter_wait{0};  // before it, for our own flow control
@@ -42,6 +43,7 @@ struct RestOptions {
   // Of one call, waiting included. Longer than the 34 s after which an API server gives up a write.
   Duration deadline{45s};
   RestObserver* observer = nullptr;  // outlives the client
+  std::string host;                  // "10.96.0.1:443", for the observer
   // Asked before each request that is no GET is sent, when all waiting for a turn and for the
   // server is over; false: it is not sent, FailedPrecondition. Thread-safe, quick. None: all may.
   std::function<bool()> may_write;

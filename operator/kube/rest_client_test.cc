@@ -92,7 +92,8 @@ class TestObserver : public RestObserver {
   void OnCall(const RestCall& call) override {
     MutexLock lock(mutex_);
     calls_.push_back(call);
-    calls_.back().method = *methods_.emplace(call.method).first;
+    calls_.back().method = *texts_.emplace(call.method).first;
+    calls_.back().host = *texts_.emplace(call.host).first;
   }
   std::vector<RestCall> calls() {
     MutexLock lock(mutex_);
@@ -101,7 +102,7 @@ class TestObserver : public RestObserver {
 
  private:
   Mutex mutex_;
-  std::set<std::string> methods_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> texts_ ABSL_GUARDED_BY(mutex_);
   std::vector<RestCall> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -114,6 +115,7 @@ class RestClientTest : public ::testing::Test {
     ClusterConfig config;
     config.server = server_->url();
     options.observer = &observer_;
+    options.host = "here:1";
     rest_ = std::make_unique<RestClient>(*MakeTransport(config), credentials_, options);
   }
   StatusOr<HttpResponse> Get(const std::string& target = "/x") {
@@ -134,6 +136,7 @@ TEST_F(RestClientTest, GivesAnswersAndCountsThem) {
   ASSERT_EQ(observer_.calls().size(), 1u);
   const RestCall call = observer_.calls()[0];
   EXPECT_EQ(call.method, "POST");
+  EXPECT_EQ(call.host, "here:1");
   EXPECT_EQ(call.code, 201);
   EXPECT_EQ(call.request_bytes, 7u);
   EXPECT_EQ(call.response_bytes, 2u);

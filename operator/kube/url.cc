@@ -54,9 +54,13 @@ bool SplitAuthority(std::string_view text, Url& url) {
 }  // namespace
 
 std::string Url::Print() const {
+  return StrCat(scheme, "://", Authority(), path);
+}
+
+std::string Url::Authority() const {
   const bool ipv6 = host.find(':') != std::string::npos;
-  return StrCat(scheme, "://", ipv6 ? "[" : "", host, ipv6 ? "]" : "", port == 0 ? "" : ":",
-                port == 0 ? "" : StrCat(port), path);
+  return StrCat(ipv6 ? "[" : "", host, ipv6 ? "]" : "", port == 0 ? "" : ":",
+                port == 0 ? "" : StrCat(port));
 }
 
 StatusOr<Url> ParseUrl(std::string_view text) {

@@ -17,6 +17,8 @@ struct Url {
 
   // With brackets around an IPv6 address; without user, query and fragment.
   std::string Print() const;
+  // "host" or "host:port", as it was written, without user.
+  std::string Authority() const;
 };
 
 // An absolute URL "scheme://[user@]host[:port][/path]". InvalidArgument without naming the text's

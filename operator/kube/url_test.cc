@@ -18,6 +18,7 @@ TEST(Url, PartsAreRead) {
   EXPECT_EQ(url->port, 6443);
   EXPECT_EQ(url->path, "/clusters/a");
   EXPECT_EQ(url->Print(), "https://Example.com:6443/clusters/a");
+  EXPECT_EQ(url->Authority(), "Example.com:6443");
 }
 
 TEST(Url, PrintsAsItWasRead) {

@@ -83,7 +83,7 @@ struct Metrics::Families {
     family.Add({{"job_namespace", name_space}, {"framework", "tensorflow"}}).Increment();
   }
 
-  // The series of one HTTP method.
+  // The series of one HTTP method at one server.
   struct Verb {
     Histogram* time = nullptr;
     Histogram* limiter_time = nullptr;
@@ -91,7 +91,8 @@ struct Metrics::Families {
     Histogram* response_size = nullptr;
     std::map<int, Counter*> by_code;
   };
-  Verb& VerbOf(const std::string& method) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  Verb& VerbOf(const std::string& method, const std::string& host)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Sets the gauges that are asked for.
   void Refresh();
@@ -161,7 +162,7 @@ struct Metrics::Families {
 
   Family<Counter>& requests = BuildCounter()
                                   .Name("rest_client_requests_total")
-                                  .Help("Calls to the API server, by method and code")
+                                  .Help("Calls to the API server, by method, code and host")
                                   .Register(registry);
   Family<Counter>& request_retries = BuildCounter()
                                          .Name("rest_client_request_retries_total")
@@ -200,13 +201,14 @@ struct Metrics::Families {
   Mutex mutex;
   std::function<control::Manager::Numbers()> source ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Gauge*> states ABSL_GUARDED_BY(mutex);
-  std::map<std::string, Verb> verbs ABSL_GUARDED_BY(mutex);
+  std::map<std::pair<std::string, std::string>, Verb> verbs ABSL_GUARDED_BY(mutex);
 };
 
-Metrics::Families::Verb& Metrics::Families::VerbOf(const std::string& method) {
-  Verb& verb = verbs[method];
+Metrics::Families::Verb& Metrics::Families::VerbOf(const std::string& method,
+                                                   const std::string& host) {
+  Verb& verb = verbs[{method, host}];
   if (verb.time != nullptr) return verb;
-  const prometheus::Labels labels = {{"verb", method}};
+  const prometheus::Labels labels = {{"verb", method}, {"host", host}};
   verb.time = &request_time.Add(labels, kRequestBuckets);
   verb.limiter_time = &limiter_time.Add(labels, kRequestBuckets);
   verb.request_size = &request_size.Add(labels, kSizeBuckets);
@@ -271,21 +273,23 @@ void Metrics::OnQueueRetry() {
 // Finding a series among its family's costs more than counting, and calls are many.
 void Metrics::OnCall(const kube::RestCall& call) {
   Families& all = *families_;
+  const std::string method(call.method);
+  const std::string host(call.host);
   Families::Verb* verb;
   Counter* requests;
   {
     MutexLock lock(all.mutex);
-    verb = &all.VerbOf(std::string(call.method));
+    verb = &all.VerbOf(method, host);
     Counter*& counted = verb->by_code[call.code];
     if (counted == nullptr) {
       counted =
-          &all.requests.Add({{"code", CodeText(call.code)}, {"method", std::string(call.method)}});
+          &all.requests.Add({{"code", CodeText(call.code)}, {"method", method}, {"host", host}});
     }
     requests = counted;
   }
   requests->Increment();
   if (call.retry) {
-    all.request_retries.Add({{"code", CodeText(call.code)}, {"verb", std::string(call.method)}})
+    all.request_retries.Add({{"code", CodeText(call.code)}, {"verb", method}, {"host", host}})
         .Increment();
   }
   verb->time->Observe(Seconds(call.duration));
@@ -308,8 +312,14 @@ void Metrics::SetSource(std::function<control::Manager::Numbers()> source) {
 }
 
 void Metrics::Families::Refresh() {
+  std::function<control::Manager::Numbers()> ask;
+  {
+    MutexLock lock(mutex);
+    ask = source;
+  }
+  // It waits for the caches and walks through them; calls are counted meanwhile.
+  const control::Manager::Numbers now = ask ? ask() : control::Manager::Numbers();
   MutexLock lock(mutex);
-  const control::Manager::Numbers now = source ? source() : control::Manager::Numbers();
   cached_pods.Set(static_cast<double>(now.cache.pods));
   cached_services.Set(static_cast<double>(now.cache.services));
   depth.Set(static_cast<double>(now.queue.depth));

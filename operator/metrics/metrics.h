@@ -34,7 +34,8 @@ class Metrics : public control::Observer, public kube::RestObserver {
   // Whether this process leads, by the name of the lease.
   void SetLeader(const std::string& lease, bool leads);
   void SetWorkers(int workers);
-  // Where gauges come from while the control loop runs; an empty function: it does not.
+  // Where gauges come from while the control loop runs; an empty function: it does not. Called outside of every lock; a
+  // reading that is under way may still call the one before.
   void SetSource(std::function<control::Manager::Numbers()> source);
 
   // The exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/

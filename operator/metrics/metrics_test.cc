@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "operator/api/conditions.h"
 
 namespace tfjob::metrics {
@@ -74,6 +76,17 @@ TEST_F(MetricsTest, ShowsTheStatesOfJobsAndForgetsThoseThatAreEmpty) {
   EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 0")) << text_;
 }
 
+TEST_F(MetricsTest, CountsCallsWhileTheCachesAreWalkedThrough) {
+  bool counted = false;
+  metrics_.SetSource([&] {
+    const std::future<void> call = std::async(std::launch::async, [&] { metrics_.OnCall({}); });
+    counted = call.wait_for(10s) == std::future_status::ready;
+    return control::Manager::Numbers();
+  });
+  metrics_.Text();
+  EXPECT_TRUE(counted);
+}
+
 TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
   metrics_.OnReconciled(control::Result::kError, 20ms);
   metrics_.OnQueueAdd();
@@ -81,6 +94,7 @@ TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
   metrics_.SetLeader("lease", true);
   kube::RestCall call;
   call.method = "POST";
+  call.host = "10.96.0.1:443";
   call.code = 201;
   metrics_.OnCall(call);
   const std::string text = metrics_.Text();
@@ -88,8 +102,8 @@ TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
        {"controller_runtime_reconcile_total{", "controller_runtime_reconcile_errors_total{",
         "controller_runtime_reconcile_time_seconds_bucket{", "workqueue_adds_total{",
         "workqueue_retries_total{", "workqueue_queue_duration_seconds_count{",
-        "rest_client_requests_total{",
-        "rest_client_request_duration_seconds_count{verb=\"POST\"} 1",
+        "rest_client_requests_total{code=\"201\",host=\"10.96.0.1:443\",method=\"POST\"} 1",
+        "rest_client_request_duration_seconds_count{host=\"10.96.0.1:443\",verb=\"POST\"} 1",
         "leader_election_master_status{name=\"lease\"} 1", "process_cpu_seconds_total ",
         "process_resident_memory_bytes ", "process_start_time_seconds ", "process_open_fds ",
         "tfjob_operator_build_info{version=\"1.2.3\"} 1"}) {
