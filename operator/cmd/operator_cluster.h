@@ -20,16 +20,20 @@ class OperatorCluster {
   // Where the Lease lies unless it is said.
   virtual std::string own_namespace() const = 0;
   virtual client::Client& client() = 0;
+  // For Events: with connections and flow control of its own, so that no write of client() waits for them.
+  virtual client::Client& event_client() = 0;
   // With connections and flow control of its own, and a short deadline.
   virtual client::Client& lease_client() = 0;
   virtual client::Discovery& discovery() = 0;
-  // Ends every call of client() that is under way or comes later with Cancelled. The lease's stay.
+  // Ends every call of client(), event_client() and discovery() that is under way or comes later with Cancelled.
   virtual void CancelCalls() = 0;
+  // The same of lease_client().
+  virtual void CancelLeaseCalls() = 0;
 };
 
 // Connects nothing yet: the server may be away. InvalidArgument, NotFound: the configuration is wrong or absent.
-// `observer` outlives the cluster and is told of every call. `may_write` is asked before each write of client() leaves,
-// never for those of lease_client().
+// `observer` outlives the cluster and is told of every call. `may_write` is asked before each write of client() and
+// event_client() leaves, never for those of lease_client().
 using ConnectOperator = std::function<StatusOr<std::unique_ptr<OperatorCluster>>(
     const OperatorOptions& options, kube::RestObserver& observer,
     const std::function<bool()>& may_write)>;

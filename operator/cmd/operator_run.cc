@@ -74,6 +74,7 @@ class Operator {
   std::unique_ptr<OperatorCluster> cluster_;
   std::unique_ptr<kube::LeaderElection> election_;
   std::unique_ptr<kube::LeaderGate> gate_;
+  std::unique_ptr<kube::LeaderGate> event_gate_;
   std::unique_ptr<events::Recorder> recorder_;
   std::unique_ptr<control::Nodes> nodes_;
   std::unique_ptr<control::Manager> manager_;
@@ -178,6 +179,8 @@ Status Operator::StartElection() {
   while (!election_->leading() && !stop_.WaitFor(kPoll)) {
   }
   gate_ = std::make_unique<kube::LeaderGate>(cluster_->client(), election_->leadership());
+  event_gate_ =
+      std::make_unique<kube::LeaderGate>(cluster_->event_client(), election_->leadership());
   return OkStatus();
 }
 
@@ -201,7 +204,8 @@ Status Operator::StartLoop() {
   client::Client& client = gate_ != nullptr ? *gate_ : cluster_->client();
   events::Options events;
   events.routine = control::IsRoutine;
-  recorder_ = std::make_unique<events::Recorder>(client, std::move(events));
+  client::Client& event_client = event_gate_ != nullptr ? *event_gate_ : cluster_->event_client();
+  recorder_ = std::make_unique<events::Recorder>(event_client, std::move(events));
   nodes_ = std::make_unique<control::Nodes>(client, RealClock());
   metrics_.SetWorkers(options_.controller_threads);
   ASSIGN_OR_RETURN(manager_, control::Manager::Start(client, LoopOptions()));

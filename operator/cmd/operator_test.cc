@@ -154,7 +154,10 @@ TEST(OperatorConfig, TheEnvironmentRanksBetweenFlagsAndFile) {
 class FakeCluster {
  public:
   explicit FakeCluster(bool deliver_by_hand = false)
-      : store({.deliver_by_hand = deliver_by_hand}), client(store), lease_client(store) {}
+      : store({.deliver_by_hand = deliver_by_hand}),
+        client(store),
+        event_client(store),
+        lease_client(store) {}
 
   ConnectOperator Connect() {
     return
@@ -167,6 +170,7 @@ class FakeCluster {
 
   store::Store store;
   client::FaultyClient client;
+  client::FaultyClient event_client;
   client::FaultyClient lease_client;
   std::function<bool()> may_write;  // of the operator that connected last, as long as it lives
 
@@ -177,9 +181,11 @@ class FakeCluster {
     std::string name() const override { return "fake"; }
     std::string own_namespace() const override { return "operator"; }
     client::Client& client() override { return cluster_.client; }
+    client::Client& event_client() override { return cluster_.event_client; }
     client::Client& lease_client() override { return cluster_.lease_client; }
     client::Discovery& discovery() override { return cluster_.store; }
     void CancelCalls() override {}
+    void CancelLeaseCalls() override {}
 
    private:
     FakeCluster& cluster_;
@@ -330,6 +336,16 @@ TEST_F(OperatorTest, IsReadyWhenTheFirstListsAreThereAndHealthyAllAlong) {
   silent.store.Deliver();
   EXPECT_TRUE(running.Get("/readyz").starts_with("HTTP/1.0 200 ")) << running.Get("/readyz");
   EXPECT_EQ(running.Stop(), kSucceeded);
+}
+
+TEST_F(OperatorTest, EventsGoTheirOwnWay) {
+  Running running(cluster_, Electing());
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("a")).ok());
+  EXPECT_TRUE(Eventually([&] { return !cluster_.store.List(Kind::kEvent, "ns", {})->empty(); }));
+  for (const client::Call& call : cluster_.client.Calls()) {
+    EXPECT_NE(call.key.kind, Kind::kEvent) << client::ToString(call.key);
+  }
+  EXPECT_FALSE(cluster_.event_client.Calls().empty());
 }
 
 TEST_F(OperatorTest, AStandbyIsReady) {

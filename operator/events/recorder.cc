@@ -115,26 +115,31 @@ void Recorder::Enqueue(Outgoing outgoing) {
     return;
   }
   waiting_.emplace(key, std::move(outgoing));
-  ready_.push_back(key);
+  MakeReady(key);
   changed_.NotifyOne();
+}
+
+void Recorder::MakeReady(const std::string& key) {
+  (waiting_.at(key).routine ? routine_ : ready_).push_back(key);
 }
 
 std::optional<Recorder::Outgoing> Recorder::Take() {
   const Duration now = options_.clock->Monotonic();
   while (!later_.empty() && later_.begin()->first <= now) {
-    ready_.push_back(std::move(later_.begin()->second));
+    MakeReady(later_.begin()->second);
     later_.erase(later_.begin());
   }
-  if (ready_.empty()) return std::nullopt;
-  const auto found = waiting_.find(ready_.front());
-  ready_.pop_front();
+  std::deque<std::string>& next = ready_.empty() ? routine_ : ready_;
+  if (next.empty()) return std::nullopt;
+  const auto found = waiting_.find(next.front());
+  next.pop_front();
   Outgoing outgoing = std::move(found->second);
   waiting_.erase(found);
   return outgoing;
 }
 
 std::optional<Duration> Recorder::Wait() {
-  if (!ready_.empty()) return Duration(0);
+  if (!ready_.empty() || !routine_.empty()) return Duration(0);
   if (later_.empty()) return std::nullopt;
   return std::max(Duration(0), later_.begin()->first - options_.clock->Monotonic());
 }
@@ -243,7 +248,7 @@ void Recorder::Stop(Duration patience) {
     MutexLock lock(mutex_);
     stopping_ = true;
     // What waits for another try has failed already: it is not worth a delay.
-    while (!threads_.empty() && (!ready_.empty() || sending_ > 0) &&
+    while (!threads_.empty() && (!ready_.empty() || !routine_.empty() || sending_ > 0) &&
            changed_.WaitUntil(mutex_, deadline)) {
     }
     stopped_ = true;
@@ -251,6 +256,7 @@ void Recorder::Stop(Duration patience) {
     cut_off_ += static_cast<int64_t>(waiting_.size());
     waiting_.clear();
     ready_.clear();
+    routine_.clear();
     later_.clear();
     changed_.NotifyAll();
   }

@@ -16,8 +16,9 @@
 // Unlike there, an event has a name that tells its cause: a name that is taken is an event which was
 // sent before, perhaps by the operator's last life, and the same name twice in a row is one event.
 //
-// Use: one recorder a process, over the client that writes go through (the leader's gate), stopped
-// after the workers and before the lease is given up. A reconcile hands its events over after the
+// Use: one recorder a process, over a client that passes writes on only while this process leads and
+// that shares no flow control with other writes, stopped after the workers and before the lease is
+// given up. A reconcile hands its events over after the
 // status was acknowledged and forgets them; with a recorder there is nothing to send again at the
 // next look.
 #pragma once
@@ -42,11 +43,12 @@ namespace tfjob::events {
 struct Options {
   Clock* clock = &RealClock();
   CorrelatorOptions correlator;
-  // Events that wait to be sent; beyond it new ones are dropped.
-  size_t queue = 1000;
+  // Events that wait to be sent; beyond it new ones are dropped. 1,000 jobs that arrive at once have three each that
+  // tell what became of them (created, running, ended), and their pods' routine ones beside.
+  size_t queue = 5000;
   // Of these, so many are kept for events that are not routine.
-  size_t reserve = 200;
-  // One of hundreds of its kind, such as a pod created: dropped first. None: all are equal.
+  size_t reserve = 4000;
+  // One of hundreds of its kind, such as a pod created: sent after all others, dropped first. None: all are equal.
   std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: nothing is sent by itself, Step() does
   int tries = 12;
@@ -99,6 +101,8 @@ class Recorder {
   // One that is due, out of the queue; nothing when none is.
   std::optional<Outgoing> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(Outgoing outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One of waiting_ is due.
+  void MakeReady(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Until the next is due; nothing when none waits for a time.
   std::optional<Duration> Wait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Send(const Outgoing& outgoing);
@@ -111,7 +115,8 @@ class Recorder {
   CondVar changed_;
   Correlator correlator_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Outgoing> waiting_ ABSL_GUARDED_BY(mutex_);  // by namespace/name
-  std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);            // of waiting_, not routine
+  std::deque<std::string> routine_ ABSL_GUARDED_BY(mutex_);  // of waiting_, when ready_ is empty
   std::multimap<Duration, std::string> later_ ABSL_GUARDED_BY(mutex_);  // Monotonic() → which
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   int64_t cut_off_ ABSL_GUARDED_BY(mutex_) = 0;  // of those dropped: by Stop() and the client's end

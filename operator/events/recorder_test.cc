@@ -283,6 +283,27 @@ TEST_F(RecorderTest, AFullQueueDropsRoutineFirst) {
   EXPECT_EQ(Events().size(), 10u);
 }
 
+TEST_F(RecorderTest, OfAThousandJobsAtOnceNoEventIsLostButRoutine) {
+  options_.routine = [](const objects::Event& event) { return event.reason == kCreated; };
+  constexpr int kJobs = 1000;
+  for (int job = 0; job < kJobs; ++job) {
+    const std::string uid = StrCat("u", job);
+    for (int pod = 0; pod < 9; ++pod) {
+      recorder().Record("", EventOf(StrCat("Created pod: ", pod), kCreated, uid));
+    }
+    for (const char* reason : {"TFJobCreated", "TFJobRunning", "TFJobSucceeded"}) {
+      recorder().Record("", EventOf(reason, reason, uid));
+    }
+  }
+  // First those that a user needs.
+  for (int i = 0; i < 3 * kJobs; ++i) ASSERT_TRUE(recorder().Step());
+  int needed = 0;
+  for (const std::string& event : Events()) needed += event.starts_with("TFJob");
+  EXPECT_EQ(needed, 3 * kJobs);
+  SendAll();
+  EXPECT_GT(Events().size(), 3u * kJobs);  // as long as there was room
+}
+
 TEST_F(RecorderTest, MemoryIsBounded) {
   options_.correlator.memory = 8;
   for (int i = 0; i < 100; ++i) {
