@@ -226,7 +226,7 @@ StatusOr<std::unique_ptr<client::Subscription>> KubeClient::Subscribe(
     MutexLock lock(mutex_);
     options.seed += ++subscriptions_;
   }
-  return std::make_unique<Reflector>(rest_, std::move(target), options, sink);
+  return std::make_unique<Reflector>(rest_, std::move(target), options, sink, health_);
 }
 
 StatusOr<std::string> KubeClient::GetText(const std::string& path) {

@@ -9,12 +9,14 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "operator/client/client.h"
 #include "operator/kube/cluster_config.h"
 #include "operator/kube/reflector.h"
 #include "operator/kube/rest_client.h"
 #include "operator/kube/transport.h"
+#include "operator/kube/watch_health.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::kube {
@@ -52,6 +54,9 @@ class KubeClient : public client::Client, public client::Discovery {
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
+  // The subscriptions that do not work.
+  std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
+
   // Asks the server each time.
   StatusOr<std::string> ApiVersion(client::Kind kind) override;
 
@@ -71,6 +76,7 @@ class KubeClient : public client::Client, public client::Discovery {
 
   RestClient rest_;
   const ReflectorOptions watch_;
+  WatchHealth health_;
   Mutex mutex_;
   std::map<client::Kind, std::string> versions_ ABSL_GUARDED_BY(mutex_);
   uint64_t subscriptions_ ABSL_GUARDED_BY(mutex_) = 0;

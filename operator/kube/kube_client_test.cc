@@ -419,6 +419,30 @@ TEST_F(ReflectorTest, ASilentStreamIsTakenForDead) {
   EXPECT_EQ(notes, (std::vector<std::string>{"replaced", "upserted a"}));
 }
 
+TEST_F(ReflectorTest, TellsOfItsTroubleUntilItIsOver) {
+  KubeClientOptions options = QuickOptions();
+  const std::string forbidden = R"({"kind":"Status","message":"pods is forbidden"})";
+  Serve({Answer(403, forbidden), Answer(403, forbidden), StreamOf({ListEnd("3")})}, options);
+  NotingSink sink;
+  {
+    const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
+    sink.Await(1);
+    EXPECT_TRUE(client_->Troubles().empty());
+  }
+  // The right to list is taken away while a watch goes on; its end is clean.
+  Serve({StreamOf({ListEnd("3")}, FakeAnswer::End::kClean), Answer(403, forbidden)}, options);
+  const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto refused = [&] {
+    const std::vector<WatchTrouble> troubles = client_->Troubles();
+    return troubles.size() == 1 && troubles[0].why.code() == StatusCode::kPermissionDenied;
+  };
+  while (!refused() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  ASSERT_TRUE(refused());
+  EXPECT_EQ(client_->Troubles()[0].kind, Kind::kPod);
+  EXPECT_NE(Message(client_->Troubles()[0].why).find("pods is forbidden"), std::string::npos);
+}
+
 TEST_F(ReflectorTest, EndsAtOnceWhereverItIs) {
   for (const FakeAnswer& answer :
        {StreamOf({}), StreamOf({ListEnd("3")}), Answer(500, ""),

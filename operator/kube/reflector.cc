@@ -36,11 +36,13 @@ Duration Until(SteadyClock::time_point deadline) {
 }  // namespace
 
 Reflector::Reflector(RestClient& rest, WatchTarget target, ReflectorOptions options,
-                     client::WatchSink& sink)
+                     client::WatchSink& sink, WatchHealth& health)
     : rest_(rest),
       target_(std::move(target)),
       options_(options),
       sink_(sink),
+      health_(health),
+      number_(health.Begin(target_.kind, target_.name_space)),
       path_(CollectionPath(target_.kind, target_.api_version, target_.name_space)),
       state_(options.policy, options.seed) {
   thread_ = std::thread([this] {
@@ -57,6 +59,7 @@ Reflector::~Reflector() {
     stopped_.NotifyAll();
   }
   thread_.join();
+  health_.End(number_);
 }
 
 bool Reflector::Stopping() {
@@ -98,12 +101,18 @@ void Reflector::Wait(Duration time) {
   while (!stopping_ && SteadyClock::now() < deadline) stopped_.WaitUntil(mutex_, deadline);
 }
 
+void Reflector::Replace() {
+  health_.Works(number_);
+  sink_.OnReplaced(collected_.Take());
+}
+
 void Reflector::End(const WatchEnd& end) {
   if (Stopping()) return;
   state_.OnEnd(end, Now());
   if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
   // Cancelled: the client was stopped, and this subscription is about to be.
   if (end.kind == WatchEnd::Kind::kClean || end.status.code() == StatusCode::kCancelled) return;
+  health_.Fails(number_, end.status);
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};
   if (end.kind == WatchEnd::Kind::kUnsupported) {
     kLog.Debug("no streaming list", fields);
@@ -129,6 +138,7 @@ std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_v
   }
   if (opened->head.code == 200 && opened->head.content_encoding.empty()) {
     state_.OnOpened(Now());
+    if (step.kind == WatchStep::Kind::kWatch) health_.Works(number_);
     return std::move(opened->stream);
   }
   const auto body = ReadAll(*opened->stream, SteadyClock::now() + patience);
@@ -168,7 +178,7 @@ void Reflector::ReadPage(const WatchStep& step) {
   const Action action = state_.OnPage(page->resource_version, page->continue_token);
   if (step.continue_token.empty()) collected_.Clear();
   collected_.Add(std::move(page->objects));
-  if (action == Action::kReplace && !Stopping()) sink_.OnReplaced(collected_.Take());
+  if (action == Action::kReplace && !Stopping()) Replace();
 }
 
 void Reflector::Probe(const WatchStep& step) {
@@ -236,7 +246,7 @@ void Reflector::Take(Action action, EventType type, Object object) {
       collected_.Add(type, std::move(object));
       break;
     case Action::kReplace:
-      sink_.OnReplaced(collected_.Take());
+      Replace();
       break;
     case Action::kDeliver:
       if (type == EventType::kDeleted) {

@@ -10,6 +10,7 @@
 #include "operator/client/client.h"
 #include "operator/kube/list_collector.h"
 #include "operator/kube/rest_client.h"
+#include "operator/kube/watch_health.h"
 #include "operator/kube/watch_state.h"
 #include "runtime/base/mutex.h"
 
@@ -31,9 +32,9 @@ struct ReflectorOptions {
 // Its thread, `watch`, reads, decodes and calls the sink.
 class Reflector : public client::Subscription {
  public:
-  // `rest` and `sink` must outlive it.
-  Reflector(RestClient& rest, WatchTarget target, ReflectorOptions options,
-            client::WatchSink& sink);
+  // `rest`, `sink` and `health`, which is told how it fares, must outlive it.
+  Reflector(RestClient& rest, WatchTarget target, ReflectorOptions options, client::WatchSink& sink,
+            WatchHealth& health);
   // Cancels what is under way and joins.
   ~Reflector() override;
 
@@ -54,6 +55,8 @@ class Reflector : public client::Subscription {
   // An error ends the stream; `ended` tells the state why.
   Status OnLine(std::string_view line, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
+  // A whole list is there.
+  void Replace();
   void End(const WatchEnd& end);
   void LogSkipped(const Status& why) const;
 
@@ -65,6 +68,8 @@ class Reflector : public client::Subscription {
   const WatchTarget target_;
   const ReflectorOptions options_;
   client::WatchSink& sink_;
+  WatchHealth& health_;
+  const int64_t number_;  // there
   const std::string path_;
   WatchState state_;         // of the thread
   JsonDocument document_;    // of the thread
