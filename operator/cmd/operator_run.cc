@@ -21,14 +21,17 @@ namespace {
 
 const Logger kLog("operator");
 
-// Given to StopSource::Request by the election; signals are positive.
+// Given to StopSource::Request; signals are positive.
 constexpr int kLeaseLost = -1;
+constexpr int kGivenUp = -2;
+constexpr int kMisconfigured = -3;
 // How often a standby looks whether it leads, and a starting operator whether the lists are there.
 constexpr Duration kPoll = 50ms;
 // How often one that waits says for what.
 constexpr Duration kComplaint = 10s;
-// Calls that hang are cut off so long after the end was asked for; the lease is given up after that.
+// Calls that hang are cut off so long after the end was asked for, and those for the lease, which is given up last.
 constexpr Duration kCallsMayTake = 1s;
+constexpr Duration kLeaseMayTake = 1500ms;
 // Pods of a job that start within this make one write of its counts.
 constexpr Duration kCountPatience = 250ms;
 constexpr Duration kEventsMayTake = 300ms;
@@ -41,11 +44,19 @@ std::string Join(const std::vector<std::string>& words) {
   return text;
 }
 
-// One life of the operator.
+// Of the process, by what ended it.
+int CodeOf(int signal) {
+  if (signal == kMisconfigured) return kBadInput;
+  return signal > 0 ? kSucceeded : kFailed;
+}
+
+// One life of the operator. Stop() must be called, after the end was asked for.
 class Operator {
  public:
   Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks)
-      : options_(options), stop_(stop), hooks_(hooks), metrics_(kVersion) {}
+      : options_(options), stop_(stop), hooks_(hooks), metrics_(kVersion), departure_([this] {
+          Depart();
+        }) {}
 
   Status Serve();
   Status Connect(const ConnectOperator& connect);
@@ -54,6 +65,8 @@ class Operator {
   void Stop();
 
  private:
+  // The thread that sees the end come, and hurries it.
+  void Depart();
   Status StartElection();
   Status StartLoop();
   control::Options LoopOptions();
@@ -81,6 +94,9 @@ class Operator {
   // What the servers' thread may look at.
   std::atomic<kube::LeaderElection*> seen_election_ = nullptr;
   std::atomic<control::Manager*> seen_manager_ = nullptr;
+  std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // by departure_
+  StopSource ended_;                                      // all but departure_
+  std::thread departure_;
 };
 
 Status Operator::Serve() {
@@ -139,6 +155,7 @@ Status Operator::CheckReady() {
 
 Status Operator::Connect(const ConnectOperator& connect) {
   ASSIGN_OR_RETURN(cluster_, connect(options_, metrics_, [this] { return MayWrite(); }));
+  seen_cluster_ = cluster_.get();
   kLog.Info("cluster",
             {{"server", cluster_->name()},
              {"namespaces", options_.name_spaces.empty() ? "all" : Join(options_.name_spaces)}});
@@ -224,12 +241,11 @@ std::string Operator::Obstacle() {
 }
 
 void Operator::AwaitLists() {
-  Duration waited{0};
-  Duration complained{0};
+  Duration complained = hooks_.clock->Monotonic();
   while (!manager_->Synced() && !stop_.WaitFor(kPoll)) {
-    waited += kPoll;
-    if (waited - complained < kComplaint) continue;
-    complained = waited;
+    const Duration now = hooks_.clock->Monotonic();
+    if (now - complained < kComplaint) continue;
+    complained = now;
     kLog.Warning("waiting", {{"for", StrCat("the first list of ", Join(manager_->Waiting()))},
                              {"because", Obstacle()}});
   }
@@ -241,6 +257,7 @@ void Operator::AwaitLists() {
 }
 
 Status Operator::Run() {
+  if (stop_.requested()) return OkStatus();
   if (options_.leader_elect) RETURN_IF_ERROR(StartElection());
   if (stop_.requested()) return OkStatus();
   RETURN_IF_ERROR(StartLoop());
@@ -250,21 +267,29 @@ Status Operator::Run() {
   return OkStatus();
 }
 
+void Operator::Depart() {
+  SetThreadName("departure");
+  while (!stop_.WaitFor(1h)) {
+  }
+  const bool lost = stop_.signal() == kLeaseLost;
+  if (hooks_.leaving) hooks_.leaving(CodeOf(stop_.signal()));
+  if (!lost && ended_.WaitFor(kCallsMayTake)) return;
+  OperatorCluster* cluster = seen_cluster_;
+  if (cluster == nullptr) return;
+  cluster->CancelCalls();
+  if (!lost && ended_.WaitFor(kLeaseMayTake - kCallsMayTake)) return;
+  cluster->CancelLeaseCalls();
+}
+
 void Operator::Stop() {
   const bool lost = stop_.signal() == kLeaseLost;
-  if (lost && cluster_ != nullptr) cluster_->CancelCalls();
-  StopSource done;
-  std::thread canceller([&] {
-    SetThreadName("canceller");
-    if (!done.WaitFor(kCallsMayTake) && cluster_ != nullptr) cluster_->CancelCalls();
-  });
   metrics_.SetSource(nullptr);
   if (manager_ != nullptr) manager_->Stop();
   if (recorder_ != nullptr) recorder_->Stop(lost ? Duration(0) : kEventsMayTake);
   if (election_ != nullptr) election_->Stop();
   metrics_.SetLeader(options_.leader_election_id, false);
-  done.Request(1);
-  canceller.join();
+  ended_.Request(1);
+  departure_.join();
   servers_.clear();
 }
 
@@ -275,23 +300,23 @@ int RunOperator(const OperatorOptions& options, const ConnectOperator& connect, 
   for (const std::string& warning : options.warnings) kLog.Warning(warning);
   kLog.Info("tfjob-operator starts", {{"version", kVersion}});
   Operator one(options, stop, hooks);
-  int code = kFailed;
+  int reason = kGivenUp;
   Status status = one.Serve();
   if (status.ok()) {
-    code = kBadInput;
+    reason = kMisconfigured;
     status = one.Connect(connect);
   }
   if (status.ok()) {
-    code = kFailed;
+    reason = kGivenUp;
     status = one.Run();
   }
-  if (status.ok()) code = stop.signal() == kLeaseLost ? kFailed : kSucceeded;
-  if (hooks.leaving) hooks.leaving(code);
-  if (status.ok()) {
+  if (status.ok() || stop.requested()) {
     kLog.Info("stopping", {{"signal", stop.signal()}});
   } else {
     kLog.Error("the operator cannot run", {{"error", status}});
+    stop.Request(reason);
   }
+  const int code = CodeOf(stop.signal());
   one.Stop();
   kLog.Info("stopped", {{"code", code}});
   return code;

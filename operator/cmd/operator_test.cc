@@ -159,6 +159,13 @@ class FakeCluster {
         event_client(store),
         lease_client(store) {}
 
+  // From now on calls hang until they are cancelled.
+  void Hang() {
+    client.Inject(Hanging(cancelled));
+    event_client.Inject(Hanging(cancelled));
+    lease_client.Inject(Hanging(lease_cancelled));
+  }
+
   ConnectOperator Connect() {
     return
         [this](const OperatorOptions&, kube::RestObserver&,
@@ -173,8 +180,30 @@ class FakeCluster {
   client::FaultyClient event_client;
   client::FaultyClient lease_client;
   std::function<bool()> may_write;  // of the operator that connected last, as long as it lives
+  StopSource cancelled;
+  StopSource lease_cancelled;
+  std::atomic<int> hanging = 0;  // calls, so far
+
+  struct : client::Discovery {
+    StatusOr<std::string> ApiVersion(Kind kind) override {
+      return ask ? ask() : std::string(client::NewestApiVersion(kind));
+    }
+    std::function<StatusOr<std::string>()> ask;
+  } discovery;
 
  private:
+  client::Fault Hanging(const StopSource& end) {
+    client::Fault fault;
+    fault.matches = [](const client::Call& call) { return call.verb != client::Verb::kWatch; };
+    fault.times = 1 << 30;
+    fault.error = Cancelled("the client was stopped");
+    fault.before_call = [this, &end] {
+      ++hanging;
+      end.WaitFor(20s);
+    };
+    return fault;
+  }
+
   class Side : public OperatorCluster {
    public:
     explicit Side(FakeCluster& cluster) : cluster_(cluster) {}
@@ -183,9 +212,9 @@ class FakeCluster {
     client::Client& client() override { return cluster_.client; }
     client::Client& event_client() override { return cluster_.event_client; }
     client::Client& lease_client() override { return cluster_.lease_client; }
-    client::Discovery& discovery() override { return cluster_.store; }
-    void CancelCalls() override {}
-    void CancelLeaseCalls() override {}
+    client::Discovery& discovery() override { return cluster_.discovery; }
+    void CancelCalls() override { cluster_.cancelled.Request(1); }
+    void CancelLeaseCalls() override { cluster_.lease_cancelled.Request(1); }
 
    private:
     FakeCluster& cluster_;
@@ -199,6 +228,7 @@ class Running {
       : options_(std::move(options)), thread_([this, &cluster] {
           OperatorHooks hooks;
           hooks.listening = [this](const std::string&, uint16_t port) { port_ = port; };
+          hooks.clock = &clock_;
           code_ = RunOperator(options_, cluster.Connect(), stop_, hooks);
         }) {}
   ~Running() { Stop(); }
@@ -213,10 +243,12 @@ class Running {
   }
   // What the last server that listens answers.
   std::string Get(const std::string& path) { return port_ == 0 ? "" : serve::HttpGet(port_, path); }
+  FakeClock& clock() { return clock_; }
 
  private:
   const OperatorOptions options_;
   StopSource stop_;
+  FakeClock clock_{Time(1h)};
   std::atomic<uint16_t> port_ = 0;
   int code_ = -1;
   std::thread thread_;
@@ -274,6 +306,72 @@ TEST_F(OperatorTest, RunsJobsAndEndsWithCode0WithinTwoSeconds) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(running.Stop(), kSucceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+}
+
+TEST_F(OperatorTest, EndsWithCode0WithinTwoSecondsWhenTheServerHangs) {
+  OperatorOptions options = Electing();
+  options.renew_deadline = 10s;
+  options.lease_duration = 15s;
+  Running running(cluster_, options);
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("a")).ok());
+  EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
+  cluster_.Hang();
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
+  // A renewal, and the first calls for the job.
+  EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 2; }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(running.Stop(), kSucceeded);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+}
+
+TEST_F(OperatorTest, GivesTheLeaseUpWithinItsTimeAlthoughOtherCallsHang) {
+  OperatorOptions options = Electing();
+  options.renew_deadline = 10s;
+  options.lease_duration = 15s;
+  Running first(cluster_, options);
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("a")).ok());
+  EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
+  cluster_.Hang();
+  cluster_.lease_client.Clear();
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
+  EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 1; }));
+  EXPECT_EQ(first.Stop(), kSucceeded);
+  const auto lease = cluster_.store.GetJson({Kind::kLease, "operator", options.leader_election_id});
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_EQ(JsonField(*lease)["spec"]["holderIdentity"].StringOr("").value_or("?"), "");
+}
+
+TEST_F(OperatorTest, EndsWithinTwoSecondsWhileItAsksWhyItWaits) {
+  FakeCluster silent(true);
+  std::atomic<bool> asked = false;
+  silent.discovery.ask = [&]() -> StatusOr<std::string> {
+    asked = true;
+    silent.cancelled.WaitFor(20s);
+    return Cancelled("the client was stopped");
+  };
+  Running running(silent, Silent());
+  EXPECT_TRUE(Eventually([&] {
+    running.clock().Advance(1s);
+    return asked.load();
+  }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(running.Stop(), kSucceeded);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+}
+
+TEST_F(OperatorTest, SaysThatItLeavesWhateverItIsAt) {
+  StopSource stop;
+  std::atomic<int> said = -1;
+  OperatorHooks hooks;
+  hooks.leaving = [&](int code) { said = code; };
+  const ConnectOperator slow =
+      [&](const OperatorOptions&, kube::RestObserver&,
+          const std::function<bool()>&) -> StatusOr<std::unique_ptr<OperatorCluster>> {
+    stop.Request(15);
+    EXPECT_TRUE(Eventually([&] { return said == kSucceeded; }));
+    return Unavailable("no such host");
+  };
+  EXPECT_EQ(RunOperator(Silent(), slow, stop, hooks), kSucceeded);
 }
 
 TEST_F(OperatorTest, OfTwoTheSecondTakesOverWhenTheFirstLeaves) {
