@@ -4,10 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "operator/client/client.h"
 #include "operator/cmd/operator_options.h"
 #include "operator/kube/rest_client.h"
+#include "operator/kube/watch_health.h"
 
 namespace tfjob::cmd {
 
@@ -25,6 +27,8 @@ class OperatorCluster {
   // With connections and flow control of its own, and a short deadline.
   virtual client::Client& lease_client() = 0;
   virtual client::Discovery& discovery() = 0;
+  // The subscriptions of client() that do not work.
+  virtual std::vector<kube::WatchTrouble> Troubles() = 0;
   // Ends every call of client(), event_client() and discovery() that is under way or comes later with Cancelled.
   virtual void CancelCalls() = 0;
   // The same of lease_client().

@@ -34,6 +34,7 @@ class KubeCluster : public OperatorCluster {
   client::Client& event_client() override { return *event_client_; }
   client::Client& lease_client() override { return *lease_client_; }
   client::Discovery& discovery() override { return *client_; }
+  std::vector<kube::WatchTrouble> Troubles() override { return client_->Troubles(); }
   void CancelCalls() override {
     client_->Stop();
     event_client_->Stop();

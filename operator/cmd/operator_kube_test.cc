@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "operator/cmd/operator_run.h"
 #include "operator/kube/test_server.h"
 #include "runtime/base/file.h"
 #include "runtime/base/mutex.h"
@@ -32,7 +33,8 @@ class OperatorKubeTest : public ::testing::Test {
  protected:
   ~OperatorKubeTest() override { unlink(path_.c_str()); }
 
-  void Connect(OperatorOptions options, kube::TestServer::Handler handler) {
+  // Gives the options that lead to it.
+  OperatorOptions Serve(OperatorOptions options, kube::TestServer::Handler handler) {
     kube::TestServer::Options plain;
     plain.tls = false;
     server_ = std::make_unique<kube::TestServer>(plain, std::move(handler));
@@ -42,8 +44,12 @@ class OperatorKubeTest : public ::testing::Test {
         {"current-context", "a"},
         {"clusters", {{{"name", "a"}, {"cluster", {{"server", server_->url()}}}}}},
         {"contexts", {{{"name", "a"}, {"context", {{"cluster", "a"}, {"namespace", "ns"}}}}}}};
-    ASSERT_TRUE(WriteFileAtomically(path_, PrintJson(kubeconfig)).ok());
+    EXPECT_TRUE(WriteFileAtomically(path_, PrintJson(kubeconfig)).ok());
     options.kubeconfig = path_;
+    return options;
+  }
+  void Connect(OperatorOptions options, kube::TestServer::Handler handler) {
+    options = Serve(std::move(options), std::move(handler));
     auto cluster = ConnectKube(options, observer_, nullptr);
     ASSERT_TRUE(cluster.ok()) << cluster.status();
     cluster_ = *std::move(cluster);
@@ -105,6 +111,62 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(most, 2);
+}
+
+// Answers the lease's calls as long as it is told to, and nothing else.
+class OnlyTheLease {
+ public:
+  void operator()(const TestRequest& request, TestConnection& connection) {
+    const bool lease = request.target.find("/leases") != std::string::npos;
+    if (!lease || silent) {
+      ++(lease ? leases : others);
+      return connection.AwaitEnd();
+    }
+    if (request.method == "GET") {
+      return connection.Reply(404, R"({"kind":"Status","details":{"name":"lease"}})");
+    }
+    connection.Reply(request.method == "POST" ? 201 : 200, request.body);
+  }
+
+  std::atomic<bool> silent = false;
+  std::atomic<int> leases = 0;  // calls that wait
+  std::atomic<int> others = 0;
+};
+
+TEST_F(OperatorKubeTest, AnOperatorWhoseServerIsSilentEndsWithinTwoSeconds) {
+  OnlyTheLease lease;
+  OperatorOptions options;
+  options.metrics_address.reset();
+  options.health_address.reset();
+  options.leader_elect = true;
+  options.retry_period = 100ms;
+  options = Serve(options, [&](const TestRequest& request, TestConnection& connection) {
+    lease(request, connection);
+  });
+  StopSource stop;
+  std::atomic<bool> leaving = false;
+  OperatorHooks hooks;
+  hooks.leaving = [&](int code) { leaving = code == kSucceeded; };
+  int code = -1;
+  SteadyClock::time_point end;
+  std::thread one([&] {
+    code = RunOperator(options, ConnectKube, stop, hooks);
+    end = SteadyClock::now();
+  });
+  const auto await = [](const std::atomic<int>& calls) {
+    const auto deadline = SteadyClock::now() + 20s;
+    while (calls == 0 && SteadyClock::now() < deadline) std::this_thread::sleep_for(1ms);
+    EXPECT_GT(calls, 0);
+  };
+  await(lease.others);  // it leads, and its lists hang
+  lease.silent = true;
+  await(lease.leases);
+  const auto begin = SteadyClock::now();
+  stop.Request(15);
+  one.join();
+  EXPECT_EQ(code, kSucceeded);
+  EXPECT_TRUE(leaving);
+  EXPECT_LT(end - begin, 2s);
 }
 
 }  // namespace

@@ -27,8 +27,11 @@ constexpr int kGivenUp = -2;
 constexpr int kMisconfigured = -3;
 // How often a standby looks whether it leads, and a starting operator whether the lists are there.
 constexpr Duration kPoll = 50ms;
-// How often one that waits says for what.
+constexpr Duration kLook = 1s;
+// How often one that waits says for what, and one that works looks whether its watches do.
 constexpr Duration kComplaint = 10s;
+// A leader that sees nothing for so long leaves, so that another may try. As controller-runtime waits for its caches.
+constexpr Duration kBlind = 2min;
 // Calls that hang are cut off so long after the end was asked for, and those for the lease, which is given up last.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
@@ -70,9 +73,17 @@ class Operator {
   Status StartElection();
   Status StartLoop();
   control::Options LoopOptions();
-  void AwaitLists();
-  // Why the first lists are not there.
-  std::string Obstacle();
+  Status AwaitLists();
+  // Until the end is asked for; an error: this leader has been blind for too long.
+  Status WatchTheWatches();
+  // Those that the control loop cannot do without.
+  std::vector<kube::WatchTrouble> Troubles();
+  // Why nothing can be seen of them.
+  struct Obstacle {
+    std::string text;
+    bool of_everyone = false;  // another operator would meet it, too
+  };
+  Obstacle Explain(const std::vector<kube::WatchTrouble>& troubles);
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
@@ -231,29 +242,79 @@ Status Operator::StartLoop() {
   return OkStatus();
 }
 
-std::string Operator::Obstacle() {
-  const Status served = cluster_->discovery().ApiVersion(client::Kind::kTFJob).status();
-  if (served.ok()) return "the server is slow, or the operator may not list them";
-  if (served.code() == StatusCode::kNotFound) {
-    return "the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/";
-  }
-  return served.ToString();
+std::vector<kube::WatchTrouble> Operator::Troubles() {
+  const policy::GangScheduler gang = policy::GangFromFlag(options_.gang_scheduler_name).scheduler;
+  std::vector<kube::WatchTrouble> troubles = cluster_->Troubles();
+  std::erase_if(troubles, [gang](const kube::WatchTrouble& trouble) {
+    switch (trouble.kind) {
+      case client::Kind::kTFJob:
+      case client::Kind::kPod:
+      case client::Kind::kService:
+        return false;
+      default:  // one job's annotation must not end the operator of all
+        return gang == policy::GangScheduler::kNone || trouble.kind != control::PodGroupKind(gang);
+    }
+  });
+  return troubles;
 }
 
-void Operator::AwaitLists() {
-  Duration complained = hooks_.clock->Monotonic();
+Operator::Obstacle Operator::Explain(const std::vector<kube::WatchTrouble>& troubles) {
+  const client::Kind kind = troubles.empty() ? client::Kind::kTFJob : troubles.front().kind;
+  const Status served = cluster_->discovery().ApiVersion(kind).status();
+  if (served.code() == StatusCode::kNotFound) {
+    if (kind != client::Kind::kTFJob) return {std::string(Message(served)), true};
+    return {"the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/",
+            true};
+  }
+  if (!troubles.empty()) {
+    const Status& why = troubles.front().why;
+    return {why.ToString(), why.code() == StatusCode::kResourceExhausted};
+  }
+  return {served.ok() ? "the server is slow" : served.ToString()};
+}
+
+Status Operator::AwaitLists() {
+  const Duration begin = hooks_.clock->Monotonic();
+  Duration complained = begin;
   while (!manager_->Synced() && !stop_.WaitFor(kPoll)) {
     const Duration now = hooks_.clock->Monotonic();
     if (now - complained < kComplaint) continue;
     complained = now;
-    kLog.Warning("waiting", {{"for", StrCat("the first list of ", Join(manager_->Waiting()))},
-                             {"because", Obstacle()}});
+    const std::string missing = StrCat("the first list of ", Join(manager_->Waiting()));
+    const Obstacle obstacle = Explain(Troubles());
+    kLog.Warning("waiting", {{"for", missing}, {"because", obstacle.text}});
+    if (election_ != nullptr && now - begin >= kBlind && !obstacle.of_everyone) {
+      return Unavailable("this leader has waited for ", missing, " for more than ",
+                         FormatDuration(kBlind), ": ", obstacle.text,
+                         "; it leaves the lease to another");
+    }
   }
-  if (stop_.requested()) return;
+  if (stop_.requested()) return OkStatus();
   const control::Cache::Numbers held = manager_->Count().cache;
   int64_t jobs = 0;
   for (const auto& [state, count] : held.jobs) jobs += count;
   kLog.Info("ready", {{"jobs", jobs}, {"pods", held.pods}, {"services", held.services}});
+  return OkStatus();
+}
+
+Status Operator::WatchTheWatches() {
+  Duration looked = hooks_.clock->Monotonic();
+  while (!stop_.WaitFor(kLook)) {
+    const Duration now = hooks_.clock->Monotonic();
+    if (now - looked < kComplaint) continue;
+    looked = now;
+    std::vector<kube::WatchTrouble> troubles = Troubles();
+    std::erase_if(troubles, [](const auto& trouble) { return trouble.lasting < kBlind; });
+    if (troubles.empty()) continue;
+    const Obstacle obstacle = Explain(troubles);
+    const std::string what = client::ToString({troubles[0].kind, troubles[0].name_space, "*"});
+    const std::string lasting = FormatDuration(troubles[0].lasting);
+    kLog.Warning("blind", {{"for", lasting}, {"watch", what}, {"because", obstacle.text}});
+    if (election_ == nullptr || obstacle.of_everyone) continue;
+    return Unavailable("this leader has seen no change of ", what, " for ", lasting, ": ",
+                       obstacle.text, "; it leaves the lease to another");
+  }
+  return OkStatus();
 }
 
 Status Operator::Run() {
@@ -261,10 +322,8 @@ Status Operator::Run() {
   if (options_.leader_elect) RETURN_IF_ERROR(StartElection());
   if (stop_.requested()) return OkStatus();
   RETURN_IF_ERROR(StartLoop());
-  AwaitLists();
-  while (!stop_.WaitFor(1h)) {
-  }
-  return OkStatus();
+  RETURN_IF_ERROR(AwaitLists());
+  return WatchTheWatches();
 }
 
 void Operator::Depart() {

@@ -1,10 +1,7 @@
-// tfjob-operator over the in-memory store: its flags, its probes, its lease, its end.
+// tfjob-operator over the in-memory store: its probes, its lease, its end.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "operator/client/faults.h"
@@ -18,137 +15,6 @@ namespace tfjob::cmd {
 namespace {
 
 using client::Kind;
-using Parsed = std::variant<OperatorOptions, OperatorQuit>;
-
-struct FlagsResult {
-  Parsed parsed;
-  std::string out;
-  std::string err;
-
-  const OperatorOptions& options() const { return std::get<OperatorOptions>(parsed); }
-  int code() const { return std::get<OperatorQuit>(parsed).code; }
-};
-
-FlagsResult ParseFlags(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), "tfjob-operator");
-  std::istringstream in;
-  std::ostringstream out;
-  std::ostringstream err;
-  Console console{in, out, err};
-  Parsed parsed = ParseOperatorFlags(static_cast<int>(arguments.size()), arguments.data(), console);
-  return {std::move(parsed), out.str(), err.str()};
-}
-
-std::string WriteConfig(const std::string& text) {
-  const std::string path = StrCat(::testing::TempDir(), "/config-",
-                                  ::testing::UnitTest::GetInstance()->random_seed(), ".yaml");
-  std::ofstream(path) << text;
-  return path;
-}
-
-TEST(OperatorFlags, HaveTheReferencesNamesAndDefaults) {
-  const auto result = ParseFlags({});
-  ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
-  EXPECT_EQ(result.options().metrics_address, (serve::BindAddress{"", 8080}));
-  EXPECT_EQ(result.options().health_address, (serve::BindAddress{"", 8081}));
-  EXPECT_TRUE(result.options().name_spaces.empty());
-  EXPECT_FALSE(result.options().leader_elect);
-  EXPECT_EQ(result.options().leader_election_id, "1ca428e5.training-operator.kubeflow.org");
-}
-
-TEST(OperatorFlags, AreReadInBothOfGosForms) {
-  const auto result =
-      ParseFlags({"--namespace=a", "-namespace", "b", "--leader-elect=true", "--enable-scheme",
-                  "TFJob", "-controller-threads=7", "--kube-api-qps", "12.5", "--kube-api-burst=9",
-                  "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1",
-                  "--cluster-domain=cluster.local", "--default-clean-pod-policy=Running",
-                  "--gang-scheduler-name=volcano", "--log-format=json", "--log-level=debug",
-                  "--leader-election-lease-duration=1m30s", "--webhook-server-port=9443"});
-  ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
-  const OperatorOptions& options = result.options();
-  EXPECT_EQ(options.name_spaces, (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(options.leader_elect);
-  EXPECT_EQ(options.controller_threads, 7);
-  EXPECT_EQ(options.kube_api_qps, 12.5);
-  EXPECT_EQ(options.kube_api_burst, 9);
-  EXPECT_EQ(options.metrics_address, std::nullopt);
-  EXPECT_EQ(options.health_address, (serve::BindAddress{"127.0.0.1", 1}));
-  EXPECT_EQ(options.cluster_domain, "cluster.local");
-  EXPECT_EQ(options.default_clean_pod_policy, api::CleanPodPolicy::kRunning);
-  EXPECT_EQ(options.gang_scheduler_name, "volcano");
-  EXPECT_EQ(options.log_format, LogFormat::kJson);
-  EXPECT_EQ(options.log_level, LogLevel::kDebug);
-  EXPECT_EQ(options.lease_duration, 90s);
-  EXPECT_EQ(options.warnings, std::vector<std::string>{"--webhook-server-port has no effect here"});
-}
-
-TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
-  const std::vector<std::pair<const char*, const char*>> wrong = {
-      {"--namespac=a", "did you mean --namespace?"},
-      {"--enable-scheme=pytorchjob", "TFJobs only"},
-      {"--metrics-bind-address=8080", "--metrics-bind-address"},
-      {"--log-level=loud", "loud"},
-      {"--log-format=xml", "xml"},
-      {"--controller-threads=0", "controller-threads"},
-      {"--kube-api-qps=many", "kube-api-qps"},
-      {"--default-clean-pod-policy=Some", "None, Running or All"},
-      {"--leader-election-retry-period=soon", "--leader-election-retry-period"},
-      {"--config=/does/not/exist", "/does/not/exist"}};
-  for (const auto& [flag, message] : wrong) {
-    const auto result = ParseFlags({flag});
-    ASSERT_TRUE(std::holds_alternative<OperatorQuit>(result.parsed)) << flag;
-    EXPECT_EQ(result.code(), kBadInput) << flag;
-    EXPECT_NE(result.err.find(message), std::string::npos) << flag << ": " << result.err;
-  }
-}
-
-TEST(OperatorFlags, PrintHelpAndVersion) {
-  const auto version = ParseFlags({"--version"});
-  EXPECT_EQ(version.code(), kSucceeded);
-  EXPECT_TRUE(version.out.starts_with("tfjob-operator ")) << version.out;
-  const auto help = ParseFlags({"--help"});
-  EXPECT_EQ(help.code(), kSucceeded);
-  EXPECT_NE(help.out.find("--kube-api-qps"), std::string::npos) << help.out;
-}
-
-TEST(OperatorConfig, HasTheFlagsKeysAndFlagsWin) {
-  const std::string path = WriteConfig(
-      "namespace: [a, b]\n"
-      "leader-elect: true\n"
-      "kube-api-qps: 50\n"
-      "controller-threads: 3\n"
-      "metrics-bind-address: \":9090\"\n");
-  const auto result = ParseFlags({"--config", path.c_str(), "--controller-threads=8"});
-  ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
-  EXPECT_EQ(result.options().name_spaces, (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(result.options().leader_elect);
-  EXPECT_EQ(result.options().kube_api_qps, 50);
-  EXPECT_EQ(result.options().controller_threads, 8);
-  EXPECT_EQ(result.options().metrics_address, (serve::BindAddress{"", 9090}));
-}
-
-TEST(OperatorConfig, RefusesUnknownKeysAndWrongValuesWithTheirNames) {
-  const std::string path = WriteConfig("kube-api-qsp: 50\ncontroller-threads: none\n");
-  const auto result = ParseFlags({"--config", path.c_str()});
-  ASSERT_TRUE(std::holds_alternative<OperatorQuit>(result.parsed));
-  EXPECT_EQ(result.code(), kBadInput);
-  EXPECT_NE(result.err.find("kube-api-qsp: unknown key; did you mean \"kube-api-qps\"?"),
-            std::string::npos)
-      << result.err;
-  EXPECT_NE(result.err.find("controller-threads"), std::string::npos) << result.err;
-}
-
-TEST(OperatorConfig, TheEnvironmentRanksBetweenFlagsAndFile) {
-  setenv("CUSTOM_CLUSTER_DOMAIN", "from.environment", 1);
-  setenv("KUBEFLOW_NAMESPACE", "env", 1);
-  const std::string path = WriteConfig("cluster-domain: from.file\n");
-  const auto result = ParseFlags({"--config", path.c_str(), "--namespace=flag"});
-  unsetenv("CUSTOM_CLUSTER_DOMAIN");
-  unsetenv("KUBEFLOW_NAMESPACE");
-  ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
-  EXPECT_EQ(result.options().cluster_domain, "from.environment");
-  EXPECT_EQ(result.options().name_spaces, std::vector<std::string>{"flag"});
-}
 
 // A server in this process.
 class FakeCluster {
@@ -164,6 +30,16 @@ class FakeCluster {
     client.Inject(Hanging(cancelled));
     event_client.Inject(Hanging(cancelled));
     lease_client.Inject(Hanging(lease_cancelled));
+  }
+
+  void SetTroubles(std::vector<kube::WatchTrouble> troubles) {
+    MutexLock lock(mutex_);
+    troubles_ = std::move(troubles);
+  }
+  std::vector<kube::WatchTrouble> Troubles() {
+    ++looks;
+    MutexLock lock(mutex_);
+    return troubles_;
   }
 
   ConnectOperator Connect() {
@@ -183,6 +59,7 @@ class FakeCluster {
   StopSource cancelled;
   StopSource lease_cancelled;
   std::atomic<int> hanging = 0;  // calls, so far
+  std::atomic<int> looks = 0;    // for troubles, so far
 
   struct : client::Discovery {
     StatusOr<std::string> ApiVersion(Kind kind) override {
@@ -213,13 +90,25 @@ class FakeCluster {
     client::Client& event_client() override { return cluster_.event_client; }
     client::Client& lease_client() override { return cluster_.lease_client; }
     client::Discovery& discovery() override { return cluster_.discovery; }
+    std::vector<kube::WatchTrouble> Troubles() override { return cluster_.Troubles(); }
     void CancelCalls() override { cluster_.cancelled.Request(1); }
     void CancelLeaseCalls() override { cluster_.lease_cancelled.Request(1); }
 
    private:
     FakeCluster& cluster_;
   };
+
+  Mutex mutex_;
+  std::vector<kube::WatchTrouble> troubles_ ABSL_GUARDED_BY(mutex_);
 };
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (!condition() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(2ms);
+  }
+  return condition();
+}
 
 // An operator on a thread of its own.
 class Running {
@@ -230,12 +119,21 @@ class Running {
           hooks.listening = [this](const std::string&, uint16_t port) { port_ = port; };
           hooks.clock = &clock_;
           code_ = RunOperator(options_, cluster.Connect(), stop_, hooks);
+          ended_ = true;
         }) {}
   ~Running() { Stop(); }
 
   int Stop() {
     stop_.Request(15);
     return Join();
+  }
+  // Until it ends by itself, while its clock advances in steps of this.
+  int JoinAdvancing(Duration by) {
+    EXPECT_TRUE(Eventually([&] {
+      clock_.Advance(by);
+      return ended_.load();
+    }));
+    return Stop();
   }
   int Join() {
     if (thread_.joinable()) thread_.join();
@@ -251,6 +149,7 @@ class Running {
   FakeClock clock_{Time(1h)};
   std::atomic<uint16_t> port_ = 0;
   int code_ = -1;
+  std::atomic<bool> ended_ = false;
   std::thread thread_;
 };
 
@@ -280,16 +179,16 @@ Json Job(const std::string& name) {
           {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
 }
 
-bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
-  while (!condition() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(2ms);
-  }
-  return condition();
-}
-
 size_t Pods(FakeCluster& cluster) {
   return cluster.store.List(Kind::kPod, "ns", {})->size();
+}
+
+// Who leads as the lease says.
+std::string Holder(FakeCluster& cluster) {
+  const auto lease =
+      cluster.store.GetJson({Kind::kLease, "operator", OperatorOptions().leader_election_id});
+  if (!lease.ok()) return "no lease";
+  return JsonField(*lease)["spec"]["holderIdentity"].StringOr("").value_or("?");
 }
 
 class OperatorTest : public ::testing::Test {
@@ -336,9 +235,7 @@ TEST_F(OperatorTest, GivesTheLeaseUpWithinItsTimeAlthoughOtherCallsHang) {
   ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
   EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 1; }));
   EXPECT_EQ(first.Stop(), kSucceeded);
-  const auto lease = cluster_.store.GetJson({Kind::kLease, "operator", options.leader_election_id});
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  EXPECT_EQ(JsonField(*lease)["spec"]["holderIdentity"].StringOr("").value_or("?"), "");
+  EXPECT_EQ(Holder(cluster_), "");
 }
 
 TEST_F(OperatorTest, EndsWithinTwoSecondsWhileItAsksWhyItWaits) {
@@ -397,6 +294,73 @@ TEST_F(OperatorTest, StopsWritingAndFailsWhenTheLeaseIsLost) {
   EXPECT_EQ(running.Join(), kFailed);
   ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
   EXPECT_EQ(Pods(cluster_), 2u);
+}
+
+TEST_F(OperatorTest, ALeaderWithoutItsFirstListsLeavesTheLeaseToAnother) {
+  FakeCluster silent(true);
+  silent.SetTroubles({{Kind::kPod, "", 1s, PermissionDenied("pods is forbidden")}});
+  testing::internal::CaptureStderr();
+  ConfigureLogging(LogLevel::kError, LogFormat::kText);
+  Running running(silent, Electing());
+  EXPECT_EQ(running.JoinAdvancing(10s), kFailed);
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("for more than 2m"), std::string::npos) << log;
+  EXPECT_NE(log.find("TFJob, Pod, Service"), std::string::npos) << log;
+  EXPECT_NE(log.find("pods is forbidden"), std::string::npos) << log;
+  EXPECT_EQ(Holder(silent), "");
+}
+
+TEST_F(OperatorTest, ALeaderThatCannotListAnyMoreLeavesTheLeaseToAnother) {
+  Running running(cluster_, Electing());
+  ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("a")).ok());
+  EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
+  cluster_.SetTroubles({{Kind::kService, "", 119s, Unavailable("away")},
+                        {Kind::kPodGroup, "", 1h, Unavailable("what one job wants")}});
+  const int looks = cluster_.looks;
+  EXPECT_TRUE(Eventually([&] {
+    running.clock().Advance(10s);
+    return cluster_.looks > looks + 1;
+  }));
+  EXPECT_NE(Holder(cluster_), "");
+  cluster_.SetTroubles({{Kind::kService, "", 120s, PermissionDenied("services is forbidden")}});
+  EXPECT_EQ(running.JoinAdvancing(10s), kFailed);
+  EXPECT_EQ(Holder(cluster_), "");
+}
+
+TEST_F(OperatorTest, ALeaderStaysWhereAnotherWouldSeeNoMore) {
+  for (const Status& why :
+       {NotFound("the server serves no tfjobs"), ResourceExhausted("too many requests")}) {
+    FakeCluster silent(true);
+    std::atomic<int> asked = 0;
+    silent.discovery.ask = [&]() -> StatusOr<std::string> {
+      ++asked;
+      if (why.code() == StatusCode::kNotFound) return why;
+      return "kubeflow.org/v1";
+    };
+    silent.SetTroubles({{Kind::kTFJob, "", 1h, why}});
+    Running running(silent, Electing());
+    EXPECT_TRUE(Eventually([&] {
+      running.clock().Advance(10s);
+      return asked > 20;
+    }));
+    EXPECT_NE(Holder(silent), "");
+    EXPECT_EQ(running.Stop(), kSucceeded);
+  }
+}
+
+TEST_F(OperatorTest, OneThatElectsNobodyWaits) {
+  FakeCluster silent(true);
+  std::atomic<int> asked = 0;
+  silent.discovery.ask = [&]() -> StatusOr<std::string> {
+    ++asked;
+    return Unavailable("away");
+  };
+  Running running(silent, Silent());
+  EXPECT_TRUE(Eventually([&] {
+    running.clock().Advance(10s);
+    return asked > 20;
+  }));
+  EXPECT_EQ(running.Stop(), kSucceeded);
 }
 
 TEST_F(OperatorTest, AWriteThatWaitsIsToldThatTheLeaseIsLost) {
