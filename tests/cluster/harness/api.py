@@ -1,6 +1,7 @@
 """A client of the Kubernetes API: one keep-alive connection a thread, JSON in and out."""
 import http.client
 import json
+import socket
 import ssl
 import threading
 import urllib.parse
@@ -30,9 +31,40 @@ class Api:
         self._tls = ssl.create_default_context(cafile=ca)
         self._tls.load_cert_chain(certificate, key)
         self._threads = threading.local()
+        self._lock = threading.Lock()
+        self._open = set()
+        self._closed = False
+
+    def close(self):
+        """Ends every call of any thread that is under way, and makes those to come fail."""
+        with self._lock:
+            self._closed = True
+            connections, self._open = self._open, set()
+        for connection in connections:
+            try:
+                connection.sock.shutdown(socket.SHUT_RDWR)  # wakes who reads
+            except (AttributeError, OSError):
+                pass  # it was not connected, or is not any more
+            connection.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def _connect(self, timeout):
-        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=timeout, context=self._tls)
+        with self._lock:
+            if self._closed:
+                raise ConnectionError("the client was closed")
+            self._open.add(connection)
+        return connection
+
+    def _disconnect(self, connection):
+        connection.close()
+        with self._lock:
+            self._open.discard(connection)
 
     def raw(self, method, path, body=None, headers=None, timeout=60):
         """(status, bytes). A kept connection that the server has closed meanwhile is replaced."""
@@ -46,7 +78,7 @@ class Api:
                 response = connection.getresponse()
                 return response.status, response.read()
             except (http.client.HTTPException, OSError):
-                connection.close()
+                self._disconnect(connection)
                 self._threads.connection = None
                 if fresh or method == "POST":
                     raise
@@ -109,4 +141,4 @@ class Api:
                 event = json.loads(line)
                 yield event["type"], event["object"]
         finally:
-            connection.close()
+            self._disconnect(connection)

@@ -39,6 +39,8 @@ class Cluster:
         self._keep = keep
         self._up = ["up", "--fake-nodes", str(fake_nodes), *([] if node else ["--control-plane-only"])]
         self.kubeconfig = self.state / "admin.kubeconfig"
+        self._clients = []
+        self._started = []  # by Component.start: children of this process
 
     def __enter__(self):
         try:
@@ -51,20 +53,26 @@ class Cluster:
         return self
 
     def __exit__(self, *_):
+        for client in self._clients:
+            client.close()
         if self._keep:
             print(f"kept: {SCRIPT} --state {self.state} down", flush=True)
             return
         for component in self.components():
             component.signal(signal.SIGCONT)
         self._script("down")
+        for process in self._started:
+            process.wait()
         shutil.rmtree(self.state, ignore_errors=True)
 
     def _script(self, *arguments):
         subprocess.run([SCRIPT, "--state", self.state, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def api(self):
+        """A client of the administrator's; closed with the cluster, if not before."""
         pki = self.state / "pki"
-        return Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key")
+        self._clients.append(Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key"))
+        return self._clients[-1]
 
     def kubectl(self, *arguments, text=None):
         return subprocess.run([self.programs / "kubectl", "--kubeconfig", self.kubeconfig, *arguments], check=True,
@@ -79,27 +87,27 @@ class Cluster:
         self._script("load-image", *archives)
 
     def component(self, name):
-        return Component(self.state / "run" / name)
+        return Component(self.state / "run" / name, self._started)
 
     def components(self):
-        return [Component(path.with_suffix("")) for path in (self.state / "run").glob("*.pid")]
+        return [self.component(path.stem) for path in (self.state / "run").glob("*.pid")]
 
     def install_crd(self):
         self.kubectl("apply", "--server-side", "-f", str(ROOT / "crds/kubeflow.org_tfjobs.yaml"))
-        api = self.api()
-        poll("the CRD is served", 20, lambda: api.find("/apis/kubeflow.org/v1/tfjobs"))
+        with self.api() as api:
+            poll("the CRD is served", 20, lambda: api.find("/apis/kubeflow.org/v1/tfjobs"))
 
     def create_namespace(self, name):
-        api = self.api()
-        api.create("/api/v1/namespaces", {"metadata": {"name": name}})
-        poll("service account", 30, lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+        with self.api() as api:
+            api.create("/api/v1/namespaces", {"metadata": {"name": name}})
+            poll("service account", 30, lambda: api.find(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
 
 
 class Component:
     """etcd, kube-apiserver, …: what `start` of deploy/dev/cluster/lib.sh made."""
 
-    def __init__(self, command):
-        self._command = command
+    def __init__(self, command, started):
+        self._command, self._started = command, started
 
     @property
     def pid(self):
@@ -120,7 +128,7 @@ class Component:
         poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
 
     def start(self):
-        subprocess.Popen([self._command], start_new_session=True, stdin=subprocess.DEVNULL)
+        self._started.append(subprocess.Popen([self._command], start_new_session=True, stdin=subprocess.DEVNULL))
 
 
 def alive(pid):

@@ -24,7 +24,7 @@ class Kubelet:
     """`script(index, attempt)` gives the exit code of the attempt-th pod (from 0) of an index, or None: it runs on. It is
     asked again whenever a pod of its job changes, so that it may depend on what `self.running` holds."""
 
-    def __init__(self, api, namespace, script):
+    def __init__(self, api, namespace, script):  # the client becomes its own
         self._api, self._namespace, self._script = api, namespace, script
         self._pods = {}  # uid -> pod
         self._stopped = threading.Event()
@@ -38,6 +38,8 @@ class Kubelet:
 
     def __exit__(self, *_):
         self._stopped.set()
+        self._api.close()
+        self._thread.join()
 
     def running(self, index):
         """Whether an index has a pod that runs."""
