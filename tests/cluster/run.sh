@@ -3,9 +3,10 @@
 #
 #   tests/cluster/run.sh [RESULTS] [--control-plane] [--node] [--faults]    without an option: all three
 #
-# --control-plane  the Bazel tests with the tag "cluster" and crd_test.py, against etcd, API server and controllers alone
+# --control-plane  the Bazel tests with the tag "cluster", crd_test.py and reference_test.py, against etcd, API server and
+#                  controllers alone
 # --node           the operator installed by Helm, deploy/examples by kubectl, pods that train
-# --faults         the operator beside an API server that is killed, stopped, set back, and lied to
+# --faults         the operator beside an API server that is killed, stopped, set back, and lied to; what surrounds it changes
 #
 # Appends "<passed> <failed> <what>" to the file RESULTS.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
@@ -14,7 +15,7 @@ results=/dev/null parts=()
 for argument in "$@"; do
   case $argument in
     --control-plane | --node | --faults) parts+=("${argument#--}") ;;
-    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;
+    -h | --help) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;
     -*) echo "run.sh: unknown option $argument" >&2 && exit 2 ;;
     *) results=$(realpath "$argument") ;;
   esac
@@ -25,6 +26,7 @@ done
 # `bazel test //...` leaves them out.
 control_plane_tests() {
   local state targets status=0
+  python_tests reference_test || status=1
   state=$(mktemp -d)
   deploy/dev/cluster.sh --state "$state" up --control-plane-only
   export TFJOB_TEST_KUBECONFIG=$state/admin.kubeconfig KUBECTL=$(cat "$state/programs")/kubectl
