@@ -45,8 +45,10 @@ def build_operator(config="--config=release"):
 class Operator:
     """The operator outside the cluster."""
 
-    def __init__(self, program, kubeconfig, *flags, log=None):
+    def __init__(self, program, kubeconfig, *flags, log=None, environment=None):
+        """`environment` is added to this process' own."""
         self._program, self._kubeconfig, self._flags, self._log = program, kubeconfig, flags, log
+        self._environment = {**os.environ, **(environment or {})}
         self._process = None
 
     def start(self):
@@ -55,7 +57,8 @@ class Operator:
                    f"--health-probe-bind-address=127.0.0.1:{self.health}",
                    f"--metrics-bind-address=127.0.0.1:{self.metrics}", *self._flags]
         with open(self._log or os.devnull, "ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                             env=self._environment)
         return self
 
     @property

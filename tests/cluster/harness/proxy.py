@@ -5,7 +5,8 @@
         proxy.rule = lambda request: Answer(503) if request.method == "PATCH" else None
 
 `rule` is asked for every request, on the proxy's thread; None passes it on. HTTP/1.1, one upstream connection for one
-client connection. What passed is in `proxy.requests`."""
+client connection. What passed is in `proxy.requests`. It reaches the API server as the administrator, whatever clients
+say; with certificate=False as nobody, so that the server judges the clients' tokens."""
 import asyncio
 import dataclasses
 import json
@@ -76,6 +77,14 @@ class Lines:
     edit: typing.Callable
 
 
+@dataclasses.dataclass
+class Late:
+    """Of a watch: a line comes `lag()` seconds late. Lines that came meanwhile come with it, in the order that
+    `order(lines)` gives them."""
+    lag: typing.Callable
+    order: typing.Callable = list
+
+
 class Stalled(Exception):
     pass
 
@@ -87,8 +96,8 @@ class Closed(Exception):
 
 
 class FaultProxy:
-    def __init__(self, cluster):
-        self._cluster = cluster
+    def __init__(self, cluster, certificate=True):
+        self._cluster, self._certificate = cluster, certificate
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(lambda *_: None)  # connections that end as they may
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -100,9 +109,9 @@ class FaultProxy:
     def __enter__(self):
         self._thread.start()
         self._server = self._run(self._listen())
-        port = self._server.sockets[0].getsockname()[1]
+        self.server = f"https://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         text = self._cluster.kubeconfig.read_text()
-        self.kubeconfig.write_text(text.replace(self._cluster.server, f"https://127.0.0.1:{port}"))
+        self.kubeconfig.write_text(text.replace(self._cluster.server, self.server))
         return self
 
     def __exit__(self, *_):
@@ -123,7 +132,8 @@ class FaultProxy:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(pki / "apiserver.crt", pki / "apiserver.key")
         self._upstream = ssl.create_default_context(cafile=pki / "ca.crt")
-        self._upstream.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        if self._certificate:
+            self._upstream.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls, limit=1 << 25)
 
     async def _cut(self):
@@ -173,6 +183,8 @@ class FaultProxy:
         request.code = int(status.split(" ")[1])
         if request.watch and request.code == 200:
             writer.write(response)
+            if isinstance(fault, Late):
+                return await relay_late(upstream[0], writer, fault)
             return await relay_lines(upstream[0], writer, fault.edit if isinstance(fault, Lines) else None)
         body = await read_body(upstream[0], headers)
         await self._after(fault, request)
@@ -254,23 +266,59 @@ def framed(body, headers):
     return (chunk(body) if body else b"") + chunk(b"")
 
 
-async def relay_lines(upstream, writer, edit):
-    """A watch: its lines one by one."""
+async def send(writer, data):
+    if writer.is_closing():
+        raise Closed
+    writer.write(data)
+    await writer.drain()
+
+
+async def lines_of(upstream):
     rest = b""
     while data := await read_chunk(upstream):
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
-            try:
-                out = line + b"\n" if edit is None else edit(line + b"\n")
-            except Stalled:
-                await asyncio.sleep(3600)
-            except Closed as closed:
-                if closed.last:
-                    writer.write(chunk(closed.last))
-                    await writer.drain()
-                raise
-            if out:
-                writer.write(chunk(out))
-        await writer.drain()
-    writer.write(chunk(b""))
-    await writer.drain()
+            yield line + b"\n"
+
+
+async def relay_lines(upstream, writer, edit):
+    """A watch: its lines one by one."""
+    async for line in lines_of(upstream):
+        try:
+            out = line if edit is None else edit(line)
+        except Stalled:
+            await asyncio.sleep(3600)
+        except Closed as closed:
+            if closed.last:
+                await send(writer, chunk(closed.last))
+            raise
+        if out:
+            await send(writer, chunk(out))
+    await send(writer, chunk(b""))
+
+
+async def relay_late(upstream, writer, fault):
+    """A watch whose lines are read as they come, and sent when the fault will have it."""
+    came = asyncio.Queue()
+
+    async def read():
+        try:
+            async for line in lines_of(upstream):
+                came.put_nowait(line)
+        finally:
+            came.put_nowait(None)
+
+    reading = asyncio.create_task(read())
+    try:
+        lines = []
+        while None not in lines:
+            lines = [await came.get()]
+            await asyncio.sleep(fault.lag())
+            while not came.empty():
+                lines.append(came.get_nowait())
+            for line in fault.order([line for line in lines if line is not None]):
+                await send(writer, chunk(line))
+        await reading
+        await send(writer, chunk(b""))
+    finally:
+        reading.cancel()

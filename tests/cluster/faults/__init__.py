@@ -1,0 +1,1 @@
+"""The cases of faults_test.py, by what is disturbed."""

@@ -1,0 +1,151 @@
+"""Lists and watches that break, lie, lag and fall silent."""
+import collections
+import concurrent.futures
+import itertools
+import json
+import random
+import time
+
+from harness import api as kube
+from harness.clock import ProcessClock
+from harness.jobs import tfjob
+from harness.proxy import Answer, Closed, Late, Lines, Stalled
+
+from .case import FaultsCase
+
+
+def interleaved(lines, choose):
+    """The lines in another order, which keeps that of each object and of everything around a bookmark."""
+    queues, out = collections.defaultdict(collections.deque), []
+
+    def flush():
+        while queues:
+            uid = choose(sorted(queues))
+            out.append(queues[uid].popleft())
+            if not queues[uid]:
+                del queues[uid]
+
+    for line in lines:
+        uid = json.loads(line)["object"]["metadata"].get("uid")
+        if uid is None:
+            flush()
+            out.append(line)
+        else:
+            queues[uid].append(line)
+    flush()
+    return out
+
+
+class WatchFaults(FaultsCase):
+    @staticmethod
+    def first_watches(request, seen, count=4):
+        """Whether it is one of the first `count` watches of its kind of objects: who fails for ever is asked ever less."""
+        seen[request.path] += request.watch
+        return request.watch and seen[request.path] <= count
+
+    def test_watches_are_cut_within_a_line(self):
+        seen = collections.Counter()
+
+        def rule(request):
+            if not self.first_watches(request, seen):
+                return None
+            lines = itertools.count(1)
+
+            def edit(line):
+                if next(lines) % 4 == 0:
+                    raise Closed(line[:len(line) // 2])
+                return line
+            return Lines(edit)
+        self.expect_lives(rule)
+
+    def test_watches_say_gone(self):
+        gone = (b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,'
+                b'"reason":"Expired","message":"too old resource version"}}\n')
+        seen = collections.Counter()
+
+        def rule(request):
+            if not self.first_watches(request, seen):
+                return None
+            if seen[request.path] == 3:
+                return Answer(410, reason="Expired")
+            lines = itertools.count(1)
+            return Lines(lambda line: gone if next(lines) == 5 else line)
+        self.expect_lives(rule)
+
+    def test_watches_stammer_and_babble(self):
+        """Lines twice, lines of no known type, lines that are no JSON, no UTF-8."""
+        seen = collections.Counter()
+
+        def rule(request):
+            if not self.first_watches(request, seen):
+                return None
+            lines = itertools.count()
+
+            def edit(line):
+                extra = [line, b'{"type":"SURPRISE","object":{}}\n', b"{half\n", b'{"type":"ADDED","object":"\xff\xfe"}\n']
+                n = next(lines)
+                return line + extra[n // 3 % len(extra)] if n % 3 == 2 else line
+            return Lines(edit)
+        self.expect_lives(rule)
+
+    def test_watches_fall_silent(self):
+        """Connections stand, and nothing comes any more: of services before the list is whole, of jobs and pods later.
+        Deadlines are minutes, so the operator's steady clock is quick."""
+        seen = collections.Counter()
+
+        def rule(request):
+            if not self.first_watches(request, seen, count=1):
+                return None
+            lines = itertools.count(1)
+
+            def edit(line):
+                if next(lines) > {"tfjobs": 3, "pods": 5, "services": 0}[request.path.rpartition("/")[2]]:
+                    raise Stalled
+                return line
+            return Lines(edit)
+        self.proxy.rule = rule
+        clock = self.enterContext(ProcessClock(speed=30))
+        self.operator(environment=clock.environment)
+        self.create()
+        self.expect_life(seconds=60)
+        watches = collections.Counter(request.path for request in self.proxy.requests if request.watch)
+        self.assertEqual([path for path in watches if watches[path] < 2], [])
+        self.create("later")
+        self.expect_life("later")
+        self.expect_calm()
+
+    def test_watches_lag_and_change_the_order(self):
+        """What happened first is told last: now pods are behind jobs and services, now jobs behind pods."""
+        dice = random.Random(20)
+
+        def rule(request):
+            kinds = ["pods", "tfjobs", "services"]
+            turn = kinds.index(request.path.rpartition("/")[2]) if request.watch else None
+
+            def lag():
+                return 0.8 if int(time.monotonic() / 2) % len(kinds) == turn else 0.05 * dice.random()
+            return Late(lag, lambda lines: interleaved(lines, dice.choice)) if request.watch else None
+        self.expect_lives(rule)
+
+    def test_a_list_expires_between_its_pages(self):
+        """From a server that has no streaming lists; the second page is gone whenever it is asked for."""
+        elsewhere = {"managedBy": "kueue.x-k8s.io/multikueue"}
+        jobs = [tfjob(f"elsewhere-{i}", run_policy=elsewhere) for i in range(510)]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda job: self.api.create(kube.tfjobs(self.namespace), job), jobs))
+        self.create("last-of-all")
+
+        def rule(request):
+            if request.query.get("sendInitialEvents"):
+                return Answer(400, "unknown parameter", reason="BadRequest")
+            if request.query.get("continue"):
+                return Answer(410, "the continue token is too old", reason="Expired")
+            return None
+        self.proxy.rule = rule
+        self.operator()
+        self.expect_life("last-of-all")
+        lists = [request for request in self.proxy.requests
+                 if request.method == "GET" and not request.watch and request.path == kube.tfjobs(self.namespace)]
+        pages = [(request.query.get("limit"), "continue" in request.query, request.code) for request in lists]
+        self.assertEqual(pages, [("500", False, 200), ("500", True, 410), (None, False, 200)])
+        self.expect_calm()
