@@ -33,14 +33,12 @@ std::string SelectorText(const std::string& job_name, ReplicaType type) {
   return text;
 }
 
-std::optional<ReplicaId> ReplicaIdOf(const Labels& labels) {
-  const auto type = labels.find(kReplicaTypeLabel);
-  const auto index = labels.find(kReplicaIndexLabel);
-  if (type == labels.end() || index == labels.end()) return std::nullopt;
-  const std::optional<ReplicaType> parsed = ParseReplicaType(type->second);
+std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels) {
+  const std::string_view type = labels.Find(kReplicaTypeLabel);
+  const std::string_view digits = labels.Find(kReplicaIndexLabel);
+  const std::optional<ReplicaType> parsed = ParseReplicaType(type);
   // Exactly our own text: no "PS" for "ps", no "007" for "7".
-  if (!parsed || LowerName(*parsed) != type->second) return std::nullopt;
-  const std::string& digits = index->second;
+  if (!parsed || LowerName(*parsed) != type) return std::nullopt;
   int32_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || value < 0 || StrCat(value) != digits) return std::nullopt;

@@ -50,7 +50,7 @@ struct ReplicaId {
 
   auto operator<=>(const ReplicaId&) const = default;
 };
-std::optional<ReplicaId> ReplicaIdOf(const Labels& labels);
+std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels);
 
 // Whether the replica carries job-role=master: every Chief and Master, or else Worker 0.
 bool IsMasterRole(const TFJob& job, ReplicaType type, int32_t index);

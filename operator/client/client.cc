@@ -90,8 +90,8 @@ StatusOr<Object> Decode(Kind kind, Json object) {
 
 bool Matches(const LabelSelector& selector, const objects::ObjectMeta& metadata) {
   for (const auto& [key, value] : selector) {
-    auto label = metadata.labels.find(key);
-    if (label == metadata.labels.end() || label->second != value) return false;
+    const std::string_view label = metadata.labels.Find(key);
+    if (label.data() == nullptr || label != value) return false;
   }
   return true;
 }

@@ -38,7 +38,7 @@ class CacheTest : public ::testing::Test {
     pod->metadata.name = name;
     pod->metadata.name_space = "ns";
     pod->metadata.uid = uid;
-    pod->metadata.labels[api::kJobNameLabel] = "job";
+    pod->metadata.labels.Set(api::kJobNameLabel, "job");
     if (!owner.empty()) {
       pod->metadata.owner_references.push_back(
           {api::kApiVersion, api::kKind, "job", owner, true, true});

@@ -65,8 +65,11 @@ StatusOr<Object> Shared(StatusOr<T> decoded) {
 
 StatusOr<Object> DecodeFast(Kind kind, const JsonView& object, std::string_view api_version) {
   switch (kind) {
-    case Kind::kPod:
-      return Shared(objects::ParsePod(object));
+    case Kind::kPod: {
+      StatusOr<objects::Pod> pod = objects::ParsePod(object);
+      if (pod.ok()) objects::DropSettledConditions(*pod);
+      return Shared(std::move(pod));
+    }
     case Kind::kService:
       return Shared(objects::ParseService(object));
     default:

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/objects/label_map.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 
@@ -85,6 +86,14 @@ Status Read(const Field& field, std::map<std::string, std::string>& value) {
     if (!IsUtf8(key)) return field.Mismatch("keys in UTF-8");
     RETURN_IF_ERROR(Read(member, value[std::string(key)]));
   }
+  return OkStatus();
+}
+
+template <typename Field>
+Status Read(const Field& field, LabelMap& value) {
+  std::map<std::string, std::string> read;
+  RETURN_IF_ERROR(Read(field, read));
+  value = read;
   return OkStatus();
 }
 

@@ -63,12 +63,6 @@ const OwnerReference* ObjectMeta::controller() const {
   return nullptr;
 }
 
-const std::string& ObjectMeta::label(const std::string& key) const {
-  static const std::string none;
-  const auto found = labels.find(key);
-  return found == labels.end() ? none : found->second;
-}
-
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata) {
   return ReadObjectMeta(metadata);
 }
@@ -87,7 +81,7 @@ Json ToJson(const ObjectMeta& metadata) {
   set("uid", metadata.uid);
   set("resourceVersion", metadata.resource_version);
   if (metadata.generation != 0) json["generation"] = metadata.generation;
-  set("labels", metadata.labels);
+  for (const auto& [key, value] : metadata.labels) json["labels"][std::string(key)] = value;
   set("annotations", metadata.annotations);
   for (const OwnerReference& owner : metadata.owner_references) {
     json["ownerReferences"].push_back(ToJson(owner));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/objects/label_map.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/json_view.h"
@@ -31,7 +32,7 @@ struct ObjectMeta {
   std::string uid;
   std::string resource_version;  // opaque: compare for equality only
   int64_t generation = 0;
-  std::map<std::string, std::string> labels;
+  LabelMap labels;
   std::map<std::string, std::string> annotations;
   std::vector<OwnerReference> owner_references;
   std::vector<std::string> finalizers;
@@ -44,7 +45,7 @@ struct ObjectMeta {
   // The reference with controller: true, or nullptr.
   const OwnerReference* controller() const;
   // The label's value, or "".
-  const std::string& label(const std::string& key) const;
+  std::string_view label(std::string_view key) const { return labels.Find(key); }
 
   bool operator==(const ObjectMeta&) const = default;
 };

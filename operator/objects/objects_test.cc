@@ -121,14 +121,13 @@ TEST(Pod, StatusReadsAndPrintsTheSame) {
 TEST(Pod, ReadsWhatDecisionsNeed) {
   Json json = Parse(kPodStatus);
   json["metadata"] = Parse(kMetadata);
-  json["spec"] = {{"nodeName", "node-1"}, {"schedulerName", "volcano"}, {"containers", "unread"}};
+  json["spec"] = {{"nodeName", "node-1"}, {"schedulerName", "unread"}, {"containers", "unread"}};
   const StatusOr<Pod> pod = ParsePod(json);
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->metadata.label("a"), "b");
   EXPECT_TRUE(pod->metadata.annotations.empty());
   EXPECT_EQ(pod->phase, PodPhase::kRunning);
   EXPECT_EQ(pod->node_name, "node-1");
-  EXPECT_EQ(pod->scheduler_name, "volcano");
   EXPECT_EQ(pod->restart_count(), 3);
   ASSERT_NE(pod->condition("DisruptionTarget"), nullptr);
   EXPECT_EQ(pod->condition("Ready"), nullptr);
@@ -155,21 +154,39 @@ TEST(Pod, WrongTypesNameTheirPath) {
       "status.containerStatuses[0].state.terminated.exitCode: expected an integer, got \"1\"");
 }
 
-TEST(Service, ReadsPortsInOrder) {
-  const StatusOr<Service> service = ParseService(Parse(R"({"metadata":{"name":"s"},"spec":{
-      "clusterIP":"None","publishNotReadyAddresses":true,"selector":{"k":"v"},
-      "ports":[{"name":"z","port":2222},{"name":"a","protocol":"UDP","port":53}]}})"));
-  ASSERT_TRUE(service.ok()) << service.status();
-  EXPECT_EQ(service->cluster_ip, "None");
-  EXPECT_TRUE(service->publish_not_ready_addresses);
-  EXPECT_EQ(service->selector.at("k"), "v");
-  const std::vector<ServicePort> expected = {{"z", "TCP", 2222}, {"a", "UDP", 53}};
-  EXPECT_EQ(service->ports, expected);
+TEST(Pod, ConditionsThatSayNothingAreDropped) {
+  Pod pod;
+  pod.conditions = {{"PodScheduled", "True", "", "", Time()},
+                    {"Ready", "False", "ContainersNotReady", "", Time()},
+                    {"DisruptionTarget", "True", "EvictionByEvictionAPI", "", Time()}};
+  DropSettledConditions(pod);
+  EXPECT_EQ(pod.conditions.size(), 3u)
+      << "its conditions are all that a pod without containers has";
+  pod.containers.resize(1);
+  DropSettledConditions(pod);
+  EXPECT_EQ(pod.condition("PodScheduled"), nullptr);
+  EXPECT_NE(pod.condition("Ready"), nullptr);
+  EXPECT_NE(pod.condition("DisruptionTarget"), nullptr);
+}
+
+TEST(Labels, AreFoundInOrderAndChanged) {
+  LabelMap labels = {{"b", ""}, {"a", "x"}};
+  EXPECT_EQ(labels.Find("a"), "x");
+  EXPECT_TRUE(labels.contains("b"));
+  EXPECT_EQ(labels.Find("b"), "");
+  EXPECT_FALSE(labels.contains("c"));
+  labels.Set("a", std::string(300, 'y'));
+  labels.Set("aa", "z");
+  const std::map<std::string, std::string> changed = labels;
+  EXPECT_EQ(changed, (std::map<std::string, std::string>{
+                         {"a", std::string(300, 'y')}, {"aa", "z"}, {"b", ""}}));
+  EXPECT_EQ(LabelMap(changed), labels);
+  EXPECT_TRUE(LabelMap(std::map<std::string, std::string>()).empty());
 }
 
 TEST(Service, WrongTypesNameTheirPath) {
-  EXPECT_EQ(Message(ParseService(Parse(R"({"spec":{"ports":[{"port":80.5}]}})")).status()),
-            "spec.ports[0].port: expected an integer, got 80.5");
+  EXPECT_EQ(Message(ParseService(Parse(R"({"metadata":{"name":7}})")).status()),
+            "metadata.name: expected a string, got 7");
 }
 
 Event MakeEvent() {

@@ -99,7 +99,6 @@ StatusOr<Pod> ReadPod(const Field& root) {
   ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
   pod.metadata.annotations.clear();
   RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
-  RETURN_IF_ERROR(Read(root["spec"]["schedulerName"], pod.scheduler_name));
   RETURN_IF_ERROR(ReadStatus(root["status"], pod));
   return pod;
 }
@@ -148,6 +147,14 @@ std::string_view Name(PodPhase phase) {
   return kPhases[static_cast<size_t>(phase)].second;
 }
 
+void DropSettledConditions(Pod& pod) {
+  if (pod.containers.empty()) return;
+  std::erase_if(pod.conditions, [](const PodCondition& condition) {
+    return condition.status == "True" && condition.type != "DisruptionTarget";
+  });
+  pod.conditions.shrink_to_fit();
+}
+
 const ContainerStatus* Pod::container(std::string_view name) const {
   for (const ContainerStatus& container : containers) {
     if (container.name == name) return &container;
@@ -180,9 +187,9 @@ Json StatusToJson(const Pod& pod) {
   Json status = {{"phase", Name(pod.phase)}};
   Set(status, "reason", pod.reason);
   Set(status, "message", pod.message);
+  Set(status, "hostIP", pod.host_ip);
   Set(status, "podIP", pod.pod_ip);
   if (!pod.pod_ip.empty()) status["podIPs"] = Json::array({{{"ip", pod.pod_ip}}});
-  Set(status, "hostIP", pod.host_ip);
   Set(status, "startTime", FormatTime(pod.start_time));
   for (const PodCondition& condition : pod.conditions) {
     status["conditions"].push_back(ToJson(condition));

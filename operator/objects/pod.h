@@ -45,7 +45,6 @@ struct Pod {
   std::string reason;  // status.reason: "Evicted", "NodeLost", …
   std::string message;
   std::string node_name;
-  std::string scheduler_name;
   std::string pod_ip;
   std::string host_ip;
   Time start_time;
@@ -61,6 +60,10 @@ struct Pod {
 
   bool operator==(const Pod&) const = default;
 };
+
+// Leaves out the conditions of a pod with containers that say nothing to anyone: those that are True, but
+// for a DisruptionTarget. A cache holds thousands of pods that run.
+void DropSettledConditions(Pod& pod);
 
 // Reads a v1 Pod. Unknown members are ignored, an unknown phase is kUnknown. Annotations are left
 // out: nothing decides by them, and they may be large.

@@ -75,8 +75,7 @@ Duration RunTime(const objects::Pod& pod, Time now) {
 }
 
 int32_t AttemptOf(const objects::Pod& pod) {
-  static const std::string kLabel = api::kAttemptLabel;
-  const std::string& label = pod.metadata.label(kLabel);
+  const std::string_view label = pod.metadata.label(api::kAttemptLabel);
   int32_t attempt = 0;
   const char* end = label.data() + label.size();
   const auto [stop, error] = std::from_chars(label.data(), end, attempt);

@@ -103,7 +103,7 @@ TEST(AttemptOf, ReadsTheLabel) {
   EXPECT_EQ(AttemptOf(WithAttempt(MakePod("p", PodPhase::kRunning), 3)), 3);
   for (const char* text : {"", "x", "3x", "-1", "99999999999"}) {
     objects::Pod pod = MakePod("p", PodPhase::kRunning);
-    pod.metadata.labels["tfjob.dev/attempt"] = text;
+    pod.metadata.labels.Set("tfjob.dev/attempt", text);
     EXPECT_EQ(AttemptOf(pod), 0) << text;
   }
 }

@@ -107,7 +107,7 @@ objects::Pod RestartedTimes(objects::Pod pod, int32_t times) {
 }
 
 objects::Pod WithAttempt(objects::Pod pod, int32_t attempt) {
-  pod.metadata.labels[api::kAttemptLabel] = StrCat(attempt);
+  pod.metadata.labels.Set(api::kAttemptLabel, StrCat(attempt));
   return pod;
 }
 

@@ -65,7 +65,7 @@ void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std:
       pod.annotations[api::kVolcanoTaskAnnotation] = type;
       return;
     case GangScheduler::kCoscheduling:
-      pod.labels[api::kPodGroupLabel] = group;
+      pod.labels.Set(api::kPodGroupLabel, group);
       return;
   }
 }

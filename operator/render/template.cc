@@ -114,8 +114,8 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   api::Labels labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
   labels[api::kAttemptLabel] = StrCat(environment.attempt);
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;
-  labels.merge(metadata.labels);
-  metadata.labels = std::move(labels);
+  for (const auto& [key, value] : metadata.labels) labels.emplace(key, value);
+  metadata.labels = labels;
 
   Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", objects::ToJson(metadata)}};
   Json& spec = pod["spec"] = *pod_spec_;
@@ -130,14 +130,15 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
 Json Template::Service(const policy::Slot& slot) const {
   objects::ObjectMeta metadata = metadata_;
   metadata.name = api::ReplicaName(job_name_, slot.type, slot.index);
-  metadata.labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
+  const api::Labels labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
+  metadata.labels = labels;
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
           {"metadata", objects::ToJson(metadata)},
           {"spec",
            {{"clusterIP", "None"},
             {"publishNotReadyAddresses", true},
-            {"selector", metadata.labels},
+            {"selector", labels},
             {"ports", *ports_}}}};
 }
 

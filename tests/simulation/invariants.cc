@@ -28,7 +28,7 @@ bool IsLive(const Pod& pod) {
 }
 
 int32_t AttemptOf(const Pod& pod) {
-  const std::string& label = pod.metadata.label(api::kAttemptLabel);
+  const std::string label(pod.metadata.label(api::kAttemptLabel));
   return label.empty() ? 0 : std::stoi(label);
 }
 

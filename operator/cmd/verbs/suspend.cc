@@ -28,7 +28,7 @@ int Suspend(const SuspendOptions& options, const Surroundings& around) {
     const objects::ObjectMeta& metadata = job.job.metadata;
     around.console.out << ResourceName(metadata.name) << " " << (changed ? "" : "already ")
                        << (changed || options.suspend ? done : "not suspended") << "\n";
-    const std::string& queue = metadata.label(kQueueLabel);
+    const std::string_view queue = metadata.label(kQueueLabel);
     if (changed && !queue.empty()) {
       around.console.err << "tfjob: note: Kueue decides by itself when jobs of its queue \""
                          << queue << "\" run, and may change this again\n";

@@ -63,7 +63,7 @@ std::string ManagedElsewhere(const JobFacts& facts) {
 std::string Suspended(const JobFacts& facts) {
   const api::TFJob& job = facts.job();
   if (!job.spec.run_policy.suspend) return "";
-  const std::string& queue = job.metadata.label(kQueueLabel);
+  const std::string_view queue = job.metadata.label(kQueueLabel);
   if (!queue.empty()) {
     return StrCat("It is suspended until Kueue admits it from the queue \"", queue, "\".");
   }

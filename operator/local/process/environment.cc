@@ -18,15 +18,14 @@ std::pair<std::string_view, std::string_view> SplitSubscript(std::string_view pa
 StatusOr<std::string> FieldValue(const PodSpec& pod, const EnvVar& variable,
                                  const std::string& pod_ip) {
   const auto [field, subscript] = SplitSubscript(variable.value);
-  const auto entry = [&](const std::map<std::string, std::string>& map) {
-    const auto found = map.find(std::string(subscript));
-    return found == map.end() ? std::string() : found->second;
-  };
   if (field == "metadata.name") return pod.metadata.name;
   if (field == "metadata.namespace") return pod.metadata.name_space;
   if (field == "metadata.uid") return pod.metadata.uid;
-  if (field == "metadata.labels") return entry(pod.metadata.labels);
-  if (field == "metadata.annotations") return entry(pod.metadata.annotations);
+  if (field == "metadata.labels") return std::string(pod.metadata.label(subscript));
+  if (field == "metadata.annotations") {
+    const auto found = pod.metadata.annotations.find(std::string(subscript));
+    return found == pod.metadata.annotations.end() ? std::string() : found->second;
+  }
   if (field == "status.podIP" || field == "status.podIPs") return pod_ip;
   if (field == "status.hostIP" || field == "status.hostIPs") return pod_ip;
   if (field == "spec.nodeName") return HostName();

@@ -113,7 +113,6 @@ StatusOr<Record> MakePod(const Json& object, ObjectMeta metadata) {
   record.status = R"({"phase":"Pending"})";
   Pod pod;
   pod.phase = PodPhase::kPending;
-  pod.scheduler_name = wanted.scheduler_name;
   pod.node_name = wanted.node_name;
   StorePod(record, std::move(pod), std::move(metadata));
   return record;
@@ -124,7 +123,6 @@ StatusOr<Record> PodWithBody(const Record& record, const Json& object, ObjectMet
   Record next = record;
   next.body = PrintBody(object);
   Pod pod = *PodOf(record);
-  pod.scheduler_name = wanted.scheduler_name;
   pod.node_name = wanted.node_name;
   StorePod(next, std::move(pod), std::move(metadata));
   return next;
@@ -135,7 +133,6 @@ StatusOr<Record> PodWithStatus(const Record& record, const Json& object, ObjectM
   Record next = record;
   next.status = PrintStatus(object);
   pod.node_name = PodOf(record)->node_name;
-  pod.scheduler_name = PodOf(record)->scheduler_name;
   StorePod(next, std::move(pod), std::move(metadata));
   return next;
 }
@@ -174,6 +171,10 @@ size_t MapBytes(const std::map<std::string, std::string>& map) {
   size_t bytes = 0;
   for (const auto& [key, value] : map) bytes += 112 + TextBytes(key) + TextBytes(value);
   return bytes;
+}
+
+size_t MapBytes(const objects::LabelMap& map) {
+  return map.bytes() > 15 ? map.bytes() + 17 : 0;
 }
 
 size_t MetadataBytes(const ObjectMeta& metadata) {
@@ -324,9 +325,8 @@ size_t Bytes(const Record& record) {
     return bytes + sizeof(Pod) + sizeof(objects::ContainerStatus) * (*pod)->containers.capacity() +
            sizeof(objects::PodCondition) * (*pod)->conditions.capacity();
   }
-  if (const auto* service = std::get_if<std::shared_ptr<const Service>>(&record.object)) {
-    return bytes + sizeof(Service) + MapBytes((*service)->selector) +
-           sizeof(objects::ServicePort) * (*service)->ports.capacity();
+  if (std::holds_alternative<std::shared_ptr<const Service>>(record.object)) {
+    return bytes + sizeof(Service);
   }
   return bytes + sizeof(CustomResource) + JsonBytes(CustomOf(record));
 }

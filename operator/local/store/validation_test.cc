@@ -24,7 +24,7 @@ objects::ObjectMeta Labelled(const std::string& key, const std::string& value) {
   objects::ObjectMeta metadata;
   metadata.name = "x";
   metadata.name_space = "ns";
-  metadata.labels[key] = value;
+  metadata.labels.Set(key, value);
   return metadata;
 }
 
