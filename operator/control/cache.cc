@@ -37,19 +37,6 @@ bool IsControlledBy(const ObjectMeta& metadata, const std::string& uid) {
   return controller != nullptr && controller->uid == uid;
 }
 
-// The newest condition that is True.
-std::string StateOf(const CustomResource& job) {
-  const JsonField conditions = JsonField(*job.object)["status"]["conditions"];
-  const size_t count =
-      conditions.present() && conditions.value()->is_array() ? conditions.value()->size() : 0;
-  for (size_t i = count; i-- > 0;) {
-    const JsonField condition = conditions[i];
-    if (condition["status"].StringOr("").value_or("") != "True") continue;
-    return condition["type"].StringOr("").value_or("");
-  }
-  return "Pending";
-}
-
 // Pod groups are watched without a selector, and most may be others' business.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
@@ -146,7 +133,7 @@ Cache::Numbers Cache::Count() {
     numbers.pods += static_cast<int64_t>(entry.pods.size());
     numbers.services += static_cast<int64_t>(entry.services.size());
     const auto& job = entry.written != nullptr ? entry.written : entry.seen;
-    if (job != nullptr) ++numbers.jobs[{job->metadata.name_space, StateOf(*job)}];
+    if (job != nullptr) ++numbers.jobs[{job->metadata().name_space, job->state()}];
   }
   return numbers;
 }
@@ -166,20 +153,20 @@ void Cache::DropIfEmpty(const std::string& key) {
   }
 }
 
-bool Cache::Upsert(std::shared_ptr<const CustomResource> job) {
-  Entry& entry = entries_[JobKey(job->metadata)];
-  const std::string& version = job->metadata.resource_version;
+bool Cache::Upsert(std::shared_ptr<const PackedJob> job) {
+  Entry& entry = entries_[JobKey(job->metadata())];
+  const std::string& version = job->metadata().resource_version;
   bool own = false;
   if (entry.written != nullptr) {
-    own = entry.written->metadata.resource_version == version;
+    own = entry.written->metadata().resource_version == version;
     if (entry.superseded.count(version) == 0) {
       entry.written = nullptr;
       entry.superseded.clear();
     }
   } else if (entry.seen != nullptr) {
-    own = entry.seen->metadata.resource_version == version;
+    own = entry.seen->metadata().resource_version == version;
   }
-  if (entry.seen != nullptr && entry.seen->metadata.uid != job->metadata.uid) {
+  if (entry.seen != nullptr && entry.seen->metadata().uid != job->metadata().uid) {
     entry.departed.clear();
   }
   entry.seen = std::move(job);
@@ -187,12 +174,17 @@ bool Cache::Upsert(std::shared_ptr<const CustomResource> job) {
 }
 
 void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
+  std::vector<std::shared_ptr<const PackedJob>> jobs;
+  for (Object& object : objects) {
+    if (const auto job = As<CustomResource>(object)) {
+      jobs.push_back(std::make_shared<const PackedJob>(*job));
+    }
+    object = {};
+  }
   MutexLock lock(cache_.mutex_);
   std::set<std::string> listed;
-  for (const Object& object : objects) {
-    auto job = As<CustomResource>(object);
-    if (job == nullptr) continue;
-    const std::string key = JobKey(job->metadata);
+  for (auto& job : jobs) {
+    const std::string key = JobKey(job->metadata());
     listed.insert(key);
     cache_.Upsert(std::move(job));
     cache_.changed_(key);
@@ -219,11 +211,11 @@ void Cache::Sink::NoteList() {
 }
 
 void Cache::JobSink::OnUpserted(Object object) {
-  auto job = As<CustomResource>(object);
+  const auto job = As<CustomResource>(object);
   if (job == nullptr) return;
+  auto packed = std::make_shared<const PackedJob>(*job);
   MutexLock lock(cache_.mutex_);
-  const std::string key = JobKey(job->metadata);
-  if (cache_.Upsert(std::move(job))) cache_.changed_(key);
+  if (cache_.Upsert(std::move(packed))) cache_.changed_(JobKey(job->metadata));
 }
 
 void Cache::JobSink::OnDeleted(Object last_state) {
@@ -240,7 +232,7 @@ void Cache::JobSink::OnDeleted(Object last_state) {
 template <typename T>
 void Cache::Depart(Entry& entry, const std::shared_ptr<const T>& child) {
   if (entry.seen == nullptr) return;
-  if (!IsControlledBy(child->metadata, entry.seen->metadata.uid)) {
+  if (!IsControlledBy(child->metadata, entry.seen->metadata().uid)) {
     entry.freed.push_back(child->metadata.uid);
   } else if constexpr (std::is_same_v<T, Pod>) {
     entry.departed.push_back(child);
@@ -299,10 +291,14 @@ void Cache::ChildSink<T>::OnDeleted(Object last_state) {
 }
 
 std::shared_ptr<const CustomResource> Cache::Job(const std::string& key) {
-  MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return nullptr;
-  return found->second.written != nullptr ? found->second.written : found->second.seen;
+  std::shared_ptr<const PackedJob> packed;
+  {
+    MutexLock lock(mutex_);
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return nullptr;
+    packed = found->second.written != nullptr ? found->second.written : found->second.seen;
+  }
+  return packed == nullptr ? nullptr : packed->Unpack();
 }
 
 policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
@@ -338,16 +334,17 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
 
 void Cache::Wrote(const std::string& key, const std::string& base,
                   std::shared_ptr<const CustomResource> newer) {
+  auto packed = std::make_shared<const PackedJob>(*newer);
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
   Entry& entry = found->second;
   const auto& newest = entry.written != nullptr ? entry.written : entry.seen;
   // Otherwise the watch has shown this version, or a newer one, already.
-  if (newest->metadata.resource_version != base) return;
+  if (newest->metadata().resource_version != base) return;
   entry.superseded.insert(base);
-  entry.superseded.insert(entry.seen->metadata.resource_version);
-  entry.written = std::move(newer);
+  entry.superseded.insert(entry.seen->metadata().resource_version);
+  entry.written = std::move(packed);
 }
 
 void Cache::Created(const std::string& key, const Object& object) {

@@ -19,6 +19,7 @@
 
 #include "operator/client/client.h"
 #include "operator/control/children.h"
+#include "operator/control/packed_job.h"
 #include "operator/policy/snapshot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
@@ -61,7 +62,7 @@ class Cache {
   };
   Numbers Count();
 
-  // The newest known version, or nullptr.
+  // The newest known version, or nullptr. Reads its text: not for each of many.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
   // The job's children, `uid` being its own; history and nodes are the caller's to add.
   policy::Snapshot Look(const std::string& key, const std::string& uid);
@@ -88,9 +89,9 @@ class Cache {
 
  private:
   struct Entry {
-    std::shared_ptr<const objects::CustomResource> seen;
-    std::shared_ptr<const objects::CustomResource> written;  // newer than seen, or null
-    std::set<std::string> superseded;                        // versions older than `written`
+    std::shared_ptr<const PackedJob> seen;
+    std::shared_ptr<const PackedJob> written;  // newer than seen, or null
+    std::set<std::string> superseded;          // versions older than `written`
     Children<objects::Pod> pods;
     Children<objects::Service> services;
     Children<objects::CustomResource> volcano_groups;
@@ -148,7 +149,7 @@ class Cache {
   };
 
   // Whether the job has to be looked at.
-  bool Upsert(std::shared_ptr<const objects::CustomResource> job)
+  bool Upsert(std::shared_ptr<const PackedJob> job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Children<objects::CustomResource>& GroupsOf(Entry& entry, policy::GangScheduler scheduler);
   template <typename T>
