@@ -45,7 +45,7 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
-  // Fills the given servers under one epoch greater than any that they had.
+  // Fills the given servers under one epoch greater than any that the job had.
   Status Fill(const std::vector<size_t>& servers, const Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(Snapshot& snapshot);

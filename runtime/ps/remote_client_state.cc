@@ -29,9 +29,11 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& snapshot) {
   RETURN_IF_ERROR(CheckFits(snapshot, context_.options.definition));
-  int64_t epoch = 0;
+  // Servers that started again know no epoch, and a chief that did knows none either. Others still
+  // know the old one, and tell by the number that the state is another: no number may come again.
+  int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
-  ++epoch;
+  epoch = std::max(epoch + 1, rpc::NewIncarnation());
   for (size_t i : servers) {
     RETURN_IF_ERROR(links_[i]->Fill(snapshot, epoch, kTransferTimeout));
     states_[i] = {.ready = true,
