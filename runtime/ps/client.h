@@ -46,7 +46,9 @@ struct ClientOptions {
   Duration patience{0};
   // Asked every 250 ms of a wait, on the waiting thread: true ends it with Cancelled, and with it the
   // step. (Unlike the end of patience this tells a stop from a stall: let patience be minutes, or
-  // for ever, since the lease of a silent peer alone takes 10 s.)
+  // for ever, since the lease of a silent peer alone takes 10 s.) The chief, which wants to save,
+  // waits up to 5 s longer for the answer to its gradient while all servers are connected, and
+  // TakeSnapshot still repairs once.
   std::function<bool()> stop_requested;
   // When a silent server is named, and when it is given up.
   rpc::LivenessRules liveness;

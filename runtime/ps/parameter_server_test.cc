@@ -335,6 +335,30 @@ TEST_F(ParameterServerTest, ARepeatedContributionIsAppliedOnce) {
   }
 }
 
+TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
+  for (Mode mode : {Mode::kAsynchronous, Mode::kSynchronous}) {
+    tasks_.clear();
+    StartServers(2);
+    const Definition definition = TwoVariables(mode);
+    BreakingConnector connector;
+    std::atomic<bool> stop = false;
+    Trainer chief(definition);
+    ClientOptions options = Chief(definition);
+    options.connector = &connector;
+    options.stop_requested = [&] { return stop.load(); };
+    ASSERT_EQ(chief.Join(options), OkStatus());
+    ASSERT_EQ(chief.Train(), OkStatus());
+    stop = true;
+    connector.BreakAfterWrites(1);
+    const StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+    ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    EXPECT_EQ(snapshot->global_step, 1);
+    // A server that is gone ends the attempts.
+    tasks_[1]->Kill();
+    EXPECT_EQ(chief.client->TakeSnapshot().status().code(), StatusCode::kCancelled);
+  }
+}
+
 // A network of so many bytes a second: a frame is there when its last byte is.
 class SlowConnector : public rpc::Connector {
  public:

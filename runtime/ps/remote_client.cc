@@ -13,6 +13,9 @@ namespace {
 constexpr Duration kConnectTimeout{3s};
 constexpr Duration kRetryInterval{100ms};
 constexpr Duration kStopInterval{250ms};
+// How long a chief that is asked to stop still waits for the answer to its step: longer than an
+// exchange takes, shorter than any grace period.
+constexpr Duration kStopPatience{5s};
 
 }  // namespace
 
@@ -188,7 +191,8 @@ Status RemoteClient::Complete() {
       for (auto& link : links_) link->Quiesce();
       return OkStatus();
     }
-    status = Repair();
+    status = CheckStop();
+    if (status.ok()) status = Repair();
     if (!status.ok()) break;
   }
   for (auto& link : links_) link->Abandon();
@@ -220,7 +224,7 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
         if (!context_.changed.WaitUntil(context_.mutex, wake) && Now() < next_report_) break;
       }
     }
-    RETURN_IF_ERROR(CheckStop());
+    if (!EndsStepFirst()) RETURN_IF_ERROR(CheckStop());
     if (Now() < std::min(deadline_, next_report_)) continue;
     ReportWait();
     if (Now() >= deadline_) {
@@ -261,8 +265,23 @@ void RemoteClient::ReportWait() {
   Say(Event::Kind::kWaiting, peers, message);
 }
 
+bool RemoteClient::StopRequested() const {
+  return context_.options.stop_requested && context_.options.stop_requested();
+}
+
+// A step that is given up may cost the connections that the chief's last copy needs.
+bool RemoteClient::EndsStepFirst() {
+  if (!context_.options.chief || !StopRequested()) return false;
+  if (stop_seen_ == Deadline{}) stop_seen_ = Now();
+  if (Now() - stop_seen_ >= kStopPatience) return false;
+  MutexLock lock(context_.mutex);
+  const bool whole = std::ranges::none_of(
+      links_, [](const auto& link) { return link->part() == Link::Part::kDown; });
+  return whole && context_.step.active && !context_.step.pull;
+}
+
 Status RemoteClient::CheckStop() {
-  if (!context_.options.stop_requested || !context_.options.stop_requested()) return OkStatus();
+  if (!StopRequested()) return OkStatus();
   std::string peers;
   return Cancelled("asked to stop while ", Awaited(peers));
 }
@@ -270,7 +289,6 @@ Status RemoteClient::CheckStop() {
 // One round: connects what is down, asks what is not known, has the chief fill what is empty, and
 // starts the step again where it must. Returns an error only for what time does not heal.
 Status RemoteClient::Repair() {
-  RETURN_IF_ERROR(CheckStop());
   Status refusal;
   for (size_t i = 0; i < links_.size(); ++i) {
     Status status = RepairLink(i);

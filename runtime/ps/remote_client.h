@@ -39,6 +39,9 @@ class RemoteClient : public ParameterClient {
   Status Complete();
   // True: all have answered. False: something needs repair.
   StatusOr<bool> AwaitAnswers();
+  bool StopRequested() const;
+  // Asked to stop, the chief still waits for its gradient's answer, while it may come soon.
+  bool EndsStepFirst();
   Status CheckStop();
   Status Repair();
   Status RepairLink(size_t server);
@@ -71,6 +74,7 @@ class RemoteClient : public ParameterClient {
   bool rolled_back_ = false;         // since the last result
   Deadline deadline_{};              // the end of patience
   Deadline refused_since_{};
+  Deadline stop_seen_{};  // when the chief found out that it is asked to stop
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;
 };

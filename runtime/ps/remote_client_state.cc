@@ -1,6 +1,7 @@
 // The client's dealings with the whole state: filling, copying, and the end.
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "runtime/ps/remote_client.h"
 #include "runtime/ps/wire.h"
@@ -65,6 +66,7 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
                                                         Tensor(variable.dtype, variable.shape)));
   }
   BeginWait();
+  bool repaired = false;
   for (;;) {
     snapshot.ledger.clear();
     Status status = TryCopy(snapshot);
@@ -80,6 +82,8 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
       next_report_ = Now() + kReportInterval;
       Say(Event::Kind::kWaiting, "", StrCat("a copy of the state waits: ", Message(status)));
     }
+    // A step that was given up may have cost connections: so much is repaired for a last copy.
+    if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Repair());
   }
 }

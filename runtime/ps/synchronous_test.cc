@@ -115,16 +115,40 @@ TEST_F(SynchronousTest, AWaitEndsWhenItIsAskedTo) {
   const Definition definition = Synchronous(2);
   std::atomic<bool> stop = false;
   Trainer chief(definition), worker(definition);
-  ClientOptions options = Chief(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ClientOptions options = Worker(1);
   options.stop_requested = [&] { return stop.load(); };
-  ASSERT_EQ(chief.Join(options), OkStatus());
-  ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+  ASSERT_EQ(worker.Join(options), OkStatus());
   std::thread asks([&] { stop = true; });
-  const Status status = chief.Train();  // the worker computes for ever
+  const Status status = worker.Train();  // the chief computes for ever
   asks.join();
   EXPECT_EQ(status.code(), StatusCode::kCancelled);
   EXPECT_NE(Message(status).find("waits for the answer to step 0 of ps 0"), std::string_view::npos)
       << status;
+}
+
+TEST_F(SynchronousTest, AChiefThatIsAskedToStopStillEndsItsStep) {
+  StartServers(1);
+  const Definition definition = Synchronous(2);
+  std::atomic<int> refused = 0;
+  Trainer chief(definition), worker(definition);
+  ClientOptions options = Chief(definition);
+  std::atomic<bool> stop = false;
+  options.stop_requested = [&] { return stop && ++refused > 0; };
+  ASSERT_EQ(chief.Join(options), OkStatus());
+  ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
+  std::atomic<bool> ended = false;
+  std::thread slow([&] {
+    stop = true;
+    while (refused < 2 && !ended) std::this_thread::sleep_for(5ms);
+    if (!ended) ASSERT_EQ(worker.Train(), OkStatus());
+  });
+  const Status status = chief.Train();
+  ended = true;
+  slow.join();
+  ASSERT_EQ(status, OkStatus());
+  EXPECT_EQ(chief.last.global_step, 1);
+  EXPECT_EQ(chief.client->TakeSnapshot()->global_step, 1);
 }
 
 TEST_F(SynchronousTest, SavesExactlyOneStepWhileOthersTrain) {

@@ -12,6 +12,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
+#include "runtime/ps/client.h"
+#include "runtime/ps/server.h"
+#include "runtime/train/assembly.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {
@@ -123,6 +126,17 @@ model_dir: )",
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
+  // A worker's side of the servers, without a worker.
+  StatusOr<std::unique_ptr<ps::ParameterClient>> Stranger(const config::TrainingConfig& config,
+                                                          std::vector<Tensor>& values) {
+    ASSIGN_OR_RETURN(auto definition, DefineModel(config, {1}, 2));
+    for (const ps::Variable& variable : definition.parameters.variables)
+      values.emplace_back(variable.dtype, variable.shape);
+    return ps::ParameterClient::Create({.servers = {AddressOf({"ps", 0})},
+                                        .identity = {"uid", 0, "worker", 0, 1},
+                                        .definition = definition.parameters,
+                                        .patience = 60s});
+  }
   float Saved(const std::string& name) const {
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     if (!latest.ok() || !*latest) return std::nanf("");
@@ -180,6 +194,29 @@ TEST_F(RolesTest, AStoppedJobSavesAndTheNextOneGoesOnFromThere) {
   EXPECT_GE(LastCheckpoint(), saved + 20);
   EXPECT_LE(LastCheckpoint(), saved + 22) << "the steps before it were not made again";
   EXPECT_TRUE(Finished("/model"));
+}
+
+TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
+  const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  const config::TrainingConfig config =
+      Config("max_steps: 1000000\nstrategy: {name: parameter_server, mode: sync}\n");
+  RunningTask ps(config, Static({"ps", 0}, all));
+  RunningTask chief(config, Static({"chief", 0}, all));
+  std::vector<Tensor> values;
+  std::unique_ptr<ps::ParameterClient> worker = *Stranger(config, values);
+  std::vector<std::span<std::byte>> spans;
+  for (Tensor& value : values) spans.push_back(value.bytes());
+  ASSERT_TRUE(worker->WaitReady(spans).ok());
+  const std::vector<std::span<const std::byte>> nothing(spans.size());
+  ps::StepResult last;
+  for (int step = 0; step < 3 || last.again; ++step) last = *worker->Exchange(nothing, spans);
+  std::this_thread::sleep_for(200ms);  // the chief is likely to be in its next step
+  EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
+  EXPECT_EQ(LastCheckpoint(), last.global_step);
+  worker.reset();
+  EXPECT_EQ(ps.Stop().code(), StatusCode::kCancelled);
 }
 
 TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {

@@ -149,21 +149,26 @@ Status Trainer::Train(StepObserver* observer) {
   return Loop();
 }
 
+Status Trainer::Stop() {
+  if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStop());
+  return Stopped();
+}
+
 Status Trainer::Loop() {
   strategy::MetricTotals batch_totals;
   while (global_step_ < total_steps_ && !job_over_) {
-    if (context_.stop().requested()) {
-      if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStop());
-      return Stopped();
-    }
+    if (context_.stop().requested()) return Stop();
     batch_totals.loss_sum = 0;
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
-    ASSIGN_OR_RETURN(const strategy::StepOutcome outcome, Step(batch_totals));
+    const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
+    // The step before it is still worth saving.
+    if (!outcome.ok() && context_.stop().requested()) return Stop();
+    RETURN_IF_ERROR(outcome.status());
     if (job_over_) break;
-    global_step_ = outcome.global_step;
-    Report(batch_totals, outcome);
-    if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStep(batch_totals, outcome));
+    global_step_ = outcome->global_step;
+    Report(batch_totals, *outcome);
+    if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStep(batch_totals, *outcome));
   }
   ShowProgress();
   return OkStatus();
@@ -171,7 +176,6 @@ Status Trainer::Loop() {
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*pipeline_->Next(), totals);
-  if (!outcome.ok() && context_.stop().requested()) return Stopped();
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
     kLog.Info("no further step", {{"because", Message(outcome.status())}});
     job_over_ = true;

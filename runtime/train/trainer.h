@@ -21,7 +21,7 @@ class StepObserver {
                         const strategy::StepOutcome& outcome) = 0;
   // Lost variables are about to be filled again, from the last checkpoint.
   virtual Status OnRestore() = 0;
-  // Asked to stop, between two steps.
+  // Asked to stop, between two steps or in one that was given up.
   virtual Status OnStop() = 0;
 };
 
@@ -52,6 +52,7 @@ class Trainer {
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   Status Stopped();
+  Status Stop();
   void Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome);
   void LogProgress();
   void ShowProgress();
