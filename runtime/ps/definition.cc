@@ -154,7 +154,9 @@ StatusOr<Assignment> ParseAssignment(const std::string& bytes) {
 uint64_t Fingerprint(const Definition& definition) {
   // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
   uint64_t hash = 14695981039346656037ull;
-  for (unsigned char byte : PrintJson(ToJson(definition))) hash = (hash ^ byte) * 1099511628211ull;
+  Json shared = ToJson(definition);
+  shared.erase("replicas_to_aggregate");
+  for (unsigned char byte : PrintJson(shared)) hash = (hash ^ byte) * 1099511628211ull;
   return hash;
 }
 

@@ -39,7 +39,8 @@ struct Definition {
   std::vector<Variable> variables;
   optimizer::Optimizer optimizer;
   Mode mode = Mode::kAsynchronous;
-  int replicas_to_aggregate = 1;  // synchronous only
+  // Synchronous only. The chief's counts, as of when it filled the servers.
+  int replicas_to_aggregate = 1;
   Placement placement = Placement::kRoundRobin;
   // A variable with more bytes is cut by rows (its first axis) into shards of at most so many; a
   // shard travels as one piece.
@@ -61,7 +62,9 @@ struct Assignment {
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// A 64-bit digest of the definition's text: equal definitions have equal ones on every machine.
+// A 64-bit digest of what all tasks must agree on, equal on every machine: everything but
+// replicas_to_aggregate, which follows the number of workers, and a worker that is added by scaling
+// sees more of them than the others were started with.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

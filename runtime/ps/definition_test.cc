@@ -30,6 +30,8 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_EQ(read->definition, definition);
   EXPECT_EQ(read->servers, servers);
   EXPECT_EQ(Fingerprint(read->definition), Fingerprint(definition));
+  definition.replicas_to_aggregate += 1;
+  EXPECT_EQ(Fingerprint(read->definition), Fingerprint(definition));
   definition.optimizer.beta_1 = 0.8;
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }

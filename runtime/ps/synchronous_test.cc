@@ -63,6 +63,17 @@ TEST_F(SynchronousTest, AStepOfALargeAndASmallShardIsTheMeanOfBoth) {
   EXPECT_EQ(worker.Value(), 97);
 }
 
+TEST_F(SynchronousTest, AWorkerOfALargerClusterJoinsAndTheChiefsNumberOfGradientsCounts) {
+  StartServers(2);
+  Trainer chief(Synchronous(1)), added(Synchronous(2));
+  ASSERT_EQ(chief.Join(Chief(Synchronous(1))), OkStatus());
+  ASSERT_EQ(chief.Train(), OkStatus());
+  ASSERT_EQ(added.Join(Worker(1)), OkStatus());
+  ASSERT_EQ(added.Train(), OkStatus());
+  EXPECT_FALSE(added.last.again);
+  EXPECT_EQ(added.last.global_step, 2);
+}
+
 TEST_F(SynchronousTest, DropsTheGradientsOfBackupWorkers) {
   StartServers(2);
   const Definition definition = Synchronous(1);
