@@ -126,8 +126,11 @@ StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& fo
   return snapshot.status();
 }
 
-Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step) {
-  const Json mark = {{"global_step", step}, {"job_uid", run.job_uid}, {"attempt", run.attempt}};
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now) {
+  const Json mark = {{"global_step", step},
+                     {"job_uid", run.job_uid},
+                     {"attempt", run.attempt},
+                     {"time", FormatMicroTime(now)}};
   return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n");
 }
 
@@ -146,6 +149,11 @@ StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const R
   ASSIGN_OR_RETURN(std::string job_uid, mark["job_uid"].StringOr(""));
   ASSIGN_OR_RETURN(int64_t attempt, mark["attempt"].IntOr(0));
   if (job_uid != run.job_uid || attempt != run.attempt) return std::optional<int64_t>();
+  if (job_uid.empty() && run.oldest != Time()) {
+    ASSIGN_OR_RETURN(std::string text_of_time, mark["time"].StringOr(""));
+    const StatusOr<Time> time = ParseTime(text_of_time);
+    if (!time.ok() || *time < run.oldest) return std::optional<int64_t>();
+  }
   return std::optional<int64_t>(step);
 }
 

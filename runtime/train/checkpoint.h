@@ -33,8 +33,10 @@ StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& fo
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
+  // Without a job UID: a mark from before this time is of an older run.
+  Time oldest{};
 };
-Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step);
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now);
 Status ClearFinished(const std::string& folder);
 // The step of the run's last checkpoint; nothing while it goes on.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);

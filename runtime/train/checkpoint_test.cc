@@ -105,12 +105,27 @@ TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {
   const RunMark run{.job_uid = "u", .attempt = 1};
   ASSERT_TRUE(MakeDirectories(folder_).ok());
   EXPECT_EQ(*FinishedStep(folder_, run), std::nullopt);
-  ASSERT_TRUE(MarkFinished(folder_, run, 42).ok());
+  ASSERT_TRUE(MarkFinished(folder_, run, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, run), 42);
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .attempt = 2}), std::nullopt);
   ASSERT_TRUE(ClearFinished(folder_).ok());
   ASSERT_TRUE(ClearFinished(folder_).ok());
   EXPECT_EQ(*FinishedStep(folder_, run), std::nullopt);
+}
+
+TEST_F(TrainCheckpointTest, WithoutAJobUidAMarkFromBeforeTheRunDoesNotCount) {
+  ASSERT_TRUE(MakeDirectories(folder_).ok());
+  ASSERT_TRUE(MarkFinished(folder_, {}, 42, Time(1000s)).ok());
+  EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(1001s)}), std::nullopt);
+  EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), 42);
+  EXPECT_EQ(*FinishedStep(folder_, {}), 42);
+  // The UID says more than a clock.
+  ASSERT_TRUE(MarkFinished(folder_, {.job_uid = "u"}, 42, Time(1000s)).ok());
+  EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .oldest = Time(1001s)}), 42);
+  // Written by an earlier version.
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/finished.json", R"({"global_step":7})").ok());
+  EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), std::nullopt);
+  EXPECT_EQ(*FinishedStep(folder_, {}), 7);
 }
 
 }  // namespace

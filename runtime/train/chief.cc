@@ -116,7 +116,8 @@ StatusOr<bool> Chief::SaveLast() {
   if (!saver_.enabled()) return true;
   if (saver_.last_step() != last_.global_step) RETURN_IF_ERROR(saver_.Save(last_));
   RETURN_IF_ERROR(saver_.Flush());
-  RETURN_IF_ERROR(MarkFinished(context_.config().model_dir, context_.run(), last_.global_step));
+  RETURN_IF_ERROR(MarkFinished(context_.config().model_dir, context_.run(), last_.global_step,
+                               context_.clock().Now()));
   return true;
 }
 

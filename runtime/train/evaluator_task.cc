@@ -110,7 +110,8 @@ class Evaluator {
   Status Finish() {
     kLog.Info("the run is over and its last checkpoint evaluated", {{"step", evaluated_}});
     context_.board().Update([&](progress::Progress& p) { p.state = progress::State::kFinished; });
-    return MarkFinished(folder_ + "/eval", context_.run(), evaluated_);  // the chief waits for it
+    // The chief waits for it.
+    return MarkFinished(folder_ + "/eval", context_.run(), evaluated_, context_.clock().Now());
   }
 
   TaskContext& context_;

@@ -236,6 +236,17 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
   }
 }
 
+TEST(TaskContext, TakesAnOlderMarkForAnOlderRunsUntilTheChiefHasHadTimeToRemoveIt) {
+  StopSource stop;
+  FakeClock clock(Time(1000s));
+  TaskContext context({.tf_config = {.task = {"worker", 0}}}, stop, clock);
+  EXPECT_EQ(context.run().oldest, Time(1000s));
+  clock.Advance(59s);
+  EXPECT_EQ(context.run().oldest, Time(1000s));
+  clock.Advance(1s);
+  EXPECT_EQ(context.run().oldest, Time());
+}
+
 TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
   const std::string steps = "max_steps: 4000\n";
   for (const Task& task :

@@ -12,6 +12,9 @@
 namespace tfjob::train {
 namespace {
 
+// How long the tasks of one run may be apart in starting.
+constexpr Duration kChiefStarts = 60s;
+
 rpc::Identity IdentityOf(const TaskOptions& options) {
   return {.job_uid = options.job.uid,
           .attempt = options.job.attempt,
@@ -49,11 +52,17 @@ TaskContext::TaskContext(TaskOptions options, const StopSource& stop, Clock& clo
       identity_(IdentityOf(options_)),
       stop_(stop),
       clock_(clock),
+      start_(clock.Now()),
       board_(cluster::ToString(options_.tf_config.task)),
       progress_(progress::MakeProgressService([this] { return board_.Get(); }).release(),
                 DeleteService) {
   const int helpers = HelperThreads(options_.config);
   if (helpers > 0) pool_ = std::make_unique<ThreadPool>("compute", helpers);
+}
+
+RunMark TaskContext::run() const {
+  const bool settled = clock_.Now() - start_ >= kChiefStarts;
+  return {identity_.job_uid, identity_.attempt, settled ? Time() : start_};
 }
 
 StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(

@@ -33,7 +33,9 @@ class TaskContext {
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
-  RunMark run() const { return {identity_.job_uid, identity_.attempt}; }
+  // Changes once: a mark that was there before this task counts when the chief, which removes it first of all, has had
+  // time to start.
+  RunMark run() const;
   const StopSource& stop() const { return stop_; }
   Clock& clock() const { return clock_; }
   ProgressBoard& board() { return board_; }
@@ -52,6 +54,7 @@ class TaskContext {
   const rpc::Identity identity_;
   const StopSource& stop_;
   Clock& clock_;
+  const Time start_;
   ProgressBoard board_;
   std::unique_ptr<ThreadPool> pool_;
   std::unique_ptr<grpc::Service, void (*)(grpc::Service*)> progress_;
