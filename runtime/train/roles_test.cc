@@ -236,6 +236,57 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
   }
 }
 
+// A ps task that can die at once.
+class Mortal {
+ public:
+  Mortal(int index, const std::string& address) : index_(index), address_(address) {}
+  void Start(int64_t incarnation) {
+    const rpc::Identity self{"uid", 0, "ps", index_, incarnation};
+    ps_ = *ps::ParameterServer::Create({.identity = self});
+    auto server = rpc::Server::Start({.host = "127.0.0.1",
+                                      .port = std::stoi(address_.substr(address_.find(':') + 1)),
+                                      .identity = self,
+                                      .streams = {{ps::kParameterService, ps_.get()}}});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+  void Kill() {
+    server_.reset();
+    ps_.reset();
+  }
+  Status AwaitEnd() { return ps_->WaitUntilFinished(); }
+
+ private:
+  const int index_;
+  const std::string address_;
+  std::unique_ptr<ps::ParameterServer> ps_;
+  std::unique_ptr<rpc::Server> server_;
+};
+
+TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
+  const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"evaluator", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  Mortal ps(0, AddressOf({"ps", 0}));
+  ps.Start(1);
+  RunningTask chief(Config("max_steps: 3\n"), Static({"chief", 0}, all));
+  const auto eventually = [](const auto& condition) {
+    const Duration deadline = RealClock().Monotonic() + 20s;
+    while (!condition() && RealClock().Monotonic() < deadline) std::this_thread::sleep_for(5ms);
+    return condition();
+  };
+  // The chief waits for the evaluator.
+  ASSERT_TRUE(eventually([&] { return Finished("/model"); }));
+  ps.Kill();
+  ASSERT_TRUE(MakeDirectories(folder_ + "/model/eval").ok());
+  ASSERT_TRUE(MarkFinished(folder_ + "/model/eval", {"uid", 0}, 3, RealClock().Now()).ok());
+  EXPECT_TRUE(eventually(
+      [&] { return chief.Progress().waiting_for.find("cannot yet tell") != std::string::npos; }));
+  ps.Start(2);
+  EXPECT_EQ(chief.End(), OkStatus());
+  EXPECT_EQ(ps.AwaitEnd(), OkStatus());
+}
+
 TEST(TaskContext, TakesAnOlderMarkForAnOlderRunsUntilTheChiefHasHadTimeToRemoveIt) {
   StopSource stop;
   FakeClock clock(Time(1000s));

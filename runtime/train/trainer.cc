@@ -71,7 +71,9 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .identity = context_.identity(),
       .chief = chief,
       .on_event = [this](const ps::Event& event) { OnPeerEvent(event); },
-      .stop_requested = [this] { return ShouldNotWait(); }};
+      // The chief's own mark says that the run is over, but not that the servers know.
+      .stop_requested = [this,
+                         chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
   return strategy::MakeParameterServer(std::move(options));
 }
 

@@ -46,7 +46,7 @@ class Trainer {
  private:
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   StatusOr<ps::Snapshot> ProvideState();
-  // Whether a wait for others should end: asked to stop, or the run is over.
+  // Whether a worker's wait for others should end: asked to stop, or the run is over.
   bool ShouldNotWait();
   void OnPeerEvent(const ps::Event& event);
   Status Loop();
