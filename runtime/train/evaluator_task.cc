@@ -28,9 +28,12 @@ class Evaluator {
       // Looked at before the checkpoints, so that the last one is never missed.
       ASSIGN_OR_RETURN(const std::optional<int64_t> finished,
                        FinishedStep(folder_, context_.run()));
-      ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next, NextCheckpoint());
+      ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next,
+                       NextCheckpoint(finished.has_value()));
       if (next) {
+        const Duration start = context_.clock().Monotonic();
         RETURN_IF_ERROR(EvaluateCheckpoint(*next));
+        if (Throttle(start)) return Stopped();
         waiting_since = context_.clock().Monotonic();
         continue;
       }
@@ -58,12 +61,14 @@ class Evaluator {
     return OkStatus();
   }
 
-  // The oldest checkpoint that was not looked at yet.
-  StatusOr<std::optional<io::Checkpoint>> NextCheckpoint() const {
+  // The oldest checkpoint that was not looked at yet. At the end of the run the newest one, where throttling has let
+  // others pile up: the chief waits for it.
+  StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool finished) const {
     ASSIGN_OR_RETURN(std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder_));
     std::erase_if(listed, [&](const io::Checkpoint& c) { return c.step <= evaluated_; });
     if (listed.empty()) return std::optional<io::Checkpoint>();
-    return std::optional<io::Checkpoint>(listed.front());
+    const bool newest = finished && context_.config().eval.throttle_secs > 0;
+    return std::optional<io::Checkpoint>(newest ? listed.back() : listed.front());
   }
 
   bool IsListed(const io::Checkpoint& checkpoint) const {
@@ -80,7 +85,6 @@ class Evaluator {
       p.step = checkpoint.step;
       p.waiting_for.clear();
     });
-    const Duration start = context_.clock().Monotonic();
     evaluated_ = checkpoint.step;
     StatusOr<ps::Snapshot> snapshot =
         LoadCheckpoint(checkpoint.prefix, evaluation_->definition().parameters);
@@ -89,12 +93,20 @@ class Evaluator {
     RETURN_IF_ERROR(snapshot.status());
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                      evaluation_->Run(*snapshot, context_.stop()));
-    RETURN_IF_ERROR(PublishEvaluation(evaluation_->definition(), checkpoint.step, totals,
-                                      context_.board(), events_.get()));
-    const Duration rest =
-        Seconds(context_.config().eval.throttle_secs) - (context_.clock().Monotonic() - start);
-    if (rest > 0s && context_.stop().WaitFor(rest)) return Stopped();
-    return OkStatus();
+    return PublishEvaluation(evaluation_->definition(), checkpoint.step, totals, context_.board(),
+                             events_.get());
+  }
+
+  // Waits until the next evaluation may start, or the run is over. True when asked to stop.
+  bool Throttle(Duration start) const {
+    const Duration end = start + Seconds(context_.config().eval.throttle_secs);
+    for (;;) {
+      const Duration rest = end - context_.clock().Monotonic();
+      if (rest <= 0s) return false;
+      const StatusOr<std::optional<int64_t>> finished = FinishedStep(folder_, context_.run());
+      if (!finished.ok() || finished->has_value()) return false;
+      if (context_.stop().WaitFor(std::min(rest, kPoll))) return true;
+    }
   }
 
   void ReportWaiting(Duration& since) {

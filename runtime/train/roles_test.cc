@@ -287,6 +287,32 @@ TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
   EXPECT_EQ(ps.AwaitEnd(), OkStatus());
 }
 
+TEST_F(RolesTest, AThrottledEvaluatorLooksAtTheLastCheckpointAsSoonAsTheRunIsOver) {
+  const std::vector<Task> all = {{"chief", 0}, {"evaluator", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  const config::TrainingConfig config = Config("eval: {throttle_secs: 3600}\n");
+  const auto definition = DefineModel(config, {1}, 1);
+  ASSERT_TRUE(definition.ok()) << definition.status();
+  ps::Snapshot snapshot = strategy::InitialState(*definition);
+  const auto save = [&](int64_t step) {
+    snapshot.global_step = step;
+    return SaveCheckpoint(folder_ + "/model", definition->parameters, snapshot, 10,
+                          RealClock().Now());
+  };
+  ASSERT_TRUE(save(1).ok());
+  RunningTask evaluator(config, Static({"evaluator", 0}, all));
+  ASSERT_TRUE(evaluator.AwaitStep(1));
+  for (int64_t step : {2, 3, 4}) ASSERT_TRUE(save(step).ok());
+  ASSERT_TRUE(MarkFinished(folder_ + "/model", {"uid", 0}, 4, RealClock().Now()).ok());
+  const Duration deadline = RealClock().Monotonic() + 20s;
+  while (!Finished("/model/eval") && RealClock().Monotonic() < deadline)
+    std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE(Finished("/model/eval"));
+  evaluator.Stop().IgnoreError();
+  EXPECT_EQ(evaluator.Progress().step, 4);
+}
+
 TEST(TaskContext, TakesAnOlderMarkForAnOlderRunsUntilTheChiefHasHadTimeToRemoveIt) {
   StopSource stop;
   FakeClock clock(Time(1000s));
