@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "operator/cmd/flag_checks.h"
 #include "operator/cmd/operator_options.h"
 #include "operator/cmd/version.h"
 #include "runtime/base/did_you_mean.h"
@@ -84,10 +85,10 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
       ->capture_default_str();
   app.add_option("--kube-api-qps", options.kube_api_qps,
                  "Calls a second to the API server; 0: no limit of our own")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
-  app.add_option("--kube-api-burst", options.kube_api_burst, "Calls at once")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--kube-api-burst", options.kube_api_burst, "Calls at once, 1 or more")
+      ->check(AtLeast(1))
       ->capture_default_str();
   app.add_option("--gang-scheduler-name", options.gang_scheduler_name,
                  "volcano, or the name of a scheduler with the scheduler-plugins' PodGroup; "
@@ -105,6 +106,19 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_option("--log-format", texts.log_format, "text or json")->capture_default_str();
   for (const char* name : kWithoutEffect) {
     app.add_option(StrCat("--", name), texts.without_effect[name])->expected(0, 1)->group("");
+  }
+}
+
+bool IsRepeatable(const CLI::Option& option) {
+  const std::string name = option.get_single_name();
+  return name == "namespace" || name == "enable-scheme";
+}
+
+// Of a flag that is given twice the last one holds, as with Go's flags: a chart's extraArgs can so set what the chart
+// sets, too.
+void LetTheLastWin(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (!IsRepeatable(*option)) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }
 
@@ -182,6 +196,10 @@ Status OfferConfig(CLI::App& app, const std::string& path) {
     const auto values = ConfigValues(field);
     if (!values.ok()) {
       note(std::string(Message(values.status())));
+      continue;
+    }
+    if (values->size() > 1 && !IsRepeatable(*app.get_option("--" + key))) {
+      note(std::string(Message(field.Mismatch("one value"))));
       continue;
     }
     try {
@@ -287,6 +305,7 @@ std::variant<OperatorOptions, OperatorQuit> ParseOperatorFlags(int argc, const c
   OperatorOptions options;
   Texts texts;
   AddFlags(app, options, texts);
+  LetTheLastWin(app);
   app.set_version_flag("--version", StrCat("tfjob-operator ", kVersion));
   try {
     app.parse(Arguments(argc, argv));

@@ -74,6 +74,19 @@ TEST(OperatorFlags, AreReadInBothOfGosForms) {
   EXPECT_EQ(options.warnings, std::vector<std::string>{"--webhook-server-port has no effect here"});
 }
 
+TEST(OperatorFlags, OfOneGivenTwiceTheLastHolds) {
+  const auto result = ParseFlags(
+      {"--kube-api-burst=500", "--log-level=info", "--leader-elect", "--metrics-bind-address=:8080",
+       "--namespace=a", "--zap-log-level=1", "--kube-api-burst=9", "--log-level=debug",
+       "--leader-elect=false", "--metrics-bind-address=0", "--namespace=b", "--zap-log-level=2"});
+  ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
+  EXPECT_EQ(result.options().kube_api_burst, 9);
+  EXPECT_EQ(result.options().log_level, LogLevel::kDebug);
+  EXPECT_FALSE(result.options().leader_elect);
+  EXPECT_EQ(result.options().metrics_address, std::nullopt);
+  EXPECT_EQ(result.options().name_spaces, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
   const std::vector<std::pair<const char*, const char*>> wrong = {
       {"--namespac=a", "did you mean --namespace?"},
@@ -82,7 +95,10 @@ TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
       {"--log-level=loud", "loud"},
       {"--log-format=xml", "xml"},
       {"--controller-threads=0", "controller-threads"},
-      {"--kube-api-qps=many", "kube-api-qps"},
+      {"--kube-api-qps=many", "--kube-api-qps: expected a number of 0 or more, got many\n"},
+      {"--kube-api-qps=-1", "--kube-api-qps: expected a number of 0 or more, got -1\n"},
+      {"--kube-api-qps=nan", "got nan\n"},
+      {"--kube-api-burst=0", "--kube-api-burst: expected a number of 1 or more, got 0\n"},
       {"--default-clean-pod-policy=Some", "None, Running or All"},
       {"--leader-election-retry-period=soon", "--leader-election-retry-period"},
       {"--config=/does/not/exist", "/does/not/exist"}};
@@ -128,6 +144,14 @@ TEST(OperatorConfig, RefusesUnknownKeysAndWrongValuesWithTheirNames) {
             std::string::npos)
       << result.err;
   EXPECT_NE(result.err.find("controller-threads"), std::string::npos) << result.err;
+}
+
+TEST(OperatorConfig, RefusesAListWhereOneValueBelongs) {
+  const std::string path = WriteConfig("kube-api-burst: [5, 6]\n");
+  const auto result = ParseFlags({"--config", path.c_str()});
+  ASSERT_TRUE(std::holds_alternative<OperatorQuit>(result.parsed));
+  EXPECT_EQ(result.code(), kBadInput);
+  EXPECT_NE(result.err.find("kube-api-burst: expected one value"), std::string::npos) << result.err;
 }
 
 TEST(OperatorConfig, TheEnvironmentRanksBetweenFlagsAndFile) {
