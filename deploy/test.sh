@@ -19,7 +19,8 @@ esac
 
 # The rooms with threads of their own.
 THREADED=(//runtime/base/... //runtime/rpc/... //runtime/ps/... //runtime/data/... //runtime/progress/...
-  //operator/control/... //operator/kube/... //operator/local/...)
+  //operator/control/... //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/...
+  //operator/serve/...)
 
 RESULTS=$(mktemp)
 trap 'rm -f "$RESULTS"' EXIT
