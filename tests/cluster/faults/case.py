@@ -75,8 +75,7 @@ class FaultsCase(unittest.TestCase):
         poll(f"{name} succeeded", seconds, lambda: tend() or self.ended(name), every=0.05)
         poll("services and running pods are gone", 30, lambda: tend() or not self.left(), every=0.05)
         self.assertFalse(condition(self.job(name), "Failed"))
-        pods = {index[1:]: len(uids) for index, uids in self.kubelet.attempts.items() if index[0] == name}
-        self.assertEqual(pods, {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2})
+        self.expect_pods(name)
         self.assertEqual(self.job(name)["status"]["replicaStatuses"]["Worker"].get("restarts"), 1)
         self.assertEqual(self.kubelet.violations, [])
 
@@ -125,8 +124,15 @@ class FaultsCase(unittest.TestCase):
         self.proxy.rule = None
         self.expect_calm()
 
+    def expect_pods(self, name):
+        """Each index had the pods of an undisturbed life; else it is told which pods there were and who wrote what."""
+        attempts = {index[1:]: uids for index, uids in self.kubelet.attempts.items() if index[0] == name}
+        told = [f"{request.time:.3f} {request.code} {request} {request.body.decode(errors='replace')[:200]}"
+                for request in self.writes() if name in request.path + request.body.decode(errors="replace")]
+        self.assertEqual({index: len(uids) for index, uids in attempts.items()},
+                         {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2}, "\n".join([str(attempts), *told]))
+
     def expect_job(self, name, seconds):
         poll(f"{name} succeeded", seconds, lambda: self.ended(name))
-        pods = {index[1:]: len(uids) for index, uids in self.kubelet.attempts.items() if index[0] == name}
-        self.assertEqual(pods, {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2})
+        self.expect_pods(name)
         self.assertEqual(self.job(name)["status"]["replicaStatuses"]["Worker"].get("restarts"), 1)
