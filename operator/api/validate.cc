@@ -175,7 +175,7 @@ std::vector<FieldIssue> Validate(const TFJob& job) {
   CheckServiceNames(job, issues);
   CheckReplicas(job, issues);
   CheckRunPolicy(job.spec.run_policy, issues);
-  CheckGangScheduler(job, issues);
+  if (!job.status.start_time) CheckGangScheduler(job, issues);
   std::sort(issues.begin(), issues.end());
   return issues;
 }
@@ -189,6 +189,7 @@ std::vector<FieldIssue> Warnings(const TFJob& job) {
                       StrCat(replicas, " replicas of ", Name(type),
                              " are all chiefs, and all of them must succeed; usually it is 1")});
   }
+  if (job.status.start_time) CheckGangScheduler(job, issues);
   const auto& scheduling = job.spec.run_policy.scheduling_policy;
   if (scheduling && scheduling->min_available) {
     const int32_t wanted = *scheduling->min_available;

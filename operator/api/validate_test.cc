@@ -120,6 +120,19 @@ TEST(Validate, RefusesTemplatesWithoutTheirContainer) {
   }
 }
 
+TEST(Validate, OnlyWarnsOfAnAnnotationOnceTheJobHasStarted) {
+  TFJob job = ValidJob();
+  job.metadata.annotations["tfjob.dev/gang-scheduler"] = "vulcano";
+  EXPECT_EQ(Validate(job).size(), 1u);
+  EXPECT_EQ(Print(Warnings(job)), "");
+  job.status.start_time = Time(1s);
+  EXPECT_EQ(Print(Validate(job)), "");
+  EXPECT_EQ(
+      Print(Warnings(job)),
+      "metadata.annotations[tfjob.dev/gang-scheduler]: expected volcano, scheduler-plugins or "
+      "none, got \"vulcano\"; did you mean \"volcano\"?");
+}
+
 TEST(Validate, RefusesTypesThatExcludeEachOtherAndNegativeNumbers) {
   const Case cases[] = {
       {[](TFJob& job) { job.spec.replicas.clear(); },

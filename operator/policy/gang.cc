@@ -104,7 +104,8 @@ Gang GangOf(const api::TFJob& job, const Options& options) {
   if (annotation == job.metadata.annotations.end()) return options.gang;
   const std::string& word = annotation->second;
   if (word == Name(GangScheduler::kVolcano)) return GangFromFlag(word);
-  if (word != Name(GangScheduler::kCoscheduling)) return {};
+  if (word == Name(GangScheduler::kNone)) return {};
+  if (word != Name(GangScheduler::kCoscheduling)) return options.gang;  // api::Warnings tells
   const bool flag_names_one = options.gang.scheduler == GangScheduler::kCoscheduling;
   return {GangScheduler::kCoscheduling,
           flag_names_one ? options.gang.scheduler_name : kCoschedulingDefault};

@@ -6,7 +6,7 @@
 
 namespace tfjob::policy {
 
-// The job's annotation tfjob.dev/gang-scheduler over the operator's choice. None for a job without replicas.
+// The job's annotation tfjob.dev/gang-scheduler over the operator's choice; a word that is none counts as absent. None for a job without replicas.
 Gang GangOf(const api::TFJob& job, const Options& options);
 
 // minMember is minAvailable or all replicas; minResources what the job says, or the sum over the first minMember pods of

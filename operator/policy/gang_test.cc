@@ -56,6 +56,8 @@ TEST(Gang, TheAnnotationWinsOverTheFlag) {
   std::string& word = job.metadata.annotations["tfjob.dev/gang-scheduler"];
   word = "none";
   EXPECT_EQ(GangOf(job, options), Gang());
+  word = "vulcano";
+  EXPECT_EQ(GangOf(job, options), kPlugins);
   word = "volcano";
   EXPECT_EQ(GangOf(job, options), kVolcano);
   word = "scheduler-plugins";
