@@ -29,22 +29,15 @@ std::shared_ptr<const Json> WithNamespace(const Json& object) {
   return copy;
 }
 
-// What is wrong with apiVersion and kind, as "path: message": a kind of ours in other letters or of
-// another version, which no API server knows, or another kind of job, which nobody would run here.
-// "" for ours, and for strangers.
+// What is wrong with apiVersion and kind of a ConfigMap, as "path: message": other letters or another version, which no API
+// server knows. "" for others.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
   if (object.kind == "ConfigMap" && version != "v1") {
     return StrCat("apiVersion: expected \"v1\", got \"", version, "\"");
   }
-  const bool meant = version.starts_with("kubeflow.org/");
-  for (const char* kind : {api::kKind, "ConfigMap"}) {
-    if (object.kind == kind) return "";
-    if (strcasecmp(object.kind.c_str(), kind) == 0 || meant) {
-      return StrCat("kind: expected \"", kind, "\", got \"", object.kind, "\"");
-    }
-  }
-  return "";
+  if (object.kind == "ConfigMap" || strcasecmp(object.kind.c_str(), "ConfigMap") != 0) return "";
+  return StrCat("kind: expected \"ConfigMap\", got \"", object.kind, "\"");
 }
 
 class Builder {

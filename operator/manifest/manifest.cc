@@ -1,5 +1,7 @@
 #include "operator/manifest/manifest.h"
 
+#include <strings.h>
+
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,6 +13,25 @@
 
 namespace tfjob::manifest {
 namespace {
+
+// Whether `longer` is `path` or lies below it.
+bool IsWithin(std::string_view longer, std::string_view path) {
+  return longer.starts_with(path) &&
+         (longer.size() == path.size() ||
+          std::string_view(".[:").find(longer[path.size()]) != std::string_view::npos);
+}
+
+// Whether an issue may be there only because of one of the lines `path: message`, whose field counts as absent.
+bool MayFollow(const api::FieldIssue& issue, std::string_view lines) {
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    if (IsWithin(line, issue.path) || IsWithin(issue.path, line.substr(0, line.find(": ")))) {
+      return true;
+    }
+    lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+  }
+  return false;
+}
 
 class ManifestReader {
  public:
@@ -32,6 +53,19 @@ class ManifestReader {
   }
 
  private:
+  // ` "name"`, ` "namespace/name"`, or nothing.
+  static std::string Quoted(const JsonField& metadata, const std::string& name) {
+    const std::string name_space = metadata["namespace"].StringOr("").value_or("");
+    if (name.empty()) return "";
+    return StrCat(" \"", name_space, name_space.empty() ? "" : "/", name, "\"");
+  }
+
+  // A job that nobody would run here, or ours in other letters, which no API server knows.
+  static bool IsOtherJob(const std::string& version, const std::string& kind) {
+    if (kind == api::kKind) return false;
+    return version.starts_with("kubeflow.org/") || strcasecmp(kind.c_str(), api::kKind) == 0;
+  }
+
   void Error(std::string_view line) { report_.errors.emplace_back(line); }
 
   void ReadDocument(const Json& document, const std::string& where) {
@@ -59,9 +93,12 @@ class ManifestReader {
     const std::string name = root["metadata"]["name"].StringOr("").value_or("");
     ManifestObject object;
     object.kind = *kind;
-    object.where = name.empty() ? StrCat(place, " (", *kind, ")")
-                                : StrCat(place, " (", *kind, " \"", name, "\")");
+    object.where = StrCat(place, " (", *kind, Quoted(root["metadata"], name), ")");
     object.object = std::make_shared<const Json>(document);
+    if (validate_ && IsOtherJob(*version, *kind)) {
+      return Error(StrCat(object.where, ": kind: expected \"", api::kKind, "\", got \"", *kind,
+                          "\": this operator runs TFJobs only"));
+    }
     if (object.kind == api::kKind && !DecodeJob(object)) return;
     if (!CheckUnique(object, place)) return;
     report_.objects.push_back(std::move(object));
@@ -69,18 +106,18 @@ class ManifestReader {
 
   // False when there were errors.
   bool DecodeJob(ManifestObject& object) {
-    std::vector<api::FieldIssue> warnings;
-    StatusOr<api::TFJob> job = ParseTFJob(*object.object, &warnings);
-    AddIssues(object.where, warnings, report_.warnings);
-    if (!job.ok()) {
-      AddLines(object.where, Message(job.status()));
-      return false;
-    }
+    PartialTFJob read = ReadTFJob(*object.object);
+    const std::string_view unreadable = Message(read.status);
+    AddIssues(object.where, read.warnings, report_.warnings);
+    AddLines(object.where, unreadable);
     if (validate_) {
-      AddIssues(object.where, api::Validate(*job), report_.errors);
-      AddIssues(object.where, api::Warnings(*job), report_.warnings);
+      std::vector<api::FieldIssue> issues = api::Validate(read.job);
+      std::erase_if(issues, [&](const auto& issue) { return MayFollow(issue, unreadable); });
+      AddIssues(object.where, issues, report_.errors);
+      if (read.status.ok()) AddIssues(object.where, api::Warnings(read.job), report_.warnings);
     }
-    object.job = *std::move(job);
+    if (!read.status.ok()) return false;
+    object.job = std::move(read.job);
     return true;
   }
 

@@ -111,6 +111,40 @@ TEST(CheckManifest, CollectsTheErrorsOfAllDocuments) {
             "job.yaml: 3 errors\n");
 }
 
+TEST(CheckManifest, AFieldThatCannotBeReadHidesNoOther) {
+  const std::string text = Job("mnist", Replica("Worker", "two", "main") + Replica("PS", "-1")) +
+                           "  runPolicy: {backoffLimit: -3, suspend: 7}\n";
+  const std::string job = "job.yaml (TFJob \"mnist\"): spec.";
+  EXPECT_EQ(ErrorsOf(text),
+            job + "runPolicy.suspend: expected true or false, got 7\n" + job +
+                "tfReplicaSpecs.Worker.replicas: expected an integer, got \"two\"\n" + job +
+                "runPolicy.backoffLimit: expected 0 or more, got -3\n" + job +
+                "tfReplicaSpecs.PS.replicas: expected 0 or more, got -1\n" + job +
+                "tfReplicaSpecs.Worker.template.spec.containers: one of the containers must be "
+                "named \"tensorflow\"");
+}
+
+TEST(CheckManifest, WhatFollowsFromAnUnreadableFieldIsNotTold) {
+  const std::string head = "apiVersion: kubeflow.org/v1\nkind: TFJob\n";
+  EXPECT_EQ(ErrorsOf(head + "metadata: {name: 7}\nspec: 8\n"),
+            "job.yaml (TFJob): metadata.name: expected a string, got 7\n"
+            "job.yaml (TFJob): spec: expected an object, got 8");
+}
+
+TEST(CheckManifest, RefusesOtherKindsOfJobs) {
+  EXPECT_EQ(ErrorsOf("apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: p}\n"),
+            "job.yaml (PyTorchJob \"p\"): kind: expected \"TFJob\", got \"PyTorchJob\": this "
+            "operator runs TFJobs only");
+  EXPECT_EQ(ErrorsOf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}\n"), "");
+}
+
+TEST(CheckManifest, NamesTheNamespace) {
+  EXPECT_EQ(ErrorsOf("apiVersion: v1\nkind: List\nitems:\n- {apiVersion: kubeflow.org/v1, kind: "
+                     "TFJob, metadata: {name: a, namespace: team}, spec: {}}\n"),
+            "job.yaml, item 1 (TFJob \"team/a\"): spec.tfReplicaSpecs: at least one replica type "
+            "is required");
+}
+
 TEST(CheckManifest, PrintsWarnings) {
   const std::string text =
       Job("mnist", Replica("Worker") + Replica("Chief", "2")) + "  ttlSecondsAfterFinished: 5\n";

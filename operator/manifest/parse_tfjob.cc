@@ -51,11 +51,14 @@ objects::ObjectMeta ReadMetadata(const JsonField& field, Reader& reader) {
   StatusOr<objects::ObjectMeta> metadata = objects::ParseObjectMeta(field);
   if (metadata.ok()) return *std::move(metadata);
   // The parser stops at the first error: each member alone gives all of them.
+  Json readable = Json::object();
   for (const auto& [key, value] : field.value()->items()) {
     const Json alone = {{key, value}};
-    reader.Note(objects::ParseObjectMeta(JsonField(alone, field.path())).status());
+    const Status status = objects::ParseObjectMeta(JsonField(alone, field.path())).status();
+    reader.Note(status);
+    if (status.ok()) readable[key] = value;
   }
-  return {};
+  return objects::ParseObjectMeta(JsonField(readable)).value_or(objects::ObjectMeta());
 }
 
 // A quantity is an integer or a string, and stays text.
@@ -175,9 +178,9 @@ void ReadSpec(const JsonField& field, api::TFJobSpec& spec, Reader& reader) {
 
 }  // namespace
 
-StatusOr<api::TFJob> ParseTFJob(const Json& object, std::vector<api::FieldIssue>* warnings) {
+PartialTFJob ReadTFJob(const Json& object) {
   const JsonField root(object);
-  if (!object.is_object()) return root.Mismatch("a TFJob object");
+  if (!object.is_object()) return {{}, {}, root.Mismatch("a TFJob object")};
   Reader reader;
   api::TFJob job;
   reader.WarnOfUnknown(root, kObjectFields);
@@ -186,9 +189,14 @@ StatusOr<api::TFJob> ParseTFJob(const Json& object, std::vector<api::FieldIssue>
   job.metadata = ReadMetadata(root["metadata"], reader);
   ReadSpec(root["spec"], job.spec, reader);
   job.status = api::ReadStatus(root["status"]);
-  if (warnings != nullptr) *warnings = reader.warnings();
-  RETURN_IF_ERROR(reader.ToStatus());
-  return job;
+  return {std::move(job), reader.warnings(), reader.ToStatus()};
+}
+
+StatusOr<api::TFJob> ParseTFJob(const Json& object, std::vector<api::FieldIssue>* warnings) {
+  PartialTFJob read = ReadTFJob(object);
+  if (warnings != nullptr) *warnings = std::move(read.warnings);
+  RETURN_IF_ERROR(read.status);
+  return std::move(read.job);
 }
 
 }  // namespace tfjob::manifest

@@ -19,6 +19,14 @@ namespace tfjob::manifest {
 StatusOr<api::TFJob> ParseTFJob(const Json& object,
                                 std::vector<api::FieldIssue>* warnings = nullptr);
 
+// As much of it as can be read, with the errors that ParseTFJob returns.
+struct PartialTFJob {
+  api::TFJob job;  // what is in error counts as absent
+  std::vector<api::FieldIssue> warnings;
+  Status status;
+};
+PartialTFJob ReadTFJob(const Json& object);
+
 // The whole object; spec members that were not given are absent, an empty status is absent.
 Json ToJson(const api::TFJob& job);
 using api::StatusToJson;
