@@ -5,6 +5,9 @@
 #   deploy/quickstart.sh [arguments for `tfjob run`, for example --follow]
 #
 # Afterwards the programs are bazel-bin/operator/cmd/tfjob and bazel-bin/runtime/cmd/tfjob-trainer.
+case ${1:-} in
+  -h | --help) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;
+esac
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 timed "packages" install_packages
