@@ -110,7 +110,8 @@ TEST_F(WorkloadTest, RefusesWhatTheStoreWouldRefuseLater) {
       {"a namespace", Manifest() + map + "{name: a, namespace: A_b}\n", "metadata.namespace: "},
       {"the same in the namespace by default",
        Manifest() + map + "{name: a}\n" + map + "{name: a, namespace: default}\n",
-       "job.yaml, document 3 (ConfigMap \"a\"): metadata.name: job.yaml, document 2 (ConfigMap "
+       "job.yaml, document 3 (ConfigMap \"default/a\"): metadata.name: job.yaml, document 2 "
+       "(ConfigMap "
        "\"a\") is the same object, in namespace \"default\""},
       {"a job's labels", job_labels,
        "job.yaml (TFJob \"mnist\"): TFJob \"mnist\" is invalid: "
