@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds the images of the operator and the trainer as OCI archives, FOLDER/operator.tar and FOLDER/trainer.tar: the
 # programs as Bazel builds them, the libraries of Debian that they need, and nothing else. Needs no registry and no daemon.
+# Installs first what the build needs (deploy/packages.txt) and this machine lacks.
 #
 #   deploy/docker/build.sh FOLDER [operator] [trainer]     both without a name
 #   deploy/docker/build.sh --tree FOLDER NAME              the image's files as a folder (what the Dockerfiles copy)
 #
 # `docker load -i`, `ctr images import`, `skopeo copy oci-archive:` and `deploy/dev/cluster.sh load-image` take the archives.
-usage() { sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 case ${1:-} in
   -h | --help) usage && exit ;;
   "") usage >&2 && exit 2 ;;
@@ -17,7 +18,7 @@ esac
 mkdir -p "$1" && folder=$(realpath "$1") && shift
 source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
-version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' operator/cmd)
+version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
 # image NAME FOLDER USER PROGRAM…: the image's name, and the programs of a folder that it holds; the first is its entry point.
 image() {
@@ -33,6 +34,7 @@ image() {
 }
 
 [ $# -gt 0 ] || set -- operator trainer
+install_packages >&2
 for name in "$@"; do
   case $name in
     operator) image operator operator/cmd 65532:65532 tfjob-operator tfjob ;;  # tfjob: for `helm test`

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "operator/cmd/version.h"
+#include "runtime/base/version.h"
 
 namespace tfjob::cmd {
 namespace {

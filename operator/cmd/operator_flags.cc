@@ -8,10 +8,10 @@
 #include "absl/strings/ascii.h"
 #include "operator/cmd/flag_checks.h"
 #include "operator/cmd/operator_options.h"
-#include "operator/cmd/version.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
+#include "runtime/base/version.h"
 #include "runtime/base/yaml.h"
 
 namespace tfjob::cmd {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "operator/cmd/version.h"
 #include "operator/kube/kube_client.h"
 #include "operator/kube/load.h"
 #include "runtime/base/log.h"
+#include "runtime/base/version.h"
 
 namespace tfjob::cmd {
 namespace {

@@ -4,7 +4,6 @@
 #include <thread>
 #include <utility>
 
-#include "operator/cmd/version.h"
 #include "operator/control/manager.h"
 #include "operator/control/nodes.h"
 #include "operator/events/recorder.h"
@@ -15,6 +14,7 @@
 #include "operator/serve/server.h"
 #include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
+#include "runtime/base/version.h"
 
 namespace tfjob::cmd {
 namespace {

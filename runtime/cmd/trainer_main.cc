@@ -12,6 +12,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/mutex.h"
 #include "runtime/base/stop.h"
+#include "runtime/base/version.h"
 #include "runtime/cmd/print.h"
 #include "runtime/config/training_config.h"
 #include "runtime/train/task.h"
@@ -106,14 +107,7 @@ int ExitCode(const Status& status, const StopSource& stop) {
   }
 }
 
-Status CheckProcessor() {
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return OkStatus();
-  return Unimplemented(
-      "this processor lacks AVX2 or FMA, which tfjob-trainer is built for (x86-64-v3)");
-}
-
 Status Run(const Flags& flags, StopSource& stop) {
-  RETURN_IF_ERROR(CheckProcessor());
   train::TaskOptions options{.lone_address = GetEnv("TFJOB_ADDRESS").value_or("")};
   ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());
@@ -151,10 +145,14 @@ int Main(int argc, char** argv) {
   app.add_option("--log-format", flags.log_format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+  app.set_version_flag("--version", StrCat("tfjob-trainer ", kVersion));
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {  // --help, --version
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    std::cerr << "tfjob-trainer: " << error.what() << "\nRun with --help for all flags.\n";
+    return 2;
   }
   static StopSource stop;  // signal handlers point to it
   StatusOr<LogLevel> level = ParseLogLevel(flags.log_level);

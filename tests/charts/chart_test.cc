@@ -104,7 +104,7 @@ TEST(Chart, PageAndProgramKnowTheSameFlags) {
 
 TEST(Chart, InstallsTheVersionOfThisTree) {
   const std::set<std::string> version =
-      Matches(Text("operator/cmd/version.h"), "kVersion\\[\\] = \"([^\"]*)\"");
+      Matches(Text("runtime/base/version.h"), "kVersion\\[\\] = \"([^\"]*)\"");
   ASSERT_EQ(version.size(), 1u);
   EXPECT_EQ(Yaml(std::string(kChart) + "Chart.yaml").value("appVersion", ""), *version.begin());
 }

@@ -1,0 +1,37 @@
+#include "runtime/base/processor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+// What runs before the check is compiled for every processor of the architecture, whatever the flags say.
+#define TFJOB_ANY_PROCESSOR [[gnu::target("arch=x86-64"), gnu::noinline]]
+
+namespace tfjob {
+namespace {
+
+TFJOB_ANY_PROCESSOR void Say(const char* text) {
+  // There is nobody to tell that the message cannot be written.
+  [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+}
+
+#ifdef __AVX2__  // as --config=release is built; otherwise any processor will do
+// 101 is the first priority that is not the implementation's own.
+TFJOB_ANY_PROCESSOR [[gnu::constructor(101)]] void CheckAtStart() {
+  __builtin_cpu_init();
+  RequireProcessor(__builtin_cpu_supports("x86-64-v3"));
+}
+#endif
+
+}  // namespace
+
+TFJOB_ANY_PROCESSOR void RequireProcessor(bool supported) {
+  if (supported) return;
+  Say(program_invocation_short_name);
+  Say(": this processor lacks AVX2, FMA or another part of x86-64-v3, which this program is built "
+      "for; "
+      "Intel's have them since Haswell, AMD's since Zen\n");
+  _exit(1);
+}
+
+}  // namespace tfjob
