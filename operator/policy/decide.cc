@@ -36,10 +36,10 @@ Verdict Ignore(const api::TFJob& job) {
 }
 
 void WriteCreated(Draft& draft) {
-  const bool first_look =
-      api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
-                        api::CreatedMessage(draft.job), draft.now);
-  if (!first_look) return;
+  // Its reason may have become another: the server refuses the pods.
+  if (api::Find(draft.status(), ConditionType::kCreated) != nullptr) return;
+  api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
+                    api::CreatedMessage(draft.job), draft.now);
   for (Event& event : WarnAboutSpec(draft.job, draft.verdict.gang)) draft.Tell(std::move(event));
 }
 

@@ -14,11 +14,12 @@ void WriteRefusal(Draft& draft) {
       !status.conditions.empty() && status.conditions.back().type == ConditionType::kCreated;
   if (!waits_at_first || draft.history() == nullptr) return;
   const std::string& refusal = draft.history()->refusal;
-  if (!refusal.empty()) {
+  const bool runs = DriverRuns(draft.replicas);
+  if (!refusal.empty() && !runs) {
     api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonFailedCreatePod,
                       api::RefusedMessage(draft.job, refusal), draft.now);
   } else if (status.conditions.back().reason == api::kReasonFailedCreatePod &&
-             ReplacementsExist(draft.job, draft.replicas, draft.history())) {
+             (runs || ReplacementsExist(draft.job, draft.replicas, draft.history()))) {
     api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                       api::CreatedMessage(draft.job), draft.now);
   }

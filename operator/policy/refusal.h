@@ -6,8 +6,8 @@
 
 namespace tfjob::policy {
 
-// While objects are refused and the job has not got beyond Created, the condition Created says why; when all pods are there it
-// is as before.
+// While objects are refused and the job has not got beyond Created, the condition Created says why; when all pods are there,
+// or the job runs, it is as before.
 void WriteRefusal(Draft& draft);
 
 }  // namespace tfjob::policy
