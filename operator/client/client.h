@@ -11,8 +11,9 @@
 // Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition does not
 // hold, or somebody else was first); InvalidArgument (400, 413, 415, 422; the server's message);
 // PermissionDenied (403, admission and quotas included); FailedPrecondition (the namespace is being
-// deleted); Unauthenticated (401); ResourceExhausted (429 until the deadline); Unavailable and
-// DeadlineExceeded (the server may have done it or not: read again); Cancelled (we are stopping).
+// deleted); Unauthenticated (401); ResourceExhausted (429 until the deadline); Internal (500: the
+// server says what failed inside it, such as an admission webhook), Unavailable and DeadlineExceeded
+// (the server may have done it or not: read again); Cancelled (we are stopping).
 #pragma once
 
 #include <map>

@@ -42,11 +42,14 @@ StatusCode CodeOf(const ApiError& error) {
       return StatusCode::kOutOfRange;
     case 429:
       return StatusCode::kResourceExhausted;
+    case 503:
+      return StatusCode::kUnavailable;
     case 504:
       return StatusCode::kDeadlineExceeded;
     default:
-      return error.code >= 400 && error.code < 500 ? StatusCode::kInvalidArgument
-                                                   : StatusCode::kUnavailable;
+      if (error.code >= 400 && error.code < 500) return StatusCode::kInvalidArgument;
+      return error.code >= 500 && error.is_status ? StatusCode::kInternal
+                                                  : StatusCode::kUnavailable;
   }
 }
 
@@ -63,6 +66,7 @@ bool ApiError::too_new() const {
 
 ApiError ParseApiError(const JsonView& status) {
   ApiError error;
+  error.is_status = true;
   error.code = status["code"].Int32().value_or(500);
   error.reason = StringOf(status["reason"]);
   error.message = StringOf(status["message"]);

@@ -14,6 +14,7 @@ namespace tfjob::kube {
 
 struct ApiError {
   int code = 0;                     // HTTP's
+  bool is_status = false;           // the server itself spoke, no proxy in between
   std::string reason;               // "AlreadyExists"; "" when no Status came
   std::string message;              // never empty
   std::string name;                 // details.name: the object that it is about

@@ -44,10 +44,12 @@ TEST(ApiError, BecomesTheCodesOfTheClient) {
        StatusCode::kFailedPrecondition, "m"},
       {410, R"({"kind":"Status","message":"m"})", StatusCode::kOutOfRange, "m"},
       {429, R"({"kind":"Status","message":"m"})", StatusCode::kResourceExhausted, "m"},
-      {500, R"({"kind":"Status","message":"m"})", StatusCode::kUnavailable, "m"},
+      {500, R"({"kind":"Status","message":"m"})", StatusCode::kInternal, "m"},
+      {500, "m", StatusCode::kUnavailable, "HTTP 500: m"},
       {502, "<html>\n <b>bad\tgateway</b>\x01\xff", StatusCode::kUnavailable,
        "HTTP 502: <html> <b>bad gateway</b>?"},
       {503, "{", StatusCode::kUnavailable, "HTTP 503: {"},
+      {503, R"({"kind":"Status","message":"m"})", StatusCode::kUnavailable, "m"},
       {504, R"({"kind":"Status","message":"m"})", StatusCode::kDeadlineExceeded, "m"},
       {302, "", StatusCode::kUnavailable, "HTTP 302, a redirect, which is not followed"},
   };
@@ -186,7 +188,7 @@ TEST_F(RestClientTest, OtherServerErrorsAreTheCallers) {
     ++requests;
     connection.Reply(500, R"({"kind":"Status","message":"no"})");
   });
-  EXPECT_EQ(Get().status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Get().status().code(), StatusCode::kInternal);
   EXPECT_EQ(requests, 1);
 }
 
