@@ -1,6 +1,7 @@
 #include "operator/control/act.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -63,10 +64,11 @@ bool IsAboutObject(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument;
 }
 
-// Errors that the server gave a reason for, which a person should read.
+// Errors that the server gave a reason for, which a person should read. Internal is one once it is known that the call
+// was not carried out: an admission webhook that fails may do so for ever.
 bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ||
-         status.code() == StatusCode::kPermissionDenied;
+         status.code() == StatusCode::kPermissionDenied || status.code() == StatusCode::kInternal;
 }
 
 // Whether the server may have carried the call out.
@@ -89,8 +91,10 @@ bool IsPassing(const Status& status) {
 }
 
 // Says once what may go on for long.
-void Tell(plan::NamedEvent event, Memory& memory) {
-  if (event.standing && memory.history.reported.count(event.cause) > 0) return;
+void TellOnce(plan::NamedEvent event, Memory& memory) {
+  if (memory.history.reported.count(event.cause) > 0) return;
+  const auto same = [&](const plan::NamedEvent& waiting) { return waiting.cause == event.cause; };
+  if (std::any_of(memory.events.begin(), memory.events.end(), same)) return;
   memory.events.push_back(std::move(event));
 }
 
@@ -110,7 +114,15 @@ Status Actor::Act(const Look& look, const Decision& decision, Memory& memory) {
   Status first = Adopt(look, plan);
   const Status arranged = ArrangePodGroup(look, plan);
   Keep(first, arranged);
-  if (arranged.ok()) Keep(first, CreateAll(look, decision, memory));
+  if (arranged.ok()) {
+    const Status created = CreateAll(look, decision, memory);
+    if (created.code() == StatusCode::kNotFound) {
+      // The job is gone, or goes with its namespace: there is nothing to come back for.
+      memory.look_again = false;
+    } else {
+      Keep(first, created);
+    }
+  }
   if (first.code() == StatusCode::kCancelled) return first;
   if (plan.status != nullptr) RETURN_IF_ERROR(WriteStatus(look, decision, memory));
   cache_.Acknowledge(look.key, look.snapshot);
@@ -167,27 +179,48 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
   return first;
 }
 
-Status Actor::CreateInBatches(const Look& look, const std::vector<render::DesiredObject>& wanted,
+bool Actor::IsGone(const Look& look) {
+  const auto job = cache_.Job(look.key);
+  return job == nullptr || job->metadata.uid != look.job.metadata.uid ||
+         job->metadata.terminating();
+}
+
+Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
                               const Decision& decision, Memory& memory) {
   Status first;
-  size_t done = 0;
-  for (size_t batch = kFirstBatch; done < wanted.size(); batch *= 2) {
+  for (size_t batch = kFirstBatch; !wanted.empty(); batch *= 2) {
     if (stopping_) return Cancelled("the operator stops");
-    const size_t count = std::min(batch, wanted.size() - done);
+    if (IsGone(look)) return NotFound("TFJob ", look.key, " was deleted meanwhile");
+    const size_t count = std::min(batch, wanted.size());
     std::vector<CreateResult> results(count);
     pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        results[i] = CreateOne(look, wanted[done + i], decision);
-      }
+      for (int64_t i = begin; i < end; ++i) results[i] = CreateOne(look, wanted[i], decision);
     });
+    std::map<api::ReplicaType, bool> refused;  // of each type: whether all of this batch were
+    Status of_all;                             // an error that would meet all
     for (size_t i = 0; i < count; ++i) {
-      Keep(first,
-           Note(look, wanted[done + i], decision.verdict.gang, std::move(results[i]), memory));
+      const Status status =
+          Note(look, wanted[i], decision.verdict.gang, std::move(results[i]), memory);
+      refused.emplace(wanted[i].slot.type, true).first->second &= IsAboutObject(status);
+      if (!IsAboutObject(status)) Keep(of_all, status);
+      Keep(first, status);
     }
-    if (!first.ok() && !IsAboutObject(first)) return first;
-    done += count;
+    if (!of_all.ok()) return of_all;
+    wanted.erase(wanted.begin(), wanted.begin() + static_cast<ptrdiff_t>(count));
+    // The others of that type have the same template.
+    std::erase_if(wanted, [&](const render::DesiredObject& object) {
+      const auto type = refused.find(object.slot.type);
+      return type != refused.end() && type->second;
+    });
   }
   return first;
+}
+
+// What a server says that cannot even read is nothing about the object.
+StatusOr<client::Object> Actor::Find(const client::Key& key) {
+  StatusOr<client::Object> found = client_.Get(key);
+  if (found.status().code() == StatusCode::kInternal) return Unavailable(Message(found.status()));
+  return found;
 }
 
 // A name that is taken is a success when its holder is ours: a create whose answer was lost, or which the watch has
@@ -199,10 +232,11 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
   if (object.status().code() == StatusCode::kAlreadyExists || IsUnanswered(object.status())) {
     const client::Key key{kind, look.job.metadata.name_space, wanted.name};
     const Status refused = object.status();
-    object = client_.Get(key);
+    object = Find(key);
     if (object.status().code() == StatusCode::kNotFound) {
       // Not created, or gone meanwhile: again at the next look.
-      return {Unavailable(Message(refused)), std::nullopt, std::nullopt};
+      const bool has_answer = refused.code() == StatusCode::kInternal;
+      return {has_answer ? refused : Unavailable(Message(refused)), std::nullopt, std::nullopt};
     }
     if (object.ok() && !IsControlledBy(client::MetadataOf(*object), look.job.metadata.uid)) {
       return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
@@ -219,6 +253,9 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
 Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
                    CreateResult result, Memory& memory) {
   const Kind kind = KindOf(wanted.kind, gang.scheduler);
+  if (result.status.code() == StatusCode::kFailedPrecondition) {
+    return NotFound(Message(result.status));  // the namespace is being deleted: as if it were gone
+  }
   if (result.holder && wanted.kind == render::Kind::kPodGroup) {
     result.status = InvalidArgument("PodGroup ", wanted.name, " belongs to ", result.holder->holder,
                                     ", not to this job");
@@ -234,7 +271,7 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
       if (memory.history.refusal.empty()) {
         memory.history.refusal = std::string(Message(result.status));
       }
-      Tell(plan::CreateFailed(look.job, wanted.kind, wanted.name, result.status), memory);
+      TellOnce(plan::CreateFailed(look.job, wanted.kind, result.status), memory);
     }
     return Annotate(result.status,
                     StrCat("creating ", render::Name(wanted.kind), " ", wanted.name));
@@ -245,6 +282,8 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
     return OkStatus();
   }
   blocked.erase(wanted.name);
+  // There was room for something: what is refused from now on is news.
+  std::erase_if(memory.history.reported, plan::IsCreateFailed);
   const std::string& uid = client::MetadataOf(*result.object).uid;
   memory.events.push_back(plan::Created(look.job, wanted.kind, wanted.name, uid));
   if (wanted.kind == render::Kind::kPodGroup) {
@@ -295,7 +334,7 @@ Status Actor::DeleteOne(const Look& look, const plan::Delete& wanted) {
   const Status status = client_.Delete(key, options);
   if (status.code() != StatusCode::kAborted) return status;
   // Another has the name by now, or the server was in conflict with somebody else's write.
-  const StatusOr<client::Object> found = client_.Get(key);
+  const StatusOr<client::Object> found = Find(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
   return Unavailable(Message(status));
@@ -308,7 +347,7 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
     return OkStatus();
   }
   if (!status.ok()) {
-    if (IsRefusal(status)) Tell(plan::DeleteFailed(look.job, wanted, status), memory);
+    if (IsRefusal(status)) TellOnce(plan::DeleteFailed(look.job, wanted, status), memory);
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
   observer_.OnDeleted(KindOf(wanted), look.job.metadata.name_space);
@@ -349,7 +388,7 @@ void Actor::SendEvents(Memory& memory) {
     } else if (IsPassing(results[i])) {
       kLog.Debug("event waits", {{"event", events[i].event.message}, {"error", results[i]}});
       if (memory.events.size() < kMaxEventsKept) memory.events.push_back(std::move(events[i]));
-    } else {
+    } else if (results[i].code() != StatusCode::kFailedPrecondition) {  // the namespace goes
       kLog.Warning("event refused", {{"event", events[i].event.message}, {"error", results[i]}});
     }
   }

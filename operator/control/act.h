@@ -76,9 +76,15 @@ class Actor {
   Status Adopt(const Look& look, const plan::Plan& plan);
   Status ArrangePodGroup(const Look& look, const plan::Plan& plan);
   Status CreateAll(const Look& look, const Decision& decision, Memory& memory);
-  // Creates those of `wanted`, in growing batches, until a batch meets an error that would meet all.
-  Status CreateInBatches(const Look& look, const std::vector<render::DesiredObject>& wanted,
+  // Creates those of `wanted`, in growing batches, until a batch meets an error that would meet all. A replica type
+  // of which the server refused a whole batch as invalid is left alone. NotFound: the namespace or the job is gone, or
+  // going.
+  Status CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
                          const Decision& decision, Memory& memory);
+  // Whether the job was deleted since the look.
+  bool IsGone(const Look& look);
+  // Reads it. Never Internal.
+  StatusOr<client::Object> Find(const client::Key& key);
   CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
                          const Decision& decision);
   Status Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,

@@ -11,6 +11,9 @@
 namespace tfjob::plan {
 namespace {
 
+// Begins the causes of events about refused creates.
+constexpr std::string_view kCreateFailed = "create-failed/";
+
 objects::ObjectReference ReferenceTo(const api::TFJob& job) {
   objects::ObjectReference reference;
   reference.api_version = api::kApiVersion;
@@ -147,6 +150,17 @@ const Words& WordsOf(render::Kind kind) {
   return WordsOf(DeleteKind::kPod);
 }
 
+// "pods=5" of a quota, an index, a port: they change from try to try, what is wrong does not.
+std::string WithoutNumbers(std::string_view text) {
+  std::string shape;
+  for (const char c : text) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit) shape += c;
+    if (is_digit && (shape.empty() || shape.back() != '#')) shape += '#';
+  }
+  return shape;
+}
+
 }  // namespace
 
 bool Plan::empty() const {
@@ -188,11 +202,18 @@ NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& 
                    StrCat("created/", uid));
 }
 
-NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const std::string& name,
-                        const Status& error) {
-  return MakeEvent(job, objects::EventType::kWarning, WordsOf(kind).create_failed,
-                   api::FailedCreateMessage(Message(error)),
-                   StrCat("create-failed/", name, "/", Message(error)), true);
+NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error) {
+  const char* reason = WordsOf(kind).create_failed;
+  const std::string cause = StrCat(kCreateFailed, reason, "/");
+  NamedEvent event =
+      MakeEvent(job, objects::EventType::kWarning, reason, api::FailedCreateMessage(Message(error)),
+                StrCat(cause, Message(error)), true);
+  event.cause = StrCat(cause, WithoutNumbers(Message(error)));
+  return event;
+}
+
+bool IsCreateFailed(std::string_view cause) {
+  return cause.substr(0, kCreateFailed.size()) == kCreateFailed;
 }
 
 NamedEvent Deleted(const api::TFJob& job, const Delete& deleted) {

@@ -74,11 +74,13 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
 
 // The events that follow an acting: "Created pod: x" under SuccessfulCreatePod, "Deleted service:
 // x", and their failures "Error creating: …" as standing warnings. `uid` is the UID of the object
-// that was created.
+// that was created. Refusals that differ in nothing but numbers have one cause,
+// but names of their own.
 NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& name,
                    const std::string& uid);
-NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const std::string& name,
-                        const Status& error);
+NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error);
+// Whether that is the cause of a CreateFailed.
+bool IsCreateFailed(std::string_view cause);
 NamedEvent Deleted(const api::TFJob& job, const Delete& deleted);
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);
 

@@ -121,8 +121,7 @@ TEST(Events, FollowActions) {
   EXPECT_EQ(created.event.message, "Created pod: mnist-worker-0");
   EXPECT_EQ(Created(job, render::Kind::kService, "s", "u2").event.message, "Created service: s");
   EXPECT_NE(Created(job, render::Kind::kPod, "mnist-worker-0", "u3").name, created.name);
-  const NamedEvent failed =
-      CreateFailed(job, render::Kind::kPod, "mnist-worker-0", InvalidArgument("no"));
+  const NamedEvent failed = CreateFailed(job, render::Kind::kPod, InvalidArgument("no"));
   EXPECT_EQ(failed.event.reason, "FailedCreatePod");
   EXPECT_EQ(failed.event.message, "Error creating: no");
   EXPECT_EQ(failed.event.type, objects::EventType::kWarning);
@@ -134,6 +133,24 @@ TEST(Events, FollowActions) {
             "SuccessfulDeleteJob");
   EXPECT_EQ(DeleteFailed(job, {DeleteKind::kPod, "p", "u1", {}}, Internal("x")).event.message,
             "Error deleting: x");
+}
+
+TEST(CreateFailed, HasOneCauseWhateverNumbersTheServerSays) {
+  const api::TFJob job = StartedJob({{kWorker, 1, kOnFailure}});
+  const auto failed = [&job](render::Kind kind, const char* error) {
+    return CreateFailed(job, kind, PermissionDenied(error));
+  };
+  const NamedEvent first =
+      failed(render::Kind::kPod, "pods \"mnist-worker-0\": exceeded quota: q, used: pods=5");
+  const NamedEvent second =
+      failed(render::Kind::kPod, "pods \"mnist-worker-17\": exceeded quota: q, used: pods=10");
+  EXPECT_EQ(first.cause, second.cause);
+  EXPECT_NE(first.name, second.name);
+  EXPECT_NE(first.event.message, second.event.message);
+  EXPECT_NE(failed(render::Kind::kPod, "a").cause, failed(render::Kind::kPod, "b").cause);
+  EXPECT_NE(failed(render::Kind::kPod, "a").cause, failed(render::Kind::kService, "a").cause);
+  EXPECT_TRUE(IsCreateFailed(first.cause));
+  EXPECT_FALSE(IsCreateFailed(DeleteFailed(job, {}, Internal("x")).cause));
 }
 
 // The printed plan is the list of steps.

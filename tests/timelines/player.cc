@@ -70,6 +70,10 @@ StatusOr<Status> ParseError(const std::string& text) {
   if (text == "no-such-kind") {
     return NotFound("the server could not find the requested resource");
   }
+  if (text == "webhook") {
+    return Internal("Internal error occurred: failed calling webhook \"guard.example.com\"");
+  }
+  if (text == "terminating") return FailedPrecondition("the namespace is being terminated");
   if (text == "forbidden") return PermissionDenied("exceeded quota: pods");
   return InvalidArgument("unknown error ", text);
 }

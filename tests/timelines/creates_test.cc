@@ -1,0 +1,246 @@
+// What timelines cannot say of creates: a quota that counts, templates that are refused a thousand times, a job that is
+// deleted at each of its creates.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/manifest/tfjob_json.h"
+#include "runtime/base/log.h"
+#include "tests/timelines/world.h"
+
+namespace tfjob::timelines {
+namespace {
+
+using client::Call;
+using client::Kind;
+using client::Verb;
+
+constexpr int kAlways = std::numeric_limits<int>::max() - 1;
+
+Json Job(int ps, int workers) {
+  const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
+  const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};
+  const auto replicas = [&](int count) {
+    return Json{{"replicas", count}, {"restartPolicy", "OnFailure"}, {"template", pod_template}};
+  };
+  return {{"apiVersion", "kubeflow.org/v1"},
+          {"kind", "TFJob"},
+          {"metadata", {{"name", kJob}, {"namespace", kNamespace}}},
+          {"spec", {{"tfReplicaSpecs", {{"PS", replicas(ps)}, {"Worker", replicas(workers)}}}}}};
+}
+
+bool IsCreate(const Call& call, Kind kind, const std::string& prefix = "") {
+  return call.verb == Verb::kCreate && call.key.kind == kind && call.key.name.rfind(prefix, 0) == 0;
+}
+
+class CreatesTest : public ::testing::Test {
+ protected:
+  CreatesTest() {
+    ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+    EXPECT_TRUE(world_.StartOperator().ok());
+    Settle();
+  }
+
+  void Settle() {
+    const Status status = world_.RunUntilIdle();
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void Advance(Duration by) {
+    const Status status = world_.Advance(by);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  void Apply(const Json& job) {
+    ASSERT_TRUE(world_.server().Create(Kind::kTFJob, job).ok());
+    Settle();
+  }
+
+  // Those that are not on their way out.
+  size_t Count(Kind kind) {
+    size_t count = 0;
+    const std::vector<client::Object> objects = *world_.server().List(kind, kNamespace, {});
+    for (const client::Object& object : objects) {
+      count += client::MetadataOf(object).terminating() ? 0 : 1;
+    }
+    return count;
+  }
+  int CountCalls(Kind kind, const std::string& prefix = "") {
+    const std::vector<Call> calls = world_.operator_client().Calls();
+    return static_cast<int>(std::count_if(calls.begin(), calls.end(), [&](const Call& call) {
+      return IsCreate(call, kind, prefix);
+    }));
+  }
+  std::vector<std::string> Messages(const std::string& reason) {
+    std::vector<std::string> messages;
+    const std::vector<client::Object> events = *world_.server().List(Kind::kEvent, kNamespace, {});
+    for (const client::Object& object : events) {
+      const auto event = std::get<std::shared_ptr<const objects::CustomResource>>(object);
+      if ((*event->object)["reason"] == reason) messages.push_back((*event->object)["message"]);
+    }
+    return messages;
+  }
+  api::Condition LastCondition() {
+    const Json job = *world_.server().GetJson(World::KeyOf(Kind::kTFJob, kJob));
+    return manifest::ParseTFJob(job)->status.conditions.back();
+  }
+
+  // From now on pods are refused beyond `quota_`, each time in slightly different words.
+  void LimitPods() {
+    client::Fault count;
+    count.matches = [this](const Call& call) {
+      is_full_ = IsCreate(call, Kind::kPod) && Count(Kind::kPod) >= quota_;
+      return false;
+    };
+    world_.operator_client().Inject(std::move(count));
+    for (int i = 0; i < 1000; ++i) {
+      client::Fault fault;
+      fault.matches = [this](const Call&) { return is_full_; };
+      fault.nth = i + 1;
+      fault.error = PermissionDenied("pods \"job-worker-", i,
+                                     "\" is forbidden: exceeded quota: team, used: pods=", i);
+      world_.operator_client().Inject(std::move(fault));
+    }
+  }
+
+  World world_;
+  size_t quota_ = 0;
+  bool is_full_ = false;  // for the call that is being made
+};
+
+TEST_F(CreatesTest, AllPodsComeWhenTheQuotaIsRaised) {
+  quota_ = 5;
+  LimitPods();
+  Apply(Job(1, 19));
+  EXPECT_EQ(Count(Kind::kPod), 5u);
+  EXPECT_EQ(Count(Kind::kService), 20u);
+  Advance(100ms);
+  ASSERT_EQ(Messages("FailedCreatePod").size(), 1u);
+  EXPECT_NE(Messages("FailedCreatePod")[0].find("exceeded quota: team"), std::string::npos);
+  EXPECT_EQ(LastCondition().reason, "FailedCreatePod");
+  EXPECT_NE(LastCondition().message.find("exceeded quota: team"), std::string::npos);
+  quota_ = 12;
+  Advance(2min);
+  EXPECT_EQ(Count(Kind::kPod), 12u);
+  EXPECT_EQ(LastCondition().reason, "FailedCreatePod");
+  EXPECT_EQ(Messages("FailedCreatePod").size(), 2u);  // what is left of it
+  quota_ = 100;
+  Advance(2min);
+  EXPECT_EQ(Count(Kind::kPod), 20u);
+  EXPECT_EQ(LastCondition().reason, "TFJobCreated");
+  EXPECT_EQ(Messages("FailedCreatePod").size(), 2u);
+  const int calls = CountCalls(Kind::kPod);
+  Advance(1h);
+  EXPECT_EQ(CountCalls(Kind::kPod), calls);
+}
+
+TEST_F(CreatesTest, WordsThatChangeDoNotShortenTheBackOff) {
+  LimitPods();
+  Apply(Job(0, 100));
+  Advance(1h);
+  // 5 ms, 10 ms, … 2 min: some 15 looks, then 30 an hour.
+  EXPECT_GE(CountCalls(Kind::kPod), 8 * 30);
+  EXPECT_LE(CountCalls(Kind::kPod), 8 * 50);
+  EXPECT_EQ(Messages("FailedCreatePod").size(), 1u);
+}
+
+TEST_F(CreatesTest, ATemplateThatIsRefusedIsNotTriedForEveryReplica) {
+  std::vector<Time> looks;
+  client::Fault fault;
+  fault.matches = [](const Call& call) { return IsCreate(call, Kind::kPod, "job-worker-"); };
+  fault.times = kAlways;
+  fault.error = InvalidArgument("Pod is invalid: spec.containers[0].image: Required value");
+  fault.before_call = [&] {
+    if (looks.empty() || looks.back() != world_.clock().Now()) {
+      looks.push_back(world_.clock().Now());
+    }
+  };
+  world_.operator_client().Inject(fault);
+  Apply(Job(4, 300));
+  EXPECT_EQ(Count(Kind::kPod), 4u);
+  EXPECT_LE(CountCalls(Kind::kPod, "job-worker-"), 16);
+  looks.clear();
+  Advance(30min);
+  ASSERT_GE(looks.size(), 10u);
+  EXPECT_LE(looks.size(), 40u);
+  EXPECT_LE(CountCalls(Kind::kPod, "job-worker-"), 16 * static_cast<int>(looks.size() + 1));
+  EXPECT_GE(looks[5] - looks[4], 2 * (looks[3] - looks[2]));
+  EXPECT_GE(looks.back() - looks[looks.size() - 2], 1min);
+  const std::vector<std::string> messages = Messages("FailedCreatePod");
+  ASSERT_EQ(messages.size(), 1u);
+  EXPECT_NE(messages[0].find("Required value"), std::string::npos);
+  // It is corrected.
+  world_.operator_client().Clear();
+  Advance(2min);
+  EXPECT_EQ(Count(Kind::kPod), 304u);
+}
+
+TEST_F(CreatesTest, OneReplicaThatIsRefusedDoesNotHoldBackTheOthers) {
+  client::Fault fault;
+  fault.matches = [](const Call& call) { return IsCreate(call, Kind::kPod, "job-worker-0"); };
+  fault.times = kAlways;
+  fault.error = InvalidArgument("admission webhook denied the request");
+  world_.operator_client().Inject(fault);
+  Apply(Job(1, 100));
+  Advance(1s);
+  EXPECT_EQ(Count(Kind::kPod), 100u);
+}
+
+TEST_F(CreatesTest, AJobThatIsDeletedAmongItsCreatesLeavesNothing) {
+  constexpr int kCreates = 2 * (1 + 9);
+  for (int nth = 1; nth <= kCreates; ++nth) {
+    for (const bool told_at_once : {false, true}) {
+      const std::string where = StrCat("at create ", nth, told_at_once ? ", told at once" : "");
+      World world;
+      ASSERT_TRUE(world.StartOperator().ok());
+      client::Fault fault;
+      fault.matches = [](const Call& call) {
+        return IsCreate(call, Kind::kPod) || IsCreate(call, Kind::kService);
+      };
+      fault.nth = nth;
+      bool deleted = false;
+      fault.before_call = [&] {
+        deleted = world.Delete(Kind::kTFJob, kJob).ok();
+        if (told_at_once) static_cast<store::Store&>(world.server()).Deliver();
+      };
+      world.operator_client().Inject(std::move(fault));
+      ASSERT_TRUE(world.server().Create(Kind::kTFJob, Job(1, 9)).ok());
+      ASSERT_TRUE(world.RunUntilIdle().ok()) << where;
+      ASSERT_TRUE(world.Advance(1h).ok()) << where;
+      ASSERT_TRUE(deleted) << where;
+      EXPECT_EQ(world.server().List(Kind::kService, kNamespace, {})->size(), 0u) << where;
+      const std::vector<client::Object> pods = *world.server().List(Kind::kPod, kNamespace, {});
+      for (const client::Object& pod : pods) {
+        const objects::ObjectMeta& metadata = client::MetadataOf(pod);
+        EXPECT_TRUE(metadata.terminating()) << where << ": " << metadata.name;
+        ASSERT_TRUE(world.Delete(Kind::kPod, metadata.name, 0).ok());
+      }
+      // Nothing of it is in the way of the next one, and nothing is remembered.
+      ASSERT_TRUE(world.server().Create(Kind::kTFJob, Job(1, 9)).ok());
+      ASSERT_TRUE(world.Advance(1min).ok()) << where;
+      EXPECT_EQ(world.server().List(Kind::kPod, kNamespace, {})->size(), 10u) << where;
+      EXPECT_EQ(world.server().List(Kind::kService, kNamespace, {})->size(), 10u) << where;
+    }
+  }
+}
+
+TEST_F(CreatesTest, NothingMoreIsCreatedForAJobThatIsGone) {
+  client::Fault fault;
+  fault.matches = [](const Call& call) { return IsCreate(call, Kind::kPod); };
+  fault.nth = 3;
+  fault.before_call = [this] {
+    EXPECT_TRUE(world_.Delete(Kind::kTFJob, kJob).ok());
+    static_cast<store::Store&>(world_.server()).Deliver();
+  };
+  world_.operator_client().Inject(std::move(fault));
+  Apply(Job(0, 200));
+  Advance(1h);
+  EXPECT_LE(CountCalls(Kind::kPod), 8);
+  EXPECT_EQ(Count(Kind::kPod), 0u);
+  EXPECT_EQ(Count(Kind::kService), 0u);
+}
+
+}  // namespace
+}  // namespace tfjob::timelines
