@@ -3,6 +3,7 @@
 
 #include "runtime/ps/link.h"
 #include "runtime/ps/wire.h"
+#include "runtime/rpc/limits.h"
 
 namespace tfjob::ps {
 namespace {
@@ -12,15 +13,24 @@ std::span<const std::byte> PartOf(const VariableState& state, const Shard& shard
   return tensor.bytes().subspan(static_cast<size_t>(shard.offset), static_cast<size_t>(shard.size));
 }
 
+Status CheckFitsAFrame(const std::string& text, const char* what) {
+  constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
+  if (text.size() <= kMost) return OkStatus();
+  return InvalidArgument(what, " takes ", text.size(), " bytes, at most ", kMost,
+                         " can be sent: use fewer variables or larger shards (shard_bytes)");
+}
+
 }  // namespace
 
 // ---- filling
 
 Status Link::Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout) {
+  std::string assignment =
+      Serialize(Assignment{context_.options.definition, context_.options.servers});
+  RETURN_IF_ERROR(CheckFitsAFrame(assignment, "the definition of the variables"));
+  RETURN_IF_ERROR(CheckFitsAFrame(snapshot.ledger, "the ledger"));
   RETURN_IF_ERROR(
-      Request({.type = wire::kDefine, .value = epoch},
-              Serialize(Assignment{context_.options.definition, context_.options.servers}), timeout)
-          .status());
+      Request({.type = wire::kDefine, .value = epoch}, std::move(assignment), timeout).status());
   uint64_t number = 0;
   {
     MutexLock lock(context_.mutex);

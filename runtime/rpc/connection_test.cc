@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/rpc/grpc_connector.h"
+#include "runtime/rpc/limits.h"
 #include "runtime/rpc/peer_watch.h"
 #include "runtime/rpc/pipe_connector.h"
 #include "runtime/rpc/server.h"
@@ -209,6 +210,16 @@ TEST_F(GrpcTest, RefusesWhoDoesNotBelongHere) {
   EXPECT_EQ(Refusal(other_attempt).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(Refusal(Task("worker", 13))), address_ + ": no task 13 here");
   EXPECT_EQ(Refusal(Task("worker", 0), "ehco").code(), StatusCode::kUnimplemented);
+}
+
+TEST_F(GrpcTest, EndsAStreamThatSendsMoreThanAFrameMayHold) {
+  StatusOr<OpenStream> stream = connector_->Connect(address_, "echo", Task("worker", 2), 10s);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  const std::string large(kMaxFrameBytes, 'x');
+  (void)stream->transport->Write(
+      {.header = {.type = 1}, .segments = {{.bytes = std::as_bytes(std::span(large))}}});
+  EXPECT_TRUE(handler_.seen.Await("left worker 2"));
+  stream->transport->Cancel();
 }
 
 TEST_F(GrpcTest, NamesThePortThatIsTaken) {

@@ -7,13 +7,14 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "runtime/rpc/limits.h"
 
 namespace tfjob::rpc {
 
 // Frames are large and their senders hold back by credits: windows are open from the beginning, and no
 // probing closes them (measured: it takes a third of an exchange's CPU time).
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
-    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1},
+    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
     {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20},
     {GRPC_ARG_HTTP2_BDP_PROBE, 0},
