@@ -232,6 +232,7 @@ StatusOr<RemoteState> Link::Query(Duration timeout) {
                     .step = answer.header.step};
   ASSIGN_OR_RETURN(Json body, ParseJson(answer.body, StrCat(name_, ": state")));
   ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
+  ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));
   return state;
 }
 

@@ -52,6 +52,7 @@ struct RemoteState {
   int64_t epoch = 0;
   int64_t step = 0;
   std::string fingerprint;  // "" unless ready
+  int64_t servers = 0;      // that share the state; 0 unless ready
 };
 
 // The caller's thread calls the methods; Mark and Describe may be called on any.

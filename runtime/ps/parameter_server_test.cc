@@ -110,6 +110,22 @@ TEST_F(ParameterServerTest, RefusesStrangers) {
   EXPECT_EQ(other.Join(options).code(), StatusCode::kFailedPrecondition);
 }
 
+TEST_F(ParameterServerTest, ATaskWithAnotherNumberOfServersIsToldToRestartTheJob) {
+  StartServers(2);
+  const Definition definition = TwoVariables();
+  Trainer chief(definition), worker(definition);
+  ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+  ClientOptions options = Worker(1);
+  options.servers.pop_back();
+  options.refusal_patience = Duration(0);
+  const Status status = worker.Join(options);
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(status).find("what 2 parameter servers share, but this task's TF_CONFIG has 1"),
+            std::string_view::npos)
+      << status;
+  EXPECT_NE(Message(status).find("tfjob restart"), std::string_view::npos) << status;
+}
+
 TEST_F(ParameterServerTest, WaitsForServersAndSaysForWhom) {
   servers_ = FreeAddresses(2);
   Trainer chief(TwoVariables());

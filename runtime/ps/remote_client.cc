@@ -331,6 +331,12 @@ Status RemoteClient::RepairLink(size_t server) {
   }
   ASSIGN_OR_RETURN(states_[server], link.Query(kRequestTimeout));
   const RemoteState& state = states_[server];
+  const auto servers = static_cast<int64_t>(links_.size());
+  if (state.ready && state.servers != servers) {
+    return FailedPrecondition(link.name(), " holds a part of what ", state.servers,
+                              " parameter servers share, but this task's TF_CONFIG has ", servers,
+                              ": the job was scaled; `tfjob restart` gives all tasks the new one");
+  }
   if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
     return FailedPrecondition(link.name(), " holds other variables, another optimizer or mode ",
                               "than this task has: give all tasks the same training file");

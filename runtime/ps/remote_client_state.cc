@@ -40,7 +40,8 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& sn
     states_[i] = {.ready = true,
                   .epoch = epoch,
                   .step = snapshot.global_step,
-                  .fingerprint = StrCat(fingerprint_)};
+                  .fingerprint = StrCat(fingerprint_),
+                  .servers = static_cast<int64_t>(links_.size())};
   }
   return OkStatus();
 }

@@ -210,6 +210,7 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
     header.flags = wire::kReady;
     header.step = store_->step();
     body["fingerprint"] = StrCat(store_->fingerprint());
+    body["servers"] = store_->servers();
   }
   return {header, PrintJson(body)};
 }
