@@ -241,6 +241,11 @@ void Link::Poll() {
   if (live_ != nullptr) live_->Send({.type = wire::kQuery});
 }
 
+void Link::RenewHold() {
+  MutexLock lock(context_.mutex);
+  if (live_ != nullptr && context_.holding) live_->Send({.type = wire::kRenew});
+}
+
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   if (server_ == 0) {

@@ -43,6 +43,7 @@ struct LinkContext {
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;           // the chief ended the job
+  bool holding ABSL_GUARDED_BY(mutex) = false;            // ps 0 commits nothing for our copy
   std::vector<PeerState> members ABSL_GUARDED_BY(mutex);  // as ps 0 last said
 };
 
@@ -78,6 +79,8 @@ class Link : public rpc::ConnectionHandler {
   StatusOr<RemoteState> Query(Duration timeout);
   // Asks for ps 0's members, without waiting.
   void Poll();
+  // Keeps ps 0's hold while the state is being copied.
+  void RenewHold();
 
   // Puts this server's part of the state there, under `epoch`.
   Status Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout);

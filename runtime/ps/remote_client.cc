@@ -38,7 +38,9 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   // Once a second the chief asks who is there.
   watch_ = std::make_unique<rpc::PeerWatch>(
       [this, ticks = 0]() mutable {
-        if (context_.options.chief && ++ticks % 4 == 0) links_[0]->Poll();
+        if (!context_.options.chief || ++ticks % 4 != 0) return;
+        links_[0]->Poll();
+        links_[0]->RenewHold();
       },
       context_.options.liveness);
   context_.watch = watch_.get();

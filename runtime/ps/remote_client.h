@@ -52,6 +52,7 @@ class RemoteClient : public ParameterClient {
   Status Fill(const std::vector<size_t>& servers, const Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(Snapshot& snapshot);
+  void SetHolding(bool holding);
   Status Copy(Snapshot& snapshot);
   Status TellEnd(size_t server);
   StatusOr<StepResult> Result();

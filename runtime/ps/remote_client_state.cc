@@ -92,9 +92,16 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
 Status RemoteClient::TryCopy(Snapshot& snapshot) {
   if (!synchronous()) return Copy(snapshot);
   RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
+  SetHolding(true);
   Status status = Copy(snapshot);
+  SetHolding(false);
   Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
   return status.ok() ? released : status;
+}
+
+void RemoteClient::SetHolding(bool holding) {
+  MutexLock lock(context_.mutex);
+  context_.holding = holding;
 }
 
 Status RemoteClient::Copy(Snapshot& snapshot) {

@@ -298,6 +298,10 @@ void Service::Hold(Session& session, uint64_t sequence) {
   session.ReplyTo(sequence, FailedPrecondition("ps 0 of a synchronous job can be held"));
 }
 
+void Service::Renew(const protocol::Worker& worker) {
+  synchronizer_->Renew(worker);
+}
+
 Status Service::Release(const protocol::Worker& worker) {
   if (synchronizer_->Release(worker)) return OkStatus();
   return Aborted("the hold had ended: what was copied may be of several steps");

@@ -44,6 +44,7 @@ class Service : public ParameterServer {
   std::pair<rpc::FrameHeader, std::string> DescribeState();
   void Leave(const protocol::Worker& worker, int64_t incarnation);
   void Hold(Session& session, uint64_t sequence);
+  void Renew(const protocol::Worker& worker);
   Status Release(const protocol::Worker& worker);
   void Finish();
   void FromParticipant(const rpc::Identity& peer, const std::string& message);

@@ -59,6 +59,8 @@ void Session::Request(rpc::IncomingFrame& frame) {
       return ReplyTo(sequence, OkStatus());
     case wire::kHold:
       return service_.Hold(*this, sequence);
+    case wire::kRenew:
+      return service_.Renew(worker());
     case wire::kRelease:
       return ReplyTo(sequence, service_.Release(worker()));
     case wire::kFinish:

@@ -149,6 +149,11 @@ void Synchronizer::Hold(const protocol::Worker& worker, int64_t incarnation, uin
   Carry(coordinator_->Hold(Now(), worker));
 }
 
+void Synchronizer::Renew(const protocol::Worker& worker) {
+  MutexLock lock(mutex_);
+  if (coordinator_ != nullptr) coordinator_->Renew(Now(), worker);
+}
+
 bool Synchronizer::Release(const protocol::Worker& worker) {
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr) return false;

@@ -65,6 +65,7 @@ class Synchronizer {
 
   // Answered through the session's ReplyTo(sequence).
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
+  void Renew(const protocol::Worker& worker);
   // Whether it was held until now.
   bool Release(const protocol::Worker& worker);
 

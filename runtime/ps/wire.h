@@ -26,6 +26,7 @@ enum Type : uint16_t {
   kLeave = 12,       // M: this task contributes nothing more → kReply
   kFinish = 13,      // M: the chief: end → kReply, and kFinished to everybody
   kFinished = 14,    // D: after all else
+  kRenew = 15,       // M: the chief, to ps 0, while it copies: the hold lasts on; no answer
 
   // A contribution: sequence, step of the values it was computed from, value epoch. Every shard of
   // the server comes once: all its bytes, or one empty segment when there is nothing for it. kFirst on

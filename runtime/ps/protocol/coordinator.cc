@@ -216,6 +216,10 @@ CoordinatorActions Coordinator::Hold(Duration now, const Worker& worker) {
   return actions;
 }
 
+void Coordinator::Renew(Duration now, const Worker& worker) {
+  if (Holds(worker)) hold_until_ = now + kHoldLease;
+}
+
 CoordinatorActions Coordinator::Release(const Worker& worker) {
   CoordinatorActions actions;
   if (holder_ == worker) EndHold(actions);

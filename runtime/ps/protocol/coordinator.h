@@ -51,9 +51,11 @@ class Coordinator {
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
 
-  // Commits nothing until released: by the same worker, by its departure, or after 60 s. Granted
-  // when all servers have applied the same steps.
+  // Commits nothing until released: by the same worker, by its departure, or after 60 s without a
+  // renewal. Granted when all servers have applied the same steps.
   CoordinatorActions Hold(Duration now, const Worker& worker);
+  // Nothing when the hold has ended: what is copied then may be of several steps.
+  void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
   // Now and then: repeats what got no answer, ends leases.
   CoordinatorActions Tick(Duration now);

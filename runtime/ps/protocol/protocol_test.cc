@@ -106,16 +106,24 @@ TEST_F(CoordinatorTest, HoldsUntilAllHaveAppliedAndCommitsNothingMeanwhile) {
   EXPECT_TRUE(actions.holds[0].granted);
   EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
   EXPECT_EQ(Committed(coordinator_.Release(kA)).size(), 1u);
-  // A holder that does not release it loses it after 60 s.
+  // A holder that neither releases nor renews it loses it after 60 s.
   for (int server : {0, 1}) coordinator_.OnMessage(server, AppliedReport{1, 7});
   coordinator_.Hold(1s, kA);
   EXPECT_TRUE(coordinator_.Holds(kA));
   EXPECT_TRUE(Committed(Stage(kA, 3, 7)).empty());
   coordinator_.Tick(60s);
   EXPECT_EQ(coordinator_.step(), 7);
-  coordinator_.Tick(61s);
+  coordinator_.Renew(60s, kA);
+  coordinator_.Renew(100s, kB);
+  coordinator_.Tick(119s);
+  EXPECT_TRUE(coordinator_.Holds(kA));
+  EXPECT_EQ(coordinator_.step(), 7);
+  coordinator_.Tick(120s);
   EXPECT_FALSE(coordinator_.Holds(kA));
   EXPECT_EQ(coordinator_.step(), 8);
+  // What has ended is not renewed.
+  coordinator_.Renew(121s, kA);
+  EXPECT_FALSE(coordinator_.Holds(kA));
 }
 
 TEST_F(CoordinatorTest, ARestartedServerVoidsTheEpoch) {
