@@ -6,7 +6,6 @@
 #include "runtime/ps/placement.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
-#include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/pipe_connector.h"
 
 namespace tfjob::ps {
@@ -268,58 +267,6 @@ TEST_F(ParameterServerTest, ARestartedWorkerRejoins) {
   options.refusal_patience = Duration(0);
   EXPECT_EQ(late.Join(options).code(), StatusCode::kFailedPrecondition);
 }
-
-// Breaks streams after so many frames were read or written, as a lost connection does.
-class BreakingConnector : public rpc::Connector {
- public:
-  // The next stream to the server breaks when the client has written (or read) `frames` more.
-  void BreakAfterWrites(int frames) { writes_ = frames; }
-  void BreakAfterReads(int frames) { reads_ = frames; }
-
-  StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
-                                    const rpc::Identity& self, Duration timeout) override {
-    ASSIGN_OR_RETURN(rpc::OpenStream stream, inner_->Connect(address, service, self, timeout));
-    ++connects;
-    stream.transport = std::make_unique<Breaking>(*this, std::move(stream.transport));
-    return stream;
-  }
-  std::atomic<int> connects = 0;
-
- private:
-  class Breaking : public rpc::Transport {
-   public:
-    Breaking(BreakingConnector& owner, std::unique_ptr<rpc::Transport> inner)
-        : owner_(owner), inner_(std::move(inner)) {}
-    // Heartbeats and credits do not count.
-    static bool Counts(uint16_t type) { return type < 0xFF00; }
-    Status Write(const rpc::OutgoingFrame& frame) override {
-      if (Counts(frame.header.type) && owner_.writes_.fetch_sub(1) == 0) {
-        for (const rpc::Segment& segment : frame.segments) {
-          if (segment.release != nullptr) segment.release(segment.argument);
-        }
-        inner_->Cancel();
-        return Unavailable("broken");
-      }
-      return inner_->Write(frame);
-    }
-    Status Read(rpc::IncomingFrame& frame) override {
-      RETURN_IF_ERROR(inner_->Read(frame));
-      if (Counts(frame.header.type) && owner_.reads_.fetch_sub(1) == 0) {
-        inner_->Cancel();
-        return Unavailable("broken");
-      }
-      return OkStatus();
-    }
-    void Cancel() override { inner_->Cancel(); }
-
-   private:
-    BreakingConnector& owner_;
-    const std::unique_ptr<rpc::Transport> inner_;
-  };
-
-  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeGrpcConnector();
-  std::atomic<int> writes_ = -1, reads_ = -1;
-};
 
 TEST_F(ParameterServerTest, ARepeatedContributionIsAppliedOnce) {
   // Breaks before any gradient left, between two frames of gradients, and between frames of values.

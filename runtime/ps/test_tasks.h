@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <thread>
 
 #include "runtime/ps/client.h"
 #include "runtime/ps/placement.h"
 #include "runtime/ps/server.h"
+#include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/server.h"
 
 namespace tfjob::ps {
@@ -169,6 +171,58 @@ class Trainer {
   std::vector<Tensor> values_, gradients_;
   std::vector<std::span<std::byte>> value_spans_;
   std::vector<std::span<const std::byte>> gradient_spans_;
+};
+
+// Breaks streams after so many frames were read or written, as a lost connection does.
+class BreakingConnector : public rpc::Connector {
+ public:
+  // The next stream to the server breaks when the client has written (or read) `frames` more.
+  void BreakAfterWrites(int frames) { writes_ = frames; }
+  void BreakAfterReads(int frames) { reads_ = frames; }
+
+  StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
+                                    const rpc::Identity& self, Duration timeout) override {
+    ASSIGN_OR_RETURN(rpc::OpenStream stream, inner_->Connect(address, service, self, timeout));
+    ++connects;
+    stream.transport = std::make_unique<Breaking>(*this, std::move(stream.transport));
+    return stream;
+  }
+  std::atomic<int> connects = 0;
+
+ private:
+  class Breaking : public rpc::Transport {
+   public:
+    Breaking(BreakingConnector& owner, std::unique_ptr<rpc::Transport> inner)
+        : owner_(owner), inner_(std::move(inner)) {}
+    // Heartbeats and credits do not count.
+    static bool Counts(uint16_t type) { return type < 0xFF00; }
+    Status Write(const rpc::OutgoingFrame& frame) override {
+      if (Counts(frame.header.type) && owner_.writes_.fetch_sub(1) == 0) {
+        for (const rpc::Segment& segment : frame.segments) {
+          if (segment.release != nullptr) segment.release(segment.argument);
+        }
+        inner_->Cancel();
+        return Unavailable("broken");
+      }
+      return inner_->Write(frame);
+    }
+    Status Read(rpc::IncomingFrame& frame) override {
+      RETURN_IF_ERROR(inner_->Read(frame));
+      if (Counts(frame.header.type) && owner_.reads_.fetch_sub(1) == 0) {
+        inner_->Cancel();
+        return Unavailable("broken");
+      }
+      return OkStatus();
+    }
+    void Cancel() override { inner_->Cancel(); }
+
+   private:
+    BreakingConnector& owner_;
+    const std::unique_ptr<rpc::Transport> inner_;
+  };
+
+  const std::unique_ptr<rpc::Connector> inner_ = rpc::MakeGrpcConnector();
+  std::atomic<int> writes_ = -1, reads_ = -1;
 };
 
 class ParameterServerTest : public testing::Test {
