@@ -322,6 +322,33 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
   }
 }
 
+TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackBehindTheLedgerIsRefused) {
+  StartServers(1);
+  const Definition definition = TwoVariables();
+  Snapshot checkpoint = InitialState(definition, 100);
+  Trainer chief(definition), worker(definition), again(definition);
+  ClientOptions options = Chief(definition);
+  options.provide_state = [&] { return checkpoint; };
+  ASSERT_EQ(chief.Join(options), OkStatus());
+  ASSERT_EQ(worker.Join(Worker(1, 5)), OkStatus());
+  ASSERT_EQ(worker.Train(), OkStatus());
+  checkpoint = *chief.client->TakeSnapshot();
+  worker.client.reset();
+  tasks_[0]->Kill();
+  tasks_[0]->Start(2);
+  Status joined;
+  std::thread joins([&] {
+    options = Worker(1, 4);
+    options.refusal_patience = Duration(0);
+    joined = again.Join(options);
+  });
+  const Status trained = chief.Train();
+  joins.join();
+  EXPECT_EQ(trained, OkStatus());
+  EXPECT_EQ(joined.code(), StatusCode::kFailedPrecondition) << joined;
+  EXPECT_NE(Message(joined).find("set its node's clock"), std::string_view::npos) << joined;
+}
+
 // A network of so many bytes a second: a frame is there when its last byte is.
 class SlowConnector : public rpc::Connector {
  public:

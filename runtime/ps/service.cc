@@ -175,11 +175,23 @@ Status Service::Activate(std::shared_ptr<Store> store) {
   }
   synchronous_ = store->definition().mode == Mode::kSynchronous;
   if (synchronous_) synchronizer_->Fill(store);
+  const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
   if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
+  RefuseOlderThan(incarnations);
   filling_ = nullptr;
   store_ = std::move(store);
   return OkStatus();
+}
+
+void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations) {
+  for (const auto& [task, incarnation] : incarnations) {
+    int64_t& newest = incarnations_[task];
+    newest = std::max(newest, incarnation);
+    auto found = sessions_.find(task);
+    if (found == sessions_.end() || found->second->peer().incarnation >= newest) continue;
+    found->second->connection().Cancel(Aborted("a later start of the task was here"));
+  }
 }
 
 std::vector<PeerState> Service::MembersLocked() {

@@ -34,6 +34,10 @@ class Service : public ParameterServer {
 
   // For sessions.
   int index() const { return options_.identity.task_index; }
+  // As of Store::RunLine.
+  std::string run_line() const {
+    return Store::RunLine(options_.identity.job_uid, options_.identity.attempt);
+  }
   // FailedPrecondition while there is no state, or when it is of another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
@@ -73,6 +77,9 @@ class Service : public ParameterServer {
   void Register(Session& session);
   void Unregister(Session& session, const Status& why);
   void Tell(Event::Kind kind, const Session& session, const std::string& message) const;
+  // What a ledger has of a task's later start, an earlier one cannot add to.
+  void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits, not for ever, until what was sent to the peers is written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

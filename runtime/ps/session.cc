@@ -105,7 +105,8 @@ void Session::EndFill(rpc::IncomingFrame& frame) {
   Status status = fill_status_;
   if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
   if (status.ok() && !fill_->filled()) status = InvalidArgument("the state has gaps");
-  if (status.ok()) status = fill_->SetLedger(frame.ReadString(frame.remaining()));
+  if (status.ok())
+    status = fill_->SetLedger(frame.ReadString(frame.remaining()), service_.run_line());
   if (status.ok()) {
     fill_->step() = frame.header.step;
     status = service_.Activate(std::move(fill_));
@@ -152,7 +153,7 @@ bool Session::NextCopy(rpc::OutgoingFrame& frame) {
     AppendCopy(frame);
     return true;
   }
-  text_ = copy_.ledger + copy_.of.store->CounterLedger();
+  text_ = service_.run_line() + copy_.ledger + copy_.of.store->CounterLedger();
   frame.header.type = wire::kSnapshotEnd;
   frame.header.step = copy_.of.store->step();
   frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});

@@ -1,6 +1,6 @@
 #include "runtime/ps/store.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cstring>
 #include <sstream>
 
@@ -58,6 +58,9 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
       std::memcpy(value.data(), update.data(), update.size());
   }
 }
+
+// Where an entry has its shard. Written as one, so that readers that do not know it skip it.
+constexpr char kRun[] = "-2 ";
 
 void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
   for (const protocol::Name& name : ledger.entries()) {
@@ -191,7 +194,29 @@ std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t o
   return At(static_cast<int>(shard)).Part(static_cast<int>(slot)).subspan(offset, length);
 }
 
-Status Store::SetLedger(const std::string& text) {
+std::string Store::RunLine(const std::string& job_uid, int32_t attempt) {
+  return StrCat(kRun, job_uid.empty() ? "-" : job_uid, " ", attempt, " 0 0\n");
+}
+
+std::map<protocol::Worker, int64_t> Store::Incarnations() {
+  std::map<protocol::Worker, int64_t> newest;
+  const auto add = [&](const protocol::Ledger& ledger) {
+    for (const protocol::Name& name : ledger.entries()) {
+      newest[name.worker] = std::max(newest[name.worker], name.incarnation);
+    }
+  };
+  for (const auto& entry : entries_) {
+    MutexLock lock(entry->mutex);
+    add(entry->ledger);
+  }
+  MutexLock lock(counter_mutex_);
+  add(counter_ledger_);
+  return newest;
+}
+
+Status Store::SetLedger(const std::string& text, const std::string& run_line) {
+  const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
+  if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
   std::istringstream lines(text);
   int shard = 0;
   protocol::Name name;

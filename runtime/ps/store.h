@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -67,9 +68,14 @@ class Store {
   bool filled() const { return unfilled_ == 0; }
 
   // Ledgers as text, a line an entry: "shard type index incarnation sequence"; shard -1 is the
-  // counter's. Entries of other servers' shards are left out.
-  Status SetLedger(const std::string& text);
+  // counter's. Entries of other servers' shards are left out. RunLine says whose they are: those of
+  // another run are left out too, since its tasks cannot repeat anything, and its clocks may have
+  // been others.
+  Status SetLedger(const std::string& text, const std::string& run_line);
   std::string CounterLedger();
+  static std::string RunLine(const std::string& job_uid, int32_t attempt);
+  // The newest start of each task that an own ledger names.
+  std::map<protocol::Worker, int64_t> Incarnations();
 
   // Server 0's counter: counts `name` once; returns the value before.
   int64_t Count(const protocol::Name& name);

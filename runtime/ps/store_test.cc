@@ -115,14 +115,22 @@ TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
   std::string ledger = store_.CounterLedger();
   std::vector<std::byte> state(64);
   store_.CopyState(0, state.data(), ledger);
-  Store restored(Kinds(), 0, 1, 2);
-  ASSERT_EQ(restored.SetLedger(ledger), OkStatus());
+  const std::string run = Store::RunLine("uid", 0);
+  Store restored(Kinds(), 0, 1, 2), next(Kinds(), 0, 1, 2), older(Kinds(), 0, 1, 2);
+  ASSERT_EQ(restored.SetLedger(run + ledger, run), OkStatus());
+  EXPECT_EQ(restored.Incarnations(), store_.Incarnations());
+  EXPECT_EQ(restored.Incarnations().size(), 2u);
   EXPECT_FALSE(restored.Apply(0, Of(0, 1), Bytes<float>({2, 4, 6}), 0, stream_));
   EXPECT_TRUE(restored.Apply(2, Of(0, 1), Bytes<float>({2, 4}), 0, stream_));
   EXPECT_EQ(restored.Count(Of(1, 1)), 0);
   EXPECT_EQ(restored.step(), 0);
-  EXPECT_FALSE(restored.SetLedger("0 worker x").ok());
-  EXPECT_FALSE(restored.SetLedger("what").ok());
+  // Of another attempt, and of a version that did not say.
+  ASSERT_EQ(next.SetLedger(run + ledger, Store::RunLine("uid", 1)), OkStatus());
+  EXPECT_TRUE(next.Incarnations().empty());
+  ASSERT_EQ(older.SetLedger(ledger, run), OkStatus());
+  EXPECT_EQ(older.Incarnations().size(), 2u);
+  EXPECT_FALSE(restored.SetLedger("0 worker x", run).ok());
+  EXPECT_FALSE(restored.SetLedger("what", run).ok());
 }
 
 TEST_F(StoreTest, RefusesFillsThatDoNotFit) {
