@@ -8,7 +8,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cluster"))
 # pylint: disable=wrong-import-position
-from harness.cluster import Cluster  # noqa: E402
+from harness.cluster import Cluster, poll  # noqa: E402
 from harness.jobs import NAMESPACE, create_jobs, tfjob, wait_state  # noqa: E402
 from harness.process import Operator, build_operator, cpu_seconds, memory_mb, total  # noqa: E402
 
@@ -68,10 +68,13 @@ def environment(options):
             yield cluster, cluster.api(), operator
 
 
-def run_jobs(api, options, seconds=1800):
-    """Creates the jobs and waits until all are Running."""
+def run_jobs(api, operator, options, seconds=1800):
+    """Creates the jobs and waits until all are Running: by the operator's gauge, since asking the API server for all jobs
+    again and again would be a load of its own; what it says in the end is what counts."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
-    wait_state(api, "Running", options.jobs, seconds)
+    poll(f"{options.jobs} jobs Running", seconds,
+         lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=0.25)
+    wait_state(api, "Running", options.jobs, 10)
 
 
 def writes(api):

@@ -38,7 +38,7 @@ def measure(api, job, ends):
 def main():
     options = arguments()
     with environment(options) as (cluster, api, operator):
-        run_jobs(api, options)
+        run_jobs(api, operator, options)
         wait_quiet(operator.pid)
         ends = queue.SimpleQueue()
         version = api.get(kube.tfjobs(NAMESPACE) + "?limit=1")["metadata"]["resourceVersion"]

@@ -14,7 +14,7 @@ def created(api, options, started):
     """Seconds until every pod and every service exist."""
     wanted = options.jobs * (options.workers + options.ps)
     for resource in ("services", "pods"):
-        poll(f"{wanted} {resource}", 1800, lambda r=resource: api.count(f"/api/v1/{r}") >= wanted, every=0.25)
+        poll(f"{wanted} {resource}", 1800, lambda r=resource: api.count(f"/api/v1/{r}") >= wanted, every=0.5)
     return time.monotonic() - started
 
 
@@ -33,7 +33,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor() as pool:
             creation = pool.submit(created, cluster.api(), options, started)
             status = pool.submit(first_status, cluster.api(), started)
-            run_jobs(api, options)
+            run_jobs(api, operator, options)
             wall, cpu, others = usage.wall(), usage.cpu(), usage.others()
             created_s, first_status_s = creation.result(), status.result()
         time.sleep(5)  # events that are still on their way

@@ -12,7 +12,7 @@ def main():
     with environment(options) as (cluster, api, operator):
         operator.stop()
         ready_s = operator.start().wait_ready()  # nothing to be read from the disk any more
-        run_jobs(api, options)
+        run_jobs(api, operator, options)
         wait_quiet(operator.pid)
         time.sleep(5)
         before, usage = writes(api), Usage(cluster, operator)

@@ -10,7 +10,7 @@ from report import print_report
 def main():
     options = arguments()
     with environment(options) as (_, api, operator):
-        run_jobs(api, options)
+        run_jobs(api, operator, options)
         wait_quiet(operator.pid)
         time.sleep(5)
         before = writes(api)

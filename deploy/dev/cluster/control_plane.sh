@@ -45,9 +45,12 @@ client_flags() {
 }
 
 start_controller_manager() {
+  # Without a node nobody looks up names: what is written for that, two objects a service, is left out.
+  local controllers="*"
+  [ $node = yes ] || controllers="*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
   # shellcheck disable=SC2046
   start kube-controller-manager "$PROGRAMS/kube-controller-manager" $(client_flags kube-controller-manager) \
-    --use-service-account-credentials --service-cluster-ip-range "$SERVICE_CIDR" --allocate-node-cidrs=false \
+    --controllers "$controllers" --use-service-account-credentials --service-cluster-ip-range "$SERVICE_CIDR" --allocate-node-cidrs=false \
     --root-ca-file "$STATE/pki/ca.crt" --service-account-private-key-file "$STATE/pki/service-account.key"
 }
 
