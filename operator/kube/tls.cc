@@ -3,9 +3,11 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "operator/kube/parse_pem.h"
+#include "runtime/base/env.h"
 
 namespace tfjob::kube {
 namespace {
@@ -20,6 +22,29 @@ StatusOr<Store> MakeStore(const std::string& pem) {
     X509_STORE_add_cert(store.get(), certificate.get());
   }
   ERR_clear_error();  // a certificate that is there twice is no harm
+  return store;
+}
+
+// The file of the system's certificates, which from the first call on OpenSSL does not find any more: cpprestsdk would
+// read it for every connection, 20 ms of CPU time each, before Apply replaces what it read. Programs that are started
+// have the environment as it was (LoadOptions). One variable that is added once leaves other threads' reading alone.
+const std::string& HiddenSystemFile() {
+  static const std::string file = [] {
+    const char* name = X509_get_default_cert_file_env();
+    std::string found = GetEnv(name).value_or(X509_get_default_cert_file());
+    setenv(name, "/dev/null", 1);
+    return found;
+  }();
+  return file;
+}
+
+Store MakeSystemStore() {
+  Store store(X509_STORE_new());
+  X509_STORE_load_file(store.get(), HiddenSystemFile().c_str());
+  const std::string folder =
+      GetEnv(X509_get_default_cert_dir_env()).value_or(X509_get_default_cert_dir());
+  X509_STORE_load_path(store.get(), folder.c_str());
+  ERR_clear_error();  // without certificates no server is trusted, and the handshake says so
   return store;
 }
 
@@ -42,6 +67,7 @@ StatusOr<std::shared_ptr<TlsSettings>> TlsSettings::Create(
     PemSource authority, std::shared_ptr<const CertificatePair> certificate) {
   auto impl = std::make_unique<Impl>();
   impl->authority = std::move(authority);
+  HiddenSystemFile();
   if (certificate != nullptr) {
     StatusOr<ParsedPair> client = ParseCertificatePair(*certificate);
     if (!client.ok()) return Annotate(client.status(), "client certificate");
@@ -53,7 +79,11 @@ StatusOr<std::shared_ptr<TlsSettings>> TlsSettings::Create(
 }
 
 Status TlsSettings::LoadAuthority() {
-  if (impl_->authority.empty()) return OkStatus();
+  if (impl_->authority.empty()) {
+    MutexLock lock(impl_->mutex);
+    if (impl_->store == nullptr) impl_->store = MakeSystemStore();
+    return OkStatus();
+  }
   ASSIGN_OR_RETURN(std::string pem, impl_->authority.Read());
   MutexLock lock(impl_->mutex);
   if (pem == impl_->authority_pem) return OkStatus();
