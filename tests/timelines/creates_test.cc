@@ -110,6 +110,22 @@ class CreatesTest : public ::testing::Test {
   bool is_full_ = false;  // for the call that is being made
 };
 
+// Timelines know one name.
+TEST_F(CreatesTest, AJobWhoseServicesWouldHaveTooLongNamesFailsWithoutAny) {
+  Json job = Job(1, 11);
+  job["metadata"]["name"] = std::string(54, 'j');  // "-worker-9" makes 63
+  Apply(job);
+  EXPECT_EQ(Count(Kind::kPod), 0u);
+  EXPECT_EQ(Count(Kind::kService), 0u);
+  const auto key = World::KeyOf(Kind::kTFJob, std::string(54, 'j'));
+  const api::Condition last =
+      manifest::ParseTFJob(*world_.server().GetJson(key))->status.conditions.back();
+  EXPECT_EQ(last.type, api::ConditionType::kFailed);
+  EXPECT_EQ(last.reason, "TFJobFailedValidation");
+  EXPECT_NE(last.message.find("metadata.name"), std::string::npos) << last.message;
+  EXPECT_NE(last.message.find("63"), std::string::npos) << last.message;
+}
+
 TEST_F(CreatesTest, AllPodsComeWhenTheQuotaIsRaised) {
   quota_ = 5;
   LimitPods();

@@ -45,12 +45,14 @@ client_flags() {
 }
 
 start_controller_manager() {
-  # Without a node nobody looks up names: what is written for that, two objects a service, is left out.
+  # Without a node nobody looks up names: what is written for that, two objects a service, is left out. And the collector
+  # of pods deletes by name what it saw on its way out without a node, which may by then be a replacement.
   local controllers="*"
-  [ $node = yes ] || controllers="*,-endpoints-controller,-endpointslice-controller,-endpointslice-mirroring-controller"
+  [ $node = yes ] || controllers="*$(printf -- ',-%s-controller' endpoints endpointslice endpointslice-mirroring pod-garbage-collector)"
   # shellcheck disable=SC2046
   start kube-controller-manager "$PROGRAMS/kube-controller-manager" $(client_flags kube-controller-manager) \
-    --controllers "$controllers" --use-service-account-credentials --service-cluster-ip-range "$SERVICE_CIDR" --allocate-node-cidrs=false \
+    --controllers "$controllers" --allocate-node-cidrs=false \
+    --use-service-account-credentials --service-cluster-ip-range "$SERVICE_CIDR" \
     --root-ca-file "$STATE/pki/ca.crt" --service-account-private-key-file "$STATE/pki/service-account.key"
 }
 
