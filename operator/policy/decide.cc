@@ -138,6 +138,7 @@ void GoOn(Draft& draft) {
   WantServices(draft);
   WantPods(draft);
   WarnAboutBlockedNames(draft);
+  for (Event& event : WarnAboutAnnotations(draft.job)) draft.Tell(std::move(event));
   if (const auto left = TimeToDeadline(draft.job, draft.status(), draft.now)) {
     draft.WakeAfter(*left);
   }

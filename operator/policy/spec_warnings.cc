@@ -45,4 +45,15 @@ std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
   return events;
 }
 
+std::vector<Event> WarnAboutAnnotations(const api::TFJob& job) {
+  std::vector<Event> events;
+  for (const api::FieldIssue& issue : api::Warnings(job)) {
+    if (!issue.path.starts_with("metadata.annotations[")) continue;
+    const std::string message = api::ToString(issue);
+    events.push_back({objects::EventType::kWarning, api::kReasonSpecWarning, message,
+                      StrCat("annotation/", message), true});
+  }
+  return events;
+}
+
 }  // namespace tfjob::policy

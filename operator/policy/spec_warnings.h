@@ -13,4 +13,7 @@ namespace tfjob::policy {
 // than the gang's; several chiefs; minAvailable above the total.
 std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
+// Of a job that has started: an annotation that is wrong since, once for each wrong word.
+std::vector<Event> WarnAboutAnnotations(const api::TFJob& job);
+
 }  // namespace tfjob::policy
