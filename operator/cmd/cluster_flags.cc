@@ -3,7 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <array>
 
-#include "operator/cmd/verbs/human.h"
+#include "operator/cmd/duration.h"
+#include "operator/cmd/flag_checks.h"
 
 namespace tfjob::cmd {
 
@@ -46,7 +47,7 @@ void AddClusterFlags(CLI::App& app, T& texts) {
       ->allow_extra_args(false)
       ->group(kCluster);
   app.add_option("--request-timeout", texts.request_timeout,
-                 "How long the server may take for one answer, such as 5s")
+                 "How long the server may take for one answer, such as 5s; 0: no limit")
       ->group(kCluster);
 }
 
@@ -96,8 +97,7 @@ void AddLogs(CLI::App& app, T& texts) {
   verb->add_flag("-p,--previous", logs.previous, "Of the containers before their last restart")
       ->excludes(follow);
   verb->add_flag("--timestamps", logs.timestamps, "With the time of each line");
-  verb->add_option("--tail", logs.tail_lines, "Only the last lines of each log")
-      ->check(CLI::NonNegativeNumber);
+  verb->add_option("--tail", logs.tail_lines, "Only the last lines of each log")->check(AtLeast(0));
   verb->add_option("--since", texts.since, "Only lines that are younger, such as 10m");
 }
 
@@ -127,9 +127,10 @@ template <typename T>
 void AddWait(CLI::App& app, T& texts) {
   CLI::App* verb = AddVerb(app, "wait", "Wait until TFJobs have come into a state", texts);
   verb->add_option("JOB", texts.names, "Names of TFJobs")->required();
-  verb->add_option("--for", texts.goals,
-                   "Succeeded, Failed, Running, Suspended, condition=NAME[=false] or delete; given "
-                   "several times: any of them")
+  verb->add_option(
+          "--for", texts.goals,
+          "Created, Running, Restarting, Suspended, Succeeded, Failed, condition=NAME[=false] or "
+          "delete; given several times: any of them")
       ->allow_extra_args(false)
       ->required();
   verb->add_option("--timeout", texts.timeout, "How long at most, such as 30s; otherwise for ever");

@@ -109,6 +109,47 @@ TEST_F(CmdTest, BadUsageEndsWith2) {
   EXPECT_NE(out_.str().find("explain"), std::string::npos);
 }
 
+TEST_F(CmdTest, UsageErrorsNameTheProgramAndWhatIsWrong) {
+  const std::vector<std::pair<std::vector<const char*>, const char*>> cases = {
+      {{}, "tfjob: a command is missing: get, describe, "},
+      {{"descibe"}, "tfjob: unknown command descibe; did you mean \"describe\"?\n"},
+      {{"--nonsense"}, "tfjob: unknown flag --nonsense\n"},
+      {{"run"}, "tfjob: run: which manifest? Name a FILE; - is standard input\n"},
+      {{"run", "a", "-f", "b"}, "tfjob: "},
+      {{"get", "--nonsense"}, "tfjob: The following argument was not expected: --nonsense\n"},
+      {{"explain", "a", "--print=all"}, "tfjob: --print: all not in {defaults,verdict,"},
+      {{"run", "a", "--crash-backoff=-1"},
+       "tfjob: --crash-backoff: expected a number of 0 or more, got -1\n"}};
+  for (const auto& [arguments, message] : cases) {
+    EXPECT_EQ(Call(arguments), kBadInput);
+    EXPECT_TRUE(err_.str().starts_with(message)) << err_.str();
+  }
+}
+
+TEST_F(CmdTest, HelpAndVersionAreWordsAndFlags) {
+  for (const char* word : {"help", "--help", "-h"}) {
+    EXPECT_EQ(Call({word}), kSucceeded);
+    EXPECT_NE(out_.str().find("explain"), std::string::npos) << out_.str();
+  }
+  EXPECT_EQ(Call({"help", "explain"}), kSucceeded);
+  EXPECT_NE(out_.str().find("--print TEXT:{defaults,verdict,objects,plan} REQUIRED"),
+            std::string::npos)
+      << out_.str();
+  EXPECT_EQ(Call({"run", "--help"}), kSucceeded);
+  EXPECT_EQ(out_.str().find("REQUIRED"), std::string::npos) << out_.str();
+  EXPECT_EQ(Call({"version"}), kSucceeded);
+  const std::string version = out_.str();
+  EXPECT_EQ(Call({"--version"}), kSucceeded);
+  EXPECT_EQ(out_.str(), version);
+}
+
+TEST_F(CmdTest, OutputThatCannotBeWrittenIsAFailure) {
+  out_.setstate(std::ios::failbit);
+  EXPECT_EQ(Call({"validate", "-"}, Job("x", Replica("Worker", "true"))), kFailed);
+  EXPECT_EQ(err_.str(), "tfjob: its output cannot be written\n");
+  out_.clear();
+}
+
 TEST_F(CmdTest, AMissingFileEndsWith2) {
   EXPECT_EQ(Call({"run", "/nowhere.yaml"}), kBadInput);
   EXPECT_EQ(err_.str(), "tfjob: open /nowhere.yaml: No such file or directory\n");
@@ -269,6 +310,21 @@ TEST_F(CmdTest, OutputThatBreaksEndsTheRunAsASignalDoes) {
   EXPECT_NE(err_.str().find("its output cannot be written"), std::string::npos) << err_.str();
 }
 
+TEST_F(CmdTest, ExplainTakesTheObjectsThatItPrints) {
+  const std::string job = Job("x", Replica("Worker", "true"));
+  EXPECT_EQ(Call({"explain", "-", "--print=objects", "--gang-scheduler-name=volcano"}, job),
+            kSucceeded)
+      << err_.str();
+  const std::string observed = folder_ + "/observed.yaml";
+  ASSERT_NE(out_.str().find("kind: PodGroup"), std::string::npos) << out_.str();
+  ASSERT_TRUE(WriteFileAtomically(observed, out_.str()).ok());
+  EXPECT_EQ(Call({"explain", "-", "--print=verdict", "--gang-scheduler-name=volcano", "--observed",
+                  observed.c_str()},
+                 job),
+            kSucceeded)
+      << err_.str();
+}
+
 TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
   const std::string observed = folder_ + "/observed.yaml";
   ASSERT_TRUE(WriteFileAtomically(observed,
@@ -277,9 +333,22 @@ TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
                   .ok());
   const std::string job = Job("x", Replica("Worker", "true"));
   EXPECT_EQ(Call({"explain", "-", "--print=plan", "--observed", observed.c_str()}, job), kBadInput);
-  EXPECT_NE(err_.str().find("kind: expected Pod or Service"), std::string::npos) << err_.str();
+  EXPECT_NE(err_.str().find("kind: expected Pod, Service or PodGroup"), std::string::npos)
+      << err_.str();
   EXPECT_EQ(Call({"explain", "-", "--print=objects", "-o", "json"}, job), kSucceeded);
   EXPECT_NE(out_.str().find("\"kind\": \"List\""), std::string::npos) << out_.str();
+  EXPECT_EQ(
+      Call({"explain", "-", "--print=plan", "-o", "json", "--gang-scheduler-name=volcano"}, job),
+      kSucceeded);
+  EXPECT_NE(out_.str().find("PodGroup"), std::string::npos) << out_.str();
+  EXPECT_EQ(
+      Call({"explain", "-", "--print=objects", "-o", "json", "--cluster-domain=cluster.local"},
+           Job("x", Replica("Worker", "true", "replicas: 2"))),
+      kSucceeded);
+  EXPECT_NE(out_.str().find(".svc.cluster.local:"), std::string::npos) << out_.str();
+  EXPECT_EQ(Call({"explain", "-", "--print=defaults", "--default-clean-pod-policy=Running"}, job),
+            kSucceeded);
+  EXPECT_NE(out_.str().find("cleanPodPolicy: Running"), std::string::npos) << out_.str();
   EXPECT_EQ(Call({"explain", "-", "--print=verdict"},
                  "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"),
             kBadInput);

@@ -19,7 +19,7 @@ const std::map<std::string, Words>& FlagValues() {
       {"--output", {"json", "name", "wide", "yaml"}},
       {"--print", {"defaults", "objects", "plan", "verdict"}},
       {"--log-level", {"debug", "error", "info", "off", "warning"}},
-      {"--for", {"Failed", "Running", "Succeeded", "Suspended", "delete"}},
+      {"--for", {"Created", "Failed", "Restarting", "Running", "Succeeded", "Suspended", "delete"}},
       {"--replica", {"chief", "evaluator", "master", "ps", "worker"}},
       {"--replicas", {"chief=", "evaluator=", "master=", "ps=", "worker="}},
   };

@@ -12,6 +12,9 @@ namespace {
 
 const Logger kLog("cmd");
 
+// What a timeout of 0 means, as it does for kubectl: no call takes that long.
+constexpr Duration kNoLimit = 24h * 365;
+
 class KubeCluster : public Cluster {
  public:
   KubeCluster(const kube::ClusterConfig& config, const ClusterFlags& flags,
@@ -61,7 +64,9 @@ StatusOr<std::unique_ptr<Cluster>> ConnectToCluster(const ClusterFlags& flags) {
   ActAs(flags, config);
   kube::KubeClientOptions options;
   options.transport.user_agent = "tfjob";
-  if (flags.request_timeout) options.rest.deadline = *flags.request_timeout;
+  if (flags.request_timeout) {
+    options.rest.deadline = *flags.request_timeout == 0s ? kNoLimit : *flags.request_timeout;
+  }
   ASSIGN_OR_RETURN(auto client, kube::KubeClient::Create(config, options));
   ASSIGN_OR_RETURN(auto transport, kube::MakeTransport(config, options.transport));
   auto streams =

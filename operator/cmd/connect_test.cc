@@ -113,6 +113,13 @@ TEST_F(ConnectTest, AServerThatIsAwayIsAnErrorOfTheCall) {
             StatusCode::kUnavailable);
 }
 
+TEST_F(ConnectTest, ATimeoutOf0IsNoLimit) {
+  const auto cluster = ConnectToCluster({.kubeconfig = kubeconfig_, .request_timeout = 0s});
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const Status away = (*cluster)->client().List(client::Kind::kTFJob, "team", {}).status();
+  EXPECT_EQ(away.code(), StatusCode::kUnavailable) << away;
+}
+
 TEST_F(ConnectTest, NamesWhatIsWrong) {
   EXPECT_EQ(Message(ConnectToCluster({.kubeconfig = kubeconfig_, .as_groups = {"a"}}).status()),
             "--as-group: a group without a user; give --as too");

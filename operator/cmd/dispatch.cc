@@ -36,7 +36,11 @@ struct Doer {
 }  // namespace
 
 int Dispatch(const CommandLine& line, const Connect& connect, StopSource& stop, Console& console) {
-  return std::visit(Doer{connect, stop, console}, line.command);
+  const int code = std::visit(Doer{connect, stop, console}, line.command);
+  console.out.flush();
+  if (console.out.good() || code != kSucceeded) return code;
+  PrintError(console, Unavailable("its output cannot be written"));
+  return kFailed;
 }
 
 }  // namespace tfjob::cmd

@@ -7,6 +7,7 @@
 #include "operator/api/names.h"
 #include "operator/manifest/manifest.h"
 #include "operator/manifest/tfjob_json.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "operator/plan/plan.h"
@@ -21,11 +22,25 @@ using Stage = ExplainOptions::Stage;
 
 constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
 
-// The pods and services that exist, of whatever job.
+// What exists, of whatever job.
 struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
+  std::vector<policy::PodGroup> pod_groups;
 };
+
+// By its API's group, of whichever version.
+StatusOr<policy::PodGroup> ReadPodGroup(const Json& object) {
+  using policy::GangScheduler;
+  ASSIGN_OR_RETURN(objects::CustomResource group, objects::ParseCustomResource(object));
+  const bool volcano = group.api_version.starts_with("scheduling.volcano.sh/");
+  if (!volcano && !group.api_version.starts_with("scheduling.x-k8s.io/")) {
+    return InvalidArgument("apiVersion: expected a PodGroup of scheduling.volcano.sh or ",
+                           "scheduling.x-k8s.io, got ", group.api_version);
+  }
+  return policy::PodGroup{volcano ? GangScheduler::kVolcano : GangScheduler::kCoscheduling,
+                          std::make_shared<const objects::CustomResource>(std::move(group))};
+}
 
 StatusOr<Observed> ReadObserved(const ExplainOptions& options, Console& console) {
   Observed observed;
@@ -41,8 +56,12 @@ StatusOr<Observed> ReadObserved(const ExplainOptions& options, Console& console)
       auto service = objects::ParseService(*object.object);
       if (!service.ok()) return Annotate(service.status(), object.where);
       observed.services.push_back(std::make_shared<const objects::Service>(*std::move(service)));
+    } else if (object.kind == "PodGroup") {
+      auto group = ReadPodGroup(*object.object);
+      if (!group.ok()) return Annotate(group.status(), object.where);
+      observed.pod_groups.push_back(*std::move(group));
     } else {
-      return InvalidArgument(object.where, ": kind: expected Pod or Service");
+      return InvalidArgument(object.where, ": kind: expected Pod, Service or PodGroup");
     }
   }
   return observed;
@@ -63,12 +82,14 @@ std::string ControllerUid(const Objects& objects, const api::TFJob& job) {
   return "";
 }
 
-void Complete(api::TFJob& job, const Observed& observed) {
+void Complete(api::TFJob& job, const Observed& observed, api::CleanPodPolicy clean_up) {
   if (job.metadata.name_space.empty()) job.metadata.name_space = "default";
   std::string& uid = job.metadata.uid;
   if (uid.empty()) uid = ControllerUid(observed.pods, job);
   if (uid.empty()) uid = ControllerUid(observed.services, job);
   if (uid.empty()) uid = kNoUid;
+  std::optional<api::CleanPodPolicy>& policy = job.spec.run_policy.clean_pod_policy;
+  policy = policy.value_or(clean_up);
   api::SetDefaults(job);
 }
 
@@ -97,14 +118,19 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
       snapshot.orphan_services.push_back(service);
     }
   }
+  for (const policy::PodGroup& group : observed.pod_groups) {
+    if (owned(group.object->metadata)) snapshot.pod_groups.push_back(group);
+  }
   return snapshot;
 }
 
 // One job, as far as the stage asks for.
-StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& observed, Time now,
-                                    Stage stage) {
+StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& observed,
+                                    const ExplainOptions& asked) {
+  const Stage stage = asked.stage;
   if (stage == Stage::kDefaults) return std::vector<Json>{manifest::ToJson(job)};
-  const policy::Options options;
+  const Time now = asked.now.value_or(RealClock().Now());
+  const policy::Options& options = asked.options;
   policy::Snapshot snapshot = SnapshotOf(job, observed);
   policy::History history;
   snapshot.history = &history;
@@ -112,7 +138,7 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   const policy::Verdict verdict = policy::Decide(job, snapshot, now, options);
   if (stage == Stage::kVerdict) return std::vector<Json>{policy::Print(verdict)};
   ASSIGN_OR_RETURN(const render::Desired desired,
-                   render::Render(job, verdict, render::ClusterDns(""), {}));
+                   render::Render(job, verdict, render::ClusterDns(asked.cluster_domain), {}));
   if (stage == Stage::kObjects) return desired.BuildAll();
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }
@@ -138,9 +164,8 @@ StatusOr<Json> ExplainFile(const ExplainOptions& options, Console& console) {
   std::vector<Json> parts;
   for (manifest::ManifestObject& object : report.objects) {
     if (!object.job) continue;
-    Complete(*object.job, observed);
-    auto stage =
-        StageOf(*object.job, observed, options.now.value_or(RealClock().Now()), options.stage);
+    Complete(*object.job, observed, options.default_clean_pod_policy);
+    auto stage = StageOf(*object.job, observed, options);
     if (!stage.ok()) return Annotate(stage.status(), object.where);
     parts.insert(parts.end(), stage->begin(), stage->end());
   }

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "operator/api/tfjob.h"
 #include "operator/cmd/console.h"
+#include "operator/policy/options.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::cmd {
@@ -15,8 +17,12 @@ struct ExplainOptions {
   std::string file;  // "-": standard input
   Stage stage = Stage::kVerdict;
   Format format = Format::kYaml;
-  std::string observed;     // a v1 List of the pods and services that exist; "": none do
+  std::string observed;  // a v1 List of the pods, services and pod groups that exist; "": none do
   std::optional<Time> now;  // otherwise the clock's
+  // The operator's settings.
+  std::string cluster_domain;
+  policy::Options options;
+  api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 
 // Prints the stage. Pure but for reading the files: nothing is created, no cluster is asked. A job

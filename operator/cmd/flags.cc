@@ -1,10 +1,15 @@
 #include "operator/cmd/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 
+#include "absl/strings/str_join.h"
 #include "operator/cmd/cluster_flags.h"
+#include "operator/cmd/flag_checks.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/did_you_mean.h"
+#include "runtime/base/version.h"
 
 namespace tfjob::cmd {
 namespace {
@@ -17,15 +22,25 @@ struct Values {
   CompletionOptions completion;
   double crash_backoff = 1;
   double report_interval = 5;
+  std::string print;
+  std::string output = "yaml";
   std::string now;
+  std::string gang_scheduler;
+  std::string clean_pod_policy = "None";
   std::string log_level = "warning";
 };
+
+// As a word, or after a flag; one of the two.
+void AddFile(CLI::App& verb, std::string& file) {
+  CLI::Option* word = verb.add_option("FILE", file, "The manifest; - is standard input");
+  verb.add_option("-f,--filename", file, "The same")->excludes(word);
+}
 
 CLI::App* AddRun(CLI::App& app, Values& values) {
   RunOptions& run = values.run;
   CLI::App* verb =
       app.add_subcommand("run", "Run the TFJobs of a manifest on this machine until they end");
-  verb->add_option("FILE,-f,--filename", run.file, "The manifest; - is standard input")->required();
+  AddFile(*verb, run.file);
   verb->add_flag("--follow", run.follow,
                  "Print the logs of all pods, each line after its pod's name");
   verb->add_flag("--keep", run.keep,
@@ -40,38 +55,45 @@ CLI::App* AddRun(CLI::App& app, Values& values) {
                    "REPOSITORY=PROGRAM: a further image that stands for a program");
   verb->add_option("--crash-backoff", values.crash_backoff,
                    "Seconds before the second restart of a container; doubles up to 5 minutes")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   verb->add_option("--report-interval", values.report_interval,
                    "Seconds between progress lines where the output is no terminal")
-      ->check(CLI::NonNegativeNumber)
+      ->check(AtLeast(0))
       ->capture_default_str();
   return verb;
 }
 
+// Those of tfjob-operator on which the answer depends.
+void AddOperatorFlags(CLI::App& verb, Values& values) {
+  verb.add_option("--cluster-domain", values.explain.cluster_domain,
+                  "As the operator's: appended to the addresses in TF_CONFIG");
+  verb.add_option("--gang-scheduler-name", values.gang_scheduler,
+                  "As the operator's: volcano, or the name of a scheduler");
+  verb.add_option("--default-clean-pod-policy", values.clean_pod_policy,
+                  "As the operator's: where a job says nothing")
+      ->check(CLI::IsMember({"None", "Running", "All"}))
+      ->capture_default_str();
+}
+
 CLI::App* AddExplain(CLI::App& app, Values& values) {
-  using Stage = ExplainOptions::Stage;
-  using Format = ExplainOptions::Format;
-  const std::map<std::string, Stage> stages = {{"defaults", Stage::kDefaults},
-                                               {"verdict", Stage::kVerdict},
-                                               {"objects", Stage::kObjects},
-                                               {"plan", Stage::kPlan}};
-  const std::map<std::string, Format> formats = {{"yaml", Format::kYaml}, {"json", Format::kJson}};
   ExplainOptions& explain = values.explain;
   CLI::App* verb = app.add_subcommand(
       "explain", "Print what the operator makes of a manifest; nothing is created");
-  verb->add_option("FILE,-f,--filename", explain.file, "The manifest; - is standard input")
-      ->required();
-  verb->add_option("--print", explain.stage,
+  AddFile(*verb, explain.file);
+  verb->add_option("--print", values.print,
                    "defaults: the job as the operator reads it; verdict: what is to be done; "
                    "objects: the services and pods; plan: the calls, in order")
-      ->transform(CLI::CheckedTransformer(stages))
+      ->check(CLI::IsMember({"defaults", "verdict", "objects", "plan"}))
       ->required();
-  verb->add_option("-o,--output", explain.format, "yaml (the default) or json")
-      ->transform(CLI::CheckedTransformer(formats));
-  verb->add_option("--observed", explain.observed, "A v1 List of the pods and services that exist");
+  verb->add_option("-o,--output", values.output, "The form")
+      ->check(CLI::IsMember({"yaml", "json"}))
+      ->capture_default_str();
+  verb->add_option("--observed", explain.observed,
+                   "A v1 List of the pods, services and pod groups that exist");
   verb->add_option("--now", values.now,
                    "The time to decide at, as 2026-11-21T09:30:00Z; the clock's otherwise");
+  AddOperatorFlags(*verb, values);
   return verb;
 }
 
@@ -90,6 +112,28 @@ void AddCompletion(CLI::App& app, Values& values) {
       ->required();
 }
 
+ExplainOptions::Stage StageOf(const std::string& word) {
+  using Stage = ExplainOptions::Stage;
+  if (word == "defaults") return Stage::kDefaults;
+  if (word == "objects") return Stage::kObjects;
+  return word == "plan" ? Stage::kPlan : Stage::kVerdict;
+}
+
+void FinishExplain(Values& values) {
+  ExplainOptions& explain = values.explain;
+  using Format = ExplainOptions::Format;
+  explain.stage = StageOf(values.print);
+  explain.format = values.output == "json" ? Format::kJson : Format::kYaml;
+  explain.options.gang = policy::GangFromFlag(values.gang_scheduler);
+  explain.default_clean_pod_policy =
+      api::ParseCleanPodPolicy(values.clean_pod_policy).value_or(api::CleanPodPolicy::kNone);
+}
+
+Status CheckFile(const std::string& verb, const std::string& file) {
+  return file.empty() ? InvalidArgument(verb, ": which manifest? Name a FILE; - is standard input")
+                      : OkStatus();
+}
+
 Status Finish(Values& values) {
   const auto seconds = [](double value) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
@@ -101,6 +145,7 @@ Status Finish(Values& values) {
     if (!now.ok()) return Annotate(now.status(), "--now");
     values.explain.now = *now;
   }
+  FinishExplain(values);
   return ParseLogLevel(values.log_level).status();
 }
 
@@ -121,6 +166,7 @@ class Parser {
     AddValidate(app_, values_);
     AddCompletion(app_, values_);
     app_.add_subcommand("version", "Print the version");
+    app_.set_version_flag("--version", StrCat("tfjob ", kVersion));
   }
 
   CLI::App& app() { return app_; }
@@ -138,6 +184,8 @@ StatusOr<CommandLine> Parser::Read() {
   ASSIGN_OR_RETURN(auto command, cluster_.Read());
   CommandLine line{Quit{}, *ParseLogLevel(values_.log_level)};
   const std::string verb = app_.get_subcommands().front()->get_name();
+  if (verb == "run") RETURN_IF_ERROR(CheckFile(verb, values_.run.file));
+  if (verb == "explain") RETURN_IF_ERROR(CheckFile(verb, values_.explain.file));
   if (command) line.command = *std::move(command);
   if (verb == "run") line.command = values_.run;
   if (verb == "explain") line.command = values_.explain;
@@ -147,9 +195,32 @@ StatusOr<CommandLine> Parser::Read() {
   return line;
 }
 
+std::vector<std::string> Verbs(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    verbs.push_back(verb->get_name());
+  }
+  return verbs;
+}
+
+// What is wrong with a line without a verb: the parser only says that one is missing.
+std::string NoVerb(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  if (words.empty()) return "a command is missing: " + absl::StrJoin(Verbs(app), ", ");
+  const bool flag = words.front().starts_with("-");
+  return StrCat("unknown ", flag ? "flag " : "command ", words.front(),
+                flag ? "" : DidYouMean(words.front(), Verbs(app)));
+}
+
 int PrintUsage(const CLI::App& app, const CLI::ParseError& error, Console& console) {
-  const int code = app.exit(error, console.out, console.err);
-  return code == 0 ? kSucceeded : kBadInput;
+  if (dynamic_cast<const CLI::Success*>(&error) != nullptr) {  // --help, --version
+    app.exit(error, console.out, console.err);
+    return kSucceeded;
+  }
+  const std::string what = app.get_subcommands().empty() ? NoVerb(app) : error.what();
+  PrintError(console, InvalidArgument(what));
+  console.err << "Run with --help for more information.\n";
+  return kBadInput;
 }
 
 std::string ProgramName(const char* path) {
@@ -166,8 +237,14 @@ CommandLine ParseCommandLine(int argc, const char* const* argv, Console& console
   if (program == "kubectl_complete-tfjob") return {CompleteOptions{{argv + 1, argv + argc}}};
   if (first == "__complete") return {CompleteOptions{{argv + 2, argv + argc}}};
   Parser parser(program == "kubectl tfjob" ? program : "tfjob");
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (first == "help") {  // help VERB is VERB --help
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
+  std::reverse(words.begin(), words.end());  // the parser takes them from the back
   try {
-    parser.app().parse(argc, argv);
+    parser.app().parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     return {Quit{PrintUsage(parser.app(), error, console)}};
   }

@@ -1,13 +1,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 
 #include "absl/strings/ascii.h"
+#include "operator/cmd/duration.h"
 #include "operator/cmd/flag_checks.h"
 #include "operator/cmd/operator_options.h"
+#include "operator/kube/lease.h"
 #include "runtime/base/did_you_mean.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
@@ -231,7 +232,11 @@ Status CheckDurations(const Texts& texts, OperatorOptions& options) {
       read("--leader-election-lease-duration", texts.lease_duration, options.lease_duration));
   RETURN_IF_ERROR(
       read("--leader-election-renew-deadline", texts.renew_deadline, options.renew_deadline));
-  return read("--leader-election-retry-period", texts.retry_period, options.retry_period);
+  RETURN_IF_ERROR(read("--leader-election-retry-period", texts.retry_period, options.retry_period));
+  return Annotate(kube::CheckLeaseTimes({.lease_duration = options.lease_duration,
+                                         .renew_deadline = options.renew_deadline,
+                                         .retry_period = options.retry_period}),
+                  "--leader-election-lease-duration, -renew-deadline, -retry-period");
 }
 
 Status Finish(const Texts& texts, OperatorOptions& options) {
@@ -278,26 +283,6 @@ void PrintUsageError(const CLI::App& app, const CLI::ParseError& error, int argc
 }
 
 }  // namespace
-
-StatusOr<Duration> ParseDuration(std::string_view text) {
-  const Status malformed =
-      InvalidArgument("expected a duration such as 15s or 1m30s, got \"", text, "\"");
-  Duration total{0};
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    double count = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
-    if (error != std::errc() || count < 0 || count > 1e9) return malformed;
-    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
-    const size_t unit_end = std::min(rest.size(), rest.find_first_of("0123456789."));
-    const std::string_view unit = rest.substr(0, unit_end);
-    rest.remove_prefix(unit.size());
-    const double seconds = unit == "ms" ? 1e-3 : unit == "s" ? 1 : unit == "m" ? 60 : 3600;
-    if (unit != "ms" && unit != "s" && unit != "m" && unit != "h") return malformed;
-    total += std::chrono::duration_cast<Duration>(std::chrono::duration<double>(count * seconds));
-  }
-  return text.empty() ? StatusOr<Duration>(malformed) : total;
-}
 
 std::variant<OperatorOptions, OperatorQuit> ParseOperatorFlags(int argc, const char* const* argv,
                                                                Console& console) {

@@ -101,6 +101,9 @@ TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
       {"--kube-api-burst=0", "--kube-api-burst: expected a number of 1 or more, got 0\n"},
       {"--default-clean-pod-policy=Some", "None, Running or All"},
       {"--leader-election-retry-period=soon", "--leader-election-retry-period"},
+      {"--leader-election-lease-duration=5s", "must be longer than the renew deadline (10s)"},
+      {"--leader-election-retry-period=9s", "must be longer than the retry period (9s) times"},
+      {"--leader-election-retry-period=0s", "the retry period must be positive"},
       {"--config=/does/not/exist", "/does/not/exist"}};
   for (const auto& [flag, message] : wrong) {
     const auto result = ParseFlags({flag});

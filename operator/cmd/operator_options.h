@@ -48,7 +48,4 @@ struct OperatorQuit {
 std::variant<OperatorOptions, OperatorQuit> ParseOperatorFlags(int argc, const char* const* argv,
                                                                Console& console);
 
-// "15s", "1m30s", "500ms".
-StatusOr<Duration> ParseDuration(std::string_view text);
-
 }  // namespace tfjob::cmd

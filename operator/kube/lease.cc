@@ -42,6 +42,12 @@ Status CheckOptions(const LeaseOptions& options) {
                            options.name_space, "\", \"", options.name, "\", \"", options.identity,
                            "\"");
   }
+  return CheckLeaseTimes(options);
+}
+
+}  // namespace
+
+Status CheckLeaseTimes(const LeaseOptions& options) {
   if (options.lease_duration <= options.renew_deadline) {
     return InvalidArgument("the lease duration (", FormatDuration(options.lease_duration),
                            ") must be longer than the renew deadline (",
@@ -57,8 +63,6 @@ Status CheckOptions(const LeaseOptions& options) {
   }
   return OkStatus();
 }
-
-}  // namespace
 
 std::string NewIdentity() {
   std::random_device device;

@@ -42,6 +42,9 @@ struct LeaseOptions {
   std::function<double()> uniform;  // in [0, 1); none: random
 };
 
+// InvalidArgument for times with which no election can work; Create checks them too.
+Status CheckLeaseTimes(const LeaseOptions& options);
+
 // "<host name>_<random UUID>".
 std::string NewIdentity();
 

@@ -21,9 +21,9 @@ struct ClusterFlags {
   std::string kubeconfig;
   std::string context;
   std::string name_space;
-  std::string as;                      // the user to act as
-  std::vector<std::string> as_groups;  // and its groups
-  std::optional<Duration> request_timeout;
+  std::string as;                           // the user to act as
+  std::vector<std::string> as_groups;       // and its groups
+  std::optional<Duration> request_timeout;  // 0: no limit
 };
 
 // The log of one container, as the API server's subresource pods/log gives it.

@@ -167,6 +167,31 @@ TEST_F(WhyTest, AQuotaRefusesItsPods) {
   EXPECT_EQ(Why(), "There is no pod mnist-worker-1 yet: the operator has not created it.");
 }
 
+TEST_F(WhyTest, ItsPodGroupIsRefused) {
+  CreateJob();
+  ASSERT_TRUE(cluster()
+                  .store()
+                  .Patch({Kind::kTFJob, "ns", "mnist"},
+                         *ParseJson(R"({"metadata":{"annotations":{"tfjob.dev/gang-scheduler":)"
+                                    R"("volcano"}}})",
+                                    ""))
+                  .ok());
+  cluster().CreateEvent(Kind::kTFJob, "mnist", "Warning", "FailedCreatePodGroup",
+                        "Error creating: the server does not serve this path");
+  EXPECT_EQ(Why(),
+            "Its pod group cannot be created: Error creating: the server does not serve this path. "
+            "The operator tries again by itself.");
+}
+
+TEST_F(WhyTest, ItsPodGroupWaits) {
+  CreateJob();
+  cluster().CreateEvent(Kind::kTFJob, "mnist", "Normal", "SuccessfulCreatePodGroup",
+                        "Created pod group: mnist");
+  EXPECT_EQ(Why(),
+            "There is no pod mnist-worker-0 and mnist-worker-1 yet: its pod group mnist may wait "
+            "for its queue.");
+}
+
 TEST_F(WhyTest, PodsHaveNoNode) {
   CreateJob("Created", "{}", "{Worker: {replicas: 5}}");
   for (int i = 0; i < 5; ++i) cluster().CreatePod("mnist", "worker", i, kUnschedulable);

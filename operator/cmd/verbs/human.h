@@ -1,8 +1,7 @@
-// Times and durations as people read and write them.
+// Times and durations as people read them.
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "runtime/base/clock.h"
 
@@ -12,8 +11,5 @@ namespace tfjob::cmd {
 std::string HumanDuration(Duration duration);
 // From then to now; "<unknown>" for a time that is unset.
 std::string HumanAge(Time then, Time now);
-
-// "30s", "5m", "1h30m", "250ms", "0"; InvalidArgument otherwise.
-StatusOr<Duration> ParseDuration(std::string_view text);
 
 }  // namespace tfjob::cmd

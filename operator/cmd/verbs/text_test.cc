@@ -18,22 +18,6 @@ TEST(HumanDurationTest, IsWrittenAsKubectlWritesAges) {
   EXPECT_EQ(HumanAge(Time(), *ParseTime("2026-11-21T09:00:00Z")), "<unknown>");
 }
 
-TEST(ParseDurationTest, ReadsSumsOfUnits) {
-  EXPECT_EQ(*ParseDuration("30s"), 30s);
-  EXPECT_EQ(*ParseDuration("1h30m"), 90min);
-  EXPECT_EQ(*ParseDuration("250ms"), 250ms);
-  EXPECT_EQ(*ParseDuration("2m40s"), 160s);
-  EXPECT_EQ(*ParseDuration("0"), 0s);
-}
-
-TEST(ParseDurationTest, RefusesOtherWords) {
-  for (const char* text : {"", "5", "s", "5 s", "-5s", "5x", "1.5h", "99999999999s", "1h30"}) {
-    EXPECT_FALSE(ParseDuration(text).ok()) << text;
-  }
-  EXPECT_EQ(Message(ParseDuration("soon").status()),
-            "expected a duration such as 30s, 5m or 1h30m, got \"soon\"");
-}
-
 TEST(TableTest, AlignsAndKeepsItsWidths) {
   Table table({"NAME", "AGE"});
   table.Add({"a-long-name", "5s"});

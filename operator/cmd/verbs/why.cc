@@ -5,7 +5,9 @@
 #include <cctype>
 
 #include "operator/api/conditions.h"
+#include "operator/api/names.h"
 #include "operator/api/reasons.h"
+#include "operator/cmd/duration.h"
 #include "operator/cmd/verbs/human.h"
 #include "operator/policy/decide.h"
 #include "operator/policy/managed_by.h"
@@ -80,7 +82,15 @@ std::string NotSeen(const JobFacts& facts) {
                 job.metadata.name_space, "?");
 }
 
-// Slots that should have a pod and have none, by the operator's own rules.
+// The operator's flag is not known here, so its events tell whether a pod group places the job.
+bool HasPodGroup(const JobFacts& facts) {
+  return std::any_of(facts.events.begin(), facts.events.end(), [](const EventLine& event) {
+    return event.reason == api::kReasonCreatedPodGroup;
+  });
+}
+
+// Slots that should have a pod and have none, by the operator's own rules but for those of gangs: a pod that is held back
+// since its group waits is missing as well.
 struct Missing {
   Names names;
   std::string why;  // of the first that may not come yet
@@ -91,8 +101,10 @@ Missing MissingPods(const JobFacts& facts) {
   snapshot.pods = facts.pods;
   snapshot.history = &history;
   const policy::Options options;
-  policy::Remember(facts.job(), snapshot, facts.now, options, history);
-  const policy::Verdict verdict = policy::Decide(facts.job(), snapshot, facts.now, options);
+  api::TFJob job = facts.job();
+  job.metadata.annotations.erase(api::kGangSchedulerAnnotation);
+  policy::Remember(job, snapshot, facts.now, options, history);
+  const policy::Verdict verdict = policy::Decide(job, snapshot, facts.now, options);
   Missing missing;
   for (const policy::PodThatWaits& pod : verdict.waiting_pods) {
     missing.names.push_back(pod.name);
@@ -103,8 +115,9 @@ Missing MissingPods(const JobFacts& facts) {
 }
 
 std::string RefusedByTheServer(const JobFacts& facts) {
-  constexpr std::array kReasons = {api::kReasonFailedCreatePod, api::kReasonFailedCreateService,
-                                   api::kReasonPodNameTaken, api::kReasonServiceNameTaken};
+  constexpr std::array kReasons = {api::kReasonFailedCreatePodGroup, api::kReasonFailedCreatePod,
+                                   api::kReasonFailedCreateService, api::kReasonPodNameTaken,
+                                   api::kReasonServiceNameTaken};
   if (MissingPods(facts).names.empty()) return "";
   Time newest_pod;
   for (const auto& pod : facts.pods) {
@@ -114,7 +127,9 @@ std::string RefusedByTheServer(const JobFacts& facts) {
     const bool refusal =
         std::find(kReasons.begin(), kReasons.end(), event->reason) != kReasons.end();
     if (!event->warning || !refusal || event->last < newest_pod) continue;
-    return StrCat(Sentence(StrCat("Its pods cannot be created: ", event->message)),
+    const bool group = event->reason == api::kReasonFailedCreatePodGroup;
+    return StrCat(Sentence(StrCat("Its ", group ? "pod group" : "pods",
+                                  " cannot be created: ", event->message)),
                   " The operator tries again by itself.");
   }
   return "";
@@ -200,6 +215,10 @@ std::string NotReplaced(const JobFacts& facts) {
                   " yet: after repeated failures a replica is created "
                   "again with a growing delay, at most ",
                   HumanDuration(most), ".");
+  }
+  if (HasPodGroup(facts)) {
+    return StrCat("There is no pod ", who, " yet: its pod group ", facts.job().metadata.name,
+                  " may wait for its queue.");
   }
   return StrCat("There is no pod ", who, " yet: the operator has not created it.");
 }
