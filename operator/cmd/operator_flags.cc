@@ -233,6 +233,7 @@ Status CheckDurations(const Texts& texts, OperatorOptions& options) {
   RETURN_IF_ERROR(
       read("--leader-election-renew-deadline", texts.renew_deadline, options.renew_deadline));
   RETURN_IF_ERROR(read("--leader-election-retry-period", texts.retry_period, options.retry_period));
+  if (!options.leader_elect) return OkStatus();
   return Annotate(kube::CheckLeaseTimes({.lease_duration = options.lease_duration,
                                          .renew_deadline = options.renew_deadline,
                                          .retry_period = options.retry_period}),

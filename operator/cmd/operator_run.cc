@@ -82,7 +82,11 @@ class Operator {
   struct Obstacle {
     std::string text;
     bool of_everyone = false;  // another operator would meet it, too
+    std::string what;          // "Pod team-a/*"
+    Duration lasting{0};
   };
+  Obstacle Explain(const kube::WatchTrouble& trouble);
+  // Of the one that another operator would be without, or else of the first.
   Obstacle Explain(const std::vector<kube::WatchTrouble>& troubles);
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
@@ -258,24 +262,39 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
   return troubles;
 }
 
+Operator::Obstacle Operator::Explain(const kube::WatchTrouble& trouble) {
+  Obstacle obstacle{trouble.why.ToString(), false,
+                    client::ToString({trouble.kind, trouble.name_space, "*"}), trouble.lasting};
+  // Rights are those of the service account, which all of a Deployment have in common.
+  obstacle.of_everyone = trouble.why.code() == StatusCode::kResourceExhausted ||
+                         trouble.why.code() == StatusCode::kPermissionDenied;
+  if (obstacle.of_everyone) return obstacle;
+  const Status served = cluster_->discovery().ApiVersion(trouble.kind).status();
+  if (served.code() != StatusCode::kNotFound) return obstacle;
+  obstacle.of_everyone = true;
+  obstacle.text =
+      trouble.kind == client::Kind::kTFJob
+          ? "the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/"
+          : std::string(Message(served));
+  return obstacle;
+}
+
 Operator::Obstacle Operator::Explain(const std::vector<kube::WatchTrouble>& troubles) {
-  const client::Kind kind = troubles.empty() ? client::Kind::kTFJob : troubles.front().kind;
-  const Status served = cluster_->discovery().ApiVersion(kind).status();
-  if (served.code() == StatusCode::kNotFound) {
-    if (kind != client::Kind::kTFJob) return {std::string(Message(served)), true};
-    return {"the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/",
-            true};
+  if (troubles.empty()) {
+    const Status served = cluster_->discovery().ApiVersion(client::Kind::kTFJob).status();
+    return {served.ok() ? "the server is slow" : served.ToString(), false, "", Duration{0}};
   }
-  if (!troubles.empty()) {
-    const Status& why = troubles.front().why;
-    return {why.ToString(), why.code() == StatusCode::kResourceExhausted};
+  std::optional<Obstacle> first;
+  for (const kube::WatchTrouble& trouble : troubles) {
+    Obstacle obstacle = Explain(trouble);
+    if (!obstacle.of_everyone) return obstacle;
+    if (!first) first = std::move(obstacle);
   }
-  return {served.ok() ? "the server is slow" : served.ToString()};
+  return *std::move(first);
 }
 
 Status Operator::AwaitLists() {
-  const Duration begin = hooks_.clock->Monotonic();
-  Duration complained = begin;
+  Duration complained = hooks_.clock->Monotonic();
   while (!manager_->Synced() && !stop_.WaitFor(kPoll)) {
     const Duration now = hooks_.clock->Monotonic();
     if (now - complained < kComplaint) continue;
@@ -283,9 +302,9 @@ Status Operator::AwaitLists() {
     const std::string missing = StrCat("the first list of ", Join(manager_->Waiting()));
     const Obstacle obstacle = Explain(Troubles());
     kLog.Warning("waiting", {{"for", missing}, {"because", obstacle.text}});
-    if (election_ != nullptr && now - begin >= kBlind && !obstacle.of_everyone) {
-      return Unavailable("this leader has waited for ", missing, " for more than ",
-                         FormatDuration(kBlind), ": ", obstacle.text,
+    if (election_ != nullptr && obstacle.lasting >= kBlind && !obstacle.of_everyone) {
+      return Unavailable("this leader has waited for ", missing, " for ",
+                         FormatDuration(obstacle.lasting), ": ", obstacle.text,
                          "; it leaves the lease to another");
     }
   }
@@ -307,11 +326,10 @@ Status Operator::WatchTheWatches() {
     std::erase_if(troubles, [](const auto& trouble) { return trouble.lasting < kBlind; });
     if (troubles.empty()) continue;
     const Obstacle obstacle = Explain(troubles);
-    const std::string what = client::ToString({troubles[0].kind, troubles[0].name_space, "*"});
-    const std::string lasting = FormatDuration(troubles[0].lasting);
-    kLog.Warning("blind", {{"for", lasting}, {"watch", what}, {"because", obstacle.text}});
+    const std::string lasting = FormatDuration(obstacle.lasting);
+    kLog.Warning("blind", {{"for", lasting}, {"watch", obstacle.what}, {"because", obstacle.text}});
     if (election_ == nullptr || obstacle.of_everyone) continue;
-    return Unavailable("this leader has seen no change of ", what, " for ", lasting, ": ",
+    return Unavailable("this leader has seen no change of ", obstacle.what, " for ", lasting, ": ",
                        obstacle.text, "; it leaves the lease to another");
   }
   return OkStatus();

@@ -183,7 +183,15 @@ StatusOr<Object> KubeClient::Write(std::string_view verb, std::string_view metho
 StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   ASSIGN_OR_RETURN(const Key key, KeyOf(kind, object));
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
-  return Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
+  StatusOr<Object> created =
+      Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
+  // A 404 that names nothing may come from anybody on the way; of what need not be installed, the server is asked.
+  const bool optional = kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup;
+  if (optional && created.status().code() == StatusCode::kUnavailable) {
+    const Status served = ApiVersion(kind).status();
+    if (served.code() == StatusCode::kNotFound) return served;
+  }
+  return created;
 }
 
 StatusOr<Object> KubeClient::Put(std::string_view verb, Kind kind, const Json& object,

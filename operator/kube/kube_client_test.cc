@@ -202,6 +202,15 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
+// The 404 of a group that is not installed names nothing, as that of a proxy does.
+TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
+  const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
+  Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
+  EXPECT_EQ(client_->Create(Kind::kPodGroup, group).status().code(), StatusCode::kNotFound);
+  Serve({Answer(404, "404 page not found"), Answer(503, "")});
+  EXPECT_EQ(client_->Create(Kind::kPodGroup, group).status().code(), StatusCode::kUnavailable);
+}
+
 // What a sink was told: "replaced a b", "upserted a", "deleted a".
 class NotingSink : public client::WatchSink {
  public:

@@ -175,6 +175,7 @@ void Reflector::ReadPage(const WatchStep& step) {
   if (!page.ok()) return End(Garbage(page.status()));
   *body = std::string();
   for (const Status& skipped : page->skipped) LogSkipped(skipped);
+  health_.Progresses(number_);
   const Action action = state_.OnPage(page->resource_version, page->continue_token);
   if (step.continue_token.empty()) collected_.Clear();
   collected_.Add(std::move(page->objects));

@@ -29,6 +29,12 @@ void WatchHealth::Fails(int64_t watch, const Status& why) {
   failed.why = why;
 }
 
+void WatchHealth::Progresses(int64_t watch) {
+  const Duration now = clock_.Monotonic();
+  MutexLock lock(mutex_);
+  watches_.at(watch).since = now;
+}
+
 std::vector<WatchTrouble> WatchHealth::Troubles() {
   const Duration now = clock_.Monotonic();
   MutexLock lock(mutex_);

@@ -17,7 +17,7 @@ namespace tfjob::kube {
 struct WatchTrouble {
   client::Kind kind = client::Kind::kPod;
   std::string name_space;  // "": all
-  Duration lasting{0};     // since it worked last, or began
+  Duration lasting{0};     // since it worked or made progress last, or began
   Status why;              // of the last try; Unavailable: there was none that ended
 };
 
@@ -32,6 +32,8 @@ class WatchHealth {
   // Its list is complete, or a stream of changes from there on has been opened.
   void Works(int64_t watch);
   void Fails(int64_t watch, const Status& why);
+  // Something of it has come, not yet all: its trouble begins anew.
+  void Progresses(int64_t watch);
 
   // Of those that do not work.
   std::vector<WatchTrouble> Troubles();

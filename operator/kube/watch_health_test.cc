@@ -17,6 +17,9 @@ TEST(WatchHealth, AWatchIsInTroubleFromItsBeginningUntilItWorks) {
   EXPECT_EQ(health.Troubles()[0].name_space, "ns");
   EXPECT_EQ(health.Troubles()[0].lasting, 3s);
   EXPECT_EQ(health.Troubles()[0].why.code(), StatusCode::kUnavailable);
+  health.Progresses(pods);
+  clock.Advance(1s);
+  EXPECT_EQ(health.Troubles()[0].lasting, 1s) << "a list that comes page by page is no blindness";
   health.Works(pods);
   EXPECT_TRUE(health.Troubles().empty());
 }

@@ -152,7 +152,9 @@ TEST_F(SynchronousTest, AChiefThatIsAskedToStopStillEndsItsStep) {
   std::thread slow([&] {
     stop = true;
     while (refused < 2 && !ended) std::this_thread::sleep_for(5ms);
-    if (!ended) ASSERT_EQ(worker.Train(), OkStatus());
+    if (!ended) {
+      ASSERT_EQ(worker.Train(), OkStatus());
+    }
   });
   const Status status = chief.Train();
   ended = true;

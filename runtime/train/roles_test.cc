@@ -230,7 +230,9 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
     for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
     EXPECT_TRUE(Finished("/model"));
     EXPECT_TRUE(Finished("/model/eval"));
-    if (run == 1) EXPECT_EQ(LastCheckpoint(), step);
+    if (run == 1) {
+      EXPECT_EQ(LastCheckpoint(), step);
+    }
     step = LastCheckpoint();
     EXPECT_GE(step, 100);
   }
