@@ -87,6 +87,11 @@ TEST(OperatorFlags, OfOneGivenTwiceTheLastHolds) {
   EXPECT_EQ(result.options().name_spaces, (std::vector<std::string>{"a", "b"}));
 }
 
+TEST(OperatorFlags, LeaseTimesDoNotMatterWithoutAnElection) {
+  const auto result = ParseFlags({"--leader-election-lease-duration=5s"});
+  EXPECT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
+}
+
 TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
   const std::vector<std::pair<const char*, const char*>> wrong = {
       {"--namespac=a", "did you mean --namespace?"},
@@ -106,7 +111,7 @@ TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
       {"--leader-election-retry-period=0s", "the retry period must be positive"},
       {"--config=/does/not/exist", "/does/not/exist"}};
   for (const auto& [flag, message] : wrong) {
-    const auto result = ParseFlags({flag});
+    const auto result = ParseFlags({"--leader-elect", flag});
     ASSERT_TRUE(std::holds_alternative<OperatorQuit>(result.parsed)) << flag;
     EXPECT_EQ(result.code(), kBadInput) << flag;
     EXPECT_NE(result.err.find(message), std::string::npos) << flag << ": " << result.err;
