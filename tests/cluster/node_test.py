@@ -57,7 +57,8 @@ class NodeTest(unittest.TestCase):
 
         def shown():
             out.seek(0)
-            seen = [line.split()[1] for line in out if len(line.split()) > 1]
+            # The first line may come before the operator has said anything: then its second word is no state.
+            seen = re.findall(r"^\S+ +([A-Z]\w*) ", out.read(), re.MULTILINE)
             return [state for i, state in enumerate(seen) if i == 0 or seen[i - 1] != state]
 
         return shown
