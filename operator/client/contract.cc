@@ -255,9 +255,13 @@ TEST_P(ContractTest, NodesHaveNoNamespace) {
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(MetadataOf(*got).name_space, "");
   Json ready = {{"type", "Ready"}, {"status", "True"}};
-  Json written = *client().GetJson(key);
-  written["status"]["conditions"] = Json::array({ready});
-  ASSERT_TRUE(client().UpdateStatus(Kind::kNode, written).ok());
+  Status written = Aborted("not yet");  // a cluster's own controllers write nodes, too
+  for (int i = 0; i < 20 && written.code() == StatusCode::kAborted; ++i) {
+    Json changed = *client().GetJson(key);
+    changed["status"]["conditions"] = Json::array({ready});
+    written = client().UpdateStatus(Kind::kNode, changed).status();
+  }
+  ASSERT_TRUE(written.ok()) << written;
   auto nodes = client().List(Kind::kNode, "", {});
   ASSERT_TRUE(nodes.ok()) << nodes.status();
   bool seen_ready = false;
