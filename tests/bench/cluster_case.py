@@ -73,7 +73,7 @@ def run_jobs(api, operator, options, seconds=1800):
     again and again would be a load of its own; what it says in the end is what counts."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
-         lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=0.25)
+         lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=2)
     wait_state(api, "Running", options.jobs, 10)
 
 
