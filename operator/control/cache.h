@@ -149,8 +149,7 @@ class Cache {
   };
 
   // Whether the job has to be looked at.
-  bool Upsert(std::shared_ptr<const PackedJob> job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Upsert(std::shared_ptr<const PackedJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Children<objects::CustomResource>& GroupsOf(Entry& entry, policy::GangScheduler scheduler);
   template <typename T>
   static void Depart(Entry& entry, const std::shared_ptr<const T>& child);
