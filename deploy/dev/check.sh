@@ -8,7 +8,7 @@ mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.cc' 
 sources=($(for f in "${sources[@]}"; do [ -e "$f" ] && echo "$f"; done))
 
 if [ "${1:-}" = --fix ]; then clang-format-19 -i "${sources[@]}"; fi
-clang-format-19 --dry-run -Werror "${sources[@]}" 2>&1 | grep -m 20 'error:' && status=1
+clang-format-19 --dry-run -Werror "${sources[@]}" 2>&1 | { ! grep -m 20 'error:'; } || status=1
 deploy/dev/sizes.py "${sources[@]}" || status=1
 for script in $(git ls-files '*.sh' .ci/run); do bash -n "$script" || status=1; done
 tests/contract/rooms.sh || status=1
