@@ -179,18 +179,14 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
   return first;
 }
 
-bool Actor::IsGone(const Look& look) {
-  const auto job = cache_.Job(look.key);
-  return job == nullptr || job->metadata.uid != look.job.metadata.uid ||
-         job->metadata.terminating();
-}
-
 Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
                               const Decision& decision, Memory& memory) {
   Status first;
   for (size_t batch = kFirstBatch; !wanted.empty(); batch *= 2) {
     if (stopping_) return Cancelled("the operator stops");
-    if (IsGone(look)) return NotFound("TFJob ", look.key, " was deleted meanwhile");
+    if (!cache_.Stands(look.key, look.job.metadata.uid)) {
+      return NotFound("TFJob ", look.key, " was deleted meanwhile");
+    }
     const size_t count = std::min(batch, wanted.size());
     std::vector<CreateResult> results(count);
     pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {

@@ -81,8 +81,6 @@ class Actor {
   // going.
   Status CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
                          const Decision& decision, Memory& memory);
-  // Whether the job was deleted since the look.
-  bool IsGone(const Look& look);
   // Reads it. Never Internal.
   StatusOr<client::Object> Find(const client::Key& key);
   CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,

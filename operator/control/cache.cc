@@ -132,7 +132,7 @@ Cache::Numbers Cache::Count() {
   for (const auto& [key, entry] : entries_) {
     numbers.pods += static_cast<int64_t>(entry.pods.size());
     numbers.services += static_cast<int64_t>(entry.services.size());
-    const auto& job = entry.written != nullptr ? entry.written : entry.seen;
+    const auto& job = entry.newest();
     if (job != nullptr) ++numbers.jobs[{job->metadata().name_space, job->state()}];
   }
   return numbers;
@@ -296,9 +296,17 @@ std::shared_ptr<const CustomResource> Cache::Job(const std::string& key) {
     MutexLock lock(mutex_);
     const auto found = entries_.find(key);
     if (found == entries_.end()) return nullptr;
-    packed = found->second.written != nullptr ? found->second.written : found->second.seen;
+    packed = found->second.newest();
   }
   return packed == nullptr ? nullptr : packed->Unpack();
+}
+
+bool Cache::Stands(const std::string& key, const std::string& uid) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.newest() == nullptr) return false;
+  const objects::ObjectMeta& metadata = found->second.newest()->metadata();
+  return metadata.uid == uid && !metadata.terminating();
 }
 
 policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
@@ -339,9 +347,8 @@ void Cache::Wrote(const std::string& key, const std::string& base,
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
   Entry& entry = found->second;
-  const auto& newest = entry.written != nullptr ? entry.written : entry.seen;
   // Otherwise the watch has shown this version, or a newer one, already.
-  if (newest->metadata().resource_version != base) return;
+  if (entry.newest()->metadata().resource_version != base) return;
   entry.superseded.insert(base);
   entry.superseded.insert(entry.seen->metadata().resource_version);
   entry.written = std::move(packed);

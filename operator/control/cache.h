@@ -64,6 +64,8 @@ class Cache {
 
   // The newest known version, or nullptr. Reads its text: not for each of many.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
+  // Whether that job is still there and not on its way out. Cheap.
+  bool Stands(const std::string& key, const std::string& uid);
   // The job's children, `uid` being its own; history and nodes are the caller's to add.
   policy::Snapshot Look(const std::string& key, const std::string& uid);
 
@@ -92,6 +94,9 @@ class Cache {
     std::shared_ptr<const PackedJob> seen;
     std::shared_ptr<const PackedJob> written;  // newer than seen, or null
     std::set<std::string> superseded;          // versions older than `written`
+    const std::shared_ptr<const PackedJob>& newest() const {
+      return written != nullptr ? written : seen;
+    }
     Children<objects::Pod> pods;
     Children<objects::Service> services;
     Children<objects::CustomResource> volcano_groups;

@@ -159,6 +159,19 @@ TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
   EXPECT_EQ(changed_.size(), 1u);
 }
 
+TEST_F(CacheTest, AJobStandsUntilItIsDeletedOrAnotherHasItsName) {
+  EXPECT_FALSE(cache_.Stands(kKey, kUid));
+  scope_.jobs.OnReplaced({Job("1")});
+  EXPECT_TRUE(cache_.Stands(kKey, kUid));
+  EXPECT_FALSE(cache_.Stands(kKey, "another"));
+  auto going = *std::get<std::shared_ptr<const objects::CustomResource>>(client::Object(Job("2")));
+  going.metadata.deletion_timestamp = Time(1h);
+  scope_.jobs.OnUpserted(std::make_shared<const objects::CustomResource>(going));
+  EXPECT_FALSE(cache_.Stands(kKey, kUid));
+  scope_.jobs.OnReplaced({});
+  EXPECT_FALSE(cache_.Stands(kKey, kUid));
+}
+
 TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnUpserted(Job("2"));  // our write
