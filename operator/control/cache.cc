@@ -162,6 +162,7 @@ bool Cache::Upsert(std::shared_ptr<const PackedJob> job) {
     if (entry.superseded.count(version) == 0) {
       entry.written = nullptr;
       entry.superseded.clear();
+      entry.doubted = false;
     }
   } else if (entry.seen != nullptr) {
     own = entry.seen->metadata().resource_version == version;
@@ -187,12 +188,14 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
     const std::string key = JobKey(job->metadata());
     listed.insert(key);
     cache_.Upsert(std::move(job));
+    cache_.entries_[key].doubted = cache_.entries_[key].written != nullptr;
     cache_.changed_(key);
   }
   std::vector<std::string> gone;
   for (auto& [key, entry] : cache_.entries_) {
     if (entry.seen == nullptr || listed.count(key) > 0 || !Covers(key)) continue;
     entry.seen = entry.written = nullptr;
+    entry.doubted = false;
     entry.departed.clear();
     gone.push_back(key);
   }
@@ -224,6 +227,7 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;
   found->second.seen = found->second.written = nullptr;
+  found->second.doubted = false;
   found->second.departed.clear();
   cache_.DropIfEmpty(key);
   cache_.changed_(key);
@@ -351,7 +355,15 @@ void Cache::Wrote(const std::string& key, const std::string& base,
   if (entry.newest()->metadata().resource_version != base) return;
   entry.superseded.insert(base);
   entry.superseded.insert(entry.seen->metadata().resource_version);
+  entry.superseded.erase(packed->metadata().resource_version);
   entry.written = std::move(packed);
+  entry.doubted = false;
+}
+
+bool Cache::Doubted(const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(key);
+  return found != entries_.end() && found->second.doubted;
 }
 
 void Cache::Created(const std::string& key, const Object& object) {
@@ -428,19 +440,37 @@ std::vector<client::Key> Cache::Unconfirmed(const std::string& key, Duration pat
   return keys;
 }
 
-void Cache::Unconfirm(const client::Key& object, const std::string& key) {
+namespace {
+
+// What a read of a child has found; nullopt: nothing.
+template <typename T>
+void Settle(Children<T>& children, const std::string& name, const std::optional<Object>& found,
+            Duration now) {
+  auto child = found ? As<T>(*found) : nullptr;
+  if (child != nullptr) {
+    children.Created(std::move(child), now);
+  } else {
+    children.Unconfirm(name);
+  }
+}
+
+}  // namespace
+
+void Cache::Read(const std::string& key, const client::Key& object,
+                 const std::optional<Object>& found) {
+  const Duration now = clock_.Monotonic();
   MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return;
+  const auto entry = entries_.find(key);
+  if (entry == entries_.end()) return;
   switch (object.kind) {
     case Kind::kPod:
-      return found->second.pods.Unconfirm(object.name);
+      return Settle(entry->second.pods, object.name, found, now);
     case Kind::kService:
-      return found->second.services.Unconfirm(object.name);
+      return Settle(entry->second.services, object.name, found, now);
     case Kind::kPodGroup:
-      return found->second.volcano_groups.Unconfirm(object.name);
+      return Settle(entry->second.volcano_groups, object.name, found, now);
     case Kind::kCoschedulingPodGroup:
-      return found->second.coscheduling_groups.Unconfirm(object.name);
+      return Settle(entry->second.coscheduling_groups, object.name, found, now);
     default:
       return;
   }

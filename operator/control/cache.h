@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -83,9 +84,15 @@ class Cache {
   // The departed pods of a look are dealt with.
   void Acknowledge(const std::string& key, const policy::Snapshot& looked);
 
-  // Creates of ours that the watch has not shown for `patience`: to be read, then Created again or Unconfirmed.
+  // Whether a list has shown the job as it was before we wrote it: it was read before, or the store was put back to an
+  // earlier state. It is to be read, and Wrote.
+  bool Doubted(const std::string& key);
+  // Creates of ours that the watch has not shown for `patience`, and what a list shows although we deleted it: to be
+  // Read.
   std::vector<client::Key> Unconfirmed(const std::string& key, Duration patience);
-  void Unconfirm(const client::Key& object, const std::string& key);
+  // What was found; nullopt: it does not exist.
+  void Read(const std::string& key, const client::Key& object,
+            const std::optional<client::Object>& found);
   // Whether creates of ours wait to be shown.
   bool WaitsForWatch(const std::string& key);
 
@@ -94,6 +101,7 @@ class Cache {
     std::shared_ptr<const PackedJob> seen;
     std::shared_ptr<const PackedJob> written;  // newer than seen, or null
     std::set<std::string> superseded;          // versions older than `written`
+    bool doubted = false;                      // `written`, by a list
     const std::shared_ptr<const PackedJob>& newest() const {
       return written != nullptr ? written : seen;
     }

@@ -130,8 +130,37 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   const auto keys = cache_.Unconfirmed(kKey, 10s);
   ASSERT_EQ(keys.size(), 1u);
   EXPECT_EQ(client::ToString(keys[0]), "Pod ns/a");
-  cache_.Unconfirm(keys[0], kKey);
+  cache_.Read(kKey, keys[0], MakePod("a", "1"));
+  EXPECT_EQ(Pods(), "1");
+  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  cache_.Read(kKey, keys[0], std::nullopt);
   EXPECT_EQ(Pods(), "");
+  EXPECT_FALSE(cache_.WaitsForWatch(kKey));
+}
+
+// A list may be older than a deletion of ours, or the store was put back to before it.
+TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnUpserted(MakePod("a", "1"));
+  cache_.Deleted(kKey, "1", {clock_.Now(), 30});
+  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  scope_.pods.OnReplaced({MakePod("a", "1")});
+  EXPECT_EQ(Pods(), "1*");
+  const auto keys = cache_.Unconfirmed(kKey, 10s);
+  ASSERT_EQ(keys.size(), 1u);
+  EXPECT_EQ(client::ToString(keys[0]), "Pod ns/a");
+
+  auto terminating = std::make_shared<objects::Pod>(
+      *std::get<std::shared_ptr<const objects::Pod>>(client::Object(MakePod("a", "1"))));
+  terminating->metadata.deletion_timestamp = Time(1h);
+  cache_.Read(kKey, keys[0], std::shared_ptr<const objects::Pod>(terminating));
+  EXPECT_EQ(Pods(), "1*");
+  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+
+  scope_.pods.OnReplaced({MakePod("a", "1")});
+  cache_.Read(kKey, keys[0], MakePod("a", "1"));
+  EXPECT_EQ(Pods(), "1");
+  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
 }
 
 TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
@@ -157,6 +186,27 @@ TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
   scope_.jobs.OnUpserted(Job("4"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "4");
   EXPECT_EQ(changed_.size(), 1u);
+}
+
+// As the test above, for the job itself.
+TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsDoubted) {
+  scope_.jobs.OnReplaced({Job("1")});
+  cache_.Wrote(kKey, "1", Job("2"));
+  EXPECT_FALSE(cache_.Doubted(kKey));
+  scope_.jobs.OnReplaced({Job("1")});
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
+  EXPECT_TRUE(cache_.Doubted(kKey));
+
+  cache_.Wrote(kKey, "2", Job("2"));  // read: the list was only late
+  EXPECT_FALSE(cache_.Doubted(kKey));
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
+
+  scope_.jobs.OnReplaced({Job("1")});
+  cache_.Wrote(kKey, "2", Job("1"));  // read: the store was put back
+  EXPECT_FALSE(cache_.Doubted(kKey));
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "1");
+  scope_.jobs.OnUpserted(Job("1b"));
+  EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "1b");
 }
 
 TEST_F(CacheTest, AJobStandsUntilItIsDeletedOrAnotherHasItsName) {

@@ -33,6 +33,7 @@ class Children {
   void Upsert(Pointer object) {
     const objects::ObjectMeta& metadata = object->metadata;
     DropCreated(metadata);
+    doubted_.erase(metadata.name);
     if (metadata.terminating()) deleted_.erase(metadata.uid);
     if (const auto found = seen_.find(metadata.name);
         found != seen_.end() && found->second->metadata.uid != metadata.uid) {
@@ -42,11 +43,13 @@ class Children {
   }
   void Erase(const objects::ObjectMeta& metadata) {
     DropCreated(metadata);
+    doubted_.erase(metadata.name);
     deleted_.erase(metadata.uid);
     const auto found = seen_.find(metadata.name);
     if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
   }
-  // The whole list; gives what is gone. A create of ours may be younger than the list and stays until it is confirmed.
+  // The whole list; gives what is gone. What we did may be younger than the list, or from before the store was put back:
+  // it stays until it is confirmed.
   std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
     std::vector<Pointer> gone;
     std::set<std::string> listed;
@@ -57,17 +60,24 @@ class Children {
     for (const Pointer& object : gone) deleted_.erase(object->metadata.uid);
     seen_.clear();
     for (auto& [name, object] : objects) Upsert(std::move(object));
+    for (const auto& [name, object] : seen_) {
+      if (deleted_.count(object->metadata.uid) > 0) doubted_.insert(name);
+    }
     return gone;
   }
 
   // What we did, or read. An object that the watch shows already needs no memory; one that was taken for gone is not.
   void Created(Pointer object, Duration now) {
-    const auto deleted = deleted_.find(object->metadata.uid);
-    if (deleted != deleted_.end() && !deleted->second) deleted_.erase(deleted);
-    const auto found = seen_.find(object->metadata.name);
-    if (found != seen_.end() && found->second->metadata.uid == object->metadata.uid) return;
     const std::string name = object->metadata.name;
-    created_[name] = {std::move(object), now};
+    const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
+    const auto deleted = deleted_.find(object->metadata.uid);
+    if (deleted != deleted_.end() && (doubted || !deleted->second)) deleted_.erase(deleted);
+    const auto found = seen_.find(name);
+    if (found != seen_.end() && found->second->metadata.uid == object->metadata.uid) {
+      created_.erase(name);
+    } else {
+      created_[name] = {std::move(object), now};
+    }
   }
   // Nothing: it is gone already.
   void Deleted(const std::string& uid, std::optional<Deletion> ends) {
@@ -82,17 +92,19 @@ class Children {
       created = same && !ends ? created_.erase(created) : std::next(created);
     }
   }
-  // The create of `name` turned out not to exist any more.
+  // `name` turned out not to exist any more.
   void Unconfirm(const std::string& name) {
+    doubted_.erase(name);
     const auto created = created_.find(name);
     if (created == created_.end()) return;
     deleted_.erase(created->second.object->metadata.uid);
     created_.erase(created);
   }
 
-  // Names of creates that the watch has not shown since `since`.
+  // Names to be read: of creates that the watch has not shown since `since`, and of those that we deleted and a list has
+  // shown as if nothing were.
   std::vector<std::string> Unconfirmed(Duration since) const {
-    std::vector<std::string> names;
+    std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : created_) {
       if (created.at <= since) names.push_back(name);
     }
@@ -135,7 +147,8 @@ class Children {
   std::map<std::string, Pointer> seen_;       // by name
   std::map<std::string, OwnCreate> created_;  // by name: ours, not seen yet
   std::map<std::string, std::optional<Deletion>>
-      deleted_;  // by UID: ours, not seen as terminating yet
+      deleted_;                    // by UID: ours, not seen as terminating yet
+  std::set<std::string> doubted_;  // names of those in deleted_ that a list has shown since
 };
 
 }  // namespace tfjob::control

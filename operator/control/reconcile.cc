@@ -124,7 +124,8 @@ Outcome Reconciler::LookAndAct(const std::string& key,
                                Memory& memory) {
   // Aborted makes the caller read the job and start again.
   if (memory.unanswered) return {id, Aborted("a status write had no answer"), std::nullopt};
-  if (Status confirmed = ConfirmCreates(key); !confirmed.ok()) return {id, confirmed, std::nullopt};
+  if (cache_.Doubted(key)) return {id, Aborted("a list lacks our status write"), std::nullopt};
+  if (Status confirmed = Confirm(key); !confirmed.ok()) return {id, confirmed, std::nullopt};
 
   Admission admission = Admit(*stored, settings_.default_clean_pod_policy);
   if (!SeesPodGroup(admission.job)) return {id, OkStatus(), kPodGroupPoll};
@@ -243,14 +244,13 @@ void Reconciler::SettleUnanswered(const CustomResource& found, Memory& memory) {
   memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
 }
 
-Status Reconciler::ConfirmCreates(const std::string& key) {
+Status Reconciler::Confirm(const std::string& key) {
   for (const client::Key& object : cache_.Unconfirmed(key, kWatchPatience)) {
     StatusOr<client::Object> found = client_.Get(object);
     if (!found.ok() && found.status().code() != StatusCode::kNotFound) {
       return Annotate(found.status(), StrCat("reading ", client::ToString(object)));
     }
-    cache_.Unconfirm(object, key);
-    if (found.ok()) cache_.Created(key, *found);
+    cache_.Read(key, object, found.ok() ? std::optional(*std::move(found)) : std::nullopt);
   }
   return OkStatus();
 }

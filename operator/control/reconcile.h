@@ -75,8 +75,8 @@ class Reconciler {
   Status Reread(const std::string& key, const std::string& known_version, Memory& memory);
   // What became of a status write without an answer, or one that the server may have seen twice.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
-  // Reads those of our creates that the watch should have shown by now.
-  Status ConfirmCreates(const std::string& key);
+  // Reads what the watch should have shown by now of our creates and deletes.
+  Status Confirm(const std::string& key);
 
   client::Client& client_;
   Cache& cache_;

@@ -346,18 +346,19 @@ TEST_F(ReflectorTest, AServerThatNeverEndsAStreamingListIsReadInPages) {
   EXPECT_EQ(Query(1), "?limit=500");
 }
 
-TEST_F(ReflectorTest, GoesOnAfterACleanEndAndProbesAfterABrokenOne) {
+TEST_F(ReflectorTest, ProbesAndGoesOnAfterACleanEndAndABrokenOne) {
+  const FakeAnswer known = Answer(200, R"({"metadata":{"resourceVersion":"9"},"items":[]})");
   const auto notes =
-      Watch({StreamOf({ListEnd("3"), Event("ADDED", "a", "4")}, FakeAnswer::End::kClean),
-             StreamOf({Event("ADDED", "b", "5")}, FakeAnswer::End::kBroken),
-             Answer(200, R"({"metadata":{"resourceVersion":"9"},"items":[]})"),
+      Watch({StreamOf({ListEnd("3"), Event("ADDED", "a", "4")}, FakeAnswer::End::kClean), known,
+             StreamOf({Event("ADDED", "b", "5")}, FakeAnswer::End::kBroken), known,
              StreamOf({Event("ADDED", "c", "6")})},
             4);
   EXPECT_EQ(notes,
             (std::vector<std::string>{"replaced", "upserted a", "upserted b", "upserted c"}));
-  EXPECT_NE(requests_->lines().at(1).find("resourceVersion=4&"), std::string::npos);
-  EXPECT_EQ(Query(2), "?limit=1&resourceVersion=5&res");
-  EXPECT_NE(requests_->lines().at(3).find("resourceVersion=5&"), std::string::npos);
+  EXPECT_EQ(Query(1), "?limit=1&resourceVersion=4&res");
+  EXPECT_NE(requests_->lines().at(2).find("resourceVersion=4&"), std::string::npos);
+  EXPECT_EQ(Query(3), "?limit=1&resourceVersion=5&res");
+  EXPECT_NE(requests_->lines().at(4).find("resourceVersion=5&"), std::string::npos);
 }
 
 constexpr char kExpired[] =

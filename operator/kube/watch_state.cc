@@ -147,6 +147,7 @@ void WatchState::Fail(const std::optional<Duration>& retry_after, Duration now) 
 void WatchState::OnEnd(const WatchEnd& end, Duration now) {
   const bool listed = !resource_version_.empty();
   const bool lasted = open_ && (saw_event_ || now - opened_ >= policy_.shortest_watch);
+  probe_ = listed;
   switch (end.kind) {
     case WatchEnd::Kind::kClean:
       // A streaming list that ends before it is complete has failed.
@@ -158,7 +159,6 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       if (!listed && open_) streaming_ = false;
       [[fallthrough]];
     case WatchEnd::Kind::kBroken:
-      probe_ = listed;
       if (!listed) ListBroke();
       Fail(end.retry_after, now);
       break;

@@ -3,11 +3,12 @@
 //
 //   empty ──list in pages, or a streaming list──► listed at a version ──watch──► … ──► a watch again
 //     ▲                                                │
-//     └── 410, version unknown to the server, rubbish ─┘   a broken stream: probe, then watch again
+//     └── 410, version unknown to the server, rubbish ─┘   after a stream: probe, then watch again
 //
-// The rules are those of client-go's and kube-rs' reflectors, with one more: after a stream that
-// broke, a probe asks whether the server still knows our version. A server whose store was put back
-// to an earlier state would else be silent to a watch from the future until that ends.
+// The rules are those of client-go's and kube-rs' reflectors, with one more: after a stream, however
+// it ended, a probe asks whether the server still knows our version. A server whose store was put
+// back to an earlier state ends streams as if we had asked for it, and would else tell a watch from
+// the future nothing of what was put back.
 #pragma once
 
 #include <optional>

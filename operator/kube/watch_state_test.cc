@@ -48,13 +48,22 @@ class Script {
     return state_.OnEvent(event);
   }
   void Probed() { state_.OnProbed(); }
+  // The watch that the next step asks to be probed for.
+  WatchStep ProbedWatch() {
+    const WatchStep probe = AfterWait();
+    EXPECT_EQ(probe.kind, Kind::kProbe);
+    Probed();
+    const WatchStep watch = Next();
+    EXPECT_EQ(watch.resource_version, probe.resource_version);
+    return watch;
+  }
   // From the start to a watch at version 10 that is open.
   void Watch() {
     Next();
     Opened();
     Event(EventType::kBookmark, "10", true);
     Ended(End::kClean);
-    EXPECT_EQ(AfterWait().kind, Kind::kWatch);
+    EXPECT_EQ(ProbedWatch().kind, Kind::kWatch);
     Opened();
   }
   WatchState& state() { return state_; }
@@ -80,7 +89,7 @@ TEST(WatchState, StreamsTheListAndGoesOnWithTheSameStream) {
   EXPECT_EQ(script.Event(EventType::kBookmark, "20"), Action::kNothing);
   script.Pass(400s);
   script.Ended(End::kClean);
-  const WatchStep watch = script.Next();
+  const WatchStep watch = script.ProbedWatch();
   EXPECT_EQ(watch.kind, Kind::kWatch);
   EXPECT_EQ(watch.resource_version, "20");
 }
@@ -176,6 +185,21 @@ TEST(WatchState, TriesThePageAgainThatDidNotCome) {
   }
 }
 
+// An API server whose etcd is put back may end its streams as it should, when it is stopped.
+TEST(WatchState, ProbesAfterEveryStream) {
+  for (const End end : {End::kClean, End::kSilent, End::kThrottled, End::kRefused}) {
+    Script script;
+    script.Watch();
+    script.Event(EventType::kModified, "15");
+    script.Ended(end);
+    const WatchStep probe = script.AfterWait();
+    EXPECT_EQ(probe.kind, Kind::kProbe);
+    EXPECT_EQ(probe.resource_version, "15");
+    script.Ended(End::kTooNew);
+    EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
+  }
+}
+
 TEST(WatchState, ProbesAfterABrokenStream) {
   Script script;
   script.Watch();
@@ -231,24 +255,24 @@ TEST(WatchState, AThrottledWatchKeepsItsVersionAndTheServersTime) {
   script.Watch();
   script.Event(EventType::kModified, "15");
   script.Ended(End::kClean);
-  script.Next();
+  script.ProbedWatch();
   script.Ended(End::kThrottled, 20s);
   Duration waited{0};
-  const WatchStep watch = script.AfterWait(&waited);
-  EXPECT_EQ(watch.kind, Kind::kWatch);
-  EXPECT_EQ(watch.resource_version, "15");
+  EXPECT_EQ(script.AfterWait(&waited).resource_version, "15");
   EXPECT_EQ(waited, 20s);
+  EXPECT_EQ(script.ProbedWatch().kind, Kind::kWatch);
 }
 
 TEST(WatchState, ARefusedWatchIsTriedAgainLater) {
   Script script;
   script.Watch();
   script.Ended(End::kClean);
-  script.AfterWait();
+  script.ProbedWatch();
   script.Ended(End::kRefused);
   Duration waited{0};
-  EXPECT_EQ(script.AfterWait(&waited).kind, Kind::kWatch);
+  script.AfterWait(&waited);
   EXPECT_GE(waited, 800ms);
+  EXPECT_EQ(script.ProbedWatch().kind, Kind::kWatch);
 }
 
 TEST(WatchState, RubbishIsListedAnew) {
@@ -272,7 +296,7 @@ TEST(WatchState, AVeryShortWatchIsAFailure) {
   with_event.Watch();
   with_event.Event(EventType::kAdded, "11");
   with_event.Ended(End::kClean);
-  EXPECT_EQ(with_event.Next().kind, Kind::kWatch);
+  EXPECT_EQ(with_event.Next().kind, Kind::kProbe);
 }
 
 TEST(WatchState, AStreamingListThatEndsTooEarlyStartsOver) {

@@ -70,7 +70,7 @@ class ProcessFaults(FaultsCase):
             server.kill()
             time.sleep(2)
             server.start()
-            poll("the API server is ready", 60, lambda: self.api.raw("GET", "/readyz")[0] == 200)
+            self.await_api_server()
         self.with_jobs(disturb)
 
     def test_the_api_server_stops_for_a_while(self):
@@ -109,8 +109,18 @@ class ProcessFaults(FaultsCase):
         meanwhile(self.cluster.state / "etcd")
         components[2].start()
         components[1].start()
-        poll("the API server is ready", 60, lambda: self.api.raw("GET", "/readyz")[0] == 200)
+        self.await_api_server()
         components[0].start()
+
+    def await_api_server(self):
+        """As a supervisor does, it starts a server that gave up: the API server ends when etcd does not answer at first."""
+        def ready():
+            for name in ("etcd", "kube-apiserver"):
+                if not (component := self.cluster.component(name)).running():
+                    print(f"{name} ended; it said last:", component.last_lines(), sep="\n", flush=True)
+                    component.start()
+            return self.api.raw("GET", "/readyz")[0] == 200
+        poll("the API server is ready", 120, ready, every=0.5)
 
     def test_every_connection_is_cut_again_and_again(self):
         def disturb():

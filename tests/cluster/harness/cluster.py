@@ -116,6 +116,10 @@ class Component:
     def running(self):
         return alive(self.pid)
 
+    def last_lines(self, count=5):
+        log = self._command.parents[1] / "log" / f"{self._command.name}.log"
+        return "\n".join(log.read_text(errors="replace").splitlines()[-count:])
+
     def signal(self, number):
         try:
             os.kill(self.pid, number)
@@ -128,7 +132,9 @@ class Component:
         poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
 
     def start(self):
-        self._started.append(subprocess.Popen([self._command], start_new_session=True, stdin=subprocess.DEVNULL))
+        process = subprocess.Popen([self._command], start_new_session=True, stdin=subprocess.DEVNULL)
+        self._started.append(process)
+        poll(f"{self._command.name} has noted its id", 10, lambda: self.pid == process.pid, every=0.01)
 
 
 def alive(pid):
