@@ -211,14 +211,29 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
             "Job mnist has failed because it was active longer than specified deadline");
   EXPECT_EQ(SuspendedMessage(job), "TFJob mnist is suspended.");
   EXPECT_EQ(ResumedMessage(job), "TFJob mnist is resumed.");
-  EXPECT_EQ(CreatedPodMessage("p"), "Created pod: p");
-  EXPECT_EQ(DeletedServiceMessage("s"), "Deleted service: s");
+  EXPECT_EQ(CreatedPodMessage({"p"}), "Created pod: p");
+  EXPECT_EQ(CreatedPodMessage({"p", "q", "r"}), "Created pods: p, q, r");
+  EXPECT_EQ(DeletedServiceMessage({"s"}), "Deleted service: s");
+  EXPECT_EQ(DeletedPodGroupMessage({"g", "h"}), "Deleted pod groups: g, h");
   EXPECT_EQ(FailedCreateMessage("no"), "Error creating: no");
   EXPECT_EQ(ExitedWithCodeMessage("ns", "p", 137), "Pod: ns.p exited with code 137");
   EXPECT_EQ(ContainerTerminatedMessage("p", "c", 1, "m"),
             "Error pod p container c exitCode: 1 terminated message: m");
   EXPECT_EQ(ContainerWaitingMessage("p", "c", "m"), "Error pod p container c waiting message: m");
   EXPECT_EQ(PodConditionMessage("p", "m"), "Error pod p condition message: m");
+}
+
+// An event's message has 1,024 bytes.
+TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
+  Names names;
+  for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));
+  const std::string message = CreatedPodMessage(names);
+  EXPECT_LE(message.size(), 1024u);
+  EXPECT_GE(message.size(), 900u);
+  EXPECT_EQ(message.find("Created pods: mnist-worker-1000, mnist-worker-1001, "), 0u);
+  const size_t named = std::count(message.begin(), message.end(), ',');
+  const std::string rest = StrCat(" and ", 1000 - named, " more");
+  EXPECT_EQ(message.substr(message.size() - rest.size()), rest);
 }
 
 TEST(IndexSet, PrintsSortedAndMerged) {

@@ -3,6 +3,24 @@
 #include "operator/api/names.h"
 
 namespace tfjob::api {
+namespace {
+
+// Of an event's 1,024 bytes; the rest is for what stands before and behind.
+constexpr size_t kMaxNames = 960;
+
+// "Created pods: a, b and 7 more".
+std::string Listed(std::string_view what, const Names& objects) {
+  std::string text = StrCat(what, objects.size() == 1 ? ": " : "s: ");
+  for (size_t i = 0; i < objects.size(); ++i) {
+    if (i > 0 && text.size() + objects[i].size() > kMaxNames) {
+      return StrCat(text, " and ", objects.size() - i, " more");
+    }
+    text += StrCat(i == 0 ? "" : ", ", objects[i]);
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string CreatedMessage(const TFJob& job) {
   return StrCat("TFJob ", job.metadata.name, " is created.");
@@ -58,32 +76,34 @@ std::string InvalidSpecMessage(const TFJob& job, std::string_view problems) {
   return StrCat("TFJob ", job.key(), " has failed because the spec is invalid: ", problems);
 }
 
-std::string CreatedPodMessage(std::string_view object) {
-  return StrCat("Created pod: ", object);
-}
-std::string DeletedPodMessage(std::string_view object) {
-  return StrCat("Deleted pod: ", object);
+std::string CreatedPodMessage(const Names& objects) {
+  return Listed("Created pod", objects);
 }
 
-std::string CreatedServiceMessage(std::string_view object) {
-  return StrCat("Created service: ", object);
+std::string DeletedPodMessage(const Names& objects) {
+  return Listed("Deleted pod", objects);
 }
 
-std::string DeletedServiceMessage(std::string_view object) {
-  return StrCat("Deleted service: ", object);
+std::string CreatedServiceMessage(const Names& objects) {
+  return Listed("Created service", objects);
 }
 
-std::string CreatedPodGroupMessage(std::string_view object) {
-  return StrCat("Created pod group: ", object);
+std::string DeletedServiceMessage(const Names& objects) {
+  return Listed("Deleted service", objects);
 }
 
-std::string DeletedPodGroupMessage(std::string_view object) {
-  return StrCat("Deleted pod group: ", object);
+std::string CreatedPodGroupMessage(const Names& objects) {
+  return Listed("Created pod group", objects);
 }
 
-std::string DeletedJobMessage(std::string_view object) {
-  return StrCat("Deleted job: ", object);
+std::string DeletedPodGroupMessage(const Names& objects) {
+  return Listed("Deleted pod group", objects);
 }
+
+std::string DeletedJobMessage(const Names& objects) {
+  return Listed("Deleted job", objects);
+}
+
 std::string FailedCreateMessage(std::string_view error) {
   return StrCat("Error creating: ", error);
 }

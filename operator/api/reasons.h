@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "operator/api/tfjob.h"
 
@@ -64,14 +65,16 @@ std::string ResumedMessage(const TFJob& job);
 // `problems`: one a line, each with its path.
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
-// Messages of events. `object` is the name of the pod or service, `error` what the API server said.
-std::string CreatedPodMessage(std::string_view object);
-std::string DeletedPodMessage(std::string_view object);
-std::string CreatedServiceMessage(std::string_view object);
-std::string DeletedServiceMessage(std::string_view object);
-std::string CreatedPodGroupMessage(std::string_view object);
-std::string DeletedPodGroupMessage(std::string_view object);
-std::string DeletedJobMessage(std::string_view object);
+// Messages of events. `objects` are the names of pods or services: "Created pod: a", "Created pods: a, b". Of names that
+// an event has no room for the number is told. `error`: what the API server said.
+using Names = std::vector<std::string>;
+std::string CreatedPodMessage(const Names& objects);
+std::string DeletedPodMessage(const Names& objects);
+std::string CreatedServiceMessage(const Names& objects);
+std::string DeletedServiceMessage(const Names& objects);
+std::string CreatedPodGroupMessage(const Names& objects);
+std::string DeletedPodGroupMessage(const Names& objects);
+std::string DeletedJobMessage(const Names& objects);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);

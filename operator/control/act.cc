@@ -172,15 +172,26 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
         .push_back(wanted);
   }
   // Pods without their group would be placed one by one.
-  RETURN_IF_ERROR(CreateInBatches(look, groups, decision, memory));
-  Status first = CreateInBatches(look, services, decision, memory);
+  RETURN_IF_ERROR(Create(look, std::move(groups), decision, memory));
+  Status first = Create(look, std::move(services), decision, memory);
   if (!first.ok() && !IsAboutObject(first)) return first;
-  Keep(first, CreateInBatches(look, pods, decision, memory));
+  Keep(first, Create(look, std::move(pods), decision, memory));
   return first;
 }
 
+Status Actor::Create(const Look& look, std::vector<render::DesiredObject> wanted,
+                     const Decision& decision, Memory& memory) {
+  if (wanted.empty()) return OkStatus();
+  const render::Kind kind = wanted.front().kind;
+  std::vector<plan::Child> created;
+  const Status status = CreateInBatches(look, std::move(wanted), decision, created, memory);
+  if (!created.empty()) memory.events.push_back(plan::Created(look.job, kind, created));
+  return status;
+}
+
 Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
-                              const Decision& decision, Memory& memory) {
+                              const Decision& decision, std::vector<plan::Child>& created,
+                              Memory& memory) {
   Status first;
   for (size_t batch = kFirstBatch; !wanted.empty(); batch *= 2) {
     if (stopping_) return Cancelled("the operator stops");
@@ -196,7 +207,7 @@ Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObjec
     Status of_all;                             // an error that would meet all
     for (size_t i = 0; i < count; ++i) {
       const Status status =
-          Note(look, wanted[i], decision.verdict.gang, std::move(results[i]), memory);
+          Note(look, wanted[i], decision.verdict.gang, std::move(results[i]), created, memory);
       refused.emplace(wanted[i].slot.type, true).first->second &= IsAboutObject(status);
       if (!IsAboutObject(status)) Keep(of_all, status);
       Keep(first, status);
@@ -225,9 +236,11 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
                                      const Decision& decision) {
   const Kind kind = KindOf(wanted.kind, decision.verdict.gang.scheduler);
   StatusOr<client::Object> object = client_.Create(kind, decision.desired.Build(wanted));
+  bool was_there = false;
   if (object.status().code() == StatusCode::kAlreadyExists || IsUnanswered(object.status())) {
     const client::Key key{kind, look.job.metadata.name_space, wanted.name};
     const Status refused = object.status();
+    was_there = true;
     object = Find(key);
     if (object.status().code() == StatusCode::kNotFound) {
       // Not created, or gone meanwhile: again at the next look.
@@ -243,11 +256,11 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
     return {Unavailable(Message(object.status())), std::nullopt, std::nullopt};
   }
   if (!object.ok()) return {object.status(), std::nullopt, std::nullopt};
-  return {OkStatus(), *std::move(object), std::nullopt};
+  return {OkStatus(), *std::move(object), std::nullopt, was_there};
 }
 
 Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
-                   CreateResult result, Memory& memory) {
+                   CreateResult result, std::vector<plan::Child>& created, Memory& memory) {
   const Kind kind = KindOf(wanted.kind, gang.scheduler);
   if (result.status.code() == StatusCode::kFailedPrecondition) {
     return NotFound(Message(result.status));  // the namespace is being deleted: as if it were gone
@@ -280,8 +293,12 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
   blocked.erase(wanted.name);
   // There was room for something: what is refused from now on is news.
   std::erase_if(memory.history.reported, plan::IsCreateFailed);
-  const std::string& uid = client::MetadataOf(*result.object).uid;
-  memory.events.push_back(plan::Created(look.job, wanted.kind, wanted.name, uid));
+  const plan::Child child = {wanted.name, client::MetadataOf(*result.object).uid};
+  if (result.was_there) {
+    memory.events.push_back(plan::Created(look.job, wanted.kind, {child}));
+  } else {
+    created.push_back(child);
+  }
   if (wanted.kind == render::Kind::kPodGroup) {
     cache_.CreatedPodGroup(look.key, gang.scheduler, *result.object);
   } else {
@@ -316,8 +333,14 @@ Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory
     for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(look, plan.deletes[i]);
   });
   Status first;
+  std::map<plan::DeleteKind, std::vector<plan::Child>> deleted;
   for (size_t i = 0; i < count; ++i) {
-    Keep(first, NoteDeleted(look, plan.deletes[i], results[i], memory));
+    const plan::Delete& wanted = plan.deletes[i];
+    if (results[i].ok()) deleted[wanted.kind].push_back({wanted.name, wanted.uid});
+    Keep(first, NoteDeleted(look, wanted, results[i], memory));
+  }
+  for (const auto& [kind, children] : deleted) {
+    memory.events.push_back(plan::Deleted(look.job, kind, children));
   }
   return first;
 }
@@ -347,7 +370,6 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
   observer_.OnDeleted(KindOf(wanted), look.job.metadata.name_space);
-  memory.events.push_back(plan::Deleted(look.job, wanted));
   if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
     // The server's answer does not say how long; the watch will.
     cache_.Deleted(look.key, wanted.uid,

@@ -39,7 +39,7 @@ struct Decision {
 // Takes an event to be sent, under the name that its object is to have; sees to it that it arrives, or not. Thread-safe.
 using Record = std::function<void(std::string name, objects::Event event)>;
 
-// Whether an event tells of everyday business ("Created pod: x"), so that it may go missing where there are too many.
+// Whether an event tells of everyday business ("Created pods: x, y"), so that it may go missing where there are too many.
 bool IsRoutine(const objects::Event& event);
 
 // Thread-safe; for one job by one worker at a time.
@@ -71,22 +71,27 @@ class Actor {
     Status status;                              // OK: one of the two below is set
     std::optional<client::Object> object;       // ours, now there
     std::optional<policy::BlockedName> holder;  // the stranger that holds the name
+    // It was found, not answered to the create: perhaps told of before. Its event is named after it alone, and comes once.
+    bool was_there = false;
   };
 
   Status Adopt(const Look& look, const plan::Plan& plan);
   Status ArrangePodGroup(const Look& look, const plan::Plan& plan);
   Status CreateAll(const Look& look, const Decision& decision, Memory& memory);
-  // Creates those of `wanted`, in growing batches, until a batch meets an error that would meet all. A replica type
-  // of which the server refused a whole batch as invalid is left alone. NotFound: the namespace or the job is gone, or
-  // going.
+  // Creates those of `wanted`, all of one kind, in growing batches, until a batch meets an error that would meet all; one
+  // event tells of them. A replica type of which the server refused a whole batch as invalid is left alone. NotFound: the
+  // namespace or the job is gone, or going.
+  Status Create(const Look& look, std::vector<render::DesiredObject> wanted,
+                const Decision& decision, Memory& memory);
   Status CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
-                         const Decision& decision, Memory& memory);
+                         const Decision& decision, std::vector<plan::Child>& created,
+                         Memory& memory);
   // Reads it. Never Internal.
   StatusOr<client::Object> Find(const client::Key& key);
   CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
                          const Decision& decision);
   Status Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
-              CreateResult result, Memory& memory);
+              CreateResult result, std::vector<plan::Child>& created, Memory& memory);
   Status WriteStatus(const Look& look, const Decision& decision, Memory& memory);
   Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
   // NotFound: that object, by its UID, is gone.

@@ -6,8 +6,8 @@
 //    time are patched.
 //  - From the 10th different message of one object, type and reason on, with no more than 10 minutes
 //    between two of them, they are one event "(combined from similar events): <message>", whose
-//    count and message are patched. Of a job with 1,000 workers one sees nine events "Created pod: x"
-//    and one that counts the others.
+//    count and message are patched. Of a job whose workers crash one after the other one sees nine
+//    events and one that counts the others.
 //  - Each object and reason may cause 25 calls at once and one more every 5 minutes; beyond that
 //    events are only counted, and the next that may go carries the count. (client-go has one such
 //    bucket for all reasons of an object. With it the pods of a large job would use up what its end
@@ -48,7 +48,7 @@ struct Options {
   size_t queue = 5000;
   // Of these, so many are kept for events that are not routine.
   size_t reserve = 4000;
-  // One of hundreds of its kind, such as a pod created: sent after all others, dropped first. None: all are equal.
+  // One of hundreds of its kind, such as pods created: sent after all others, dropped first. None: all are equal.
   std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: nothing is sent by itself, Step() does
   int tries = 12;

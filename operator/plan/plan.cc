@@ -109,9 +109,20 @@ struct Words {
   const char* create_failed;
   const char* deleted;
   const char* delete_failed;
-  std::string (*created_message)(std::string_view);
-  std::string (*deleted_message)(std::string_view);
+  std::string (*created_message)(const api::Names&);
+  std::string (*deleted_message)(const api::Names&);
 };
+
+api::Names NamesOf(const std::vector<Child>& children) {
+  api::Names names;
+  for (const Child& child : children) names.push_back(child.name);
+  return names;
+}
+
+std::string CauseOf(std::string cause, const std::vector<Child>& children) {
+  for (const Child& child : children) cause += StrCat("/", child.uid);
+  return cause;
+}
 
 const Words& WordsOf(DeleteKind kind) {
   static constexpr Words kPod = {api::kReasonCreatedPod, api::kReasonFailedCreatePod,
@@ -195,11 +206,10 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   return plan;
 }
 
-NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& name,
-                   const std::string& uid) {
+NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<Child>& children) {
   const Words& words = WordsOf(kind);
-  return MakeEvent(job, objects::EventType::kNormal, words.created, words.created_message(name),
-                   StrCat("created/", uid));
+  return MakeEvent(job, objects::EventType::kNormal, words.created,
+                   words.created_message(NamesOf(children)), CauseOf("created", children));
 }
 
 NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error) {
@@ -216,10 +226,10 @@ bool IsCreateFailed(std::string_view cause) {
   return cause.substr(0, kCreateFailed.size()) == kCreateFailed;
 }
 
-NamedEvent Deleted(const api::TFJob& job, const Delete& deleted) {
-  const Words& words = WordsOf(deleted.kind);
+NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children) {
+  const Words& words = WordsOf(kind);
   return MakeEvent(job, objects::EventType::kNormal, words.deleted,
-                   words.deleted_message(deleted.name), StrCat("deleted/", deleted.uid));
+                   words.deleted_message(NamesOf(children)), CauseOf("deleted", children));
 }
 
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error) {

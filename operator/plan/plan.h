@@ -72,16 +72,18 @@ struct Plan {
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
               const policy::Snapshot& snapshot);
 
-// The events that follow an acting: "Created pod: x" under SuccessfulCreatePod, "Deleted service:
-// x", and their failures "Error creating: …" as standing warnings. `uid` is the UID of the object
-// that was created. Refusals that differ in nothing but numbers have one cause,
-// but names of their own.
-NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::string& name,
-                   const std::string& uid);
+// The events that follow an acting: "Created pods: x, y" under SuccessfulCreatePod, "Deleted service:
+// x", one for all of a kind; and their failures "Error creating: …" as standing warnings. Refusals
+// that differ in nothing but numbers have one cause, but names of their own.
+struct Child {
+  std::string name;
+  std::string uid;
+};
+NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<Child>& children);
 NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error);
 // Whether that is the cause of a CreateFailed.
 bool IsCreateFailed(std::string_view cause);
-NamedEvent Deleted(const api::TFJob& job, const Delete& deleted);
+NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children);
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);
 
 Json Print(const Plan& plan);

@@ -116,21 +116,25 @@ TEST(MakePlan, AdoptsBesideOtherOwners) {
 // The events after an acting, in the words that clients know; failures of one kind share a name.
 TEST(Events, FollowActions) {
   const api::TFJob job = MakeJob({{kWorker, 1}});
-  const NamedEvent created = Created(job, render::Kind::kPod, "mnist-worker-0", "u1");
+  const NamedEvent created = Created(job, render::Kind::kPod, {{"mnist-worker-0", "u1"}});
   EXPECT_EQ(created.event.reason, "SuccessfulCreatePod");
   EXPECT_EQ(created.event.message, "Created pod: mnist-worker-0");
-  EXPECT_EQ(Created(job, render::Kind::kService, "s", "u2").event.message, "Created service: s");
-  EXPECT_NE(Created(job, render::Kind::kPod, "mnist-worker-0", "u3").name, created.name);
+  EXPECT_EQ(Created(job, render::Kind::kService, {{"s", "u2"}, {"t", "u3"}}).event.message,
+            "Created services: s, t");
+  EXPECT_NE(Created(job, render::Kind::kPod, {{"mnist-worker-0", "u3"}}).name, created.name);
+  EXPECT_NE(Created(job, render::Kind::kPod, {{"mnist-worker-0", "u1"}, {"p", "u2"}}).name,
+            created.name);
   const NamedEvent failed = CreateFailed(job, render::Kind::kPod, InvalidArgument("no"));
   EXPECT_EQ(failed.event.reason, "FailedCreatePod");
   EXPECT_EQ(failed.event.message, "Error creating: no");
   EXPECT_EQ(failed.event.type, objects::EventType::kWarning);
   EXPECT_TRUE(failed.standing);
-  EXPECT_EQ(Deleted(job, {DeleteKind::kPod, "p", "u1", {}}).event.message, "Deleted pod: p");
-  EXPECT_EQ(Deleted(job, {DeleteKind::kService, "s", "u1", {}}).event.reason,
+  EXPECT_EQ(Deleted(job, DeleteKind::kPod, {{"p", "u1"}}).event.message, "Deleted pod: p");
+  EXPECT_EQ(Deleted(job, DeleteKind::kPod, {{"p", "u1"}, {"q", "u2"}}).event.message,
+            "Deleted pods: p, q");
+  EXPECT_EQ(Deleted(job, DeleteKind::kService, {{"s", "u1"}}).event.reason,
             "SuccessfulDeleteService");
-  EXPECT_EQ(Deleted(job, {DeleteKind::kJob, "mnist", "u1", {}}).event.reason,
-            "SuccessfulDeleteJob");
+  EXPECT_EQ(Deleted(job, DeleteKind::kJob, {{"mnist", "u1"}}).event.reason, "SuccessfulDeleteJob");
   EXPECT_EQ(DeleteFailed(job, {DeleteKind::kPod, "p", "u1", {}}, Internal("x")).event.message,
             "Error deleting: x");
 }

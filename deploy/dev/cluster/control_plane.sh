@@ -63,10 +63,23 @@ start_control_plane() {
   await 60 "default service account" kubectl get serviceaccount default
 }
 
-# Pods wait for a scheduler only where there are nodes.
+# Pods wait for a scheduler only where there are nodes. To spread the pods of a service it reads every service of the
+# namespace for every pod, which with thousands of them is most of its work; on nodes that only seem to be there it is left out.
 start_scheduler() {
-  # shellcheck disable=SC2046
-  start kube-scheduler "$PROGRAMS/kube-scheduler" $(client_flags kube-scheduler)
+  local constraints=""
+  [ $node = yes ] || constraints='
+  - name: PodTopologySpread
+    args: {defaultingType: List, defaultConstraints: []}'
+  cat >"$STATE/scheduler.yaml" <<EOF
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: "$STATE/kube-scheduler.kubeconfig", qps: 500, burst: 1000}
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: default-scheduler
+  pluginConfig:${constraints:- []}
+EOF
+  start kube-scheduler "$PROGRAMS/kube-scheduler" --config "$STATE/scheduler.yaml" --secure-port 0
 }
 
 # nodes_ready SELECTION: of `kubectl get nodes`.
