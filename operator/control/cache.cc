@@ -101,19 +101,20 @@ bool Cache::PodGroupsSynced(policy::GangScheduler scheduler) {
 
 bool Cache::Synced() {
   MutexLock lock(mutex_);
-  return SyncedLocked();
+  return std::all_of(sinks_.begin(), sinks_.end(), [](const auto& sink) { return sink->ready(); });
 }
 
-bool Cache::SyncedLocked() const {
+bool Cache::Synced(const std::string& key) {
+  MutexLock lock(mutex_);
   return std::all_of(sinks_.begin(), sinks_.end(),
-                     [](const auto& sink) { return sink->synced || !sink->required; });
+                     [&](const auto& sink) { return sink->ready() || !sink->Covers(key); });
 }
 
 std::vector<std::string> Cache::Waiting() {
   MutexLock lock(mutex_);
   std::vector<std::string> waiting;
   for (const auto& sink : sinks_) {
-    if (sink->synced || !sink->required) continue;
+    if (sink->ready()) continue;
     std::string name(client::Name(sink->kind()));
     if (!sink->name_space().empty()) name += StrCat(" in namespace ", sink->name_space());
     waiting.push_back(std::move(name));
@@ -209,8 +210,13 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
 void Cache::Sink::NoteList() {
   if (synced) return;
   synced = true;
-  if (!cache_.SyncedLocked()) return;
-  for (const auto& [key, entry] : cache_.entries_) cache_.changed_(key);
+  const bool waits = std::any_of(
+      cache_.sinks_.begin(), cache_.sinks_.end(),
+      [this](const auto& sink) { return !sink->ready() && sink->name_space() == name_space_; });
+  if (waits) return;
+  for (const auto& [key, entry] : cache_.entries_) {
+    if (Covers(key)) cache_.changed_(key);
+  }
 }
 
 void Cache::JobSink::OnUpserted(Object object) {

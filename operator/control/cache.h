@@ -49,8 +49,9 @@ class Cache {
                                   bool required);
   // Whether the pod groups of that scheduler are known: a sink for them was added, and all have shown their first list.
   bool PodGroupsSynced(policy::GangScheduler scheduler);
-  // Whether every sink (that is required) has shown its first list.
+  // Whether every sink (that is required) has shown its first list; of that job's scope alone.
   bool Synced();
+  bool Synced(const std::string& key);
   // The lists that are missing: "TFJob", or "Pod in namespace a".
   std::vector<std::string> Waiting();
 
@@ -113,8 +114,6 @@ class Cache {
     std::vector<std::string> freed;
   };
 
-  bool SyncedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
   // What the sinks have in common: whose they are, and whether their first list is there.
   class Sink : public client::WatchSink {
    public:
@@ -123,14 +122,16 @@ class Cache {
 
     client::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
+    // Whether the job of that key lies in this scope.
+    bool Covers(const std::string& key) const;
+    // Whether what it shows may be acted on, as far as this list is concerned.
+    bool ready() const { return synced || !required; }
     bool synced = false;   // under the cache's lock
     bool required = true;  // never changes once it is added
 
    protected:
-    // A list has come. With the last first list all jobs are told of: what came before was left.
+    // A list has come. With the last first list of a scope all its jobs are told of: what came before was left.
     void NoteList();
-    // Whether the job of that key lies in this scope.
-    bool Covers(const std::string& key) const;
 
     Cache& cache_;
 

@@ -75,6 +75,29 @@ TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThereAndThenTellsOfEveryJob) {
   EXPECT_EQ(changed_, std::vector<std::string>{kKey});
 }
 
+// A namespace that is refused, or gone, holds back nobody else.
+TEST(CacheScopes, AreSyncedEachByItself) {
+  FakeClock clock;
+  std::vector<std::string> changed;
+  Cache cache(clock, [&](const std::string& key) { changed.push_back(key); });
+  Cache::Scope ours = cache.AddScope("ns");
+  cache.AddScope("refused");
+  auto job = std::make_shared<CustomResource>();
+  job->metadata.name = "job";
+  job->metadata.name_space = "ns";
+  job->object = std::make_shared<const Json>();
+  ours.jobs.OnReplaced({std::shared_ptr<const CustomResource>(job)});
+  ours.pods.OnReplaced({});
+  EXPECT_FALSE(cache.Synced(kKey));
+  changed.clear();
+  ours.services.OnReplaced({});
+  EXPECT_TRUE(cache.Synced(kKey));
+  EXPECT_EQ(changed, std::vector<std::string>{kKey});
+  EXPECT_FALSE(cache.Synced("refused/job"));
+  EXPECT_FALSE(cache.Synced());
+  EXPECT_EQ(cache.Waiting().size(), 3u);
+}
+
 TEST_F(CacheTest, ShowsOnlyWhatTheJobOwnsAndWakesItForTheRest) {
   scope_.jobs.OnReplaced({Job("1")});
   changed_.clear();

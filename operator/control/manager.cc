@@ -124,7 +124,7 @@ bool Manager::Step() {
 }
 
 void Manager::ReconcileOne(const std::string& key) {
-  if (!cache_.Synced()) return queue_.Done(key);  // told of again with the last list
+  if (!cache_.Synced(key)) return queue_.Done(key);  // told of again with its scope's last list
   const Duration begin = options_.clock->Monotonic();
   const Outcome outcome = reconciler_.Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
