@@ -232,7 +232,7 @@ TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   EXPECT_GE(message.size(), 900u);
   EXPECT_EQ(message.find("Created pods: mnist-worker-1000, mnist-worker-1001, "), 0u);
   const size_t named = std::count(message.begin(), message.end(), ',');
-  const std::string rest = StrCat(" and ", 1000 - named, " more");
+  const std::string rest = StrCat(" and ", 1000 - named - 1, " more");
   EXPECT_EQ(message.substr(message.size() - rest.size()), rest);
 }
 

@@ -77,7 +77,7 @@ TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThereAndThenTellsOfEveryJob) {
 
 // A namespace that is refused, or gone, holds back nobody else.
 TEST(CacheScopes, AreSyncedEachByItself) {
-  FakeClock clock;
+  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
   Cache cache(clock, [&](const std::string& key) { changed.push_back(key); });
   Cache::Scope ours = cache.AddScope("ns");
@@ -181,6 +181,8 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
 
   scope_.pods.OnReplaced({MakePod("a", "1")});
+  scope_.pods.OnUpserted(MakePod("a", "1"));  // its kubelet writes
+  EXPECT_EQ(cache_.Unconfirmed(kKey, 10s).size(), 1u);
   cache_.Read(kKey, keys[0], MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
   EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());

@@ -33,11 +33,14 @@ class Children {
   void Upsert(Pointer object) {
     const objects::ObjectMeta& metadata = object->metadata;
     DropCreated(metadata);
-    doubted_.erase(metadata.name);
-    if (metadata.terminating()) deleted_.erase(metadata.uid);
+    if (metadata.terminating()) {
+      deleted_.erase(metadata.uid);
+      doubted_.erase(metadata.name);
+    }
     if (const auto found = seen_.find(metadata.name);
         found != seen_.end() && found->second->metadata.uid != metadata.uid) {
       deleted_.erase(found->second->metadata.uid);
+      doubted_.erase(metadata.name);
     }
     seen_[metadata.name] = std::move(object);
   }
@@ -59,6 +62,7 @@ class Children {
     }
     for (const Pointer& object : gone) deleted_.erase(object->metadata.uid);
     seen_.clear();
+    doubted_.clear();
     for (auto& [name, object] : objects) Upsert(std::move(object));
     for (const auto& [name, object] : seen_) {
       if (deleted_.count(object->metadata.uid) > 0) doubted_.insert(name);

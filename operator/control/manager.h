@@ -33,7 +33,8 @@ struct Options {
 
 class Manager {
  public:
-  // Subscribes and starts the workers. `client` must outlive the manager. Work begins when the first lists are there.
+  // Subscribes and starts the workers. `client` must outlive the manager. Work on a
+  // namespace's jobs begins when its first lists are there.
   static StatusOr<std::unique_ptr<Manager>> Start(client::Client& client, Options options);
   // Stop().
   ~Manager();

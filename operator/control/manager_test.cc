@@ -41,6 +41,15 @@ size_t CountPods(store::Store& store) {
 
 // By hand: the watch tells only when the test says so.
 class SteppedManagerTest : public ::testing::Test {
+ public:
+  static store::Options StoreOptions(Clock& clock) {
+    store::Options options;
+    options.clock = &clock;
+    options.deliver_by_hand = true;
+    options.node_name = "node-1";
+    return options;
+  }
+
  protected:
   SteppedManagerTest() : store_(StoreOptions(clock_)), client_(store_) {
     ConfigureLogging(LogLevel::kError, LogFormat::kText);
@@ -52,14 +61,6 @@ class SteppedManagerTest : public ::testing::Test {
     manager_ = *Manager::Start(client_, options);
     EXPECT_TRUE(store_.Create(Kind::kTFJob, Job("a", 2)).ok());
     store_.Deliver();
-  }
-
-  static store::Options StoreOptions(Clock& clock) {
-    store::Options options;
-    options.clock = &clock;
-    options.deliver_by_hand = true;
-    options.node_name = "node-1";
-    return options;
   }
 
   void Step() {
@@ -96,6 +97,51 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   clock_.Advance(10s);
   Step();
   EXPECT_EQ(CountPods(store_), 2u);
+}
+
+// Shows jobs as the test says.
+class JobSinkKeeper : public client::FaultyClient {
+ public:
+  using FaultyClient::FaultyClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind == Kind::kTFJob) jobs = &sink;
+    return FaultyClient::Subscribe(kind, name_space, selector, sink);
+  }
+  client::WatchSink* jobs = nullptr;
+};
+
+// It was read before the write, or the server's store was put back: only the server knows.
+TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
+  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
+  store::Store store(SteppedManagerTest::StoreOptions(clock));
+  JobSinkKeeper client(store);
+  Options options;
+  options.workers = options.parallel_writes = 0;
+  options.clock = &clock;
+  options.settings.address = render::ClusterDns("");
+  const auto manager = *Manager::Start(client, options);
+  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 2)).ok());
+  store.Deliver();
+  const client::Object old = *store.Get({Kind::kTFJob, "ns", "a"});
+  while (manager->Step()) {
+  }
+  const auto reads = [&] {
+    int count = 0;
+    for (const client::Call& call : client.Calls()) {
+      count += call.verb == client::Verb::kGet && call.key.kind == Kind::kTFJob;
+    }
+    return count;
+  };
+  const int writes = Writes(client);
+  EXPECT_EQ(reads(), 0);
+  client.jobs->OnReplaced({old});
+  while (manager->Step()) {
+  }
+  EXPECT_EQ(reads(), 1);
+  EXPECT_EQ(Writes(client), writes);
 }
 
 TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
