@@ -54,6 +54,19 @@ TEST(Definition, RefusesWhatCannotBeServed) {
   EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }
 
+// All servers' ledgers together may be larger than what one frame can carry.
+TEST(Snapshot, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
+  const std::vector<Shard> shards = Place(TwoLayers(), 2);
+  const std::string ledger =
+      "-2 uid 1 0 0\n0 worker 0 1 7\n1 worker 0 1 7\n3 chief 0 1 2\n9 worker 0 1 1\n-1 worker 0 1 "
+      "7\n";
+  EXPECT_EQ(LedgerOf(ledger, shards, 0), "-2 uid 1 0 0\n0 worker 0 1 7\n-1 worker 0 1 7\n");
+  EXPECT_EQ(LedgerOf(ledger, shards, 1),
+            "-2 uid 1 0 0\n1 worker 0 1 7\n3 chief 0 1 2\n-1 worker 0 1 7\n");
+  EXPECT_EQ(LedgerOf("", shards, 0), "");
+  EXPECT_EQ(LedgerOf("rubbish", shards, 0), "rubbish\n");
+}
+
 TEST(Placement, GoesRoundByVariable) {
   std::vector<Shard> shards = Place(TwoLayers(), 2);
   ASSERT_EQ(shards.size(), 4u);

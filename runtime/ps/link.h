@@ -126,6 +126,7 @@ class Link : public rpc::ConnectionHandler {
     const Snapshot* snapshot = nullptr;  // null: not filling
     uint64_t request = 0;
     int64_t epoch = 0;
+    std::string ledger;  // goes last
     // What goes next: bytes of a slot of one of shards_.
     size_t shard = 0;
     size_t slot = 0;

@@ -28,7 +28,8 @@ Status Link::Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, "the definition of the variables"));
-  RETURN_IF_ERROR(CheckFitsAFrame(snapshot.ledger, "the ledger"));
+  std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
+  RETURN_IF_ERROR(CheckFitsAFrame(ledger, "the ledger"));
   RETURN_IF_ERROR(
       Request({.type = wire::kDefine, .value = epoch}, std::move(assignment), timeout).status());
   uint64_t number = 0;
@@ -37,7 +38,7 @@ Status Link::Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout) {
     if (live_ == nullptr) return Unavailable(name_, ": not connected");
     number = next_request_++;
     pending_ = {.number = number};
-    fill_ = {.snapshot = &snapshot, .request = number, .epoch = epoch};
+    fill_ = {.snapshot = &snapshot, .request = number, .epoch = epoch, .ledger = std::move(ledger)};
     live_->Wake();
   }
   StatusOr<Answer> answer = Await(number, timeout);
@@ -50,7 +51,7 @@ bool Link::NextFill(rpc::OutgoingFrame& frame) {
   if (fill_.snapshot == nullptr || fill_.ended) return false;
   if (fill_.shard == shards_.size()) {
     fill_.ended = true;
-    text_ = fill_.snapshot->ledger;
+    text_ = std::move(fill_.ledger);
     frame.header = {.type = wire::kFilled,
                     .sequence = fill_.request,
                     .step = fill_.snapshot->global_step,

@@ -1,6 +1,7 @@
 #include "runtime/ps/snapshot.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace tfjob::ps {
 namespace {
@@ -19,6 +20,15 @@ Status CheckTensor(const Variable& variable, const std::string& what, const Tens
   if (tensor.dtype() == variable.dtype && tensor.shape() == variable.shape) return OkStatus();
   return InvalidArgument(what, ": expected ", Name(variable.dtype), variable.shape.ToString(),
                          ", got ", Name(tensor.dtype()), tensor.shape().ToString());
+}
+
+// Whether a line begins with the number of a shard that another server has, or nobody.
+bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
+  int64_t shard = 0;
+  const auto read = std::from_chars(line.data(), line.data() + line.size(), shard);
+  if (read.ec != std::errc() || shard < 0) return false;
+  const auto place = static_cast<size_t>(shard);
+  return place >= shards.size() || shards[place].server != server;
 }
 
 }  // namespace
@@ -54,6 +64,16 @@ Status CheckFits(const Snapshot& snapshot, const Definition& definition) {
     }
   }
   return OkStatus();
+}
+
+std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server) {
+  std::string own;
+  while (!ledger.empty()) {
+    const std::string_view line = ledger.substr(0, ledger.find('\n'));
+    if (!IsOfAnother(line, shards, server)) own.append(line).append("\n");
+    ledger.remove_prefix(std::min(line.size() + 1, ledger.size()));
+  }
+  return own;
 }
 
 }  // namespace tfjob::ps

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/ps/definition.h"
+#include "runtime/ps/placement.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::ps {
@@ -22,11 +24,15 @@ struct VariableState {
 struct Snapshot {
   int64_t global_step = 0;
   std::vector<VariableState> variables;  // as Definition::variables
-  // What was applied for whom; opaque bytes, to be saved with the rest. "": nothing yet.
+  // What was applied for whom, as Store::SetLedger reads it; to be saved with the rest. "": nothing yet.
   std::string ledger;
 };
 
 // InvalidArgument, naming the variable, unless types, shapes and slots fit the definition.
 Status CheckFits(const Snapshot& snapshot, const Definition& definition);
+
+// The lines of a ledger that a server needs: of its own shards, and of none (a number below 0). A line that cannot be read
+// is kept, for the server to refuse.
+std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 
 }  // namespace tfjob::ps
