@@ -13,7 +13,7 @@ std::span<const std::byte> PartOf(const VariableState& state, const Shard& shard
   return tensor.bytes().subspan(static_cast<size_t>(shard.offset), static_cast<size_t>(shard.size));
 }
 
-Status CheckFitsAFrame(const std::string& text, const char* what) {
+Status CheckFitsAFrame(const std::string& text, const std::string& what) {
   constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
   if (text.size() <= kMost) return OkStatus();
   return InvalidArgument(what, " takes ", text.size(), " bytes, at most ", kMost,
@@ -27,9 +27,9 @@ Status CheckFitsAFrame(const std::string& text, const char* what) {
 Status Link::Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
-  RETURN_IF_ERROR(CheckFitsAFrame(assignment, "the definition of the variables"));
+  RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
-  RETURN_IF_ERROR(CheckFitsAFrame(ledger, "the ledger"));
+  RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(
       Request({.type = wire::kDefine, .value = epoch}, std::move(assignment), timeout).status());
   uint64_t number = 0;
