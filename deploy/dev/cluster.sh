@@ -4,6 +4,7 @@
 # Everything is built or installed when it is missing: Debian's packages, Go modules; nothing else is fetched.
 #
 #   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]   starts what does not run; returns when it is ready
+#     [--feature-gates GATE=true,…] [--runtime-config API=true,…]      what Kubernetes leaves off, as its own flags say it
 #   deploy/dev/cluster.sh down           stops it and removes all that it made, but for the programs
 #   deploy/dev/cluster.sh status         what runs
 #   deploy/dev/cluster.sh load-image FILE…   makes images (OCI or docker archives) known to the node
@@ -12,13 +13,15 @@
 #
 # --state FOLDER (before or behind the verb) is another cluster: control planes run side by side, on ports of their own.
 # A machine has one node; the node needs root, a control plane does not. See docs/development.md.
-usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-verb="" fake_nodes=0 node=yes arguments=()
+verb="" fake_nodes=0 node=yes feature_gates="" runtime_config="" arguments=()
 while (($#)); do
   case $1 in
     --control-plane-only) node=no ;;
     --fake-nodes) fake_nodes=${2-} && shift ;;
+    --feature-gates) feature_gates=${2-} && shift ;;
+    --runtime-config) runtime_config=${2-} && shift ;;
     --state) mkdir -p "${2-}" && STATE=$(realpath "$2") && shift ;;
     -h | --help) usage && exit ;;
     -*) echo "cluster.sh: unknown option $1; try --help" >&2 && exit 2 ;;
@@ -47,6 +50,8 @@ settle() {
     echo "$STATE" >"$RUN/state"
   fi
   echo $node >"$STATE/node"
+  [ -f "$STATE/feature-gates" ] || echo "$feature_gates" >"$STATE/feature-gates"
+  [ -f "$STATE/runtime-config" ] || echo "$runtime_config" >"$STATE/runtime-config"
   echo "$PROGRAMS" >"$STATE/programs"
 }
 

@@ -21,7 +21,7 @@ inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.at
 // "true" asks for the deletion of pods that hang on a lost node.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
-// "volcano", "scheduler-plugins" or "none" over the operator's own choice.
+// "volcano", "scheduler-plugins", "native" or "none" over the operator's own choice.
 inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
 // How a pod says which pod group it belongs to: a label for the scheduler-plugins, annotations for Volcano.
 inline constexpr char kPodGroupLabel[] = "scheduling.x-k8s.io/pod-group";

@@ -100,6 +100,37 @@ std::string DeletedPodGroupMessage(const Names& objects) {
   return Listed("Deleted pod group", objects);
 }
 
+std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted) {
+  return StrCat("Pod group ", group, " starts ", kept, " pods together and the job now wants ",
+                wanted, ", which ",
+                "scheduling.k8s.io/v1alpha2 cannot change: the group stays as it is until "
+                "none of the job's pods lives. Suspend and resume the job to have it made anew");
+}
+
+std::string SchedulingGroupDroppedMessage(std::string_view pod) {
+  return StrCat("The API server dropped spec.schedulingGroup of pod ", pod,
+                ": its feature gate GenericWorkload is off. The job's pods are placed one by one");
+}
+
+std::string NoNativeGangsMessage(std::string_view served) {
+  constexpr char kNeeded[] = "v1beta1 (Kubernetes 1.37) or v1alpha2 (1.36)";
+  if (!served.empty()) {
+    return StrCat("the API server has Workloads as ", served,
+                  ", which this operator does not know: it needs scheduling.k8s.io/", kNeeded);
+  }
+  return StrCat("the API server has no Workloads: native gang scheduling needs scheduling.k8s.io/",
+                kNeeded, ", switched on by --runtime-config and the feature gates GenericWorkload ",
+                "and GangScheduling");
+}
+
+std::string CreatedWorkloadMessage(const Names& objects) {
+  return Listed("Created workload", objects);
+}
+
+std::string DeletedWorkloadMessage(const Names& objects) {
+  return Listed("Deleted workload", objects);
+}
+
 std::string DeletedJobMessage(const Names& objects) {
   return Listed("Deleted job", objects);
 }

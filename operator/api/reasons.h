@@ -37,6 +37,12 @@ inline constexpr char kReasonCreatedPodGroup[] = "SuccessfulCreatePodGroup";
 inline constexpr char kReasonFailedCreatePodGroup[] = "FailedCreatePodGroup";
 inline constexpr char kReasonDeletedPodGroup[] = "SuccessfulDeletePodGroup";
 inline constexpr char kReasonFailedDeletePodGroup[] = "FailedDeletePodGroup";
+inline constexpr char kReasonPodGroupKept[] = "PodGroupKept";
+inline constexpr char kReasonSchedulingGroupDropped[] = "SchedulingGroupDropped";
+inline constexpr char kReasonCreatedWorkload[] = "SuccessfulCreateWorkload";
+inline constexpr char kReasonFailedCreateWorkload[] = "FailedCreateWorkload";
+inline constexpr char kReasonDeletedWorkload[] = "SuccessfulDeleteWorkload";
+inline constexpr char kReasonFailedDeleteWorkload[] = "FailedDeleteWorkload";
 inline constexpr char kReasonDeletedJob[] = "SuccessfulDeleteJob";
 inline constexpr char kReasonFailedDeleteJob[] = "FailedDeleteJob";
 inline constexpr char kReasonExitedWithCode[] = "ExitedWithCode";
@@ -74,7 +80,15 @@ std::string CreatedServiceMessage(const Names& objects);
 std::string DeletedServiceMessage(const Names& objects);
 std::string CreatedPodGroupMessage(const Names& objects);
 std::string DeletedPodGroupMessage(const Names& objects);
+std::string CreatedWorkloadMessage(const Names& objects);
+std::string DeletedWorkloadMessage(const Names& objects);
 std::string DeletedJobMessage(const Names& objects);
+// `kept`, `wanted`: numbers of pods that start together.
+std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
+// `pod` was created without the membership that was asked for.
+std::string SchedulingGroupDroppedMessage(std::string_view pod);
+// `served`: the version of Kubernetes' Workloads that the server has, "" for none.
+std::string NoNativeGangsMessage(std::string_view served);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxLabel = 63;  // a DNS label's length
 constexpr char kOurManager[] = "kubeflow.org/training-operator";
-const std::string kGangSchedulers[] = {"none", "scheduler-plugins", "volcano"};
+const std::string kGangSchedulers[] = {"native", "none", "scheduler-plugins", "volcano"};
 constexpr char kMultiKueue[] = "kueue.x-k8s.io/multikueue";
 
 using Issues = std::vector<FieldIssue>;
@@ -141,13 +141,7 @@ void CheckGangScheduler(const TFJob& job, Issues& issues) {
     return;
   }
   const std::string path = StrCat("metadata.annotations[", kGangSchedulerAnnotation, "]");
-  if (word == "native") {
-    issues.push_back({path,
-                      "gang scheduling by Kubernetes' own scheduler (scheduling.k8s.io) is "
-                      "not supported yet: volcano or scheduler-plugins, or none"});
-    return;
-  }
-  issues.push_back({path, StrCat("expected volcano, scheduler-plugins or none, got ",
+  issues.push_back({path, StrCat("expected native, volcano, scheduler-plugins or none, got ",
                                  DescribeJson(word), DidYouMean(word, kGangSchedulers))});
 }
 

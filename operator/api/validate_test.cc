@@ -127,10 +127,9 @@ TEST(Validate, OnlyWarnsOfAnAnnotationOnceTheJobHasStarted) {
   EXPECT_EQ(Print(Warnings(job)), "");
   job.status.start_time = Time(1s);
   EXPECT_EQ(Print(Validate(job)), "");
-  EXPECT_EQ(
-      Print(Warnings(job)),
-      "metadata.annotations[tfjob.dev/gang-scheduler]: expected volcano, scheduler-plugins or "
-      "none, got \"vulcano\"; did you mean \"volcano\"?");
+  EXPECT_EQ(Print(Warnings(job)),
+            "metadata.annotations[tfjob.dev/gang-scheduler]: expected native, volcano, "
+            "scheduler-plugins or none, got \"vulcano\"; did you mean \"volcano\"?");
 }
 
 TEST(Validate, RefusesTypesThatExcludeEachOtherAndNegativeNumbers) {
@@ -148,9 +147,10 @@ TEST(Validate, RefusesTypesThatExcludeEachOtherAndNegativeNumbers) {
       {[](TFJob& job) { Add(job, kWorker, 100'001); },
        "spec.tfReplicaSpecs: 100001 replicas in all, expected at most 100000"},
       {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "volcano"; }, ""},
+      {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "native"; }, ""},
       {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "vulcano"; },
-       "metadata.annotations[tfjob.dev/gang-scheduler]: expected volcano, scheduler-plugins or "
-       "none, "
+       "metadata.annotations[tfjob.dev/gang-scheduler]: expected native, volcano, "
+       "scheduler-plugins or none, "
        "got \"vulcano\"; did you mean \"volcano\"?"},
       {[](TFJob& job) {
          job.spec.run_policy.ttl_seconds_after_finished = -1;

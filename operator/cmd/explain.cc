@@ -102,6 +102,7 @@ bool HasLabels(const objects::ObjectMeta& metadata, const api::Labels& labels) {
 
 policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   policy::Snapshot snapshot;
+  snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
   const auto owned = [&](const objects::ObjectMeta& metadata) {
     const objects::OwnerReference* controller = metadata.controller();
     return controller != nullptr && controller->uid == job.metadata.uid;

@@ -49,6 +49,7 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& wor
   options.pod_environment = LoneAddresses(workload, cluster->address_);
   ASSIGN_OR_RETURN(cluster->runner_, process::Runner::Create(cluster->store_, std::move(options)));
   control::Options control;
+  control.discovery = &cluster->store_;
   control.settings.address = cluster->address_;
   ASSIGN_OR_RETURN(cluster->manager_, control::Manager::Start(cluster->store_, std::move(control)));
   return cluster;

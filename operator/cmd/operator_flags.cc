@@ -92,8 +92,8 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
       ->check(AtLeast(1))
       ->capture_default_str();
   app.add_option("--gang-scheduler-name", options.gang_scheduler_name,
-                 "volcano, or the name of a scheduler with the scheduler-plugins' PodGroup; "
-                 "a job's annotation tfjob.dev/gang-scheduler wins");
+                 "volcano, native, or the name of a scheduler with the scheduler-plugins' "
+                 "PodGroup; a job's annotation tfjob.dev/gang-scheduler wins");
   app.add_option("--enable-scheme", texts.schemes, "tfjob; there is nothing else")
       ->allow_extra_args(false);
   app.add_option("--cluster-domain", options.cluster_domain,

@@ -220,6 +220,7 @@ control::Options Operator::LoopOptions() {
   control::Options options;
   options.name_spaces = options_.name_spaces;
   options.workers = options_.controller_threads;
+  options.discovery = &cluster_->discovery();
   options.observer = &metrics_;
   options.settings.address = render::ClusterDns(options_.cluster_domain);
   options.settings.count_patience = kCountPatience;

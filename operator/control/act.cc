@@ -24,6 +24,8 @@ constexpr size_t kMaxEventsKept = 1000;
 
 Kind KindOf(render::Kind kind, policy::GangScheduler scheduler) {
   switch (kind) {
+    case render::Kind::kWorkload:
+      return Kind::kWorkload;
     case render::Kind::kPodGroup:
       return PodGroupKind(scheduler);
     case render::Kind::kService:
@@ -42,10 +44,17 @@ Kind KindOf(const plan::Delete& wanted) {
       return Kind::kService;
     case plan::DeleteKind::kPodGroup:
       return PodGroupKind(wanted.scheduler);
+    case plan::DeleteKind::kWorkload:
+      return Kind::kWorkload;
     case plan::DeleteKind::kJob:
       return Kind::kTFJob;
   }
   return Kind::kPod;
+}
+
+// Those without which no pods are wanted.
+bool IsOfGang(render::Kind kind) {
+  return kind == render::Kind::kWorkload || kind == render::Kind::kPodGroup;
 }
 
 bool IsControlledBy(const objects::ObjectMeta& metadata, const std::string& uid) {
@@ -96,6 +105,13 @@ void TellOnce(plan::NamedEvent event, Memory& memory) {
   const auto same = [&](const plan::NamedEvent& waiting) { return waiting.cause == event.cause; };
   if (std::any_of(memory.events.begin(), memory.events.end(), same)) return;
   memory.events.push_back(std::move(event));
+}
+
+// A server whose feature gate is off drops the field without a word.
+bool IsAloneAgainstOurWill(const client::Object& created, const policy::Gang& gang) {
+  const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&created);
+  return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
+         !(*pod)->in_scheduling_group;
 }
 
 void Keep(Status& first, Status status) {
@@ -159,6 +175,7 @@ Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan) {
 Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memory) {
   const plan::Plan& plan = decision.plan;
   memory.history.refusal.clear();
+  std::vector<render::DesiredObject> workloads;
   std::vector<render::DesiredObject> groups;
   std::vector<render::DesiredObject> services;
   std::vector<render::DesiredObject> pods;
@@ -166,12 +183,14 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
   memory.look_again |= count < plan.creates.size();
   for (size_t i = 0; i < count; ++i) {
     const render::DesiredObject& wanted = plan.creates[i];
-    (wanted.kind == render::Kind::kPod       ? pods
-     : wanted.kind == render::Kind::kService ? services
-                                             : groups)
+    (wanted.kind == render::Kind::kPod        ? pods
+     : wanted.kind == render::Kind::kService  ? services
+     : wanted.kind == render::Kind::kPodGroup ? groups
+                                              : workloads)
         .push_back(wanted);
   }
-  // Pods without their group would be placed one by one.
+  // Pods without their group would be placed one by one; a group without its workload is refused.
+  RETURN_IF_ERROR(Create(look, std::move(workloads), decision, memory));
   RETURN_IF_ERROR(Create(look, std::move(groups), decision, memory));
   Status first = Create(look, std::move(services), decision, memory);
   if (!first.ok() && !IsAboutObject(first)) return first;
@@ -250,6 +269,9 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
     if (object.ok() && !IsControlledBy(client::MetadataOf(*object), look.job.metadata.uid)) {
       return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
     }
+    if (object.ok() && IsOfGang(wanted.kind) && client::MetadataOf(*object).terminating()) {
+      return {Unavailable(Message(refused)), std::nullopt, std::nullopt};
+    }
   }
   // Aborted is kept for conflicts of the job's status; here a quota met another's write.
   if (object.status().code() == StatusCode::kAborted) {
@@ -265,12 +287,12 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
   if (result.status.code() == StatusCode::kFailedPrecondition) {
     return NotFound(Message(result.status));  // the namespace is being deleted: as if it were gone
   }
-  if (result.holder && wanted.kind == render::Kind::kPodGroup) {
-    result.status = InvalidArgument("PodGroup ", wanted.name, " belongs to ", result.holder->holder,
-                                    ", not to this job");
+  const bool of_gang = IsOfGang(wanted.kind);
+  if (result.holder && of_gang) {
+    result.status = InvalidArgument(render::Name(wanted.kind), " ", wanted.name, " belongs to ",
+                                    result.holder->holder, ", not to this job");
   }
-  const bool unknown_kind =
-      wanted.kind == render::Kind::kPodGroup && result.status.code() == StatusCode::kNotFound;
+  const bool unknown_kind = of_gang && result.status.code() == StatusCode::kNotFound;
   if (unknown_kind) result.status = FailedPrecondition(Message(result.status));
   auto& blocked = wanted.kind == render::Kind::kPod ? memory.history.blocked_pods
                                                     : memory.history.blocked_services;
@@ -299,10 +321,9 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
   } else {
     created.push_back(child);
   }
-  if (wanted.kind == render::Kind::kPodGroup) {
-    cache_.CreatedPodGroup(look.key, gang.scheduler, *result.object);
-  } else {
-    cache_.Created(look.key, *result.object);
+  cache_.Created(look.key, kind, *result.object);
+  if (IsAloneAgainstOurWill(*result.object, gang)) {
+    TellOnce(plan::SchedulingGroupDropped(look.job, wanted.name), memory);
   }
   observer_.OnCreated(kind, look.job.metadata.name_space);
   return OkStatus();

@@ -37,6 +37,12 @@ bool IsControlledBy(const ObjectMeta& metadata, const std::string& uid) {
   return controller != nullptr && controller->uid == uid;
 }
 
+policy::GangScheduler SchedulerOf(Kind kind) {
+  return kind == Kind::kPodGroup               ? policy::GangScheduler::kVolcano
+         : kind == Kind::kCoschedulingPodGroup ? policy::GangScheduler::kCoscheduling
+                                               : policy::GangScheduler::kNative;
+}
+
 // Pod groups are watched without a selector, and most may be others' business.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
@@ -55,8 +61,16 @@ std::shared_ptr<const T> As(const Object& object) {
 }  // namespace
 
 Kind PodGroupKind(policy::GangScheduler scheduler) {
-  return scheduler == policy::GangScheduler::kVolcano ? Kind::kPodGroup
-                                                      : Kind::kCoschedulingPodGroup;
+  switch (scheduler) {
+    case policy::GangScheduler::kNone:
+    case policy::GangScheduler::kVolcano:
+      return Kind::kPodGroup;
+    case policy::GangScheduler::kCoscheduling:
+      return Kind::kCoschedulingPodGroup;
+    case policy::GangScheduler::kNative:
+      return Kind::kNativePodGroup;
+  }
+  return Kind::kPodGroup;
 }
 
 Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
@@ -64,9 +78,8 @@ Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
 
 Cache::Scope Cache::AddScope(const std::string& name_space) {
   auto jobs = std::make_unique<JobSink>(*this, Kind::kTFJob, name_space);
-  auto pods = std::make_unique<ChildSink<Pod>>(*this, Kind::kPod, name_space, &Entry::pods);
-  auto services =
-      std::make_unique<ChildSink<Service>>(*this, Kind::kService, name_space, &Entry::services);
+  auto pods = std::make_unique<ChildSink<Pod>>(*this, Kind::kPod, name_space);
+  auto services = std::make_unique<ChildSink<Service>>(*this, Kind::kService, name_space);
   const Scope scope{*jobs, *pods, *services};
   MutexLock lock(mutex_);
   sinks_.push_back(std::move(jobs));
@@ -75,12 +88,8 @@ Cache::Scope Cache::AddScope(const std::string& name_space) {
   return scope;
 }
 
-client::WatchSink& Cache::AddPodGroups(policy::GangScheduler scheduler,
-                                       const std::string& name_space, bool required) {
-  const bool volcano = scheduler == policy::GangScheduler::kVolcano;
-  auto sink = std::make_unique<ChildSink<CustomResource>>(
-      *this, PodGroupKind(scheduler), name_space,
-      volcano ? &Entry::volcano_groups : &Entry::coscheduling_groups);
+client::WatchSink& Cache::AddGroups(Kind kind, const std::string& name_space, bool required) {
+  auto sink = std::make_unique<ChildSink<CustomResource>>(*this, kind, name_space);
   sink->required = required;
   client::WatchSink& added = *sink;
   MutexLock lock(mutex_);
@@ -88,11 +97,11 @@ client::WatchSink& Cache::AddPodGroups(policy::GangScheduler scheduler,
   return added;
 }
 
-bool Cache::PodGroupsSynced(policy::GangScheduler scheduler) {
+bool Cache::GroupsSynced(Kind kind) {
   MutexLock lock(mutex_);
   bool any = false;
   for (const auto& sink : sinks_) {
-    if (sink->kind() != PodGroupKind(scheduler)) continue;
+    if (sink->kind() != kind) continue;
     if (!sink->synced) return false;
     any = true;
   }
@@ -122,11 +131,6 @@ std::vector<std::string> Cache::Waiting() {
   return waiting;
 }
 
-Children<CustomResource>& Cache::GroupsOf(Entry& entry, policy::GangScheduler scheduler) {
-  return scheduler == policy::GangScheduler::kVolcano ? entry.volcano_groups
-                                                      : entry.coscheduling_groups;
-}
-
 Cache::Numbers Cache::Count() {
   MutexLock lock(mutex_);
   Numbers numbers;
@@ -148,8 +152,9 @@ void Cache::DropIfEmpty(const std::string& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
-  if (entry.seen == nullptr && entry.pods.empty() && entry.services.empty() &&
-      entry.volcano_groups.empty() && entry.coscheduling_groups.empty()) {
+  const bool has_groups = std::any_of(entry.groups.begin(), entry.groups.end(),
+                                      [](const auto& kind) { return !kind.second.empty(); });
+  if (entry.seen == nullptr && entry.pods.empty() && entry.services.empty() && !has_groups) {
     entries_.erase(found);
   }
 }
@@ -250,6 +255,17 @@ void Cache::Depart(Entry& entry, const std::shared_ptr<const T>& child) {
 }
 
 template <typename T>
+Children<T>& Cache::ChildSink<T>::Of(Entry& entry) const {
+  if constexpr (std::is_same_v<T, Pod>) {
+    return entry.pods;
+  } else if constexpr (std::is_same_v<T, Service>) {
+    return entry.services;
+  } else {
+    return entry.groups[kind()];
+  }
+}
+
+template <typename T>
 void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   MutexLock lock(cache_.mutex_);
   std::unordered_map<std::string, std::map<std::string, std::shared_ptr<const T>>> by_job;
@@ -261,7 +277,7 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   for (const auto& [key, children] : by_job) cache_.entries_[key];
   std::vector<std::string> keys;
   for (auto& [key, entry] : cache_.entries_) {
-    Children<T>& children = entry.*children_;
+    Children<T>& children = Of(entry);
     const auto listed = by_job.find(key);
     if (listed == by_job.end() && (children.empty() || !Covers(key))) continue;
     std::map<std::string, std::shared_ptr<const T>> shown;
@@ -282,7 +298,7 @@ void Cache::ChildSink<T>::OnUpserted(Object object) {
   if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
   const std::string key = ParentKey(child->metadata);
-  (cache_.entries_[key].*children_).Upsert(std::move(child));
+  Of(cache_.entries_[key]).Upsert(std::move(child));
   cache_.changed_(key);
 }
 
@@ -294,7 +310,7 @@ void Cache::ChildSink<T>::OnDeleted(Object last_state) {
   const std::string key = ParentKey(child->metadata);
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;
-  (found->second.*children_).Erase(child->metadata);
+  Of(found->second).Erase(child->metadata);
   Depart(found->second, child);
   cache_.DropIfEmpty(key);
   cache_.changed_(key);
@@ -334,16 +350,16 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
       snapshot.orphan_services.push_back(std::move(service));
     }
   }
-  const auto add_groups = [&](const Children<CustomResource>& groups,
-                              policy::GangScheduler scheduler) {
+  for (const auto& [kind, groups] : found->second.groups) {
     for (auto& group : groups.View()) {
-      if (IsControlledBy(group->metadata, uid)) {
-        snapshot.pod_groups.push_back({scheduler, std::move(group)});
+      if (!IsControlledBy(group->metadata, uid)) continue;
+      if (kind == Kind::kWorkload) {
+        snapshot.workloads.push_back(std::move(group));
+      } else {
+        snapshot.pod_groups.push_back({SchedulerOf(kind), std::move(group)});
       }
     }
-  };
-  add_groups(found->second.volcano_groups, policy::GangScheduler::kVolcano);
-  add_groups(found->second.coscheduling_groups, policy::GangScheduler::kCoscheduling);
+  }
   for (const auto& pod : found->second.departed) {
     if (IsControlledBy(pod->metadata, uid)) snapshot.departed.push_back(pod);
   }
@@ -372,22 +388,16 @@ bool Cache::Doubted(const std::string& key) {
   return found != entries_.end() && found->second.doubted;
 }
 
-void Cache::Created(const std::string& key, const Object& object) {
+void Cache::Created(const std::string& key, Kind kind, const Object& object) {
   MutexLock lock(mutex_);
   Entry& entry = entries_[key];
   if (const auto* pod = std::get_if<std::shared_ptr<const Pod>>(&object)) {
     entry.pods.Created(*pod, clock_.Monotonic());
   } else if (const auto* service = std::get_if<std::shared_ptr<const Service>>(&object)) {
     entry.services.Created(*service, clock_.Monotonic());
+  } else if (const auto group = As<CustomResource>(object)) {
+    entry.groups[kind].Created(group, clock_.Monotonic());
   }
-}
-
-void Cache::CreatedPodGroup(const std::string& key, policy::GangScheduler scheduler,
-                            const Object& object) {
-  const auto group = As<CustomResource>(object);
-  if (group == nullptr) return;
-  MutexLock lock(mutex_);
-  GroupsOf(entries_[key], scheduler).Created(group, clock_.Monotonic());
 }
 
 void Cache::Deleted(const std::string& key, const std::string& uid, const Deletion& deletion) {
@@ -404,8 +414,7 @@ void Cache::Gone(const std::string& key, const std::string& uid) {
   if (found == entries_.end()) return;
   found->second.pods.Deleted(uid, std::nullopt);
   found->second.services.Deleted(uid, std::nullopt);
-  found->second.volcano_groups.Deleted(uid, std::nullopt);
-  found->second.coscheduling_groups.Deleted(uid, std::nullopt);
+  for (auto& [kind, groups] : found->second.groups) groups.Deleted(uid, std::nullopt);
 }
 
 std::vector<std::string> Cache::TakeFreed(const std::string& key) {
@@ -437,11 +446,10 @@ std::vector<client::Key> Cache::Unconfirmed(const std::string& key, Duration pat
   for (std::string& name : found->second.pods.Unconfirmed(since)) {
     keys.push_back({Kind::kPod, name_space, std::move(name)});
   }
-  for (std::string& name : found->second.volcano_groups.Unconfirmed(since)) {
-    keys.push_back({Kind::kPodGroup, name_space, std::move(name)});
-  }
-  for (std::string& name : found->second.coscheduling_groups.Unconfirmed(since)) {
-    keys.push_back({Kind::kCoschedulingPodGroup, name_space, std::move(name)});
+  for (const auto& [kind, groups] : found->second.groups) {
+    for (std::string& name : groups.Unconfirmed(since)) {
+      keys.push_back({kind, name_space, std::move(name)});
+    }
   }
   return keys;
 }
@@ -473,22 +481,19 @@ void Cache::Read(const std::string& key, const client::Key& object,
       return Settle(entry->second.pods, object.name, found, now);
     case Kind::kService:
       return Settle(entry->second.services, object.name, found, now);
-    case Kind::kPodGroup:
-      return Settle(entry->second.volcano_groups, object.name, found, now);
-    case Kind::kCoschedulingPodGroup:
-      return Settle(entry->second.coscheduling_groups, object.name, found, now);
     default:
-      return;
+      return Settle(entry->second.groups[object.kind], object.name, found, now);
   }
 }
 
 bool Cache::WaitsForWatch(const std::string& key) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
-  return found != entries_.end() &&
-         (found->second.pods.waits_for_watch() || found->second.services.waits_for_watch() ||
-          found->second.volcano_groups.waits_for_watch() ||
-          found->second.coscheduling_groups.waits_for_watch());
+  if (found == entries_.end()) return false;
+  const Entry& entry = found->second;
+  return entry.pods.waits_for_watch() || entry.services.waits_for_watch() ||
+         std::any_of(entry.groups.begin(), entry.groups.end(),
+                     [](const auto& kind) { return kind.second.waits_for_watch(); });
 }
 
 }  // namespace tfjob::control

@@ -44,11 +44,11 @@ class Cache {
     client::WatchSink& services;
   };
   Scope AddScope(const std::string& name_space);
-  // One for the pod groups of a scheduler in that namespace. Unless it is `required`, Synced() does not wait for it.
-  client::WatchSink& AddPodGroups(policy::GangScheduler scheduler, const std::string& name_space,
-                                  bool required);
-  // Whether the pod groups of that scheduler are known: a sink for them was added, and all have shown their first list.
-  bool PodGroupsSynced(policy::GangScheduler scheduler);
+  // One for a kind of pod groups, or for Kubernetes' workloads, in that namespace. Unless it is `required`, Synced() does
+  // not wait for it.
+  client::WatchSink& AddGroups(client::Kind kind, const std::string& name_space, bool required);
+  // Whether the groups of that kind are known: a sink for them was added, and all have shown their first list.
+  bool GroupsSynced(client::Kind kind);
   // Whether every sink (that is required) has shown its first list; of that job's scope alone.
   bool Synced();
   bool Synced(const std::string& key);
@@ -75,9 +75,7 @@ class Cache {
   // shows it or something newer.
   void Wrote(const std::string& key, const std::string& base,
              std::shared_ptr<const objects::CustomResource> newer);
-  void Created(const std::string& key, const client::Object& object);
-  void CreatedPodGroup(const std::string& key, policy::GangScheduler scheduler,
-                       const client::Object& object);
+  void Created(const std::string& key, client::Kind kind, const client::Object& object);
   void Deleted(const std::string& key, const std::string& uid, const Deletion& deletion);
   void Gone(const std::string& key, const std::string& uid);
   // UIDs of objects of others under this job's names that have gone since the last call.
@@ -108,8 +106,7 @@ class Cache {
     }
     Children<objects::Pod> pods;
     Children<objects::Service> services;
-    Children<objects::CustomResource> volcano_groups;
-    Children<objects::CustomResource> coscheduling_groups;
+    std::map<client::Kind, Children<objects::CustomResource>> groups;  // and workloads
     std::vector<std::shared_ptr<const objects::Pod>> departed;
     std::vector<std::string> freed;
   };
@@ -151,20 +148,17 @@ class Cache {
   template <typename T>
   class ChildSink : public Sink {
    public:
-    ChildSink(Cache& cache, client::Kind kind, std::string name_space,
-              Children<T> Entry::* children)
-        : Sink(cache, kind, std::move(name_space)), children_(children) {}
+    using Sink::Sink;
     void OnReplaced(std::vector<client::Object> objects) override;
     void OnUpserted(client::Object object) override;
     void OnDeleted(client::Object last_state) override;
 
    private:
-    Children<T> Entry::* const children_;
+    Children<T>& Of(Entry& entry) const;
   };
 
   // Whether the job has to be looked at.
   bool Upsert(std::shared_ptr<const PackedJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static Children<objects::CustomResource>& GroupsOf(Entry& entry, policy::GangScheduler scheduler);
   template <typename T>
   static void Depart(Entry& entry, const std::shared_ptr<const T>& child);
   void DropIfEmpty(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

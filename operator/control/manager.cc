@@ -1,5 +1,7 @@
 #include "operator/control/manager.h"
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -25,6 +27,11 @@ std::set<std::string> NamespacesOf(const Options& options) {
   return name_spaces;
 }
 
+std::vector<client::Kind> KindsOf(policy::GangScheduler scheduler) {
+  if (scheduler != policy::GangScheduler::kNative) return {PodGroupKind(scheduler)};
+  return {client::Kind::kWorkload, PodGroupKind(scheduler)};
+}
+
 Result ResultOf(const Outcome& outcome) {
   if (outcome.status.code() == StatusCode::kAborted) return Result::kRequeue;
   if (!outcome.status.ok()) return Result::kError;
@@ -39,8 +46,9 @@ Manager::Manager(client::Client& client, Options options)
       queue_(*options_.clock, kBackoff, *options_.observer),
       cache_(*options_.clock, [this](const std::string& key) { queue_.Add(key); }),
       pool_("control-write", options_.parallel_writes),
+      native_api_(options_.discovery, *options_.clock),
       reconciler_(
-          client, cache_, *options_.clock, pool_, *options_.observer,
+          client, cache_, *options_.clock, pool_, *options_.observer, native_api_,
           [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
           options_.settings) {}
 
@@ -85,20 +93,36 @@ Status Manager::Subscribe(const std::string& name_space) {
 }
 
 bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
+  std::string version;
+  if (scheduler == policy::GangScheduler::kNative) {
+    version = native_api_.Version().value_or("");
+    if (policy::NativeVersionOf(version) == policy::NativeVersion::kNone) return true;
+  }
   const Duration now = options_.clock->Monotonic();
+  const std::vector<client::Kind> kinds = KindsOf(scheduler);
   MutexLock lock(mutex_);
-  const auto [watched, is_new] = pod_groups_.emplace(scheduler, now);
-  for (const std::string& name_space : is_new ? NamespacesOf(options_) : std::set<std::string>()) {
-    auto subscription = client_.Subscribe(PodGroupKind(scheduler), name_space, {},
-                                          cache_.AddPodGroups(scheduler, name_space, required));
+  const auto [found, is_new] = pod_groups_.try_emplace(scheduler);
+  GroupWatch& watch = found->second;
+  if (is_new || watch.version != version) {
+    watch = {now, version, {}};
+    for (const client::Kind kind : kinds) SubscribeToGroups(kind, required, watch);
+  }
+  return now - watch.since > kPodGroupPatience ||
+         std::all_of(kinds.begin(), kinds.end(),
+                     [this](client::Kind kind) { return cache_.GroupsSynced(kind); });
+}
+
+void Manager::SubscribeToGroups(client::Kind kind, bool required, GroupWatch& watch) {
+  for (const std::string& name_space : NamespacesOf(options_)) {
+    auto subscription =
+        client_.Subscribe(kind, name_space, {}, cache_.AddGroups(kind, name_space, required));
     if (subscription.ok()) {
-      subscriptions_.push_back(*std::move(subscription));
+      watch.subscriptions.push_back(*std::move(subscription));
     } else {
       kLog.Warning("pod groups cannot be watched",
-                   {{"scheduler", policy::Name(scheduler)}, {"error", subscription.status()}});
+                   {{"kind", client::Name(kind)}, {"error", subscription.status()}});
     }
   }
-  return cache_.PodGroupsSynced(scheduler) || now - watched->second > kPodGroupPatience;
 }
 
 void Manager::Stop() {
@@ -110,6 +134,11 @@ void Manager::Stop() {
   {
     MutexLock lock(mutex_);
     subscriptions.swap(subscriptions_);
+    for (auto& [scheduler, watch] : pod_groups_) {
+      std::move(watch.subscriptions.begin(), watch.subscriptions.end(),
+                std::back_inserter(subscriptions));
+    }
+    pod_groups_.clear();
   }
 }
 

@@ -27,6 +27,8 @@ struct Options {
   int workers = 4;
   int parallel_writes = 16;  // 0: a plan's writes go out one by one
   Settings settings;
+  // Who tells whether the server has gangs of its own; nullptr: it has none. Must outlive the manager.
+  client::Discovery* discovery = nullptr;
   Clock* clock = &RealClock();
   Observer* observer = &NoObserver();
 };
@@ -62,11 +64,20 @@ class Manager {
   std::optional<Duration> NextTimer() { return queue_.NextTimer(); }
 
  private:
+  // Pod groups (and workloads) that are watched, since when, and of Kubernetes' own under which version.
+  struct GroupWatch {
+    Duration since{0};
+    std::string version;
+    std::vector<std::unique_ptr<client::Subscription>> subscriptions;
+  };
+
   Manager(client::Client& client, Options options);
 
   Status Subscribe(const std::string& name_space);
-  // Subscribes where that has not happened yet; false while the first list may still come.
+  // Subscribes where that has not happened yet, or to another version; false while the first list may still come.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
+  void SubscribeToGroups(client::Kind kind, bool required, GroupWatch& watch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
   void ReconcileOne(const std::string& key);
 
@@ -75,11 +86,11 @@ class Manager {
   WorkQueue queue_;
   Cache cache_;
   ThreadPool pool_;
+  NativeApi native_api_;
   Reconciler reconciler_;
   Mutex mutex_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_ ABSL_GUARDED_BY(mutex_);
-  // Since when pod groups are watched.
-  std::map<policy::GangScheduler, Duration> pod_groups_ ABSL_GUARDED_BY(mutex_);
+  std::map<policy::GangScheduler, GroupWatch> pod_groups_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_;
 };
 

@@ -260,6 +260,43 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
 }
 
+// A server whose feature gate is off: it drops the field without a word.
+class PruningClient : public client::FaultyClient {
+ public:
+  using FaultyClient::FaultyClient;
+  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
+    Json kept = object;
+    if (kind == Kind::kPod) kept["spec"].erase("schedulingGroup");
+    return FaultyClient::Create(kind, kept);
+  }
+};
+
+TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
+  ConfigureLogging(LogLevel::kError, LogFormat::kText);
+  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
+  store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
+  PruningClient client(store);
+  Options options;
+  options.workers = 0;
+  options.parallel_writes = 0;
+  options.clock = &clock;
+  options.discovery = &store;
+  options.settings.address = render::ClusterDns("");
+  options.settings.policy.gang = policy::GangFromFlag("native");
+  auto manager = *Manager::Start(client, options);
+  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 2)).ok());
+  while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
+  }
+  EXPECT_EQ(CountPods(store), 2u);
+  int told = 0;
+  const std::vector<client::Object> events = *store.List(Kind::kEvent, "ns", {});
+  for (const client::Object& event : events) {
+    const auto& json = *std::get<std::shared_ptr<const objects::CustomResource>>(event)->object;
+    told += json["reason"] == "SchedulingGroupDropped" ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1);
+}
+
 TEST(CountPatience, PodsThatStartOneAfterTheOtherMakeOneWrite) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};

@@ -90,11 +90,13 @@ void Unblock(const std::vector<std::string>& freed, policy::History& history) {
 }  // namespace
 
 Reconciler::Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
-                       Observer& observer, WatchPodGroups watch_pod_groups, Settings settings)
+                       Observer& observer, NativeApi& native_api, WatchPodGroups watch_pod_groups,
+                       Settings settings)
     : client_(client),
       cache_(cache),
       clock_(clock),
       observer_(observer),
+      native_api_(native_api),
       watch_pod_groups_(std::move(watch_pod_groups)),
       settings_(std::move(settings)),
       actor_(client, cache, clock, pool, observer, settings_.record) {}
@@ -128,8 +130,16 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   if (Status confirmed = Confirm(key); !confirmed.ok()) return {id, confirmed, std::nullopt};
 
   Admission admission = Admit(*stored, settings_.default_clean_pod_policy);
-  if (!SeesPodGroup(admission.job)) return {id, OkStatus(), kPodGroupPoll};
+  const policy::Gang gang = policy::GangOf(admission.job, settings_.policy);
+  std::string native_version;
+  if (gang.scheduler == policy::GangScheduler::kNative) {
+    StatusOr<std::string> asked = native_api_.Version();
+    if (!asked.ok()) return {id, asked.status(), std::nullopt};
+    native_version = *std::move(asked);
+  }
+  if (!SeesPodGroup(admission.job, gang)) return {id, OkStatus(), kPodGroupPoll};
   Look look{key, id, std::move(admission.job), cache_.Look(key, stored->metadata.uid)};
+  look.snapshot.native_version = std::move(native_version);
   Unblock(cache_.TakeFreed(key), memory.history);
   const Time now = clock_.Now();
   Outcome outcome;
@@ -145,6 +155,7 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   LogDecision(look, decision.verdict, decision.plan);
   outcome.status = actor_.Act(look, decision, memory);
   if (outcome.status.code() == StatusCode::kNotFound) outcome.status = OkStatus();
+  if (!memory.history.refusal.empty()) native_api_.Doubt();
   outcome.again_after = Earlier(outcome.again_after, decision.plan.requeue_after);
   // After an error the back-off decides.
   const bool look_again = std::exchange(memory.look_again, false);
@@ -156,8 +167,7 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   return outcome;
 }
 
-bool Reconciler::SeesPodGroup(const api::TFJob& job) {
-  const policy::Gang gang = policy::GangOf(job, settings_.policy);
+bool Reconciler::SeesPodGroup(const api::TFJob& job, const policy::Gang& gang) {
   return gang.scheduler == policy::GangScheduler::kNone || policy::IsManagedElsewhere(job) ||
          watch_pod_groups_(gang.scheduler);
 }

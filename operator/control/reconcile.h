@@ -11,6 +11,7 @@
 #include "operator/control/act.h"
 #include "operator/control/cache.h"
 #include "operator/control/memory.h"
+#include "operator/control/native_api.h"
 #include "operator/control/nodes.h"
 #include "operator/control/observer.h"
 #include "operator/policy/options.h"
@@ -51,7 +52,8 @@ using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 class Reconciler {
  public:
   Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
-             Observer& observer, WatchPodGroups watch_pod_groups, Settings settings);
+             Observer& observer, NativeApi& native_api, WatchPodGroups watch_pod_groups,
+             Settings settings);
 
   Outcome Reconcile(const std::string& key);
 
@@ -62,8 +64,8 @@ class Reconciler {
   Outcome LookAndAct(const std::string& key,
                      const std::shared_ptr<const objects::CustomResource>& stored, uint64_t id,
                      Memory& memory);
-  // Whether the job's pod group is known, as far as it can be.
-  bool SeesPodGroup(const api::TFJob& job);
+  // Whether the job's pod group is known, as far as it can be; `gang` is the job's.
+  bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
   // How long the plan can wait, since it only brings counts up to date; nothing when it is to be carried out now.
   std::optional<Duration> CanWait(const Look& look, const Decision& decision, Memory& memory);
   // Gives when a pod may turn out to hang on a node that is gone.
@@ -82,6 +84,7 @@ class Reconciler {
   Cache& cache_;
   Clock& clock_;
   Observer& observer_;
+  NativeApi& native_api_;
   const WatchPodGroups watch_pod_groups_;
   const Settings settings_;
   std::atomic<uint64_t> last_id_ = 0;

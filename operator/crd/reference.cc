@@ -68,7 +68,7 @@ Replicas that run keep the `TF_CONFIG` that they started with.
 
 | on the TFJob | meaning |
 |---|---|
-| annotation `tfjob.dev/gang-scheduler` | `volcano`, `scheduler-plugins` or `none`: this job's gang scheduler, instead of the operator's flag |
+| annotation `tfjob.dev/gang-scheduler` | `volcano`, `scheduler-plugins`, `native` (Kubernetes' own) or `none`: this job's gang scheduler, instead of the operator's flag |
 | annotation `tfjob.dev/force-delete-lost-pods` | `"true"`: pods that cannot end because their node is lost are deleted by force |
 | label `kueue.x-k8s.io/queue-name` | Kueue's: the queue that suspends and resumes the job |
 

@@ -35,6 +35,11 @@ StatusOr<Key> KeyOf(Kind kind, const Json& object) {
   return key;
 }
 
+bool MayBeAbsent(Kind kind) {
+  return kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup ||
+         kind == Kind::kNativePodGroup || kind == Kind::kWorkload;
+}
+
 Status Explain(const Status& status, std::string_view verb, const std::string& what) {
   return Annotate(status, StrCat(verb, " ", what));
 }
@@ -186,8 +191,7 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   StatusOr<Object> created =
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
   // A 404 that names nothing may come from anybody on the way; of what need not be installed, the server is asked.
-  const bool optional = kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup;
-  if (optional && created.status().code() == StatusCode::kUnavailable) {
+  if (MayBeAbsent(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;
   }

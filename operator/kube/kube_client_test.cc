@@ -209,6 +209,12 @@ TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   EXPECT_EQ(client_->Create(Kind::kPodGroup, group).status().code(), StatusCode::kNotFound);
   Serve({Answer(404, "404 page not found"), Answer(503, "")});
   EXPECT_EQ(client_->Create(Kind::kPodGroup, group).status().code(), StatusCode::kUnavailable);
+  for (const Kind kind : {Kind::kWorkload, Kind::kNativePodGroup}) {  // switched off meanwhile
+    Serve({Answer(200, kGroups),
+           Answer(200, R"({"resources":[{"name":"podgroups"},{"name":"workloads"}]})"),
+           Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
+    EXPECT_EQ(client_->Create(kind, group).status().code(), StatusCode::kNotFound);
+  }
 }
 
 // What a sink was told: "replaced a b", "upserted a", "deleted a".

@@ -56,7 +56,7 @@ std::string CodeText(int code) {
 
 bool IsPodGroup(Kind kind) {
   return kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup ||
-         kind == Kind::kNativePodGroup || kind == Kind::kWorkload;
+         kind == Kind::kNativePodGroup;
 }
 
 }  // namespace

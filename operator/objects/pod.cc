@@ -99,6 +99,7 @@ StatusOr<Pod> ReadPod(const Field& root) {
   ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
   pod.metadata.annotations.clear();
   RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
+  pod.in_scheduling_group = root["spec"]["schedulingGroup"]["podGroupName"].present();
   RETURN_IF_ERROR(ReadStatus(root["status"], pod));
   return pod;
 }

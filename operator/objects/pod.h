@@ -42,7 +42,8 @@ struct PodCondition {
 struct Pod {
   ObjectMeta metadata;
   PodPhase phase = PodPhase::kUnknown;
-  std::string reason;  // status.reason: "Evicted", "NodeLost", …
+  bool in_scheduling_group = false;  // spec.schedulingGroup names a PodGroup of Kubernetes itself
+  std::string reason;                // status.reason: "Evicted", "NodeLost", …
   std::string message;
   std::string node_name;
   std::string pod_ip;

@@ -83,6 +83,9 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
     deletes.push_back(
         {DeleteKind::kPodGroup, group.name, group.uid, std::nullopt, group.scheduler});
   }
+  for (const policy::WorkloadRef& workload : verdict.delete_workloads) {
+    deletes.push_back({DeleteKind::kWorkload, workload.name, workload.uid, std::nullopt});
+  }
   if (verdict.delete_job) {
     deletes.push_back({DeleteKind::kJob, job.metadata.name, job.metadata.uid, std::nullopt});
   }
@@ -97,6 +100,8 @@ std::string_view Name(DeleteKind kind) {
       return "Service";
     case DeleteKind::kPodGroup:
       return "PodGroup";
+    case DeleteKind::kWorkload:
+      return "Workload";
     case DeleteKind::kJob:
       return api::kKind;
   }
@@ -134,6 +139,9 @@ const Words& WordsOf(DeleteKind kind) {
   static constexpr Words kPodGroup = {api::kReasonCreatedPodGroup, api::kReasonFailedCreatePodGroup,
                                       api::kReasonDeletedPodGroup, api::kReasonFailedDeletePodGroup,
                                       api::CreatedPodGroupMessage, api::DeletedPodGroupMessage};
+  static constexpr Words kWorkload = {api::kReasonCreatedWorkload, api::kReasonFailedCreateWorkload,
+                                      api::kReasonDeletedWorkload, api::kReasonFailedDeleteWorkload,
+                                      api::CreatedWorkloadMessage, api::DeletedWorkloadMessage};
   static constexpr Words kJob = {
       "", "", api::kReasonDeletedJob, api::kReasonFailedDeleteJob, nullptr, api::DeletedJobMessage};
   switch (kind) {
@@ -143,6 +151,8 @@ const Words& WordsOf(DeleteKind kind) {
       return kService;
     case DeleteKind::kPodGroup:
       return kPodGroup;
+    case DeleteKind::kWorkload:
+      return kWorkload;
     case DeleteKind::kJob:
       return kJob;
   }
@@ -151,6 +161,8 @@ const Words& WordsOf(DeleteKind kind) {
 
 const Words& WordsOf(render::Kind kind) {
   switch (kind) {
+    case render::Kind::kWorkload:
+      return WordsOf(DeleteKind::kWorkload);
     case render::Kind::kPodGroup:
       return WordsOf(DeleteKind::kPodGroup);
     case render::Kind::kService:
@@ -236,6 +248,11 @@ NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Statu
   return MakeEvent(job, objects::EventType::kWarning, WordsOf(failed.kind).delete_failed,
                    api::FailedDeleteMessage(Message(error)),
                    StrCat("delete-failed/", failed.uid, "/", Message(error)), true);
+}
+
+NamedEvent SchedulingGroupDropped(const api::TFJob& job, const std::string& pod) {
+  return MakeEvent(job, objects::EventType::kWarning, api::kReasonSchedulingGroupDropped,
+                   api::SchedulingGroupDroppedMessage(pod), "scheduling-group-dropped", true);
 }
 
 Json Print(const Plan& plan) {

@@ -1,6 +1,7 @@
 // Verdict and desired objects → the calls to make, in order. Carried out by operator/control:
 //
-//   1. adopts; the pod group, created or changed; creates (services before pods), several at a time is fine
+//   1. adopts; the pod group, created (after its workload) or changed; creates (services before pods), several at a time
+//      is fine
 //   2. status, when set: one write; on Aborted read the job and decide again, do nothing below
 //   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that it is gone already
 //   4. events
@@ -36,7 +37,7 @@ struct ChangePodGroup {
   std::shared_ptr<const Json> patch;
 };
 
-enum class DeleteKind { kPod, kService, kPodGroup, kJob };
+enum class DeleteKind { kPod, kService, kPodGroup, kWorkload, kJob };
 
 struct Delete {
   DeleteKind kind = DeleteKind::kPod;
@@ -85,6 +86,9 @@ NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& 
 bool IsCreateFailed(std::string_view cause);
 NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children);
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);
+
+// A pod is not the member of its group as which it was created.
+NamedEvent SchedulingGroupDropped(const api::TFJob& job, const std::string& pod);
 
 Json Print(const Plan& plan);
 

@@ -165,6 +165,8 @@ Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const 
   if (IsNotOurs(job)) return Ignore(job);
   Draft draft(job, snapshot, now, options);
   draft.verdict.gang = GangOf(job, options);
+  draft.verdict.gang.native_version = NativeVersionOf(snapshot.native_version);
+  draft.obstacle = ObstacleOf(draft.verdict.gang, snapshot);
   draft.waits_for_queue = WaitsForQueue(draft.verdict.gang, snapshot);
   HandleLostPods(draft);
   if (api::IsFinished(job.status)) {

@@ -22,8 +22,10 @@ class Draft {
   const Options& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
-  // Nothing may be created before the pod group is let into its queue.
+  // Nothing may be created before the pod group is let into its queue, or can be made at all.
   bool waits_for_queue = false;
+  // Why it cannot be made; "" when it can.
+  std::string obstacle;
   // The job is resumed: pods that are gone belong to its life before.
   bool begins_anew = false;
 

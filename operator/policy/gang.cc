@@ -5,6 +5,7 @@
 
 #include "operator/api/quantity.h"
 #include "operator/api/replicas.h"
+#include "operator/policy/native_gang.h"
 
 namespace tfjob::policy {
 namespace {
@@ -96,19 +97,35 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
   return {group.scheduler, group.object->metadata.name, group.object->metadata.uid};
 }
 
-}  // namespace
-
-Gang GangOf(const api::TFJob& job, const Options& options) {
-  if (api::TotalReplicas(job) == 0) return {};
+// What the annotation or the flag says.
+Gang ChosenGang(const api::TFJob& job, const Options& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (annotation == job.metadata.annotations.end()) return options.gang;
   const std::string& word = annotation->second;
-  if (word == Name(GangScheduler::kVolcano)) return GangFromFlag(word);
   if (word == Name(GangScheduler::kNone)) return {};
+  if (word == Name(GangScheduler::kVolcano) || word == Name(GangScheduler::kNative)) {
+    return GangFromFlag(word);
+  }
   if (word != Name(GangScheduler::kCoscheduling)) return options.gang;  // api::Warnings tells
   const bool flag_names_one = options.gang.scheduler == GangScheduler::kCoscheduling;
   return {GangScheduler::kCoscheduling,
           flag_names_one ? options.gang.scheduler_name : kCoschedulingDefault};
+}
+
+}  // namespace
+
+Gang GangOf(const api::TFJob& job, const Options& options) {
+  if (api::TotalReplicas(job) == 0) return {};
+  Gang gang = ChosenGang(job, options);
+  if (gang.scheduler == GangScheduler::kNative) {
+    const std::string named = SchedulerOfTemplates(job);
+    if (!named.empty()) gang.scheduler_name = named;
+  }
+  return gang;
+}
+
+std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot) {
+  return gang.scheduler == GangScheduler::kNative ? NativeObstacle(snapshot) : "";
 }
 
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang) {
@@ -119,6 +136,9 @@ PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang) {
   spec.min_member = std::max<int64_t>(1, policy.min_available.value_or(api::TotalReplicas(job)));
   spec.min_resources =
       policy.min_resources.empty() ? SumOfRequests(job, spec.min_member) : policy.min_resources;
+  if (gang.scheduler == GangScheduler::kNative) {
+    return {.min_member = spec.min_member};
+  }
   if (gang.scheduler == GangScheduler::kVolcano) {
     spec.queue = policy.queue.empty() ? kDefaultQueue : policy.queue;
     spec.priority_class = policy.priority_class;
@@ -129,6 +149,7 @@ PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang) {
 }
 
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot) {
+  if (gang.scheduler == GangScheduler::kNative) return NativeMustWait(gang, snapshot);
   if (gang.scheduler != GangScheduler::kVolcano) return false;
   const PodGroup* group = FindGroup(snapshot, gang.scheduler);
   if (group == nullptr) return true;
@@ -142,8 +163,10 @@ void WantPodGroup(Draft& draft) {
     if (group.scheduler == gang.scheduler || group.object->metadata.terminating()) continue;
     draft.verdict.delete_pod_groups.push_back(ReferenceTo(group));
   }
+  if (gang.scheduler != GangScheduler::kNative) DropWorkloads(draft);
   if (gang.scheduler == GangScheduler::kNone) return;
   PodGroupSpec wanted = WantedPodGroup(draft.job, gang);
+  if (gang.scheduler == GangScheduler::kNative) return WantNativeGroup(wanted, draft);
   const PodGroup* group = FindGroup(draft.snapshot, gang.scheduler);
   if (group == nullptr) {
     draft.verdict.create_pod_group = std::move(wanted);
@@ -157,6 +180,7 @@ void DropPodGroups(Draft& draft) {
     if (group.object->metadata.terminating()) continue;
     draft.verdict.delete_pod_groups.push_back(ReferenceTo(group));
   }
+  DropWorkloads(draft);
 }
 
 }  // namespace tfjob::policy

@@ -13,10 +13,15 @@ Gang GangOf(const api::TFJob& job, const Options& options);
 // their containers' requests (limits, where there are no requests), in the order Chief, Master, PS, Worker, Evaluator.
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 
-// Whether pods have to wait for the group: Volcano asks for it until it lets the group into its queue.
+// Why the server cannot have the group at all; "" when it can.
+std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
+
+// Whether pods have to wait for the group: Volcano asks for it until it lets the group into its queue; Kubernetes' own has
+// to be known to the server, and the one before it gone.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
-// Creates the group, or changes it where the spec wants it otherwise; deletes those of other schedulers.
+// Creates the group, or changes it where the spec wants it otherwise; deletes those of other schedulers. What is special
+// about Kubernetes' own is in native_gang.h.
 void WantPodGroup(Draft& draft);
 void DropPodGroups(Draft& draft);
 

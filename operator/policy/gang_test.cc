@@ -66,6 +66,41 @@ TEST(Gang, TheAnnotationWinsOverTheFlag) {
   EXPECT_EQ(GangOf(job, options).scheduler_name, "scheduler-plugins-scheduler");
 }
 
+TEST(Gang, KubernetesOwnIsPlacedByTheSchedulerThatATemplateNames) {
+  EXPECT_EQ(GangFromFlag("Native").scheduler, GangScheduler::kNative);
+  api::TFJob job = MakeJob({{ReplicaType::kPS, 1}, {ReplicaType::kWorker, 1}});
+  job.metadata.annotations["tfjob.dev/gang-scheduler"] = "native";
+  EXPECT_EQ(GangOf(job, {}), (Gang{GangScheduler::kNative, "default-scheduler"}));
+  job.spec.replicas.at(ReplicaType::kWorker).pod_template =
+      std::make_shared<const Json>(Json{{"spec", {{"schedulerName", "mine"}}}});
+  EXPECT_EQ(GangOf(job, {}), (Gang{GangScheduler::kNative, "mine"}));
+}
+
+TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
+  api::TFJob job = MakeJob({{ReplicaType::kWorker, 2}});
+  job.spec.run_policy.scheduling_policy.emplace().min_available = 3;
+  Scene scene(job);
+  scene.options.gang = GangFromFlag("native");
+  scene.snapshot.native_version = ApiVersionOf(NativeVersion::kV1Beta1);
+  Verdict verdict = scene.Look(0);
+  EXPECT_EQ(verdict.create_pods.size(), 2u);
+  EXPECT_FALSE(verdict.gang.alone);
+  objects::Pod placed = testing::MakePod("mnist-worker-0", objects::PodPhase::kPending);
+  placed.node_name = "node-1";
+  scene.Put(placed);
+  verdict = scene.Look(1);
+  EXPECT_EQ(verdict.create_pods.size(), 1u);
+  EXPECT_TRUE(verdict.gang.alone);
+}
+
+TEST(Gang, VersionsOfKubernetesOwnThatAreNotKnownAreNone) {
+  EXPECT_EQ(NativeVersionOf("scheduling.k8s.io/v1alpha2"), NativeVersion::kV1Alpha2);
+  EXPECT_EQ(NativeVersionOf("scheduling.k8s.io/v1beta1"), NativeVersion::kV1Beta1);
+  for (const char* other : {"", "v1beta1", "scheduling.k8s.io/v1alpha1", "scheduling.k8s.io/v1"}) {
+    EXPECT_EQ(NativeVersionOf(other), NativeVersion::kNone) << other;
+  }
+}
+
 TEST(Gang, AJobWithoutReplicasIsNoGang) {
   Options options;
   options.gang = kVolcano;

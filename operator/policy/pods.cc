@@ -18,7 +18,7 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
     return waits;
   }
   if (draft.waits_for_queue) {
-    waits.why = "the pod group is not let into its queue yet";
+    waits.why = "the pod group is not ready for pods yet";
     return waits;
   }
   if (draft.replicas.any_outdated) {

@@ -13,7 +13,7 @@ void WriteRefusal(Draft& draft) {
   const bool waits_at_first =
       !status.conditions.empty() && status.conditions.back().type == ConditionType::kCreated;
   if (!waits_at_first || draft.history() == nullptr) return;
-  const std::string& refusal = draft.history()->refusal;
+  const std::string& refusal = draft.obstacle.empty() ? draft.history()->refusal : draft.obstacle;
   const bool runs = DriverRuns(draft.replicas);
   if (!refusal.empty() && !runs) {
     api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonFailedCreatePod,

@@ -28,6 +28,10 @@ struct Snapshot {
   std::vector<std::shared_ptr<const objects::Service>> orphan_services;
   // Those whose controller is this job.
   std::vector<PodGroup> pod_groups;
+  // Kubernetes' own (scheduling.k8s.io).
+  std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
+  // The apiVersion under which the server has them, "" when it has none; known where the job wants it.
+  std::string native_version;
   // Last states of the job's pods that are gone since the last acknowledged pass, as the watch told
   // (optional): a pod that ended with 0 and was garbage-collected before anybody looked still
   // counts as completed.

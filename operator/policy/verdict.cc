@@ -53,6 +53,10 @@ Json ToJson(const PodGroupRef& group) {
   return {{"scheduler", Name(group.scheduler)}, {"name", group.name}, {"uid", group.uid}};
 }
 
+Json ToJson(const WorkloadRef& workload) {
+  return {{"name", workload.name}, {"uid", workload.uid}};
+}
+
 Json ToJson(const Event& event) {
   return {{"type", objects::Name(event.type)},
           {"reason", event.reason},
@@ -110,9 +114,11 @@ std::string EventName(const api::TFJob& job, std::string_view cause) {
 
 Json Print(const Verdict& verdict) {
   Json json = {{"stage", Name(verdict.stage)}, {"status", api::StatusToJson(verdict.status)}};
+  if (verdict.create_workload) json["createWorkload"] = ToJson(*verdict.create_workload);
   if (verdict.create_pod_group) json["createPodGroup"] = ToJson(*verdict.create_pod_group);
   if (verdict.change_pod_group) json["changePodGroup"] = ToJson(verdict.change_pod_group->spec);
   SetList("deletePodGroups", verdict.delete_pod_groups, json);
+  SetList("deleteWorkloads", verdict.delete_workloads, json);
   SetList("createServices", verdict.create_services, json);
   SetList("adoptServices", verdict.adopt_services, json);
   SetList("deleteServices", verdict.delete_services, json);

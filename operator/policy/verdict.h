@@ -85,6 +85,14 @@ struct PodGroupRef {
   bool operator==(const PodGroupRef&) const = default;
 };
 
+// A Workload of Kubernetes itself.
+struct WorkloadRef {
+  std::string name;
+  std::string uid;
+
+  bool operator==(const WorkloadRef&) const = default;
+};
+
 struct PodGroupChange {
   PodGroupRef group;
   PodGroupSpec spec;
@@ -109,11 +117,13 @@ struct Event {
 
 struct Verdict {
   Stage stage = Stage::kIgnored;
-  api::TFJobStatus status;  // equal to the job's when nothing changed
-  Gang gang;                // that new pods are members of
+  api::TFJobStatus status;                      // equal to the job's when nothing changed
+  Gang gang;                                    // that new pods are members of
+  std::optional<PodGroupSpec> create_workload;  // before the pod group
   std::optional<PodGroupSpec> create_pod_group;
   std::optional<PodGroupChange> change_pod_group;
   std::vector<PodGroupRef> delete_pod_groups;
+  std::vector<WorkloadRef> delete_workloads;
   std::vector<PodToCreate> create_pods;
   std::vector<PodThatWaits> waiting_pods;
   std::vector<PodToDelete> delete_pods;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/names.h"
+#include "operator/render/native_group.h"
 
 namespace tfjob::render {
 namespace {
@@ -28,6 +29,9 @@ Json SpecOf(const policy::Gang& gang, const policy::PodGroupSpec& wanted) {
 
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec) {
+  if (gang.scheduler == GangScheduler::kNative) {
+    return BuildNativeGroup(job, gang.native_version, spec);
+  }
   objects::ObjectMeta metadata;
   metadata.name = job.metadata.name;
   metadata.name_space = job.metadata.name_space;
@@ -45,6 +49,9 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const std::string& uid) {
+  if (gang.scheduler == GangScheduler::kNative) {
+    return {{"metadata", {{"uid", uid}}}, {"spec", PatchNativeGroup(spec)}};
+  }
   Json changed = SpecOf(gang, spec);
   changed.erase("queue");
   // A merge patch adds to a map and does not take away: resources that went are named with null by replacing the whole.
@@ -56,7 +63,7 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
 }
 
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
-                  objects::ObjectMeta& pod) {
+                  objects::ObjectMeta& pod, Json& spec) {
   switch (gang.scheduler) {
     case GangScheduler::kNone:
       return;
@@ -66,6 +73,9 @@ void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std:
       return;
     case GangScheduler::kCoscheduling:
       pod.labels.Set(api::kPodGroupLabel, group);
+      return;
+    case GangScheduler::kNative:
+      if (!gang.alone) spec["schedulingGroup"] = {{"podGroupName", group}};
       return;
   }
 }

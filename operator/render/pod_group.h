@@ -1,6 +1,6 @@
 // The PodGroup of a job, in the form of its scheduler, and what makes a pod a member of it.
 // https://github.com/volcano-sh/apis (scheduling/v1beta1), https://github.com/kubernetes-sigs/scheduler-plugins
-// (scheduling/v1alpha1)
+// (scheduling/v1alpha1); Kubernetes' own is native_group.h's.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -17,8 +17,8 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const std::string& uid);
 
-// The labels and annotations of a pod of the group; `type` is its replica type in lower case.
+// What makes a pod a member of the group, in its metadata or its spec; `type` is its replica type in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
-                  objects::ObjectMeta& pod);
+                  objects::ObjectMeta& pod, Json& spec);
 
 }  // namespace tfjob::render

@@ -6,6 +6,7 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/render/cluster_spec.h"
+#include "operator/render/native_group.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/template.h"
 
@@ -13,6 +14,7 @@ namespace tfjob::render {
 
 struct Desired::Shared {
   std::string job_uid;
+  Json workload;
   Json pod_group;
   std::map<api::ReplicaType, Template> templates;
   std::optional<ClusterSpec> cluster;  // unless local
@@ -20,6 +22,8 @@ struct Desired::Shared {
 
 std::string_view Name(Kind kind) {
   switch (kind) {
+    case Kind::kWorkload:
+      return "Workload";
     case Kind::kPodGroup:
       return "PodGroup";
     case Kind::kService:
@@ -31,6 +35,7 @@ std::string_view Name(Kind kind) {
 }
 
 Json Desired::Build(const DesiredObject& object) const {
+  if (object.kind == Kind::kWorkload) return shared_->workload;
   if (object.kind == Kind::kPodGroup) return shared_->pod_group;
   const Template& parts = shared_->templates.at(object.slot.type);
   if (object.kind == Kind::kService) return parts.Service(object.slot);
@@ -52,6 +57,9 @@ std::vector<Json> Desired::BuildAll() const {
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const Options&) {
   Desired desired;
+  if (verdict.create_workload) {
+    desired.objects_.push_back({Kind::kWorkload, {}, job.metadata.name});
+  }
   if (verdict.create_pod_group) {
     desired.objects_.push_back({Kind::kPodGroup, {}, job.metadata.name});
   }
@@ -66,12 +74,16 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
 
   auto shared = std::make_shared<Desired::Shared>();
   shared->job_uid = job.metadata.uid;
+  if (verdict.create_workload) {
+    shared->workload = BuildWorkload(job, verdict.gang.native_version, *verdict.create_workload);
+  }
   if (verdict.create_pod_group) {
     shared->pod_group = BuildPodGroup(job, verdict.gang, *verdict.create_pod_group);
   }
   for (const DesiredObject& object : desired.objects_) {
     const api::ReplicaType type = object.slot.type;
-    if (object.kind == Kind::kPodGroup || shared->templates.contains(type)) continue;
+    const bool has_template = object.kind == Kind::kService || object.kind == Kind::kPod;
+    if (!has_template || shared->templates.contains(type)) continue;
     ASSIGN_OR_RETURN(Template parts, Template::Create(job, type, verdict.gang));
     shared->templates.emplace(type, std::move(parts));
   }

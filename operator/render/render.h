@@ -16,7 +16,7 @@
 
 namespace tfjob::render {
 
-enum class Kind { kPodGroup, kService, kPod };
+enum class Kind { kWorkload, kPodGroup, kService, kPod };
 std::string_view Name(Kind kind);  // "Service"
 
 // Settings of the operator that shape objects; none yet beside the address scheme.
@@ -40,7 +40,7 @@ class Desired {
  public:
   Desired() = default;
 
-  // The pod group, then services, then pods, each in slot order.
+  // The workload, the pod group, then services, then pods, each in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
   // `object` is one of objects().
   Json Build(const DesiredObject& object) const;

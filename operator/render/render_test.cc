@@ -8,6 +8,7 @@
 #include "operator/policy/decide.h"
 #include "operator/policy/testing.h"
 #include "operator/render/cluster_spec.h"
+#include "operator/render/native_group.h"
 #include "runtime/cluster/cluster.h"
 
 namespace tfjob::render {
@@ -257,6 +258,37 @@ TEST(Render, OrdersObjects) {
             "Service mnist-chief-0\nService mnist-worker-0\nService mnist-worker-1\n"
             "Pod mnist-chief-0\nPod mnist-worker-0\nPod mnist-worker-1\n");
   EXPECT_EQ(desired->BuildAll().size(), 6u);
+}
+
+std::string Specs(policy::NativeVersion version) {
+  const api::TFJob job = MakeJob({{kWorker, 2}});
+  const policy::PodGroupSpec spec{.min_member = 2};
+  const Json workload = BuildWorkload(job, version, spec);
+  const Json group = BuildNativeGroup(job, version, spec);
+  EXPECT_EQ(workload["metadata"], group["metadata"]);
+  EXPECT_EQ(workload["metadata"]["name"], "mnist");
+  EXPECT_EQ(workload["metadata"]["ownerReferences"][0]["uid"], "job-uid");
+  EXPECT_EQ(workload["apiVersion"], group["apiVersion"]);
+  std::string text = group["apiVersion"];
+  for (const Json& object : {workload, group}) {
+    text += StrCat("\n", object["kind"].get<std::string>(), " ", PrintJson(object["spec"]));
+  }
+  return text;
+}
+
+TEST(NativeGang, EachVersionHasItsForm) {
+  EXPECT_EQ(Specs(policy::NativeVersion::kV1Alpha2),
+            R"(scheduling.k8s.io/v1alpha2
+Workload {"controllerRef":{"apiGroup":"kubeflow.org","kind":"TFJob","name":"mnist"},)"
+            R"("podGroupTemplates":[{"name":"replicas","schedulingPolicy":{"gang":{"minCount":2}}}]}
+PodGroup {"podGroupTemplateRef":{"workload":{"podGroupTemplateName":"replicas",)"
+            R"("workloadName":"mnist"}},"schedulingPolicy":{"gang":{"minCount":2}}})");
+  EXPECT_EQ(Specs(policy::NativeVersion::kV1Beta1),
+            R"(scheduling.k8s.io/v1beta1
+Workload {"controllerRef":{"apiGroup":"kubeflow.org","kind":"TFJob","name":"mnist"},)"
+            R"("podGroupTemplates":[{"name":"replicas","schedulingPolicy":{"gang":{"minCount":2}}}]}
+PodGroup {"schedulingPolicy":{"gang":{"minCount":2}},)"
+            R"("workloadRef":{"templateName":"replicas","workloadName":"mnist"}})");
 }
 
 // A template that cannot become a pod is an error with its path, never a crash.

@@ -96,7 +96,8 @@ StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type
   spec["restartPolicy"] =
       PodRestartPolicy(found->second.restart_policy.value_or(api::RestartPolicy::kNever));
   if (gang.scheduler != policy::GangScheduler::kNone) {
-    JoinPodGroup(gang, job.metadata.name, std::string(api::LowerName(type)), result.pod_metadata_);
+    JoinPodGroup(gang, job.metadata.name, std::string(api::LowerName(type)), result.pod_metadata_,
+                 spec);
     Json& scheduler = spec["schedulerName"];
     if (scheduler.is_null() || scheduler == "") scheduler = gang.scheduler_name;
   }

@@ -4,7 +4,7 @@
 #   tests/cluster/run.sh [RESULTS] [--control-plane] [--node] [--faults]    without an option: all three
 #
 # --control-plane  the Bazel tests with the tag "cluster", crd_test.py and reference_test.py, against etcd, API server and
-#                  controllers alone
+#                  controllers alone; gang_test.py, on one with the feature gates of Kubernetes' own gangs
 # --node           the operator installed by Helm, deploy/examples by kubectl, pods that train
 # --faults         the operator beside an API server that is killed, stopped, set back, and lied to; what surrounds it changes
 #
@@ -36,6 +36,7 @@ control_plane_tests() {
   deploy/dev/bazel_test.py "$results" --config=release --nocache_test_results --local_test_jobs=1 \
     --test_env=TFJOB_TEST_KUBECONFIG="$TFJOB_TEST_KUBECONFIG" "${targets[@]}" || status=1
   deploy/dev/cluster.sh --state "$state" down
+  python_tests gang_test || status=1
   return $status
 }
 

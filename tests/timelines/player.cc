@@ -47,7 +47,7 @@ bool Has(const Step& step, const std::string& word) {
 
 StatusOr<Kind> ParseKind(const std::string& text) {
   for (const Kind kind :
-       {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kEvent, Kind::kPodGroup}) {
+       {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kEvent, Kind::kPodGroup, Kind::kWorkload}) {
     if (text == client::Name(kind)) return kind;
   }
   return InvalidArgument("unknown kind ", text);
@@ -163,6 +163,7 @@ const std::map<std::string, Player::Action>& Player::Actions() {
       {"race", &Player::AddRace},
       {"pod_group", &Player::PodGroup},
       {"patch_pod_group", &Player::PatchPodGroup},
+      {"native", &Player::Native},
       {"operator", &Player::Operator},
       {"restart", &Player::Restart},
       {"mark", &Player::Mark},
@@ -292,7 +293,8 @@ Status Player::Node(const Step& step) {
 StatusOr<Kind> PodGroupKindOf(const std::string& scheduler) {
   if (scheduler == "volcano") return Kind::kPodGroup;
   if (scheduler == "scheduler-plugins") return Kind::kCoschedulingPodGroup;
-  return InvalidArgument("expected volcano or scheduler-plugins, got ", scheduler);
+  if (scheduler == "native") return Kind::kNativePodGroup;
+  return InvalidArgument("expected volcano, scheduler-plugins or native, got ", scheduler);
 }
 
 Status Player::PodGroup(const Step& step) {
@@ -307,6 +309,12 @@ Status Player::PatchPodGroup(const Step& step) {
   if (step.words.size() != 2) return InvalidArgument("expected: patch_pod_group SCHEDULER");
   ASSIGN_OR_RETURN(const Kind kind, PodGroupKindOf(step.words[1]));
   return world_.server().Patch(World::KeyOf(kind, kJob), *step.block).status();
+}
+
+Status Player::Native(const Step& step) {
+  if (step.words.size() != 2) return InvalidArgument("expected: native VERSION|none");
+  world_.SetNativeVersion(step.words[1] == "none" ? "" : step.words[1]);
+  return OkStatus();
 }
 
 Status Player::Operator(const Step& step) {

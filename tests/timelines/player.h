@@ -41,6 +41,7 @@ class Player {
   Status Node(const Step& step);
   Status PodGroup(const Step& step);
   Status PatchPodGroup(const Step& step);
+  Status Native(const Step& step);
   Status Operator(const Step& step);
   Status AddFault(const Step& step);
   Status AddRace(const Step& step);
@@ -82,7 +83,7 @@ class Player {
   bool dies_after_ = false;
 };
 
-// "volcano" or "scheduler-plugins" → the kind of its pod groups.
+// "volcano", "scheduler-plugins" or "native" → the kind of its pod groups.
 StatusOr<client::Kind> PodGroupKindOf(const std::string& scheduler);
 
 // "worker-0" → "job-worker-0"; names that do not begin with a replica type stay.

@@ -13,6 +13,7 @@
 //   node NAME lost | ready
 //   pod_group SCHEDULER PHASE      what Volcano reports of the job's pod group
 //   patch_pod_group SCHEDULER BLOCK  somebody else changes it
+//   native VERSION|none            the server's version of Kubernetes' own gangs; scheduling.k8s.io/v1beta1 if nothing is said
 //   advance DURATION               the clock moves; the loop's timers fire on the way
 //   restart operator               what it had in memory is lost
 //   operator gang=NAME             it is started again with --gang-scheduler-name=NAME

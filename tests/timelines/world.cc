@@ -22,6 +22,11 @@ store::Options StoreOptions(Clock& clock) {
 World::World()
     : clock_(*ParseTime("2026-01-01T00:00:00Z")), store_(StoreOptions(clock_)), faulty_(store_) {}
 
+StatusOr<std::string> World::FixedVersion::ApiVersion(client::Kind) {
+  if (version.empty()) return NotFound("the server serves no workloads");
+  return version;
+}
+
 Status World::StartOperator() {
   manager_.reset();
   faulty_.Clear();
@@ -29,6 +34,7 @@ Status World::StartOperator() {
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock_;
+  options.discovery = &discovery_;
   options.settings.address = render::ClusterDns("");
   options.settings.policy.gang = gang_;
   options.settings.is_node_lost = [this](const std::string& node) {

@@ -30,6 +30,8 @@ class World {
   Status StartOperator();
   // What --gang-scheduler-name says from its next start on.
   void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
+  // Under which version the server has Kubernetes' own gangs; "" not at all.
+  void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
   // The operator dies at its `call`th call from now, before or after the server has carried it out; until the next
   // StartOperator all its calls fail.
   void KillOperatorAt(int call, bool carried_out);
@@ -49,7 +51,13 @@ class World {
   }
 
  private:
+  struct FixedVersion : client::Discovery {
+    StatusOr<std::string> ApiVersion(client::Kind kind) override;
+    std::string version{client::NewestApiVersion(client::Kind::kWorkload)};
+  };
+
   FakeClock clock_;
+  FixedVersion discovery_;
   store::Store store_;
   client::FaultyClient faulty_;
   std::set<std::string> lost_nodes_;

@@ -55,7 +55,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "tfjob-operator.gangSchedulers" -}}
 {{- $schedulers := .Values.gangScheduling.allowed }}
 {{- with .Values.gangScheduling.schedulerName }}
-{{- if has (lower .) (list "volcano" "none") }}
+{{- if has (lower .) (list "volcano" "native" "none") }}
 {{- $schedulers = append $schedulers (lower .) }}
 {{- else }}
 {{- $schedulers = append $schedulers "scheduler-plugins" }}
@@ -92,6 +92,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- if has "scheduler-plugins" $schedulers }}
 - apiGroups: [scheduling.x-k8s.io]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+{{- if has "native" $schedulers }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [workloads]
+  verbs: [get, list, watch, create, delete]
+- apiGroups: [scheduling.k8s.io]
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}

@@ -23,9 +23,17 @@ start_etcd() {
     --unsafe-no-fsync --log-level warn
 }
 
+# chosen FLAG: that flag of the components, where the cluster was made with it.
+chosen() {
+  local value
+  value=$(cat "$STATE/$1" 2>/dev/null || true)
+  [ -z "$value" ] || echo "--$1=$value"
+}
+
 start_apiserver() {
   local pki=$STATE/pki issuer=https://kubernetes.default.svc.cluster.local
-  start kube-apiserver "$PROGRAMS/kube-apiserver" --etcd-servers "http://127.0.0.1:$ETCD_PORT" \
+  # shellcheck disable=SC2046
+  start kube-apiserver "$PROGRAMS/kube-apiserver" $(chosen feature-gates) $(chosen runtime-config) --etcd-servers "http://127.0.0.1:$ETCD_PORT" \
     --bind-address "$API_IP" --advertise-address "$NODE_IP" --secure-port "$API_PORT" \
     --service-cluster-ip-range "$SERVICE_CIDR" --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
     --client-ca-file "$pki/ca.crt" --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
@@ -41,7 +49,7 @@ start_apiserver() {
 client_flags() {
   local file=$STATE/$1.kubeconfig
   echo "--kubeconfig $file --authentication-kubeconfig $file --authorization-kubeconfig $file --secure-port 0" \
-    "--leader-elect=false --kube-api-qps 500 --kube-api-burst 1000"
+    "--leader-elect=false --kube-api-qps 500 --kube-api-burst 1000 $(chosen feature-gates)"
 }
 
 start_controller_manager() {

@@ -99,6 +99,8 @@ Missing MissingPods(const JobFacts& facts) {
   policy::Snapshot snapshot;
   policy::History history;
   snapshot.pods = facts.pods;
+  // Whether the server has it is in the job's condition and events.
+  snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
   snapshot.history = &history;
   const policy::Options options;
   api::TFJob job = facts.job();

@@ -113,6 +113,7 @@ StatusOr<Record> MakePod(const Json& object, ObjectMeta metadata) {
   record.status = R"({"phase":"Pending"})";
   Pod pod;
   pod.phase = PodPhase::kPending;
+  pod.in_scheduling_group = wanted.in_scheduling_group;
   pod.node_name = wanted.node_name;
   StorePod(record, std::move(pod), std::move(metadata));
   return record;
@@ -123,6 +124,7 @@ StatusOr<Record> PodWithBody(const Record& record, const Json& object, ObjectMet
   Record next = record;
   next.body = PrintBody(object);
   Pod pod = *PodOf(record);
+  pod.in_scheduling_group = wanted.in_scheduling_group;
   pod.node_name = wanted.node_name;
   StorePod(next, std::move(pod), std::move(metadata));
   return next;
@@ -133,6 +135,7 @@ StatusOr<Record> PodWithStatus(const Record& record, const Json& object, ObjectM
   Record next = record;
   next.status = PrintStatus(object);
   pod.node_name = PodOf(record)->node_name;
+  pod.in_scheduling_group = PodOf(record)->in_scheduling_group;
   StorePod(next, std::move(pod), std::move(metadata));
   return next;
 }

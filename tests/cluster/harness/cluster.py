@@ -34,10 +34,10 @@ class Cluster:
     """A control plane in a folder of its own that is gone at the end of a `with`; with fake nodes, or with this machine as
     a real one."""
 
-    def __init__(self, fake_nodes=0, node=False, keep=False):
+    def __init__(self, fake_nodes=0, node=False, keep=False, flags=()):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
         self._keep = keep
-        self._up = ["up", "--fake-nodes", str(fake_nodes), *([] if node else ["--control-plane-only"])]
+        self._up = ["up", "--fake-nodes", str(fake_nodes), *([] if node else ["--control-plane-only"]), *flags]
         self.kubeconfig = self.state / "admin.kubeconfig"
         self._clients = []
         self._started = []  # by Component.start: children of this process

@@ -1,0 +1,48 @@
+#include "operator/control/native_api.h"
+
+#include "operator/policy/gang_scheduler.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::control {
+namespace {
+
+const Logger kLog("control");
+
+constexpr Duration kAnswerLasts = 10min;
+// Of a server that has none that is known, gave no answer, or is doubted.
+constexpr Duration kDoubtLasts = 30s;
+
+}  // namespace
+
+StatusOr<std::string> NativeApi::Version() {
+  if (discovery_ == nullptr) return std::string();
+  MutexLock lock(mutex_);
+  const Duration now = clock_.Monotonic();
+  if (version_ && now < asked_at_ + (doubted_ ? kDoubtLasts : kAnswerLasts)) return *version_;
+  StatusOr<std::string> answer = discovery_->ApiVersion(client::Kind::kWorkload);
+  if (answer.ok()) answer = discovery_->ApiVersion(client::Kind::kNativePodGroup);
+  // 1.35 had groups inside of Workloads.
+  if (answer.status().code() == StatusCode::kNotFound) {
+    answer = discovery_->ApiVersion(client::Kind::kWorkload);
+  }
+  if (answer.status().code() == StatusCode::kNotFound) answer = std::string();
+  asked_at_ = now;
+  doubted_ = policy::NativeVersionOf(answer.value_or("")) == policy::NativeVersion::kNone;
+  if (!answer.ok()) {
+    if (!version_) return answer;
+    kLog.Warning("the server does not say whether it has Workloads", {{"error", answer.status()}});
+    return *version_;
+  }
+  if (version_ != *answer) {
+    kLog.Info("native gang scheduling", {{"api", answer->empty() ? "none" : *answer}});
+  }
+  version_ = *answer;
+  return *version_;
+}
+
+void NativeApi::Doubt() {
+  MutexLock lock(mutex_);
+  doubted_ = true;
+}
+
+}  // namespace tfjob::control
