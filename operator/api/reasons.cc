@@ -141,6 +141,9 @@ std::string FailedCreateMessage(std::string_view error) {
 std::string FailedDeleteMessage(std::string_view error) {
   return StrCat("Error deleting: ", error);
 }
+std::string FailedChangeMessage(std::string_view error) {
+  return StrCat("Error changing: ", error);
+}
 
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code) {
   return StrCat("Pod: ", name_space, ".", pod, " exited with code ", code);

@@ -35,6 +35,7 @@ inline constexpr char kReasonDeletedService[] = "SuccessfulDeleteService";
 inline constexpr char kReasonFailedDeleteService[] = "FailedDeleteService";
 inline constexpr char kReasonCreatedPodGroup[] = "SuccessfulCreatePodGroup";
 inline constexpr char kReasonFailedCreatePodGroup[] = "FailedCreatePodGroup";
+inline constexpr char kReasonFailedChangePodGroup[] = "FailedChangePodGroup";
 inline constexpr char kReasonDeletedPodGroup[] = "SuccessfulDeletePodGroup";
 inline constexpr char kReasonFailedDeletePodGroup[] = "FailedDeletePodGroup";
 inline constexpr char kReasonPodGroupKept[] = "PodGroupKept";
@@ -91,6 +92,7 @@ std::string SchedulingGroupDroppedMessage(std::string_view pod);
 std::string NoNativeGangsMessage(std::string_view served);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
+std::string FailedChangeMessage(std::string_view error);
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);
 // An active pod's container that ended, or waits for something, and a pod whose condition is not
 // met.

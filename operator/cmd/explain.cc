@@ -27,19 +27,23 @@ struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
   std::vector<policy::PodGroup> pod_groups;
+  std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
 };
 
 // By its API's group, of whichever version.
 StatusOr<policy::PodGroup> ReadPodGroup(const Json& object) {
   using policy::GangScheduler;
   ASSIGN_OR_RETURN(objects::CustomResource group, objects::ParseCustomResource(object));
-  const bool volcano = group.api_version.starts_with("scheduling.volcano.sh/");
-  if (!volcano && !group.api_version.starts_with("scheduling.x-k8s.io/")) {
-    return InvalidArgument("apiVersion: expected a PodGroup of scheduling.volcano.sh or ",
-                           "scheduling.x-k8s.io, got ", group.api_version);
+  for (const auto& [prefix, scheduler] :
+       {std::pair("scheduling.volcano.sh/", GangScheduler::kVolcano),
+        std::pair("scheduling.x-k8s.io/", GangScheduler::kCoscheduling),
+        std::pair("scheduling.k8s.io/", GangScheduler::kNative)}) {
+    if (!group.api_version.starts_with(prefix)) continue;
+    return policy::PodGroup{scheduler,
+                            std::make_shared<const objects::CustomResource>(std::move(group))};
   }
-  return policy::PodGroup{volcano ? GangScheduler::kVolcano : GangScheduler::kCoscheduling,
-                          std::make_shared<const objects::CustomResource>(std::move(group))};
+  return InvalidArgument("apiVersion: expected a PodGroup of scheduling.volcano.sh, ",
+                         "scheduling.x-k8s.io or scheduling.k8s.io, got ", group.api_version);
 }
 
 StatusOr<Observed> ReadObserved(const ExplainOptions& options, Console& console) {
@@ -60,8 +64,13 @@ StatusOr<Observed> ReadObserved(const ExplainOptions& options, Console& console)
       auto group = ReadPodGroup(*object.object);
       if (!group.ok()) return Annotate(group.status(), object.where);
       observed.pod_groups.push_back(*std::move(group));
+    } else if (object.kind == "Workload") {
+      auto workload = objects::ParseCustomResource(*object.object);
+      if (!workload.ok()) return Annotate(workload.status(), object.where);
+      observed.workloads.push_back(
+          std::make_shared<const objects::CustomResource>(*std::move(workload)));
     } else {
-      return InvalidArgument(object.where, ": kind: expected Pod, Service or PodGroup");
+      return InvalidArgument(object.where, ": kind: expected Pod, Service, PodGroup or Workload");
     }
   }
   return observed;
@@ -121,6 +130,9 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   }
   for (const policy::PodGroup& group : observed.pod_groups) {
     if (owned(group.object->metadata)) snapshot.pod_groups.push_back(group);
+  }
+  for (const auto& workload : observed.workloads) {
+    if (owned(workload->metadata)) snapshot.workloads.push_back(workload);
   }
   return snapshot;
 }

@@ -256,6 +256,8 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
       case client::Kind::kPod:
       case client::Kind::kService:
         return false;
+      case client::Kind::kWorkload:
+        return gang != policy::GangScheduler::kNative;
       default:  // one job's annotation must not end the operator of all
         return gang == policy::GangScheduler::kNone || trouble.kind != control::PodGroupKind(gang);
     }

@@ -128,7 +128,7 @@ bool IsRoutine(const objects::Event& event) {
 Status Actor::Act(const Look& look, const Decision& decision, Memory& memory) {
   const plan::Plan& plan = decision.plan;
   Status first = Adopt(look, plan);
-  const Status arranged = ArrangePodGroup(look, plan);
+  const Status arranged = ArrangePodGroup(look, plan, memory);
   Keep(first, arranged);
   if (arranged.ok()) {
     const Status created = CreateAll(look, decision, memory);
@@ -160,7 +160,7 @@ Status Actor::Adopt(const Look& look, const plan::Plan& plan) {
   return first;
 }
 
-Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan) {
+Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan, Memory& memory) {
   if (!plan.change_pod_group) return OkStatus();
   const plan::ChangePodGroup& change = *plan.change_pod_group;
   const client::Key key{PodGroupKind(change.scheduler), look.job.metadata.name_space, change.name};
@@ -169,6 +169,7 @@ Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan) {
   if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) {
     return OkStatus();
   }
+  if (IsRefusal(status)) TellOnce(plan::ChangeFailed(look.job, status), memory);
   return Annotate(status, StrCat("changing ", client::ToString(key)));
 }
 
@@ -270,7 +271,8 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
       return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
     }
     if (object.ok() && IsOfGang(wanted.kind) && client::MetadataOf(*object).terminating()) {
-      return {Unavailable(Message(refused)), std::nullopt, std::nullopt};
+      return {Unavailable(client::ToString(key), " of before is still being deleted"), std::nullopt,
+              std::nullopt};
     }
   }
   // Aborted is kept for conflicts of the job's status; here a quota met another's write.

@@ -76,7 +76,7 @@ class Actor {
   };
 
   Status Adopt(const Look& look, const plan::Plan& plan);
-  Status ArrangePodGroup(const Look& look, const plan::Plan& plan);
+  Status ArrangePodGroup(const Look& look, const plan::Plan& plan, Memory& memory);
   Status CreateAll(const Look& look, const Decision& decision, Memory& memory);
   // Creates those of `wanted`, all of one kind, in growing batches, until a batch meets an error that would meet all; one
   // event tells of them. A replica type of which the server refused a whole batch as invalid is left alone. NotFound: the

@@ -97,6 +97,11 @@ client::WatchSink& Cache::AddGroups(Kind kind, const std::string& name_space, bo
   return added;
 }
 
+void Cache::DropGroups(Kind kind) {
+  MutexLock lock(mutex_);
+  std::erase_if(sinks_, [kind](const auto& sink) { return sink->kind() == kind; });
+}
+
 bool Cache::GroupsSynced(Kind kind) {
   MutexLock lock(mutex_);
   bool any = false;
@@ -366,57 +371,6 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
   return snapshot;
 }
 
-void Cache::Wrote(const std::string& key, const std::string& base,
-                  std::shared_ptr<const CustomResource> newer) {
-  auto packed = std::make_shared<const PackedJob>(*newer);
-  MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end() || found->second.seen == nullptr) return;
-  Entry& entry = found->second;
-  // Otherwise the watch has shown this version, or a newer one, already.
-  if (entry.newest()->metadata().resource_version != base) return;
-  entry.superseded.insert(base);
-  entry.superseded.insert(entry.seen->metadata().resource_version);
-  entry.superseded.erase(packed->metadata().resource_version);
-  entry.written = std::move(packed);
-  entry.doubted = false;
-}
-
-bool Cache::Doubted(const std::string& key) {
-  MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  return found != entries_.end() && found->second.doubted;
-}
-
-void Cache::Created(const std::string& key, Kind kind, const Object& object) {
-  MutexLock lock(mutex_);
-  Entry& entry = entries_[key];
-  if (const auto* pod = std::get_if<std::shared_ptr<const Pod>>(&object)) {
-    entry.pods.Created(*pod, clock_.Monotonic());
-  } else if (const auto* service = std::get_if<std::shared_ptr<const Service>>(&object)) {
-    entry.services.Created(*service, clock_.Monotonic());
-  } else if (const auto group = As<CustomResource>(object)) {
-    entry.groups[kind].Created(group, clock_.Monotonic());
-  }
-}
-
-void Cache::Deleted(const std::string& key, const std::string& uid, const Deletion& deletion) {
-  MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return;
-  found->second.pods.Deleted(uid, deletion);
-  found->second.services.Deleted(uid, deletion);
-}
-
-void Cache::Gone(const std::string& key, const std::string& uid) {
-  MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return;
-  found->second.pods.Deleted(uid, std::nullopt);
-  found->second.services.Deleted(uid, std::nullopt);
-  for (auto& [kind, groups] : found->second.groups) groups.Deleted(uid, std::nullopt);
-}
-
 std::vector<std::string> Cache::TakeFreed(const std::string& key) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
@@ -431,69 +385,6 @@ void Cache::Acknowledge(const std::string& key, const policy::Snapshot& looked) 
   if (found == entries_.end()) return;
   const std::set<std::shared_ptr<const Pod>> done(looked.departed.begin(), looked.departed.end());
   std::erase_if(found->second.departed, [&](const auto& pod) { return done.count(pod) > 0; });
-}
-
-std::vector<client::Key> Cache::Unconfirmed(const std::string& key, Duration patience) {
-  MutexLock lock(mutex_);
-  std::vector<client::Key> keys;
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return keys;
-  const std::string name_space = key.substr(0, key.find('/'));
-  const Duration since = clock_.Monotonic() - patience;
-  for (std::string& name : found->second.services.Unconfirmed(since)) {
-    keys.push_back({Kind::kService, name_space, std::move(name)});
-  }
-  for (std::string& name : found->second.pods.Unconfirmed(since)) {
-    keys.push_back({Kind::kPod, name_space, std::move(name)});
-  }
-  for (const auto& [kind, groups] : found->second.groups) {
-    for (std::string& name : groups.Unconfirmed(since)) {
-      keys.push_back({kind, name_space, std::move(name)});
-    }
-  }
-  return keys;
-}
-
-namespace {
-
-// What a read of a child has found; nullopt: nothing.
-template <typename T>
-void Settle(Children<T>& children, const std::string& name, const std::optional<Object>& found,
-            Duration now) {
-  auto child = found ? As<T>(*found) : nullptr;
-  if (child != nullptr) {
-    children.Created(std::move(child), now);
-  } else {
-    children.Unconfirm(name);
-  }
-}
-
-}  // namespace
-
-void Cache::Read(const std::string& key, const client::Key& object,
-                 const std::optional<Object>& found) {
-  const Duration now = clock_.Monotonic();
-  MutexLock lock(mutex_);
-  const auto entry = entries_.find(key);
-  if (entry == entries_.end()) return;
-  switch (object.kind) {
-    case Kind::kPod:
-      return Settle(entry->second.pods, object.name, found, now);
-    case Kind::kService:
-      return Settle(entry->second.services, object.name, found, now);
-    default:
-      return Settle(entry->second.groups[object.kind], object.name, found, now);
-  }
-}
-
-bool Cache::WaitsForWatch(const std::string& key) {
-  MutexLock lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return false;
-  const Entry& entry = found->second;
-  return entry.pods.waits_for_watch() || entry.services.waits_for_watch() ||
-         std::any_of(entry.groups.begin(), entry.groups.end(),
-                     [](const auto& kind) { return kind.second.waits_for_watch(); });
 }
 
 }  // namespace tfjob::control

@@ -47,6 +47,8 @@ class Cache {
   // One for a kind of pod groups, or for Kubernetes' workloads, in that namespace. Unless it is `required`, Synced() does
   // not wait for it.
   client::WatchSink& AddGroups(client::Kind kind, const std::string& name_space, bool required);
+  // Its sinks, which nobody writes to any more. What they showed stays until another list replaces it.
+  void DropGroups(client::Kind kind);
   // Whether the groups of that kind are known: a sink for them was added, and all have shown their first list.
   bool GroupsSynced(client::Kind kind);
   // Whether every sink (that is required) has shown its first list; of that job's scope alone.

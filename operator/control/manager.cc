@@ -104,23 +104,27 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
   const auto [found, is_new] = pod_groups_.try_emplace(scheduler);
   GroupWatch& watch = found->second;
   if (is_new || watch.version != version) {
-    watch = {now, version, {}};
-    for (const client::Kind kind : kinds) SubscribeToGroups(kind, required, watch);
+    watch.subscriptions.clear();
+    for (const client::Kind kind : kinds) cache_.DropGroups(kind);
+    watch = {now, version, required || watch.required, {}};
+    for (const client::Kind kind : kinds) SubscribeToGroups(kind, watch);
   }
   return now - watch.since > kPodGroupPatience ||
          std::all_of(kinds.begin(), kinds.end(),
                      [this](client::Kind kind) { return cache_.GroupsSynced(kind); });
 }
 
-void Manager::SubscribeToGroups(client::Kind kind, bool required, GroupWatch& watch) {
+void Manager::SubscribeToGroups(client::Kind kind, GroupWatch& watch) {
   for (const std::string& name_space : NamespacesOf(options_)) {
     auto subscription =
-        client_.Subscribe(kind, name_space, {}, cache_.AddGroups(kind, name_space, required));
+        client_.Subscribe(kind, name_space, {}, cache_.AddGroups(kind, name_space, watch.required));
     if (subscription.ok()) {
       watch.subscriptions.push_back(*std::move(subscription));
     } else {
       kLog.Warning("pod groups cannot be watched",
-                   {{"kind", client::Name(kind)}, {"error", subscription.status()}});
+                   {{"watch", client::ToString({kind, name_space, "*"})},
+                    {"api", client::NewestApiVersion(kind)},
+                    {"error", subscription.status()}});
     }
   }
 }

@@ -68,6 +68,7 @@ class Manager {
   struct GroupWatch {
     Duration since{0};
     std::string version;
+    bool required = false;
     std::vector<std::unique_ptr<client::Subscription>> subscriptions;
   };
 
@@ -76,7 +77,7 @@ class Manager {
   Status Subscribe(const std::string& name_space);
   // Subscribes where that has not happened yet, or to another version; false while the first list may still come.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
-  void SubscribeToGroups(client::Kind kind, bool required, GroupWatch& watch)
+  void SubscribeToGroups(client::Kind kind, GroupWatch& watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
   void ReconcileOne(const std::string& key);

@@ -234,6 +234,15 @@ NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& 
   return event;
 }
 
+NamedEvent ChangeFailed(const api::TFJob& job, const Status& error) {
+  const std::string cause = StrCat(kCreateFailed, "change-pod-group/");
+  NamedEvent event =
+      MakeEvent(job, objects::EventType::kWarning, api::kReasonFailedChangePodGroup,
+                api::FailedChangeMessage(Message(error)), StrCat(cause, Message(error)), true);
+  event.cause = StrCat(cause, WithoutNumbers(Message(error)));
+  return event;
+}
+
 bool IsCreateFailed(std::string_view cause) {
   return cause.substr(0, kCreateFailed.size()) == kCreateFailed;
 }

@@ -82,7 +82,9 @@ struct Child {
 };
 NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<Child>& children);
 NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error);
-// Whether that is the cause of a CreateFailed.
+// The pod group could not be brought into step with the spec.
+NamedEvent ChangeFailed(const api::TFJob& job, const Status& error);
+// Whether that is the cause of a CreateFailed or ChangeFailed.
 bool IsCreateFailed(std::string_view cause);
 NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children);
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);

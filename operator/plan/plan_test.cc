@@ -139,6 +139,15 @@ TEST(Events, FollowActions) {
             "Error deleting: x");
 }
 
+TEST(Events, SayThatAPodGroupCannotBeChanged) {
+  const api::TFJob job = MakeJob({{kWorker, 1}});
+  const NamedEvent failed = ChangeFailed(job, PermissionDenied("no"));
+  EXPECT_EQ(failed.event.reason, "FailedChangePodGroup");
+  EXPECT_EQ(failed.event.message, "Error changing: no");
+  EXPECT_TRUE(failed.standing);
+  EXPECT_TRUE(IsCreateFailed(failed.cause));
+}
+
 TEST(CreateFailed, HasOneCauseWhateverNumbersTheServerSays) {
   const api::TFJob job = StartedJob({{kWorker, 1, kOnFailure}});
   const auto failed = [&job](render::Kind kind, const char* error) {

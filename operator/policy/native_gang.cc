@@ -126,15 +126,20 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
     draft.WakeAfter(kObstaclePatience);
   }
   if (draft.waits_for_queue) return;
-  if (draft.snapshot.workloads.empty()) draft.verdict.create_workload = wanted;
   const objects::CustomResource* group = FindNativeGroup(draft.snapshot);
+  // Replicas that have ended before, in a life before a suspension say, do not come again.
+  PodGroupSpec fitting = wanted;
+  fitting.min_member = std::max<int64_t>(1, std::min(fitting.min_member, MembersToCome(draft)));
+  if (draft.snapshot.workloads.empty()) {
+    draft.verdict.create_workload = group == nullptr ? fitting : wanted;
+  }
   if (group == nullptr) {
-    draft.verdict.create_pod_group = wanted;
-    gang.alone = WasPlaced(draft) && MembersToCome(draft) < wanted.min_member;
+    draft.verdict.create_pod_group = fitting;
     return;
   }
   int64_t min_count = MinCountOf(*group);
-  if (min_count != wanted.min_member && !group->metadata.terminating()) {
+  const bool fits = min_count >= fitting.min_member && min_count <= wanted.min_member;
+  if (!fits && !group->metadata.terminating()) {
     if (gang.native_version == NativeVersion::kV1Alpha2) {
       MakeAnewOrKeep(*group, wanted.min_member, draft);
     } else {

@@ -87,7 +87,8 @@ profiles:
 - schedulerName: default-scheduler
   pluginConfig:${constraints:- []}
 EOF
-  start kube-scheduler "$PROGRAMS/kube-scheduler" --config "$STATE/scheduler.yaml" --secure-port 0
+  # shellcheck disable=SC2046
+  start kube-scheduler "$PROGRAMS/kube-scheduler" --config "$STATE/scheduler.yaml" --secure-port 0 $(chosen feature-gates)
 }
 
 # nodes_ready SELECTION: of `kubectl get nodes`.

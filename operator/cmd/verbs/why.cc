@@ -83,10 +83,15 @@ std::string NotSeen(const JobFacts& facts) {
 }
 
 // The operator's flag is not known here, so its events tell whether a pod group places the job.
+bool HasEvent(const JobFacts& facts, std::string_view reason) {
+  return std::any_of(facts.events.begin(), facts.events.end(),
+                     [&](const EventLine& event) { return event.reason == reason; });
+}
+
+// Of a scheduler with queues: Kubernetes' own, whose groups come with a workload, has none.
 bool HasPodGroup(const JobFacts& facts) {
-  return std::any_of(facts.events.begin(), facts.events.end(), [](const EventLine& event) {
-    return event.reason == api::kReasonCreatedPodGroup;
-  });
+  return HasEvent(facts, api::kReasonCreatedPodGroup) &&
+         !HasEvent(facts, api::kReasonCreatedWorkload);
 }
 
 // Slots that should have a pod and have none, by the operator's own rules but for those of gangs: a pod that is held back
@@ -117,9 +122,10 @@ Missing MissingPods(const JobFacts& facts) {
 }
 
 std::string RefusedByTheServer(const JobFacts& facts) {
-  constexpr std::array kReasons = {api::kReasonFailedCreatePodGroup, api::kReasonFailedCreatePod,
-                                   api::kReasonFailedCreateService, api::kReasonPodNameTaken,
-                                   api::kReasonServiceNameTaken};
+  constexpr std::array kReasons = {
+      api::kReasonFailedCreateWorkload, api::kReasonFailedCreatePodGroup,
+      api::kReasonFailedCreatePod,      api::kReasonFailedCreateService,
+      api::kReasonPodNameTaken,         api::kReasonServiceNameTaken};
   if (MissingPods(facts).names.empty()) return "";
   Time newest_pod;
   for (const auto& pod : facts.pods) {
@@ -129,9 +135,10 @@ std::string RefusedByTheServer(const JobFacts& facts) {
     const bool refusal =
         std::find(kReasons.begin(), kReasons.end(), event->reason) != kReasons.end();
     if (!event->warning || !refusal || event->last < newest_pod) continue;
-    const bool group = event->reason == api::kReasonFailedCreatePodGroup;
-    return StrCat(Sentence(StrCat("Its ", group ? "pod group" : "pods",
-                                  " cannot be created: ", event->message)),
+    const char* what = event->reason == api::kReasonFailedCreatePodGroup   ? "pod group"
+                       : event->reason == api::kReasonFailedCreateWorkload ? "workload"
+                                                                           : "pods";
+    return StrCat(Sentence(StrCat("Its ", what, " cannot be created: ", event->message)),
                   " The operator tries again by itself.");
   }
   return "";
