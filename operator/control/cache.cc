@@ -51,13 +51,6 @@ bool IsOthersBusiness(const T& child) {
   return controller == nullptr || controller->kind != api::kKind;
 }
 
-// Null for an object of another form: a client that mixes kinds up must not take the operator down.
-template <typename T>
-std::shared_ptr<const T> As(const Object& object) {
-  const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
-  return held == nullptr ? nullptr : *held;
-}
-
 }  // namespace
 
 Kind PodGroupKind(policy::GangScheduler scheduler) {

@@ -27,6 +27,13 @@
 
 namespace tfjob::control {
 
+// Null for an object of another form: a client that mixes kinds up must not take the operator down.
+template <typename T>
+std::shared_ptr<const T> As(const client::Object& object) {
+  const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
+  return held == nullptr ? nullptr : *held;
+}
+
 // As the client calls the pod groups of that scheduler.
 client::Kind PodGroupKind(policy::GangScheduler scheduler);
 

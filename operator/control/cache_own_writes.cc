@@ -18,8 +18,7 @@ namespace {
 template <typename T>
 void Settle(Children<T>& children, const std::string& name, const std::optional<Object>& found,
             Duration now) {
-  const auto* held = found ? std::get_if<std::shared_ptr<const T>>(&*found) : nullptr;
-  std::shared_ptr<const T> child = held == nullptr ? nullptr : *held;
+  auto child = found ? As<T>(*found) : nullptr;
   if (child != nullptr) {
     children.Created(std::move(child), now);
   } else {

@@ -354,7 +354,7 @@ class SlowConnector : public rpc::Connector {
  public:
   SlowConnector(rpc::Connector& inner, double bytes_per_second)
       : inner_(inner), rate_(bytes_per_second) {}
-  std::atomic<int> pulls = 0;  // asked for
+  std::atomic<int> values = 0;  // frames that have come
 
   StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
                                     const rpc::Identity& self, Duration timeout) override {
@@ -370,12 +370,11 @@ class SlowConnector : public rpc::Connector {
         : owner_(owner), inner_(std::move(inner)) {}
     Status Write(const rpc::OutgoingFrame& frame) override {
       Travel(rpc::PayloadBytes(frame));
-      const Status status = inner_->Write(frame);
-      if (frame.header.type == wire::kPull) ++owner_.pulls;
-      return status;
+      return inner_->Write(frame);
     }
     Status Read(rpc::IncomingFrame& frame) override {
       RETURN_IF_ERROR(inner_->Read(frame));
+      if (frame.header.type == wire::kValues) ++owner_.values;
       Travel(frame.remaining());
       return OkStatus();
     }
@@ -463,7 +462,7 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
                              .connector = &slow}),
                 OkStatus());
     });
-    while (slow.pulls == 0) std::this_thread::yield();
+    while (slow.values == 0) std::this_thread::yield();
     EXPECT_EQ(chief.client->Finish(), OkStatus());
     joins.join();
     EXPECT_EQ(worker.Value(), 3);
