@@ -333,7 +333,7 @@ TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
                   .ok());
   const std::string job = Job("x", Replica("Worker", "true"));
   EXPECT_EQ(Call({"explain", "-", "--print=plan", "--observed", observed.c_str()}, job), kBadInput);
-  EXPECT_NE(err_.str().find("kind: expected Pod, Service or PodGroup"), std::string::npos)
+  EXPECT_NE(err_.str().find("kind: expected Pod, Service, PodGroup or Workload"), std::string::npos)
       << err_.str();
   EXPECT_EQ(Call({"explain", "-", "--print=objects", "-o", "json"}, job), kSucceeded);
   EXPECT_NE(out_.str().find("\"kind\": \"List\""), std::string::npos) << out_.str();

@@ -93,6 +93,21 @@ TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
   EXPECT_TRUE(verdict.gang.alone);
 }
 
+// After a suspension, say: what ended before it does not come again, and the others are placed together.
+TEST(Gang, AGroupDoesNotWaitForReplicasThatHaveEndedBefore) {
+  Scene scene(MakeJob({{ReplicaType::kWorker, 2}, {ReplicaType::kEvaluator, 1}}));
+  scene.options.gang = GangFromFlag("native");
+  scene.snapshot.native_version = ApiVersionOf(NativeVersion::kV1Beta1);
+  ASSERT_EQ(scene.Look(0).create_pod_group->min_member, 3);
+  scene.job.status.replica_statuses[ReplicaType::kEvaluator].completed_indexes = "0";
+  const Verdict verdict = scene.Look(1);
+  ASSERT_TRUE(verdict.create_pod_group);
+  EXPECT_EQ(verdict.create_pod_group->min_member, 2);
+  EXPECT_EQ(verdict.create_workload->min_member, 2);
+  EXPECT_FALSE(verdict.gang.alone);
+  EXPECT_EQ(verdict.create_pods.size(), 2u);
+}
+
 TEST(Gang, VersionsOfKubernetesOwnThatAreNotKnownAreNone) {
   EXPECT_EQ(NativeVersionOf("scheduling.k8s.io/v1alpha2"), NativeVersion::kV1Alpha2);
   EXPECT_EQ(NativeVersionOf("scheduling.k8s.io/v1beta1"), NativeVersion::kV1Beta1);

@@ -65,15 +65,24 @@ int64_t MembersToCome(const Draft& draft) {
   return members;
 }
 
-// Whether pods of the group have come past the scheduler: before that, too few members wait for more.
-bool WasPlaced(const Draft& draft) {
-  if (AnyPod(draft.snapshot, [](const objects::Pod& pod) { return !pod.node_name.empty(); })) {
-    return true;
+bool AnyPlaced(const Draft& draft) {
+  return AnyPod(draft.snapshot, [](const objects::Pod& pod) { return !pod.node_name.empty(); });
+}
+
+bool AnyEnded(const Draft& draft) {
+  return std::any_of(draft.replicas.groups.begin(), draft.replicas.groups.end(),
+                     [](const ReplicaGroup& group) {
+                       return group.Succeeded() + group.Count(ReplicaState::kFailed) > 0;
+                     });
+}
+
+// As wanted, but for replicas that have ended, in a life before a suspension say: they do not come again.
+PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
+  PodGroupSpec fitting = wanted;
+  if (AnyEnded(draft)) {
+    fitting.min_member = std::max<int64_t>(1, std::min(wanted.min_member, MembersToCome(draft)));
   }
-  for (const ReplicaGroup& group : draft.replicas.groups) {
-    if (group.Succeeded() + group.Count(ReplicaState::kFailed) > 0) return true;
-  }
-  return false;
+  return fitting;
 }
 
 PodGroupRef ReferenceTo(const objects::CustomResource& group) {
@@ -127,14 +136,13 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
   }
   if (draft.waits_for_queue) return;
   const objects::CustomResource* group = FindNativeGroup(draft.snapshot);
-  // Replicas that have ended before, in a life before a suspension say, do not come again.
-  PodGroupSpec fitting = wanted;
-  fitting.min_member = std::max<int64_t>(1, std::min(fitting.min_member, MembersToCome(draft)));
+  const PodGroupSpec fitting = Fitting(wanted, draft);
   if (draft.snapshot.workloads.empty()) {
     draft.verdict.create_workload = group == nullptr ? fitting : wanted;
   }
   if (group == nullptr) {
     draft.verdict.create_pod_group = fitting;
+    gang.alone = AnyPlaced(draft) && MembersToCome(draft) < fitting.min_member;
     return;
   }
   int64_t min_count = MinCountOf(*group);
@@ -147,7 +155,8 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
       min_count = wanted.min_member;
     }
   }
-  gang.alone = WasPlaced(draft) && MembersToCome(draft) < min_count;
+  // Before any pod of the group has come past the scheduler, too few members wait for more.
+  gang.alone = (AnyPlaced(draft) || AnyEnded(draft)) && MembersToCome(draft) < min_count;
 }
 
 void DropWorkloads(Draft& draft) {

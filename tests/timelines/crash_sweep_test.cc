@@ -3,8 +3,11 @@
 // sent twice.
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "runtime/base/log.h"
 #include "tests/timelines/player.h"
 #include "tests/timelines/timeline.h"
@@ -78,6 +81,25 @@ struct Life {
   int calls = 0;
 };
 
+// "SuccessfulCreatePod: Created pods: a, b" tells of a and of b: which objects one event tells of together depends on when
+// the operator died.
+std::map<std::string, int> ByObject(const std::map<std::string, int>& events) {
+  std::map<std::string, int> told;
+  for (const auto& [event, count] : events) {
+    if (!event.starts_with("Successful")) {
+      told[event] += count;
+      continue;
+    }
+    const size_t names = event.rfind(": ") + 2;
+    const std::string reason = event.substr(0, event.find(':'));
+    const std::vector<std::string> objects = absl::StrSplit(event.substr(names), ", ");
+    for (const std::string& name : objects) {
+      told[StrCat(reason, ": ", name)] += count;
+    }
+  }
+  return told;
+}
+
 StatusOr<Life> Live(const char* script, int dies_at, bool carried_out) {
   ASSIGN_OR_RETURN(const std::vector<Step> steps, ParseTimeline(script));
   Player player;
@@ -90,7 +112,8 @@ StatusOr<Life> Live(const char* script, int dies_at, bool carried_out) {
   Life life;
   life.call = call;
   ASSIGN_OR_RETURN(life.summary, player.Summary());
-  ASSIGN_OR_RETURN(life.events, player.Events());
+  ASSIGN_OR_RETURN(const auto events, player.Events());
+  life.events = ByObject(events);
   life.calls = player.CountCalls();
   return life;
 }
