@@ -351,7 +351,7 @@ TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
 
 TEST_F(RolesTest, ASparseSynchronousJobGoesOnWithTheWorkersThatThereAre) {
   const std::string text =
-      "max_steps: 300\nstrategy: {name: parameter_server, mode: sync, replicas_to_aggregate: 2}\n";
+      "max_steps: 2000\nstrategy: {name: parameter_server, mode: sync, replicas_to_aggregate: 2}\n";
   for (const Task& task : std::vector<Task>{{"ps", 0}, {"ps", 1}, {"worker", 0}, {"worker", 1}})
     AddressOf(task);
   FreeAddresses();
@@ -364,7 +364,7 @@ TEST_F(RolesTest, ASparseSynchronousJobGoesOnWithTheWorkersThatThereAre) {
   EXPECT_EQ(chief.End(), OkStatus());
   EXPECT_EQ(ps0.End(), OkStatus());
   EXPECT_EQ(ps1.End(), OkStatus());
-  EXPECT_EQ(LastCheckpoint(), 300);
+  EXPECT_EQ(LastCheckpoint(), 2000);
 }
 
 TEST_F(RolesTest, ASparseSynchronousJobMustSayHowManyGradientsAStepTakes) {

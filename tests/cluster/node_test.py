@@ -127,6 +127,11 @@ class NodeTest(unittest.TestCase):
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         self.remove(name)
 
+    def test_helms_own_test_passes(self):
+        told = self.cluster.helm("test", "tfjob-operator", "--namespace", "tfjob-system", "--timeout", "2m")
+        self.assertIn("Succeeded", told)
+        self.assertNotIn("Failed", told)
+
     def test_kubectl_knows_tfjobs(self):
         self.assertIn("tfReplicaSpecs", self.kubectl("explain", "tfjob.spec"))
         self.assertIn("SHORTNAMES", self.kubectl("api-resources", "--api-group=kubeflow.org"))
