@@ -52,8 +52,8 @@ TEST_F(ExamplesTest, SynchronousFashionMnistReachesItsAccuracy) {
 TEST_F(ExamplesTest, LinearRegressionFindsWeightAndBias) {
   auto job = Start("linear-regression");
   EXPECT_EQ(job->AwaitEnd(800s), 0) << job->Output();
-  EXPECT_NEAR(Scalar("linear/kernel"), 2, 0.1) << job->Output();
-  EXPECT_NEAR(Scalar("linear/bias"), 10, 0.1);
+  EXPECT_NEAR(Scalar("dense/kernel"), 2, 0.1) << job->Output();
+  EXPECT_NEAR(Scalar("dense/bias"), 10, 0.1);
 }
 
 TEST_F(ExamplesTest, MnistReplicaSucceeds) {
