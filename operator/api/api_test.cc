@@ -211,10 +211,10 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
             "Job mnist has failed because it was active longer than specified deadline");
   EXPECT_EQ(SuspendedMessage(job), "TFJob mnist is suspended.");
   EXPECT_EQ(ResumedMessage(job), "TFJob mnist is resumed.");
-  EXPECT_EQ(CreatedPodMessage({"p"}), "Created pod: p");
-  EXPECT_EQ(CreatedPodMessage({"p", "q", "r"}), "Created pods: p, q, r");
-  EXPECT_EQ(DeletedServiceMessage({"s"}), "Deleted service: s");
-  EXPECT_EQ(DeletedPodGroupMessage({"g", "h"}), "Deleted pod groups: g, h");
+  EXPECT_EQ(CreatedObjectsMessage("pod", {"p"}), "Created pod: p");
+  EXPECT_EQ(CreatedObjectsMessage("pod", {"p", "q", "r"}), "Created pods: p, q, r");
+  EXPECT_EQ(DeletedObjectsMessage("service", {"s"}), "Deleted service: s");
+  EXPECT_EQ(DeletedObjectsMessage("pod group", {"g", "h"}), "Deleted pod groups: g, h");
   EXPECT_EQ(FailedCreateMessage("no"), "Error creating: no");
   EXPECT_EQ(ExitedWithCodeMessage("ns", "p", 137), "Pod: ns.p exited with code 137");
   EXPECT_EQ(ContainerTerminatedMessage("p", "c", 1, "m"),
@@ -227,7 +227,7 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
 TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   Names names;
   for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));
-  const std::string message = CreatedPodMessage(names);
+  const std::string message = CreatedObjectsMessage("pod", names);
   EXPECT_LE(message.size(), 1024u);
   EXPECT_GE(message.size(), 900u);
   EXPECT_EQ(message.find("Created pods: mnist-worker-1000, mnist-worker-1001, "), 0u);

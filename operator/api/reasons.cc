@@ -76,30 +76,6 @@ std::string InvalidSpecMessage(const TFJob& job, std::string_view problems) {
   return StrCat("TFJob ", job.key(), " has failed because the spec is invalid: ", problems);
 }
 
-std::string CreatedPodMessage(const Names& objects) {
-  return Listed("Created pod", objects);
-}
-
-std::string DeletedPodMessage(const Names& objects) {
-  return Listed("Deleted pod", objects);
-}
-
-std::string CreatedServiceMessage(const Names& objects) {
-  return Listed("Created service", objects);
-}
-
-std::string DeletedServiceMessage(const Names& objects) {
-  return Listed("Deleted service", objects);
-}
-
-std::string CreatedPodGroupMessage(const Names& objects) {
-  return Listed("Created pod group", objects);
-}
-
-std::string DeletedPodGroupMessage(const Names& objects) {
-  return Listed("Deleted pod group", objects);
-}
-
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted) {
   return StrCat("Pod group ", group, " starts ", kept, " pods together and the job now wants ",
                 wanted, ", which ",
@@ -123,16 +99,12 @@ std::string NoNativeGangsMessage(std::string_view served) {
                 "and GangScheduling");
 }
 
-std::string CreatedWorkloadMessage(const Names& objects) {
-  return Listed("Created workload", objects);
+std::string CreatedObjectsMessage(std::string_view what, const Names& objects) {
+  return Listed(StrCat("Created ", what), objects);
 }
 
-std::string DeletedWorkloadMessage(const Names& objects) {
-  return Listed("Deleted workload", objects);
-}
-
-std::string DeletedJobMessage(const Names& objects) {
-  return Listed("Deleted job", objects);
+std::string DeletedObjectsMessage(std::string_view what, const Names& objects) {
+  return Listed(StrCat("Deleted ", what), objects);
 }
 
 std::string FailedCreateMessage(std::string_view error) {

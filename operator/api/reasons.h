@@ -72,18 +72,11 @@ std::string ResumedMessage(const TFJob& job);
 // `problems`: one a line, each with its path.
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
-// Messages of events. `objects` are the names of pods or services: "Created pod: a", "Created pods: a, b". Of names that
-// an event has no room for the number is told. `error`: what the API server said.
+// Messages of events. `objects` are the names of so many `what`, "pod" say: "Created pod: a", "Created pods: a, b". Of names
+// that an event has no room for the number is told. `error`: what the API server said.
 using Names = std::vector<std::string>;
-std::string CreatedPodMessage(const Names& objects);
-std::string DeletedPodMessage(const Names& objects);
-std::string CreatedServiceMessage(const Names& objects);
-std::string DeletedServiceMessage(const Names& objects);
-std::string CreatedPodGroupMessage(const Names& objects);
-std::string DeletedPodGroupMessage(const Names& objects);
-std::string CreatedWorkloadMessage(const Names& objects);
-std::string DeletedWorkloadMessage(const Names& objects);
-std::string DeletedJobMessage(const Names& objects);
+std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
+std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
 // `kept`, `wanted`: numbers of pods that start together.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
 // `pod` was created without the membership that was asked for.

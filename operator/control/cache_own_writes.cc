@@ -1,4 +1,5 @@
 // What we did ourselves and the watches have not shown yet, and what is to be read to be sure of it.
+#include <algorithm>
 #include <optional>
 #include <utility>
 

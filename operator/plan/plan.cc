@@ -110,12 +110,11 @@ std::string_view Name(DeleteKind kind) {
 
 // What the events about one kind of object say.
 struct Words {
+  const char* what;
   const char* created;
   const char* create_failed;
   const char* deleted;
   const char* delete_failed;
-  std::string (*created_message)(const api::Names&);
-  std::string (*deleted_message)(const api::Names&);
 };
 
 api::Names NamesOf(const std::vector<Child>& children) {
@@ -130,20 +129,19 @@ std::string CauseOf(std::string cause, const std::vector<Child>& children) {
 }
 
 const Words& WordsOf(DeleteKind kind) {
-  static constexpr Words kPod = {api::kReasonCreatedPod, api::kReasonFailedCreatePod,
-                                 api::kReasonDeletedPod, api::kReasonFailedDeletePod,
-                                 api::CreatedPodMessage, api::DeletedPodMessage};
-  static constexpr Words kService = {api::kReasonCreatedService, api::kReasonFailedCreateService,
-                                     api::kReasonDeletedService, api::kReasonFailedDeleteService,
-                                     api::CreatedServiceMessage, api::DeletedServiceMessage};
-  static constexpr Words kPodGroup = {api::kReasonCreatedPodGroup, api::kReasonFailedCreatePodGroup,
-                                      api::kReasonDeletedPodGroup, api::kReasonFailedDeletePodGroup,
-                                      api::CreatedPodGroupMessage, api::DeletedPodGroupMessage};
-  static constexpr Words kWorkload = {api::kReasonCreatedWorkload, api::kReasonFailedCreateWorkload,
-                                      api::kReasonDeletedWorkload, api::kReasonFailedDeleteWorkload,
-                                      api::CreatedWorkloadMessage, api::DeletedWorkloadMessage};
-  static constexpr Words kJob = {
-      "", "", api::kReasonDeletedJob, api::kReasonFailedDeleteJob, nullptr, api::DeletedJobMessage};
+  static constexpr Words kPod = {"pod", api::kReasonCreatedPod, api::kReasonFailedCreatePod,
+                                 api::kReasonDeletedPod, api::kReasonFailedDeletePod};
+  static constexpr Words kService = {"service", api::kReasonCreatedService,
+                                     api::kReasonFailedCreateService, api::kReasonDeletedService,
+                                     api::kReasonFailedDeleteService};
+  static constexpr Words kPodGroup = {"pod group", api::kReasonCreatedPodGroup,
+                                      api::kReasonFailedCreatePodGroup, api::kReasonDeletedPodGroup,
+                                      api::kReasonFailedDeletePodGroup};
+  static constexpr Words kWorkload = {"workload", api::kReasonCreatedWorkload,
+                                      api::kReasonFailedCreateWorkload, api::kReasonDeletedWorkload,
+                                      api::kReasonFailedDeleteWorkload};
+  static constexpr Words kJob = {"job", "", "", api::kReasonDeletedJob,
+                                 api::kReasonFailedDeleteJob};
   switch (kind) {
     case DeleteKind::kPod:
       return kPod;
@@ -221,7 +219,8 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
 NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<Child>& children) {
   const Words& words = WordsOf(kind);
   return MakeEvent(job, objects::EventType::kNormal, words.created,
-                   words.created_message(NamesOf(children)), CauseOf("created", children));
+                   api::CreatedObjectsMessage(words.what, NamesOf(children)),
+                   CauseOf("created", children));
 }
 
 NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error) {
@@ -250,7 +249,8 @@ bool IsCreateFailed(std::string_view cause) {
 NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children) {
   const Words& words = WordsOf(kind);
   return MakeEvent(job, objects::EventType::kNormal, words.deleted,
-                   words.deleted_message(NamesOf(children)), CauseOf("deleted", children));
+                   api::DeletedObjectsMessage(words.what, NamesOf(children)),
+                   CauseOf("deleted", children));
 }
 
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error) {

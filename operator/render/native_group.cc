@@ -1,6 +1,7 @@
 #include "operator/render/native_group.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "operator/api/names.h"
 
@@ -8,6 +9,22 @@ namespace tfjob::render {
 namespace {
 
 using policy::NativeVersion;
+
+constexpr char kApiGroup[] = "kubeflow.org";
+constexpr char kTemplate[] = "replicas";  // of the Workload, from which the group is made
+
+Json Together(int64_t min_count) {
+  return {{"gang", {{"minCount", min_count}}}};
+}
+
+// How a group names its workload and the template.
+std::pair<const char*, Json> TemplateReference(NativeVersion version, const std::string& workload) {
+  if (version == NativeVersion::kV1Alpha2) {
+    return {"podGroupTemplateRef",
+            {{"workload", {{"workloadName", workload}, {"podGroupTemplateName", kTemplate}}}}};
+  }
+  return {"workloadRef", {{"workloadName", workload}, {"templateName", kTemplate}}};
+}
 
 Json Object(const api::TFJob& job, NativeVersion version, const char* kind, Json spec) {
   objects::ObjectMeta metadata;
@@ -24,20 +41,23 @@ Json Object(const api::TFJob& job, NativeVersion version, const char* kind, Json
 }  // namespace
 
 Json BuildWorkload(const api::TFJob& job, NativeVersion version, const policy::PodGroupSpec& spec) {
-  const auto build =
-      version == NativeVersion::kV1Alpha2 ? v1alpha2::WorkloadSpec : v1beta1::WorkloadSpec;
-  return Object(job, version, "Workload", build(job.metadata.name, spec.min_member));
+  return Object(
+      job, version, "Workload",
+      {{"controllerRef",
+        {{"apiGroup", kApiGroup}, {"kind", api::kKind}, {"name", job.metadata.name}}},
+       {"podGroupTemplates",
+        Json::array({{{"name", kTemplate}, {"schedulingPolicy", Together(spec.min_member)}}})}});
 }
 
 Json BuildNativeGroup(const api::TFJob& job, NativeVersion version,
                       const policy::PodGroupSpec& spec) {
-  const auto build =
-      version == NativeVersion::kV1Alpha2 ? v1alpha2::PodGroupSpec : v1beta1::PodGroupSpec;
-  return Object(job, version, "PodGroup", build(job.metadata.name, spec.min_member));
+  auto [field, reference] = TemplateReference(version, job.metadata.name);
+  return Object(job, version, "PodGroup",
+                {{field, std::move(reference)}, {"schedulingPolicy", Together(spec.min_member)}});
 }
 
 Json PatchNativeGroup(const policy::PodGroupSpec& spec) {
-  return {{"schedulingPolicy", {{"gang", {{"minCount", spec.min_member}}}}}};
+  return {{"schedulingPolicy", Together(spec.min_member)}};
 }
 
 }  // namespace tfjob::render
