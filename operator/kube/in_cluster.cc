@@ -39,7 +39,8 @@ Status CheckInCluster(const InClusterOptions& options) {
 
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
-  if (host.find(':') != host.npos) host = StrCat("[", host, "]");
+  // The transport takes no addresses of IPv6; the server's certificate holds this name too.
+  if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));
   return url;

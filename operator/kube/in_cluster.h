@@ -27,8 +27,9 @@ struct InClusterOptions {
 bool IsInCluster(const InClusterOptions& options = {});
 
 // https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT with ca.crt and the token, which is read
-// again as the kubelet renews it (token_file.h). NotFound outside of a cluster. A token or CA that
-// cannot be read or is none is InvalidArgument with its path; an absent namespace is "default".
+// again as the kubelet renews it (token_file.h); for a host that is an address of IPv6
+// kubernetes.default.svc. NotFound outside of a cluster. A token or CA that cannot be read or is none
+// is InvalidArgument with its path; an absent namespace is "default".
 StatusOr<ClusterConfig> InClusterConfig(const InClusterOptions& options = {});
 
 }  // namespace tfjob::kube

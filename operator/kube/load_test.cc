@@ -79,10 +79,10 @@ TEST_F(LoadTest, APodUsesItsServiceAccount) {
   EXPECT_EQ(config->credentials->Get()->authorization, "Bearer next-token");
 }
 
-TEST_F(LoadTest, AddressesOfIpv6StandInBrackets) {
+TEST_F(LoadTest, InAClusterOfIpv6TheServerIsFoundByItsName) {
   MakePod();
   environment_["KUBERNETES_SERVICE_HOST"] = "fd00::1";
-  EXPECT_EQ(Load(), "https://[fd00::1]:443");
+  EXPECT_EQ(Load(), "https://kubernetes.default.svc:443");
 }
 
 TEST_F(LoadTest, APodHonoursTheProxyOfItsEnvironment) {
