@@ -62,7 +62,7 @@ address() {
 }
 
 up() {
-  if [ $node = yes ]; then install_packages "$CLUSTER/packages.txt"; else install_packages <(echo openssl iproute2); fi
+  install_packages control-plane $([ $node = no ] || echo node)
   build_programs etcd kube-apiserver kube-controller-manager kubectl \
     $([ $node = no ] || echo kube-scheduler kubelet kube-proxy coredns) \
     $([ "$fake_nodes" -eq 0 ] || echo kube-scheduler kwok)

@@ -27,10 +27,11 @@ as_root() {
   fi
 }
 
-# install_packages [FILE]: installs what FILE (deploy/packages.txt) lists and this machine lacks.
+# install_packages [SECTION…]: installs what these sections of deploy/packages.txt (build) list and this machine lacks.
 install_packages() {
   local wanted missing
-  wanted=$(sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "${1:-deploy/packages.txt}")
+  wanted=$(awk -v sections=" ${*:-build} " '/^## / {inside = index(sections, " " $2 " "); next} inside && /^[a-z0-9]/' \
+    deploy/packages.txt)
   # shellcheck disable=SC2086
   missing=$(comm -23 <(printf '%s\n' $wanted | sort) \
     <(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' 2>/dev/null | sed -n 's/^ii *//p' | sort))

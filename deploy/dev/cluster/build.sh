@@ -17,7 +17,7 @@ use_go() {
   found=$(go env GOVERSION 2>/dev/null || true)
   if printf 'go%s\n' 1.26 "${found#go}" | sort -V -C; then return; fi
   if [ ! -x "$toolchain/bin/go" ]; then
-    command -v go >/dev/null || install_packages <(echo golang-go)
+    command -v go >/dev/null || install_packages go
     (cd / && go mod download -json "golang.org/toolchain@${toolchain#*@}") | grep -qF "\"Sum\": \"$GO_SUM\"" ||
       fail "Go $GO_VERSION from the module proxy is not the one that is expected"
     chmod +x "$toolchain"/pkg/tool/*/* "$toolchain"/bin/*  # a module's files are not executable; bin/go last
