@@ -1,21 +1,48 @@
 #!/usr/bin/env bash
-# Seconds: format, sizes, scripts, and the rooms' borders. `--fix` formats in place; `--tidy` also runs clang-tidy on the
-# files that differ from the last commit (half a minute a file).
+# Seconds: format, sizes, scripts, and the rooms' borders.
+#
+#   deploy/dev/check.sh          says what is wrong
+#   deploy/dev/check.sh --fix    formats in place first
+#   deploy/dev/check.sh --tidy   also runs clang-tidy on the files that differ from the last commit (half a minute a file)
+case ${1:-} in
+  "" | --fix | --tidy) ;;
+  -h | --help) sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;
+  *) echo "unknown argument $1; try --help" >&2 && exit 2 ;;
+esac
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-status=0
-mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh')
-sources=($(for f in "${sources[@]}"; do [ -e "$f" ] && echo "$f"; done))
+format() {
+  local output
+  output=$(clang-format-19 --dry-run -Werror "${sources[@]}" 2>&1) && return
+  grep -m 20 'error:' <<<"$output" || head -20 <<<"$output"
+  return 1
+}
 
-if [ "${1:-}" = --fix ]; then clang-format-19 -i "${sources[@]}"; fi
-clang-format-19 --dry-run -Werror "${sources[@]}" 2>&1 | { ! grep -m 20 'error:'; } || status=1
-deploy/dev/sizes.py "${sources[@]}" || status=1
-for script in $(git ls-files '*.sh' .ci/run); do bash -n "$script" || status=1; done
-tests/contract/rooms.sh || status=1
+scripts() {
+  local script wrong=0
+  for script in $(git ls-files '*.sh' .ci/run); do bash -n "$script" || wrong=1; done
+  return $wrong
+}
 
-if [ "${1:-}" = --tidy ]; then
-  deploy/bazel/compile_commands.py >/dev/null
+tidy() {
+  local changed
+  deploy/bazel/compile_commands.py >/dev/null || return
   mapfile -t changed < <(git diff --name-only --diff-filter=d HEAD -- '*.cc'; git ls-files --others --exclude-standard '*.cc')
-  [ ${#changed[@]} -eq 0 ] || clang-tidy-19 --quiet -p . "${changed[@]}" || status=1
-fi
+  [ ${#changed[@]} -eq 0 ] || clang-tidy-19 --quiet -p . "${changed[@]}"
+}
+
+status=0
+check() { timed "$@" || status=1; }
+
+install_packages
+mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh')
+sources=($(for f in "${sources[@]}"; do if [ -e "$f" ]; then echo "$f"; fi; done))
+if [ ${#sources[@]} -eq 0 ]; then echo "git names no sources in $ROOT" >&2 && exit 1; fi
+
+if [ "${1:-}" = --fix ]; then timed "formatting" clang-format-19 -i "${sources[@]}"; fi
+check "format" format
+check "sizes" deploy/dev/sizes.py "${sources[@]}"
+check "scripts" scripts
+check "borders of the rooms" tests/contract/rooms.sh
+if [ "${1:-}" = --tidy ]; then check "clang-tidy" tidy; fi
 exit $status
