@@ -1,37 +1,16 @@
 """Holds our file formats and arithmetic against TensorFlow, Keras and TensorBoard themselves.
 
-Run by run.sh, which gives the path of interop_tool in INTEROP_TOOL and a Python that has TensorFlow."""
-import json
+Run by run.sh. What the trainer itself writes: trainer_test.py."""
 import os
-import subprocess
 import tempfile
 import unittest
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+from harness import as_array, as_json, scalars, tool
 
 import numpy as np
 import tensorflow as tf
 import keras
 import tf_keras
-from tensorboard.backend.event_processing import event_accumulator
-
-TOOL = os.environ["INTEROP_TOOL"]
-
-
-def tool(verb, request):
-    done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=120)
-    if done.returncode != 0:
-        raise AssertionError(f"{verb} failed: {done.stderr}")
-    return json.loads(done.stdout)
-
-
-def as_json(array):
-    return {"dtype": array.dtype.name, "shape": list(array.shape), "values": array.reshape(-1).tolist()}
-
-
-def as_array(value):
-    return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
 
 
 def sample_tensors():
@@ -105,12 +84,9 @@ class Events(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             points = [[step, {"loss": 1.0 / step, "accuracy": step / 100}] for step in (1, 50, 100)]
             tool("write-events", {"folder": folder, "start": 0, "points": points})
-            seen = event_accumulator.EventAccumulator(folder)
-            seen.Reload()
-            self.assertEqual(sorted(seen.Tags()["scalars"]), ["accuracy", "loss"])
-            for tag in ("loss", "accuracy"):
-                got = [(event.step, event.value) for event in seen.Scalars(tag)]
-                self.assertEqual(got, [(step, float(np.float32(values[tag]))) for step, values in points])
+            self.assertEqual(scalars(folder),
+                             {tag: [(step, float(np.float32(values[tag]))) for step, values in points]
+                              for tag in ("loss", "accuracy")})
 
     def test_a_restart_purges_what_the_dead_run_wrote_later(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -118,9 +94,7 @@ class Events(unittest.TestCase):
             first = os.listdir(folder)[0]
             os.rename(os.path.join(folder, first), os.path.join(folder, first.replace("tfevents.", "tfevents.0")))
             tool("write-events", {"folder": folder, "start": 20, "points": [[25, {"loss": 0.5}]]})
-            seen = event_accumulator.EventAccumulator(folder)
-            seen.Reload()
-            self.assertEqual([event.step for event in seen.Scalars("loss")], [10, 25])
+            self.assertEqual([step for step, _ in scalars(folder)["loss"]], [10, 25])
 
 
 class Models(unittest.TestCase):
@@ -132,7 +106,8 @@ class Models(unittest.TestCase):
             layers.InputLayer(**self.INPUT[library.__name__]), layers.Flatten(),
             layers.Dense(64, activation="relu"), layers.Dropout(0.3), layers.Reshape((8, 8)),
             layers.Flatten(), layers.Dense(32, activation="tanh", use_bias=False), layers.Dense(16), layers.ReLU(),
-            layers.Dense(16, activation="sigmoid"), layers.Dense(10), layers.Softmax()])
+            layers.Dense(24), layers.Activation("tanh"), layers.Dense(16, activation="sigmoid"), layers.Dense(10),
+            layers.Softmax()])
         features = np.random.default_rng(5).random((9, 12, 7), dtype=np.float32)
         expected = np.asarray(model(features))
         weights = {f"{layer.name}/{w.name.split('/')[-1].split(':')[0]}": np.asarray(w)
@@ -203,7 +178,3 @@ class Optimizers(unittest.TestCase):
                 for step, gradient in enumerate(gradients):
                     optimizer.apply([tf.constant(gradient)], [variable])
                     np.testing.assert_allclose(np.float32(steps[step]), variable.numpy(), rtol=0, atol=1e-6)
-
-
-if __name__ == "__main__":
-    unittest.main(verbosity=2)

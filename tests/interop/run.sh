@@ -4,11 +4,15 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
 python=$(python_environment tensorflow tests/interop/requirements.txt)
-bazel build ${INTEROP_CONFIG---config=release} //tests/interop:interop_tool
+config=(${INTEROP_CONFIG---config=release})
+bazel build "${config[@]}" //tests/interop:interop_tool //runtime/cmd:tfjob-trainer
+bin=$(bazel info "${config[@]}" bazel-bin 2>/dev/null)
+export INTEROP_TOOL=$bin/tests/interop/interop_tool INTEROP_TRAINER=$bin/runtime/cmd/tfjob-trainer
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-INTEROP_TOOL=$(bazel info ${INTEROP_CONFIG---config=release} bazel-bin 2>/dev/null)/tests/interop/interop_tool "$python" tests/interop/interop_test.py 2>&1 | tee "$log" || status=1
+"$python" -m unittest discover --verbose --start-directory tests/interop --pattern '*_test.py' 2>&1 |
+  tee "$log" || status=1
 ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} .*/\1/p' "$log")
 bad=$(sed -n 's/^FAILED (\(.*\))$/\1/p' "$log" | tr ',' '\n' | sed 's/.*=//' | awk '{n += $1} END {print n + 0}')
 [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1

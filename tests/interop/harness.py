@@ -1,0 +1,53 @@
+"""What the tests here share: our two programs, whose paths run.sh gives in the environment, and TensorBoard's reader.
+
+Imported before TensorFlow, which reads its settings when it is loaded."""
+import json
+import os
+import subprocess
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+
+import numpy as np
+from tensorboard.backend.event_processing import event_accumulator
+
+TOOL = os.environ["INTEROP_TOOL"]
+TRAINER = os.environ["INTEROP_TRAINER"]
+
+
+def tool(verb, request):
+    """Asks interop_tool."""
+    done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=120)
+    if done.returncode != 0:
+        raise AssertionError(f"{verb} failed: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def train(keys):
+    """Runs tfjob-trainer alone, with these keys as its training file; returns its log."""
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "TF_CONFIG" and not name.startswith("TFJOB_")}
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        json.dump(keys, file)
+        file.flush()
+        done = subprocess.run([TRAINER, f"--config={file.name}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, timeout=120, env=environment)
+    if done.returncode != 0:
+        raise AssertionError(f"tfjob-trainer ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def as_json(array):
+    return {"dtype": array.dtype.name, "shape": list(array.shape), "values": array.reshape(-1).tolist()}
+
+
+def as_array(value):
+    return np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
+
+
+def scalars(folder):
+    """What TensorBoard sees in a folder: {tag: [(step, value), …]}."""
+    seen = event_accumulator.EventAccumulator(folder)
+    seen.Reload()
+    return {tag: [(event.step, event.value) for event in seen.Scalars(tag)] for tag in seen.Tags()["scalars"]}
