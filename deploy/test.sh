@@ -5,7 +5,8 @@
 #   deploy/test.sh --all    also: address and undefined sanitizers, the thread sanitizer for the rooms with threads,
 #                           the Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop),
 #                           a Kubernetes cluster (tests/cluster; needs root)
-#   deploy/test.sh --deep   --all and the long runs: whole jobs under the sanitizers, every test ten times, benchmarks
+#   deploy/test.sh --deep   --all and the long runs: linear regression, the quickstart with ten seeds, whole jobs under the
+#                           sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -13,7 +14,7 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -h | --help) sed -n '2,10s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
@@ -46,6 +47,8 @@ if [ $level != plain ]; then
 fi
 if [ $level = deep ]; then
   step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
+  step "the quickstart's accuracy with ten seeds" \
+    bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test
   step "whole jobs with the address and undefined sanitizers" \
     bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
   step "tests, ten times each" bazel_tests --config=release --runs_per_test=10 //...
