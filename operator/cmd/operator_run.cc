@@ -201,6 +201,7 @@ Status Operator::StartElection() {
   callbacks.on_new_leader = [](const std::string& identity) {
     kLog.Info("leader", {{"identity", identity.empty() ? "nobody" : identity}});
   };
+  callbacks.on_slow_renewal = [this] { metrics_.OnSlowRenewal(options_.leader_election_id); };
   metrics_.SetLeader(options_.leader_election_id, false);
   ASSIGN_OR_RETURN(election_, kube::LeaderElection::Create(cluster_->lease_client(), options,
                                                            std::move(callbacks)));
@@ -240,6 +241,7 @@ Status Operator::StartLoop() {
   client::Client& event_client = event_gate_ != nullptr ? *event_gate_ : cluster_->event_client();
   recorder_ = std::make_unique<events::Recorder>(event_client, std::move(events));
   nodes_ = std::make_unique<control::Nodes>(client, RealClock());
+  metrics_.SetEventSource([this] { return recorder_->counters(); });
   metrics_.SetWorkers(options_.controller_threads);
   ASSIGN_OR_RETURN(manager_, control::Manager::Start(client, LoopOptions()));
   seen_manager_ = manager_.get();

@@ -429,6 +429,11 @@ TEST_F(OperatorTest, ServesMetrics) {
     return running.Get("/metrics").find("\ncreated_pods_total 2\n") != std::string::npos;
   })) << running.Get("/metrics");
   EXPECT_NE(running.Get("/metrics").find("state=\"Created\""), std::string::npos);
+  EXPECT_TRUE(Eventually([&] {
+    const std::string text = running.Get("/metrics");
+    const std::string sent = "\ntfjob_events_total{result=\"sent\"} ";
+    return text.find(sent) != std::string::npos && text.find(sent + "0\n") == std::string::npos;
+  })) << running.Get("/metrics");
 }
 
 TEST_F(OperatorTest, RefusesAConfigurationThatIsNone) {

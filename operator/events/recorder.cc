@@ -16,6 +16,9 @@ using client::Kind;
 
 const Logger kLog("events");
 
+// How often the log tells of events that are dropped.
+constexpr Duration kComplaint = 1min;
+
 double Random() {
   thread_local std::mt19937_64 generator{std::random_device()()};
   return std::uniform_real_distribution<double>(0, 1)(generator);
@@ -82,8 +85,9 @@ void Recorder::Record(std::string name, objects::Event event) {
   const Time now = options_.clock->Now();
   MutexLock lock(mutex_);
   ++counters_.recorded;
+  const bool routine = options_.routine && options_.routine(event);
   if (stopping_) {
-    ++counters_.dropped;
+    ++Dropped(routine);
     return;
   }
   Outgoing outgoing;
@@ -92,7 +96,7 @@ void Recorder::Record(std::string name, objects::Event event) {
   if (verdict == Verdict::kRepeated) ++counters_.merged;
   if (verdict == Verdict::kFiltered) ++counters_.filtered;
   if (verdict != Verdict::kSend) return;
-  outgoing.routine = options_.routine && options_.routine(event);
+  outgoing.routine = routine;
   outgoing.is_new = outgoing.observation.count == 1;
   Enqueue(std::move(outgoing));
 }
@@ -110,13 +114,29 @@ void Recorder::Enqueue(Outgoing outgoing) {
   }
   const size_t room = outgoing.routine ? options_.queue - std::min(options_.queue, options_.reserve)
                                        : options_.queue;
-  if (waiting_.size() >= room) {
-    ++counters_.dropped;
-    return;
-  }
+  if (waiting_.size() >= room) return Overflow(outgoing);
   waiting_.emplace(key, std::move(outgoing));
   MakeReady(key);
   changed_.NotifyOne();
+}
+
+int64_t& Recorder::Dropped(bool routine) {
+  return routine ? counters_.dropped_routine : counters_.dropped;
+}
+
+void Recorder::Overflow(const Outgoing& outgoing) {
+  ++Dropped(outgoing.routine);
+  if (outgoing.routine) return;
+  ++overflowed_;
+  const Duration now = options_.clock->Monotonic();
+  if (complained_ && now - *complained_ < kComplaint) return;
+  complained_ = now;
+  const objects::Event& event = outgoing.observation.event;
+  kLog.Warning("events are dropped: too many wait to be sent",
+               {{"events", std::exchange(overflowed_, 0)},
+                {"waiting", waiting_.size()},
+                {"object", ObjectOf(event)},
+                {"reason", event.reason}});
 }
 
 void Recorder::MakeReady(const std::string& key) {
@@ -172,7 +192,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   }
   const objects::Event& event = outgoing.observation.event;
   if (status.code() == StatusCode::kCancelled) {  // the client was stopped: Stop() says how many
-    ++counters_.dropped;
+    ++Dropped(outgoing.routine);
     ++cut_off_;
     return;
   }
@@ -252,7 +272,7 @@ void Recorder::Stop(Duration patience) {
            changed_.WaitUntil(mutex_, deadline)) {
     }
     stopped_ = true;
-    counters_.dropped += static_cast<int64_t>(waiting_.size());
+    for (const auto& [key, outgoing] : waiting_) ++Dropped(outgoing.routine);
     cut_off_ += static_cast<int64_t>(waiting_.size());
     waiting_.clear();
     ready_.clear();

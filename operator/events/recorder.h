@@ -34,6 +34,7 @@
 
 #include "operator/client/client.h"
 #include "operator/events/correlator.h"
+#include "operator/events/counters.h"
 #include "operator/objects/event.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
@@ -56,18 +57,6 @@ struct Options {
   std::function<double()> uniform;  // in [0, 1); none: random
 };
 
-struct Counters {
-  int64_t recorded = 0;  // calls of Record
-  int64_t filtered = 0;  // over the limit of their object: not sent
-  int64_t merged = 0;    // into one that still waited: no call of their own
-  int64_t dropped = 0;   // the queue was full, or Stop() or the end of the client came first
-  int64_t sent = 0;      // calls that the server carried out, or had before
-  int64_t refused = 0;   // by the server, not tried again
-  int64_t retried = 0;   // calls that will be made again
-  int64_t expired = 0;   // given up after the last try
-  size_t waiting = 0;    // now
-};
-
 // Thread-safe.
 class Recorder {
  public:
@@ -76,7 +65,8 @@ class Recorder {
   // Stop(0).
   ~Recorder();
 
-  // Never blocks and never fails. `name` is the Event object's; "": made from object and time.
+  // Never blocks and never fails; of events that are dropped and not routine the log tells, at most
+  // once a minute. `name` is the Event object's; "": made from object and time.
   void Record(std::string name, objects::Event event);
 
   // Sends what waits, at most for so long, drops the rest and joins the threads. What is recorded
@@ -101,6 +91,9 @@ class Recorder {
   // One that is due, out of the queue; nothing when none is.
   std::optional<Outgoing> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(Outgoing outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t& Dropped(bool routine) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // There is no room for it.
+  void Overflow(const Outgoing& outgoing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One of waiting_ is due.
   void MakeReady(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Until the next is due; nothing when none waits for a time.
@@ -120,6 +113,8 @@ class Recorder {
   std::multimap<Duration, std::string> later_ ABSL_GUARDED_BY(mutex_);  // Monotonic() → which
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   int64_t cut_off_ ABSL_GUARDED_BY(mutex_) = 0;  // of those dropped: by Stop() and the client's end
+  int64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;              // for want of room, not logged yet
+  std::optional<Duration> complained_ ABSL_GUARDED_BY(mutex_);  // of want of room
   int sending_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is taken in any more
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;   // nothing is sent any more

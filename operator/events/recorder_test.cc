@@ -273,14 +273,41 @@ TEST_F(RecorderTest, AFullQueueDropsRoutineFirst) {
     recorder().Record("", EventOf("created", kCreated, StrCat("u", i)));
   }
   EXPECT_EQ(recorder().counters().waiting, 6u);
-  EXPECT_EQ(recorder().counters().dropped, 14);
+  EXPECT_EQ(recorder().counters().dropped_routine, 14);
+  EXPECT_EQ(recorder().counters().dropped, 0);
   for (int i = 0; i < 20; ++i) {
     recorder().Record("", EventOf("failed", "TFJobFailed", StrCat("u", i)));
   }
   EXPECT_EQ(recorder().counters().waiting, 10u);
-  EXPECT_EQ(recorder().counters().dropped, 30);
+  EXPECT_EQ(recorder().counters().dropped_routine, 14);
+  EXPECT_EQ(recorder().counters().dropped, 16);
   SendAll();
   EXPECT_EQ(Events().size(), 10u);
+}
+
+TEST_F(RecorderTest, TheLogTellsOnceAMinuteOfEventsThatAreDropped) {
+  options_.queue = 1;
+  options_.reserve = 1;
+  options_.routine = [](const objects::Event& event) { return event.reason == kCreated; };
+  int uid = 0;
+  const auto log_of = [&](const std::string& reason, int events) {
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < events; ++i) {
+      recorder().Record("", EventOf("m", reason, StrCat("u", ++uid)));
+    }
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(log_of(kCreated, 3), "");
+  const std::string first = log_of("TFJobFailed", 5);  // one waits
+  EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 1) << first;
+  EXPECT_NE(first.find("events=1"), std::string::npos) << first;
+  EXPECT_NE(first.find("reason=TFJobFailed"), std::string::npos) << first;
+  clock_.Advance(59s);
+  EXPECT_EQ(log_of("TFJobFailed", 2), "");
+  clock_.Advance(1s);
+  const std::string later = log_of("TFJobFailed", 1);
+  EXPECT_NE(later.find("events=6"), std::string::npos) << later;
+  EXPECT_EQ(recorder().counters().dropped, 7);
 }
 
 TEST_F(RecorderTest, OfAThousandJobsAtOnceNoEventIsLostButRoutine) {

@@ -459,6 +459,26 @@ TEST_F(ReflectorTest, TellsOfItsTroubleUntilItIsOver) {
   EXPECT_NE(Message(client_->Troubles()[0].why).find("pods is forbidden"), std::string::npos);
 }
 
+TEST_F(ReflectorTest, ReadsNoMoreOfAnAnswerThanTheLimit) {
+  KubeClientOptions options = QuickOptions();
+  options.watch.policy.streaming_list = false;
+  options.watch.max_page_bytes = options.watch.max_error_bytes = 100;
+  for (const int code : {200, 500}) {
+    FakeAnswer answer = StreamOf({std::string(60, ' '), std::string(60, ' ')});
+    answer.response.code = code;
+    Serve({answer}, options);
+    NotingSink sink;
+    const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
+    const auto deadline = std::chrono::steady_clock::now() + 10s;
+    std::string why;
+    while (why.find("more than 100 bytes") == why.npos) {
+      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << why;
+      why = client_->Troubles().at(0).why.ToString();
+    }
+    EXPECT_TRUE(why.starts_with("UNAVAILABLE: ")) << why;
+  }
+}
+
 TEST_F(ReflectorTest, EndsAtOnceWhereverItIs) {
   for (const FakeAnswer& answer :
        {StreamOf({}), StreamOf({ListEnd("3")}), Answer(500, ""),

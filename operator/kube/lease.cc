@@ -143,6 +143,7 @@ StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
   if (led() && observed_) {
     const StatusOr<Try> renewed = Write(*observed_);
     if (renewed.ok() || !IsLostTry(renewed.status())) return renewed;
+    if (callbacks_.on_slow_renewal) callbacks_.on_slow_renewal();
   }
   const Status read = Observe();
   if (read.code() == StatusCode::kNotFound) return Create();

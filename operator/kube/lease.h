@@ -57,6 +57,8 @@ struct LeaseCallbacks {
   std::function<void(const Status& why)> on_lost;
   // Somebody (perhaps this process) leads now; "" when the lease was given up.
   std::function<void(const std::string& identity)> on_new_leader;
+  // This process leads, and the lease is not as it has left it: it is read before it is renewed.
+  std::function<void()> on_slow_renewal;
 };
 
 // Thread-safe. Leads at most once: after a loss it stays a bystander.

@@ -49,6 +49,7 @@ class Candidate {
       held_when_lost = election->leading();
     };
     callbacks.on_new_leader = [this](const std::string& leader) { leaders.push_back(leader); };
+    callbacks.on_slow_renewal = [this] { ++slow_renewals; };
     election = *LeaderElection::Create(client, options, callbacks);
   }
 
@@ -63,6 +64,7 @@ class Candidate {
   client::FaultyClient client;
   int started = 0;
   int lost = 0;
+  int slow_renewals = 0;
   bool held_when_lost = false;
   Status reason;
   std::vector<std::string> leaders;

@@ -59,6 +59,7 @@ TEST_F(LeaseTest, RenewingWritesOnceAndReadsNothing) {
   EXPECT_EQ(Stored().acquire_time, acquired);
   EXPECT_EQ(Stored().renew_time, clock_.wall);
   EXPECT_EQ(a.started, 1);
+  EXPECT_EQ(a.slow_renewals, 0);
 }
 
 TEST_F(LeaseTest, OthersWaitAsLongAsTheHolderRenews) {
@@ -271,6 +272,7 @@ TEST_F(LeaseTest, ADeletedLeaseIsWrittenAgain) {
   EXPECT_TRUE(a.leads());
   EXPECT_EQ(Stored().holder, "a");
   EXPECT_EQ(a.lost, 0);
+  EXPECT_EQ(a.slow_renewals, 1);
 }
 
 TEST_F(LeaseTest, StoppingGivesTheLeaseUp) {

@@ -141,22 +141,26 @@ std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_v
     if (step.kind == WatchStep::Kind::kWatch) health_.Works(number_);
     return std::move(opened->stream);
   }
-  const auto body = ReadAll(*opened->stream, SteadyClock::now() + patience);
+  const auto body = ReadAll(*opened->stream, options_.max_error_bytes);
   SetStream(nullptr);
   if (opened->head.code == 200) {
     End(Garbage(Unavailable("a compressed answer, which was not asked for")));
   } else {
-    opened->head.body = body.value_or("");
+    opened->head.body = body.ok() ? *body : std::string(Message(body.status()));
     End(EndOf(ParseApiError(opened->head), false));
   }
   return nullptr;
 }
 
-StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, SteadyTime deadline) {
+StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
+  const auto deadline = SteadyClock::now() + options_.policy.patience;
   std::string body;
   while (true) {
     ASSIGN_OR_RETURN(std::string bytes, stream.Read(Until(deadline)));
     if (bytes.empty()) return body;
+    if (body.size() + bytes.size() > most) {
+      return Unavailable("an answer of more than ", most, " bytes, which is the limit");
+    }
     if (body.empty()) {
       body = std::move(bytes);
     } else {
@@ -168,7 +172,7 @@ StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, SteadyTime deadline
 void Reflector::ReadPage(const WatchStep& step) {
   const auto stream = Open(step, "LIST");
   if (stream == nullptr) return;
-  StatusOr<std::string> body = ReadAll(*stream, SteadyClock::now() + options_.policy.patience);
+  StatusOr<std::string> body = ReadAll(*stream, options_.max_page_bytes);
   SetStream(nullptr);
   if (!body.ok()) return End(Broken(body.status()));
   StatusOr<ListPage> page = DecodePage(target_.kind, *body, target_.api_version);
@@ -185,7 +189,7 @@ void Reflector::ReadPage(const WatchStep& step) {
 void Reflector::Probe(const WatchStep& step) {
   const auto stream = Open(step, "LIST");
   if (stream == nullptr) return;
-  const auto body = ReadAll(*stream, SteadyClock::now() + options_.policy.patience);
+  const auto body = ReadAll(*stream, options_.max_page_bytes);
   SetStream(nullptr);
   if (!body.ok()) return End(Broken(body.status()));
   state_.OnProbed();

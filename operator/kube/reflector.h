@@ -26,6 +26,9 @@ struct WatchTarget {
 struct ReflectorOptions {
   WatchPolicy policy;
   size_t max_line_bytes = size_t{16} << 20;
+  // A longer page of a list is Unavailable. Of a refusal with a longer text the code alone counts.
+  size_t max_page_bytes = size_t{256} << 20;
+  size_t max_error_bytes = size_t{1} << 20;
   uint64_t seed = 0;  // of the jitter
 };
 
@@ -49,8 +52,8 @@ class Reflector : public client::Subscription {
   void Watch(const WatchStep& step);
   // The request of the step, answered with 200; else the state has been told.
   std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
-  // Until the body ends: OK, or why it cannot be used.
-  StatusOr<std::string> ReadAll(HttpStream& stream, SteadyTime deadline);
+  // The whole body, unless it is longer than `most`; waits for `patience` of the options.
+  StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
   // An error ends the stream; `ended` tells the state why.
   Status OnLine(std::string_view line, WatchEnd& ended);

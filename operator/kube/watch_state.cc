@@ -159,6 +159,7 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       if (!listed && open_) streaming_ = false;
       [[fallthrough]];
     case WatchEnd::Kind::kBroken:
+      whole_list_ = false;  // it may be longer than we read: the pages once more
       if (!listed) ListBroke();
       Fail(end.retry_after, now);
       break;

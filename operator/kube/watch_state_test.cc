@@ -170,6 +170,19 @@ TEST(WatchState, ReadsTheWholeListWhenItsPagesExpire) {
   EXPECT_EQ(script.Page("8", ""), Action::kReplace);
 }
 
+TEST(WatchState, ReadsPagesAgainWhenTheWholeListBreaksOff) {
+  Script script(false);
+  script.Next();
+  script.Page("5", "next");
+  script.Next();
+  script.Ended(End::kExpired);
+  EXPECT_EQ(script.Next().page_size, 0);
+  script.Ended(End::kBroken);
+  const WatchStep page = script.AfterWait();
+  EXPECT_EQ(page.kind, Kind::kListPage);
+  EXPECT_GT(page.page_size, 0);
+}
+
 TEST(WatchState, TriesThePageAgainThatDidNotCome) {
   for (const End end : {End::kBroken, End::kSilent, End::kThrottled, End::kRefused}) {
     Script script(false);

@@ -12,6 +12,7 @@
 #include <map>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "operator/metrics/process.h"
 #include "operator/metrics/transitions.h"
@@ -94,8 +95,11 @@ struct Metrics::Families {
   Verb& VerbOf(const std::string& method, const std::string& host)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
+  Counter* EventCounter(const char* result) { return &event_results.Add({{"result", result}}); }
+
   // Sets the gauges that are asked for.
   void Refresh();
+  void RefreshEvents();
   void RefreshProcess();
 
   prometheus::Registry registry;
@@ -129,6 +133,22 @@ struct Metrics::Families {
   Histogram& running =
       OneHistogram("tfjob_job_phase_duration_seconds", "", {{"phase", "running"}}, kPhaseBuckets);
 
+  Family<Counter>& event_results =
+      BuildCounter()
+          .Name("tfjob_events_total")
+          .Help("What became of Events that the operator wanted to send")
+          .Register(registry);
+  Gauge& events_waiting = OneGauge("tfjob_events_waiting", "Events that wait to be sent");
+  const std::vector<std::pair<Counter*, int64_t events::Counters::*>> by_fate = {
+      {EventCounter("sent"), &events::Counters::sent},
+      {EventCounter("merged"), &events::Counters::merged},
+      {EventCounter("filtered"), &events::Counters::filtered},
+      {EventCounter("dropped"), &events::Counters::dropped},
+      {EventCounter("dropped_routine"), &events::Counters::dropped_routine},
+      {EventCounter("refused"), &events::Counters::refused},
+      {EventCounter("expired"), &events::Counters::expired},
+      {EventCounter("retried"), &events::Counters::retried}};
+
   Family<Counter>& reconciles = BuildCounter()
                                     .Name("controller_runtime_reconcile_total")
                                     .Help("Looks at a job, by result")
@@ -138,6 +158,15 @@ struct Metrics::Families {
                                        ResultCounter("requeue"), ResultCounter("requeue_after")};
   Counter& reconcile_errors =
       OneCounter("controller_runtime_reconcile_errors_total", "Looks that ended with an error",
+                 {{"controller", kController}});
+  // Named for dashboards, and always 0: every error is tried again, nothing throws, and a look has no time limit.
+  Counter& terminal_errors =
+      OneCounter("controller_runtime_terminal_reconcile_errors_total",
+                 "Errors that are not tried again: none are", {{"controller", kController}});
+  Counter& panics = OneCounter("controller_runtime_reconcile_panics_total",
+                               "Panics: there are none", {{"controller", kController}});
+  Counter& timeouts =
+      OneCounter("controller_runtime_reconcile_timeouts_total", "Looks that were cut off: none are",
                  {{"controller", kController}});
   Histogram& reconcile_time =
       OneHistogram("controller_runtime_reconcile_time_seconds", "How long a look took",
@@ -189,6 +218,10 @@ struct Metrics::Families {
                               .Name("leader_election_master_status")
                               .Help("1 while this process holds the lease")
                               .Register(registry);
+  Family<Counter>& slow_renewals = BuildCounter()
+                                       .Name("leader_election_slowpath_total")
+                                       .Help("Renewals of the lease that had to read it first")
+                                       .Register(registry);
 
   Counter& cpu = OneCounter("process_cpu_seconds_total", "User and system time");
   Gauge& resident = OneGauge("process_resident_memory_bytes", "Resident memory");
@@ -200,6 +233,7 @@ struct Metrics::Families {
 
   Mutex mutex;
   std::function<control::Manager::Numbers()> source ABSL_GUARDED_BY(mutex);
+  std::function<events::Counters()> event_source ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Gauge*> states ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Verb> verbs ABSL_GUARDED_BY(mutex);
 };
@@ -300,6 +334,11 @@ void Metrics::OnCall(const kube::RestCall& call) {
 
 void Metrics::SetLeader(const std::string& lease, bool leads) {
   families_->leader.Add({{"name", lease}}).Set(leads ? 1 : 0);
+  families_->slow_renewals.Add({{"name", lease}});
+}
+
+void Metrics::OnSlowRenewal(const std::string& lease) {
+  families_->slow_renewals.Add({{"name", lease}}).Increment();
 }
 
 void Metrics::SetWorkers(int workers) {
@@ -309,6 +348,11 @@ void Metrics::SetWorkers(int workers) {
 void Metrics::SetSource(std::function<control::Manager::Numbers()> source) {
   MutexLock lock(families_->mutex);
   families_->source = std::move(source);
+}
+
+void Metrics::SetEventSource(std::function<events::Counters()> source) {
+  MutexLock lock(families_->mutex);
+  families_->event_source = std::move(source);
 }
 
 void Metrics::Families::Refresh() {
@@ -343,6 +387,21 @@ void Metrics::Families::Refresh() {
   }
 }
 
+void Metrics::Families::RefreshEvents() {
+  std::function<events::Counters()> ask;
+  {
+    MutexLock lock(mutex);
+    ask = event_source;
+  }
+  if (!ask) return;
+  const events::Counters now = ask();
+  MutexLock lock(mutex);
+  for (const auto& [counter, member] : by_fate) {
+    counter->Increment(std::max(0.0, static_cast<double>(now.*member) - counter->Value()));
+  }
+  events_waiting.Set(static_cast<double>(now.waiting));
+}
+
 void Metrics::Families::RefreshProcess() {
   const ProcessNumbers now = ReadProcess();
   cpu.Increment(std::max(0.0, now.cpu_seconds - cpu.Value()));
@@ -356,6 +415,7 @@ void Metrics::Families::RefreshProcess() {
 
 std::string Metrics::Text() {
   families_->Refresh();
+  families_->RefreshEvents();
   families_->RefreshProcess();
   std::ostringstream text;
   prometheus::TextSerializer().Serialize(text, families_->registry.Collect());

@@ -10,6 +10,7 @@
 
 #include "operator/control/manager.h"
 #include "operator/control/observer.h"
+#include "operator/events/counters.h"
 #include "operator/kube/rest_client.h"
 
 namespace tfjob::metrics {
@@ -33,10 +34,14 @@ class Metrics : public control::Observer, public kube::RestObserver {
 
   // Whether this process leads, by the name of the lease.
   void SetLeader(const std::string& lease, bool leads);
+  // A renewal had to read the lease first.
+  void OnSlowRenewal(const std::string& lease);
   void SetWorkers(int workers);
   // Where gauges come from while the control loop runs; an empty function: it does not. Called outside of every lock; a
   // reading that is under way may still call the one before.
   void SetSource(std::function<control::Manager::Numbers()> source);
+  // The same for what became of events; what they are counted in never goes back.
+  void SetEventSource(std::function<events::Counters()> source);
 
   // The exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
   std::string Text();

@@ -76,6 +76,28 @@ TEST_F(MetricsTest, ShowsTheStatesOfJobsAndForgetsThoseThatAreEmpty) {
   EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 0")) << text_;
 }
 
+TEST_F(MetricsTest, TellsWhatBecameOfEvents) {
+  for (const char* result : {"sent", "merged", "filtered", "dropped", "dropped_routine", "refused",
+                             "expired", "retried"}) {
+    EXPECT_TRUE(Has(StrCat("tfjob_events_total{result=\"", result, "\"} 0"))) << text_;
+  }
+  events::Counters counters;
+  counters.sent = 7;
+  counters.dropped_routine = 3;
+  counters.waiting = 2;
+  metrics_.SetEventSource([&] { return counters; });
+  metrics_.Text();
+  EXPECT_TRUE(Has("tfjob_events_total{result=\"sent\"} 7")) << text_;
+  EXPECT_TRUE(Has("tfjob_events_total{result=\"dropped\"} 0")) << text_;
+  EXPECT_TRUE(Has("tfjob_events_total{result=\"dropped_routine\"} 3")) << text_;
+  EXPECT_TRUE(Has("tfjob_events_waiting 2")) << text_;
+  counters = events::Counters();
+  counters.sent = 8;
+  EXPECT_TRUE(Has("tfjob_events_total{result=\"sent\"} 8")) << text_;
+  EXPECT_TRUE(Has("tfjob_events_total{result=\"dropped_routine\"} 3")) << text_;
+  EXPECT_TRUE(Has("tfjob_events_waiting 0")) << text_;
+}
+
 TEST_F(MetricsTest, CountsCallsWhileTheCachesAreWalkedThrough) {
   bool counted = false;
   metrics_.SetSource([&] {
@@ -92,6 +114,7 @@ TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
   metrics_.OnQueueAdd();
   metrics_.OnQueueRetry();
   metrics_.SetLeader("lease", true);
+  metrics_.OnSlowRenewal("lease");
   kube::RestCall call;
   call.method = "POST";
   call.host = "10.96.0.1:443";
@@ -104,7 +127,11 @@ TEST_F(MetricsTest, HasTheConventionalNamesOfControllersQueuesAndProcesses) {
         "workqueue_retries_total{", "workqueue_queue_duration_seconds_count{",
         "rest_client_requests_total{code=\"201\",host=\"10.96.0.1:443\",method=\"POST\"} 1",
         "rest_client_request_duration_seconds_count{host=\"10.96.0.1:443\",verb=\"POST\"} 1",
-        "leader_election_master_status{name=\"lease\"} 1", "process_cpu_seconds_total ",
+        "controller_runtime_terminal_reconcile_errors_total{controller=\"tfjob-controller\"} 0",
+        "controller_runtime_reconcile_panics_total{controller=\"tfjob-controller\"} 0",
+        "controller_runtime_reconcile_timeouts_total{controller=\"tfjob-controller\"} 0",
+        "leader_election_master_status{name=\"lease\"} 1",
+        "leader_election_slowpath_total{name=\"lease\"} 1", "process_cpu_seconds_total ",
         "process_resident_memory_bytes ", "process_start_time_seconds ", "process_open_fds ",
         "tfjob_operator_build_info{version=\"1.2.3\"} 1"}) {
     EXPECT_NE(text.find(name), std::string::npos) << name << "\n" << text;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """cluster-load: TFJobs are created as fast as the API server takes them, and run when all their pods do.
---jobs 1 --workers 1000 --ps 4 is one large job: `first_status_s` is when its status says something."""
+--jobs 1 --workers 1000 --ps 4 is one large job: `first_status_s` is when its status says something. Fails when an event was
+lost that a user needs."""
 import concurrent.futures
+import sys
 import time
 
 from cluster_case import NAMESPACE, Usage, arguments, environment, run_jobs
@@ -25,6 +27,14 @@ def first_status(api, started):
     return time.monotonic() - started
 
 
+def event_fates(operator):
+    """What became of the operator's events, by its own account."""
+    count = lambda result: int(operator.metric("tfjob_events_total", result=result))  # noqa: E731
+    return {"events_sent": count("sent"), "events_waiting": int(operator.metric("tfjob_events_waiting")),
+            "events_dropped": count("dropped"), "events_given_up": count("refused") + count("expired"),
+            "events_dropped_routine": count("dropped_routine")}
+
+
 def main():
     options = arguments()
     with environment(options) as (cluster, api, operator):
@@ -43,7 +53,9 @@ def main():
             created_s=created_s, objects_per_s=2 * pods / created_s,
             conflicts=int(operator.metric("rest_client_requests_total", code="409")),
             requests=int(operator.metric("rest_client_requests_total")), events=api.count(kube.core(NAMESPACE, "events")),
-            cpu_s_after_5_s=usage.cpu(), **others)
+            cpu_s_after_5_s=usage.cpu(), **(fates := event_fates(operator)), **others)
+    if fates["events_dropped"] + fates["events_given_up"] > 0:
+        sys.exit("cluster-load: events that a user needs were lost")
 
 
 if __name__ == "__main__":
