@@ -31,6 +31,8 @@ struct ServerOptions {
   rpc::Credentials credentials;
   // When a silent peer is named, and when it is given up.
   rpc::LivenessRules liveness;
+  // How often the server tells on_event whom it waits for, while it has no state or serves nobody.
+  Duration report_every{10s};
 };
 
 struct ServerState {
@@ -49,7 +51,8 @@ class ParameterServer : public rpc::StreamHandler {
   // Streams must have ended: shut the rpc::Server down first.
   ~ParameterServer() override = default;
 
-  // OK when the chief said so, and all peers were told; Cancelled after Stop.
+  // OK when the chief said so, and all peers were told; Cancelled after Stop. Without a deadline:
+  // see ServerOptions::report_every.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

@@ -11,7 +11,6 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kReportInterval{10s};
 constexpr Duration kLastWords{2s};  // for peers that hardly read
 constexpr Duration kLook{5ms};
 
@@ -238,22 +237,45 @@ ServerState Service::State() {
   return state;
 }
 
-// A server without state says every 10 s whom it waits for.
+bool Service::ServesLocked() const {
+  return store_ != nullptr && std::ranges::any_of(sessions_, [](const auto& session) {
+           return session.first.type != "ps";
+         });
+}
+
+Event Service::DescribeWaitLocked() const {
+  Event event{.kind = Event::Kind::kWaiting, .peer = "chief", .address = "", .message = ""};
+  if (store_ == nullptr) {
+    event.message = std::string(Message(NotReady()));
+    return event;
+  }
+  std::string peers, gone;
+  for (const auto& [task, peer] : lost_) {
+    if (task.type == "ps") continue;
+    const char* separator = peers.empty() ? "" : ", ";
+    peers += separator + protocol::ToString(task);
+    gone += StrCat(separator, protocol::ToString(task), " (", peer.address, ")");
+  }
+  if (!peers.empty()) event.peer = peers;
+  const int64_t step = store_->step();
+  event.message = StrCat(rpc::TaskName(options_.identity), " is at step ", step,
+                         " and waits for a training task; gone: ", gone);
+  return event;
+}
+
+// No wait is silent.
 void Service::Tick() {
   synchronizer_->Tick();
+  Event wait;
   {
     MutexLock lock(mutex_);
     const Duration now = RealClock().Monotonic();
-    if (store_ != nullptr || finished_ || stopped_) waiting_since_ = now;
-    if (now - waiting_since_ < kReportInterval) return;
+    if (ServesLocked() || finished_ || stopped_) waiting_since_ = now;
+    if (now - waiting_since_ < options_.report_every) return;
     waiting_since_ = now;
+    wait = DescribeWaitLocked();
   }
-  if (!options_.on_event) return;
-  options_.on_event({.kind = Event::Kind::kWaiting,
-                     .peer = "chief",
-                     .address = "",
-                     .message = StrCat(rpc::TaskName(options_.identity),
-                                       " is uninitialised: it waits for the chief to fill it")});
+  if (options_.on_event) options_.on_event(wait);
 }
 
 // ---- the end

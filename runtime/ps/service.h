@@ -84,6 +84,10 @@ class Service : public ParameterServer {
   // Waits, not for ever, until what was sent to the peers is written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // There is a state, and a training task is connected.
+  bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whom a server waits for that does not serve.
+  Event DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;

@@ -58,6 +58,12 @@ class Events {
     MutexLock lock(mutex_);
     return std::ranges::any_of(events_, [&](const Event& event) { return event.kind == kind; });
   }
+  // Whether any event's message has this text.
+  bool Said(std::string_view text) {
+    MutexLock lock(mutex_);
+    return std::ranges::any_of(
+        events_, [&](const Event& event) { return event.message.find(text) != std::string::npos; });
+  }
   bool Await(Event::Kind kind, const std::string& peer) { return !Message(kind, peer).empty(); }
   // Of the first such event; "" when none comes.
   std::string Message(Event::Kind kind, const std::string& peer) {

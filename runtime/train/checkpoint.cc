@@ -41,15 +41,44 @@ Status AddVariable(const ps::Variable& variable, const std::vector<optimizer::Sl
   return OkStatus();
 }
 
+// By the index alone.
+Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const std::string& name,
+               DType dtype, const Shape& shape) {
+  const auto found = reader.entries().find(name);
+  std::optional<DType> held;
+  if (found != reader.entries().end() && !found->second.partitioned) {
+    held = DTypeFromTensorFlow(found->second.tensorflow_dtype);
+  }
+  if (!held) return reader.Read(name).status();  // says why it cannot be read
+  if (*held == dtype && found->second.shape == shape) return OkStatus();
+  return InvalidArgument("checkpoint ", prefix, ": ", name, " is ", Name(*held),
+                         found->second.shape.ToString(), ", but the model has ", Name(dtype),
+                         shape.ToString(), "; use another model_dir, or the model that wrote it");
+}
+
 StatusOr<Tensor> ReadAs(const io::BundleReader& reader, const std::string& prefix,
                         const std::string& name, DType dtype, const Shape& shape) {
-  ASSIGN_OR_RETURN(Tensor tensor, reader.Read(name));
-  if (tensor.dtype() != dtype || tensor.shape() != shape) {
-    return InvalidArgument("checkpoint ", prefix, ": ", name, " is ", Name(tensor.dtype()),
-                           tensor.shape().ToString(), ", but the model has ", Name(dtype),
-                           shape.ToString(), "; use another model_dir, or the model that wrote it");
+  RETURN_IF_ERROR(CheckIs(reader, prefix, name, dtype, shape));
+  return reader.Read(name);
+}
+
+Status CheckVariable(const io::BundleReader& reader, const std::string& prefix,
+                     const ps::Variable& variable, const ps::Definition& definition) {
+  RETURN_IF_ERROR(CheckIs(reader, prefix, variable.name, variable.dtype, variable.shape));
+  for (const optimizer::Slot& slot : SlotsOf(variable, definition)) {
+    const std::string name = StrCat(variable.name, "/", slot.suffix);
+    if (!reader.Has(name)) continue;
+    RETURN_IF_ERROR(CheckIs(reader, prefix, name, variable.dtype, variable.shape));
   }
-  return tensor;
+  return OkStatus();
+}
+
+Status CheckCheckpoint(const std::string& prefix, const ps::Definition& definition) {
+  ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(prefix));
+  RETURN_IF_ERROR(CheckIs(*reader, prefix, kGlobalStep, DType::kInt64, Shape()));
+  for (const ps::Variable& variable : definition.variables)
+    RETURN_IF_ERROR(CheckVariable(*reader, prefix, variable, definition));
+  return OkStatus();
 }
 
 StatusOr<ps::VariableState> ReadVariable(const io::BundleReader& reader, const std::string& prefix,
@@ -104,6 +133,15 @@ StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Defin
                            ledger.num_bytes());
   }
   return snapshot;
+}
+
+Status CheckLatestCheckpoint(const std::string& folder, const ps::Definition& definition) {
+  ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
+  if (!latest) return OkStatus();
+  const Status status = CheckCheckpoint(latest->prefix, definition);
+  // An older one may be whole: that is seen by reading.
+  if (absl::IsDataLoss(status)) return LoadLatestCheckpoint(folder, definition).status();
+  return status;
 }
 
 StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,

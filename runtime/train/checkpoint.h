@@ -28,6 +28,9 @@ StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Defin
 StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                            const ps::Definition& definition);
 
+// Whether LoadLatestCheckpoint would refuse, found without reading the values. OK when the folder has none.
+Status CheckLatestCheckpoint(const std::string& folder, const ps::Definition& definition);
+
 // That a run is over, for an evaluator that reads the same folder. Written after the last checkpoint; removed by a run that
 // goes on. A mark of another job or attempt is of an older run and does not count.
 struct RunMark {

@@ -2,10 +2,18 @@
 
 #include <utility>
 
+#include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/train/checkpoint.h"
 
 namespace tfjob::train {
+namespace {
+
+constexpr Logger kLog("checkpoint");
+constexpr Duration kReport = 10s;
+constexpr Duration kLook = 100ms;
+
+}  // namespace
 
 CheckpointSaver::CheckpointSaver(std::string folder, ps::Definition definition,
                                  CheckpointPolicy policy, Clock& clock)
@@ -26,8 +34,9 @@ CheckpointSaver::~CheckpointSaver() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    changed_.NotifyAll();
+    AwaitWritten();
   }
-  changed_.NotifyAll();
   thread_.join();
 }
 
@@ -57,8 +66,20 @@ Status CheckpointSaver::Save(ps::Snapshot snapshot) {
 
 Status CheckpointSaver::Flush() {
   MutexLock lock(mutex_);
-  while (pending_) changed_.Wait(mutex_);
+  AwaitWritten();
   return std::exchange(result_, OkStatus());
+}
+
+void CheckpointSaver::AwaitWritten() {
+  Duration reported = clock_.Monotonic();
+  while (pending_) {
+    changed_.WaitFor(mutex_, kLook);
+    const Duration now = clock_.Monotonic();
+    if (!pending_ || now - reported < kReport) continue;
+    reported = now;
+    kLog.Warning("waiting for the disk: a checkpoint is still being written",
+                 {{"checkpoint", io::CheckpointPrefix(folder_, pending_->global_step)}});
+  }
 }
 
 void CheckpointSaver::Write() {

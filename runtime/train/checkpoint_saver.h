@@ -34,13 +34,14 @@ class CheckpointSaver {
   void Skip(int64_t step);
   // Hands the snapshot to the background. Returns the error of the write before it.
   Status Save(ps::Snapshot snapshot);
-  // Waits until everything is written.
+  // Waits until everything is written, however long the disk takes; the log says so every 10 s.
   Status Flush();
   // The step that was given last, or nothing.
   std::optional<int64_t> last_step() const { return last_step_; }
 
  private:
   void Write();
+  void AwaitWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string folder_;
   const ps::Definition definition_;

@@ -1,8 +1,13 @@
 #include "runtime/train/checkpoint.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
@@ -71,6 +76,60 @@ TEST_F(TrainCheckpointTest, NamesAVariableOfAnotherShapeOrNone) {
             std::string::npos);
   wider.variables[0].name = "dense_1/kernel";
   EXPECT_TRUE(absl::IsNotFound(LoadCheckpoint(prefix, wider).status()));
+}
+
+TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
+  for (int64_t step : {3, 4}) {
+    ASSERT_TRUE(
+        SaveCheckpoint(folder_, definition_, SnapshotAt(step, definition_), 5, Time(1s)).ok());
+  }
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
+  ps::Definition other = definition_;
+  other.variables[0].shape = Shape({3, 1});
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, other), LoadLatestCheckpoint(folder_, other).status());
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckLatestCheckpoint(folder_, other)));
+  other.variables[0].name = "dense_1/kernel";
+  EXPECT_TRUE(absl::IsNotFound(CheckLatestCheckpoint(folder_, other)));
+  // A damaged one has an older one behind it.
+  const std::string index = io::CheckpointPrefix(folder_, 4) + ".index";
+  ASSERT_TRUE(WriteFileAtomically(index, "no index").ok());
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
+}
+
+// Ten seconds pass from one look to the next.
+class HastyClock : public Clock {
+ public:
+  Time Now() override { return Time(1000s); }
+  Duration Monotonic() override { return Duration(10s) * ++looks_; }
+  int looks() const { return looks_; }
+
+ private:
+  std::atomic<int> looks_ = 0;
+};
+
+TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
+  ASSERT_TRUE(MakeDirectories(folder_).ok());
+  // A disk that hangs: reading waits until somebody opens the pipe for writing.
+  const std::string pipe = folder_ + "/checkpoint";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  HastyClock clock;
+  CheckpointSaver saver(folder_, definition_, {}, clock);
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(saver.Save(SnapshotAt(5, definition_)).ok());
+  const int looks = clock.looks();
+  std::thread disk([&] {
+    // The first begins the wait, the second finds 10 s over, and the report comes before the third.
+    while (clock.looks() < looks + 3) std::this_thread::sleep_for(1ms);
+    close(open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
+  });
+  const Status flushed = saver.Flush();
+  disk.join();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(flushed, OkStatus());
+  EXPECT_NE(log.find("waiting for the disk"), std::string::npos) << log;
+  EXPECT_NE(log.find(io::CheckpointPrefix(folder_, 5)), std::string::npos) << log;
+  EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 5);
 }
 
 TEST_F(TrainCheckpointTest, SaverWritesInTheBackgroundWhenDue) {

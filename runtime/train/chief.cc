@@ -9,7 +9,6 @@
 #include "runtime/progress/client.h"
 #include "runtime/train/assembly.h"
 #include "runtime/train/checkpoint.h"
-#include "runtime/train/evaluation.h"
 
 namespace tfjob::train {
 namespace {
@@ -37,15 +36,33 @@ Chief::Chief(TaskContext& context, Trainer& trainer)
              PolicyOf(context.config()), context.clock()),
       window_(context.clock()) {}
 
-Status PrepareModelDirectory(const std::string& folder) {
+bool Chief::Evaluates() const {
+  return context_.tf_config().cluster.size("evaluator") == 0 &&
+         context_.config().data.eval.present();
+}
+
+Status Chief::Prepare() {
+  const config::TrainingConfig& config = context_.config();
+  if (!config.model_dir.empty()) {
+    RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.definition().parameters));
+  }
+  if (Evaluates()) {
+    ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
+    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, trainer_.definition(), dataset,
+                                                     exec::CpuDevice(context_.pool())));
+  }
+  return PrepareModelDirectory();
+}
+
+Status Chief::PrepareModelDirectory() const {
+  const std::string& folder = context_.config().model_dir;
   if (folder.empty()) return OkStatus();
   RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
-  RETURN_IF_ERROR(ClearFinished(folder + "/eval"));
-  RETURN_IF_ERROR(ClearFinished(folder));
   const std::string probe = folder + "/.writable";
   RETURN_IF_ERROR(Annotate(WriteFileAtomically(probe, ""), "model_dir"));
   unlink(probe.c_str());
-  return OkStatus();
+  RETURN_IF_ERROR(ClearFinished(folder + "/eval"));
+  return ClearFinished(folder);
 }
 
 Status Chief::OnStart(int64_t step) {
@@ -122,11 +139,8 @@ StatusOr<bool> Chief::SaveLast() {
 }
 
 Status Chief::EndJob() {
-  if (context_.tf_config().cluster.size("evaluator") > 0) {
-    AwaitEvaluator();
-  } else if (context_.config().data.eval.present()) {
-    RETURN_IF_ERROR(EvaluateHere());
-  }
+  if (context_.tf_config().cluster.size("evaluator") > 0) AwaitEvaluator();
+  if (Evaluates()) RETURN_IF_ERROR(EvaluateHere());
   trainer_.Leave();
   const Status finished = trainer_.strategy().Finish();
   if (!finished.ok())
@@ -153,15 +167,12 @@ void Chief::AwaitWorkers() {
 }
 
 Status Chief::EvaluateHere() {
-  const config::TrainingConfig& config = context_.config();
+  const std::string& folder = context_.config().model_dir;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
-  ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
-  ASSIGN_OR_RETURN(auto evaluation, Evaluation::Create(config, trainer_.definition(), dataset,
-                                                       exec::CpuDevice(context_.pool())));
-  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation->Run(last_, context_.stop()));
+  ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation_->Run(last_, context_.stop()));
   std::unique_ptr<io::EventWriter> events;
-  if (!config.model_dir.empty()) {
-    ASSIGN_OR_RETURN(events, io::EventWriter::Create(config.model_dir + "/eval", context_.clock()));
+  if (!folder.empty()) {
+    ASSIGN_OR_RETURN(events, io::EventWriter::Create(folder + "/eval", context_.clock()));
   }
   return PublishEvaluation(trainer_.definition(), last_.global_step, totals, context_.board(),
                            events.get());

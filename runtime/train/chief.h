@@ -5,18 +5,20 @@
 
 #include "runtime/io/event_writer.h"
 #include "runtime/train/checkpoint_saver.h"
+#include "runtime/train/evaluation.h"
 #include "runtime/train/trainer.h"
 
 namespace tfjob::train {
-
-// The chief's first act, before it reads data and before anybody waits: makes model_dir, finds out whether it can be
-// written, and takes back the mark of an older run's end. Nothing to do for "".
-Status PrepareModelDirectory(const std::string& folder);
 
 // Owned by the thread that trains.
 class Chief : public StepObserver {
  public:
   Chief(TaskContext& context, Trainer& trainer);
+
+  // Before the first step, with a trainer that is prepared: finds everything that can be refused (a checkpoint of another
+  // model, evaluation data that this task will need, a folder that cannot be written), and only then touches model_dir: it
+  // makes the folder, and takes back the mark of an older run's end.
+  Status Prepare();
 
   Status OnStart(int64_t step) override;
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
@@ -32,6 +34,9 @@ class Chief : public StepObserver {
   Status EndJob();
 
  private:
+  // Whether this task evaluates the last checkpoint itself.
+  bool Evaluates() const;
+  Status PrepareModelDirectory() const;
   Status Save();
   Status Summarise(int64_t step);
   void AwaitWorkers();
@@ -41,6 +46,7 @@ class Chief : public StepObserver {
   TaskContext& context_;
   Trainer& trainer_;
   CheckpointSaver saver_;
+  std::unique_ptr<Evaluation> evaluation_;   // null unless Evaluates()
   std::unique_ptr<io::EventWriter> events_;  // null without model_dir or summaries
   ReportWindow window_;
   ps::Snapshot last_;  // SaveLast's

@@ -22,10 +22,14 @@ Evaluation::Evaluation(const config::TrainingConfig& config, strategy::ModelDefi
 StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
     const config::TrainingConfig& config, strategy::ModelDefinition definition,
     std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
+  if (dataset->feature_shape() != definition.build.feature_shape) {
+    return InvalidArgument("data.eval: its examples have the shape ",
+                           dataset->feature_shape().ToString(), ", but the model is for ",
+                           definition.build.feature_shape.ToString());
+  }
   std::unique_ptr<Evaluation> evaluation(
       new Evaluation(config, std::move(definition), std::move(dataset), device));
   RETURN_IF_ERROR(strategy::CreateVariables(evaluation->definition_, evaluation->store_));
-  // Finds labels out of range before anything is trained.
   RETURN_IF_ERROR(
       data::Pipeline::Create(evaluation->dataset_, evaluation->pipeline_options_).status());
   return evaluation;

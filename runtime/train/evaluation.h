@@ -17,6 +17,7 @@ namespace tfjob::train {
 // Owned by one thread.
 class Evaluation {
  public:
+  // InvalidArgument for data that does not fit the model: the shape of its examples, labels out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       strategy::ModelDefinition definition,
                                                       std::shared_ptr<const data::Dataset> dataset,

@@ -25,10 +25,11 @@ using cluster::Task;
 // One task, on a thread of its own.
 class RunningTask {
  public:
-  RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config)
-      : context_(
-            {.config = std::move(config), .tf_config = std::move(tf_config), .job = {"uid", 0}},
-            stop_, RealClock()),
+  RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0)
+      : context_({.config = std::move(config),
+                  .tf_config = std::move(tf_config),
+                  .job = {"uid", attempt}},
+                 stop_, RealClock()),
         thread_([this] { status_ = RunTask(context_); }) {}
   ~RunningTask() {
     if (thread_.joinable()) (void)Stop();
@@ -144,8 +145,8 @@ model_dir: )",
     StatusOr<Tensor> value = reader.ok() ? (*reader)->Read(name) : reader.status();
     return value.ok() ? value->data<float>()[0] : std::nanf("");
   }
-  bool Finished(const std::string& folder) const {
-    auto step = FinishedStep(folder_ + folder, {"uid", 0});
+  bool Finished(const std::string& folder, int32_t attempt = 0) const {
+    auto step = FinishedStep(folder_ + folder, {"uid", attempt});
     return step.ok() && step->has_value();
   }
 
@@ -226,10 +227,11 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
   int64_t step = -1;
   for (int run = 0; run < 2; ++run) {
     std::list<RunningTask> tasks;
-    for (const Task& task : all) tasks.emplace_back(Config("max_steps: 100\n"), Static(task, all));
+    for (const Task& task : all)
+      tasks.emplace_back(Config("max_steps: 100\n"), Static(task, all), run);
     for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
-    EXPECT_TRUE(Finished("/model"));
-    EXPECT_TRUE(Finished("/model/eval"));
+    EXPECT_TRUE(Finished("/model", run));
+    EXPECT_TRUE(Finished("/model/eval", run));
     if (run == 1) {
       EXPECT_EQ(LastCheckpoint(), step);
     }

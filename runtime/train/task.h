@@ -33,8 +33,8 @@ class TaskContext {
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
-  // Changes once: a mark that was there before this task counts when the chief, which removes it first of all, has had
-  // time to start.
+  // Changes once: a mark that was there before this task counts when the chief, which removes it before its first step,
+  // has had time to start.
   RunMark run() const;
   const StopSource& stop() const { return stop_; }
   Clock& clock() const { return clock_; }

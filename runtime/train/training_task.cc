@@ -9,6 +9,7 @@ namespace {
 
 Status RunChief(TaskContext& context, Trainer& trainer) {
   Chief chief(context, trainer);
+  RETURN_IF_ERROR(chief.Prepare());
   while (true) {
     RETURN_IF_ERROR(trainer.Train(&chief));
     ASSIGN_OR_RETURN(const bool saved, chief.SaveLast());
@@ -19,12 +20,11 @@ Status RunChief(TaskContext& context, Trainer& trainer) {
 }  // namespace
 
 Status RunTraining(TaskContext& context) {
-  const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
-  if (chief) RETURN_IF_ERROR(PrepareModelDirectory(context.config().model_dir));
   ASSIGN_OR_RETURN(auto server, context.Serve({}));
   Trainer trainer(context);
   RETURN_IF_ERROR(trainer.Prepare());
-  if (chief) return RunChief(context, trainer);
+  if (cluster::RoleOf(context.tf_config()) == cluster::Role::kChief)
+    return RunChief(context, trainer);
   RETURN_IF_ERROR(trainer.Train(nullptr));
   trainer.Leave();
   return OkStatus();

@@ -1,10 +1,12 @@
-// tfjob-trainer as a process of its own: how it ends, and what the next one finds.
+// tfjob-trainer as a process of its own: how it ends, what the next one finds, and what bad input does.
 #include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <sstream>
+#include <vector>
 
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
@@ -23,7 +25,6 @@ class TrainerTest : public testing::Test {
   }
   // One task that finds the line y = 2x + 10 alone.
   Program Start(int64_t max_steps, std::map<std::string, std::string> environment = {}) {
-    const std::string file = folder_ + "/training.yaml";
     const std::string text = StrCat(R"(
 model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 1}}]}
 loss: mean_squared_error
@@ -36,6 +37,11 @@ save_checkpoints_steps: 1000000000
 log_step_count_steps: 1000
 max_steps: )",
                                     max_steps, "\nmodel_dir: ", folder_, "/model\n");
+    return Launch(text, std::move(environment));
+  }
+  // Of this training file.
+  Program Launch(const std::string& text, std::map<std::string, std::string> environment = {}) {
+    const std::string file = folder_ + "/training.yaml";
     EXPECT_TRUE(WriteFileAtomically(file, text).ok());
     return Program(Runfile("runtime/cmd/tfjob-trainer"), {StrCat("--config=", file)}, environment,
                    StrCat(folder_, "/log", ++runs_));
@@ -47,6 +53,16 @@ max_steps: )",
   std::optional<int64_t> Finished() const {
     auto step = train::FinishedStep(folder_ + "/model", {"", 0});
     return step.ok() ? *step : std::nullopt;
+  }
+
+  // Path → content of all that is in model_dir.
+  std::map<std::string, std::string> ModelFiles() const {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/model")) {
+      const std::string path = entry.path().string();
+      if (entry.is_regular_file()) files[path] = ReadFile(path).value_or("unreadable");
+    }
+    return files;
   }
 
   const std::string folder_ = StrCat(testing::TempDir(), "/trainer_test_",
@@ -78,23 +94,142 @@ TEST_F(TrainerTest, SigtermSavesAndEndsWith143AndTheNextRunGoesOn) {
   EXPECT_EQ(Finished(), saved + 100);
 }
 
+std::vector<std::string> ErrorLines(const std::string& output) {
+  std::vector<std::string> lines;
+  std::istringstream text(output);
+  for (std::string line; std::getline(text, line);) {
+    if (line.find(" ERROR ") != std::string::npos) lines.push_back(line);
+  }
+  return lines;
+}
+
 TEST_F(TrainerTest, ATakenPortIsNamedAndEndsWithACodeThatARetryMayCure) {
+  EXPECT_EQ(Start(10).AwaitEnd(60s), 0);
+  const auto before = ModelFiles();
   auto holder = *rpc::Server::Start({.host = "127.0.0.1"});
   const std::string address = StrCat("127.0.0.1:", holder->port());
   Program trainer =
-      Start(10, {{"TF_CONFIG", StrCat(R"({"cluster":{"worker":[")", address,
+      Start(20, {{"TF_CONFIG", StrCat(R"({"cluster":{"worker":[")", address,
                                       R"("]},"task":{"type":"worker","index":0}})")}});
   EXPECT_EQ(trainer.AwaitEnd(60s), 138);
   EXPECT_NE(trainer.Output().find(address + ": the port is taken by another process"),
             std::string::npos)
       << trainer.Output();
-  EXPECT_EQ(LastCheckpoint(), -1);
+  EXPECT_EQ(ErrorLines(trainer.Output()).size(), 1u) << trainer.Output();
+  EXPECT_TRUE(ModelFiles() == before) << "the folder of the run before has changed";
+  EXPECT_EQ(Finished(), 10);
 }
 
 TEST_F(TrainerTest, BadInputEndsWithTwo) {
   Program trainer = Start(10, {{"TF_CONFIG", "{"}});
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
 }
+
+// A run of ten examples of three classes, all right but for what a case says otherwise. The names are of files.
+struct BadInput {
+  const char* name = "";
+  std::string train_images = "images", train_labels = "labels";
+  std::string eval_images = "images", eval_labels = "labels";
+  std::string layer = "Flatten:";  // before the last one
+  int units = 3;                   // of the last one
+  int code = 2;
+  std::string culprit;  // in the line of the error
+};
+
+void PrintTo(const BadInput& input, std::ostream* out) {
+  *out << input.name;
+}
+
+// Unsigned bytes in the IDX format: each the remainder of its place by `modulus`, but for the last, which is `last`.
+std::string Idx(const std::vector<uint32_t>& dimensions, size_t modulus, char last) {
+  std::string text{'\0', '\0', '\x08', static_cast<char>(dimensions.size())};
+  size_t size = 1;
+  for (uint32_t dimension : dimensions) {
+    for (int shift : {24, 16, 8, 0}) text += static_cast<char>(dimension >> shift & 0xff);
+    size *= dimension;
+  }
+  for (size_t i = 0; i < size; ++i) text += i + 1 < size ? static_cast<char>(i % modulus) : last;
+  return text;
+}
+
+class BadInputTest : public TrainerTest, public testing::WithParamInterface<BadInput> {
+ protected:
+  void SetUp() override {
+    TrainerTest::SetUp();
+    const std::map<std::string, std::string> files = {
+        {"images", Idx({10, 2, 2}, 4, 0)},
+        {"labels", Idx({10}, 3, 0)},
+        {"wide", Idx({10, 3, 2}, 4, 0)},
+        {"empty", Idx({0, 2, 2}, 4, 0)},
+        {"label7", Idx({10}, 3, 7)},
+        {"magic", "PK\x03\x04 an archive"},
+        // The header of a gzip file, and nothing behind it.
+        {"truncated.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10)}};
+    for (const auto& [name, content] : files)
+      ASSERT_TRUE(WriteFileAtomically(StrCat(folder_, "/", name), content).ok());
+  }
+
+  std::string Source(const std::string& images, const std::string& labels) const {
+    return StrCat("{format: idx, images: ", folder_, "/", images, ", labels: ", folder_, "/",
+                  labels, "}\n");
+  }
+  Program Train(const BadInput& input, int64_t max_steps) {
+    return Launch(StrCat(
+        "model:\n  layers:\n    - ", input.layer, "\n    - Dense: {units: ", input.units, "}\n",
+        "loss: {name: sparse_categorical_crossentropy, from_logits: true}\n",
+        "optimizer: {name: sgd, learning_rate: 0.1}\n",
+        "data:\n  train: ", Source(input.train_images, input.train_labels),
+        "  eval: ", Source(input.eval_images, input.eval_labels),
+        "batch_size: 5\nthreads: 1\nmax_steps: ", max_steps, "\nmodel_dir: ", folder_, "/model\n"));
+  }
+};
+
+TEST_P(BadInputTest, IsRefusedBeforeAnythingIsTrainedOrWritten) {
+  Program good = Train({}, 3);
+  ASSERT_EQ(good.AwaitEnd(60s), 0) << good.Output();
+  ASSERT_EQ(Finished(), 3);
+  const auto before = ModelFiles();
+
+  Program bad = Train(GetParam(), 6);
+  EXPECT_EQ(bad.AwaitEnd(60s), GetParam().code) << bad.Output();
+  const std::vector<std::string> errors = ErrorLines(bad.Output());
+  ASSERT_EQ(errors.size(), 1u) << bad.Output();
+  EXPECT_NE(errors[0].find(GetParam().culprit), std::string::npos) << errors[0];
+  EXPECT_EQ(bad.Output().find("from_step="), std::string::npos) << bad.Output();
+  EXPECT_TRUE(ModelFiles() == before) << "the folder of the run before has changed";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , BadInputTest,
+    testing::Values(
+        BadInput{.name = "NoSuchFile", .train_images = "gone", .code = 1, .culprit = "/gone: "},
+        BadInput{.name = "TruncatedGz",
+                 .train_images = "truncated.gz",
+                 .code = 1,
+                 .culprit = "truncated.gz: the gzip data ends early"},
+        BadInput{
+            .name = "WrongMagic", .train_labels = "magic", .culprit = "/magic: not an IDX file"},
+        BadInput{.name = "ZeroRows", .train_images = "empty", .culprit = "/empty: the file has"},
+        BadInput{.name = "LabelOutOfRange",
+                 .train_labels = "label7",
+                 .culprit = "label 7 is out of range"},
+        BadInput{.name = "LayersThatDoNotFit",
+                 .layer = "Reshape: {target_shape: [3]}",
+                 .culprit = "layer reshape (Reshape)"},
+        BadInput{.name = "CheckpointOfAnotherModel",
+                 .units = 4,
+                 .culprit = "dense/kernel is float32[4,3], but the model has float32[4,4]"},
+        BadInput{.name = "EvaluationTruncatedGz",
+                 .eval_labels = "truncated.gz",
+                 .code = 1,
+                 .culprit = "truncated.gz: the gzip data ends early"},
+        BadInput{.name = "EvaluationLabelOutOfRange",
+                 .eval_labels = "label7",
+                 .culprit = "label 7 is out of range"},
+        BadInput{.name = "EvaluationOfAnotherShape",
+                 .eval_images = "wide",
+                 .culprit = "data.eval: its examples have the shape [3,2]"}),
+    [](const testing::TestParamInfo<BadInput>& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tfjob::processes
