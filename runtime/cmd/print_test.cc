@@ -1,9 +1,83 @@
+// What tfjob-trainer --print=… shows. The stages of one small training file are compared with the files in golden/; after
+// a wanted change, from the workspace's root: TFJOB_UPDATE_GOLDEN=1 bazel-bin/runtime/cmd/print_test, then git diff.
 #include "runtime/cmd/print.h"
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/env.h"
+#include "runtime/base/file.h"
+
 namespace tfjob::cmd {
 namespace {
+
+config::TrainingConfig SmallConfig() {
+  StatusOr<config::TrainingConfig> config = config::ParseTrainingConfig(R"(
+model:
+  layers:
+    - InputLayer: {batch_shape: [null, 2]}
+    - Dense: {units: 3, activation: relu}
+    - Dense: {units: 1}
+loss: mean_squared_error
+optimizer: {name: adam, learning_rate: 0.1}
+data: {train: {format: linear, weights: [2.0, 1.0], examples: 8}}
+batch_size: 4
+max_steps: 10
+threads: 1
+)",
+                                                                        "training.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+cluster::TfConfig WorkerOfASmallCluster() {
+  StatusOr<cluster::TfConfig> config = cluster::ParseTfConfig(
+      R"({"cluster":{"chief":["c:2222"],"ps":["p0:2222","p1:2222"],"worker":["w:2222"],)"
+      R"("evaluator":["e:2222"]},"task":{"type":"worker","index":0}})");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+void Compare(const std::string& name, const std::string& text) {
+  const std::string path = StrCat("runtime/cmd/golden/", name, ".exp");
+  if (GetEnv("TFJOB_UPDATE_GOLDEN")) {
+    ASSERT_TRUE(WriteFileAtomically(path, text).ok()) << path;
+    return;
+  }
+  const StatusOr<std::string> golden = ReadFile(path);
+  ASSERT_TRUE(golden.ok()) << golden.status();
+  EXPECT_EQ(text, *golden) << path << " differs; see the head of this file when that is meant";
+}
+
+void CompareStage(const std::string& name, const std::string& stage,
+                  const cluster::TfConfig& tf_config) {
+  const StatusOr<std::string> text = PrintStage(stage, SmallConfig(), tf_config);
+  ASSERT_TRUE(text.ok()) << text.status();
+  Compare(StrCat(name, ".", stage), *text);
+}
+
+TEST(PrintStage, ShowsEveryStageOfAWorkerWithParameterServers) {
+  Compare("worker.cluster", PrintCluster(WorkerOfASmallCluster()));
+  for (const char* stage : {"config", "model", "graph", "placement", "program"})
+    CompareStage("worker", stage, WorkerOfASmallCluster());
+}
+
+TEST(PrintStage, ShowsEveryStageOfATaskThatTrainsAlone) {
+  Compare("alone.cluster", PrintCluster({}));
+  // These apply the optimizer themselves.
+  for (const char* stage : {"graph", "program"}) CompareStage("alone", stage, {});
+  const Status placement = PrintStage("placement", SmallConfig(), {}).status();
+  EXPECT_EQ(placement.code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Message(placement).starts_with("--print=placement: TF_CONFIG has no ps tasks"))
+      << placement;
+}
+
+TEST(PrintStage, SaysWhatCannotBeRead) {
+  config::TrainingConfig config = SmallConfig();
+  config.data.train = {.format = config::DataFormat::kCsv, .file = "/nowhere/data.csv"};
+  const Status status = PrintStage("model", config, {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kNotFound);
+  EXPECT_NE(Message(status).find("/nowhere/data.csv"), std::string_view::npos) << status;
+}
 
 TEST(PrintPlacement, NamesEveryShardItsServerAndItsBytes) {
   ps::Definition definition{.variables = {{.name = "dense/kernel", .shape = {6, 10}},
