@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "runtime/base/file.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/progress/client.h"
+#include "tests/bench/report.h"
 
 namespace tfjob {
 namespace {
@@ -190,20 +190,16 @@ int Main(int argc, char** argv) {
   const int gradients = flags.mode == "sync" ? flags.workers : 1;
   const double samples =
       static_cast<double>((end.progress.step - start.progress.step) * flags.batch * gradients);
-  nlohmann::ordered_json line;
-  line["case"] = "ps-train";
-  line["mode"] = flags.mode;
-  line["workers"] = flags.workers;
-  line["ps"] = flags.ps;
-  line["batch"] = flags.batch;
-  line["wall_s"] = wall;
-  line["cpu_s"] = cpu;
-  line["peak_rss_mb"] = cluster.PeakMegabytesOfAll();
-  line["steps"] = end.progress.step - start.progress.step;
-  line["samples_per_s"] = samples / wall;
-  line["samples_per_cpu_s"] = samples / cpu;
-  line["final_loss"] = end.progress.loss.value_or(-1);
-  std::printf("%s\n", line.dump().c_str());
+  bench::Report("ps-train")
+      .Add("mode", flags.mode)
+      .Add("workers", flags.workers)
+      .Add("ps", flags.ps)
+      .Add("batch", flags.batch)
+      .Add("steps", end.progress.step - start.progress.step)
+      .Add("samples_per_s", samples / wall)
+      .Add("samples_per_cpu_s", samples / cpu)
+      .Add("final_loss", end.progress.loss.value_or(-1))
+      .Print({.wall_s = wall, .cpu_s = cpu}, cluster.PeakMegabytesOfAll());
   return 0;
 }
 

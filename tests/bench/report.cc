@@ -73,9 +73,13 @@ Report& Report::AddRaw(std::string_view name, const std::string& json) {
 }
 
 void Report::Print(const Times& times) {
+  Print(times, PeakRssMb());
+}
+
+void Report::Print(const Times& times, double peak_rss_mb) {
   double load = 0;
   getloadavg(&load, 1);
-  Add("wall_s", times.wall_s).Add("cpu_s", times.cpu_s).Add("peak_rss_mb", PeakRssMb());
+  Add("wall_s", times.wall_s).Add("cpu_s", times.cpu_s).Add("peak_rss_mb", peak_rss_mb);
   Add("load1", load);
   std::printf("%s}\n", line_.c_str());
   std::fflush(stdout);

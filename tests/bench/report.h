@@ -44,6 +44,8 @@ class Report {
 
   // The measured part's times, the process's peak resident memory and the machine's load; then the line.
   void Print(const Times& times);
+  // The same for a case whose work other processes do: the sum of their peaks.
+  void Print(const Times& times, double peak_rss_mb);
 
  private:
   Report& AddRaw(std::string_view name, const std::string& json);
