@@ -16,17 +16,20 @@ from harness.process import Operator, build_operator
 from harness.proxy import FaultProxy
 
 RETRYABLE = 130  # an exit code from 128 on, under ExitCode
+STEADY, PAUSED, DELETED = BYSTANDERS = ("steady", "paused", "deleted")
 
 
 def one_restart(kubelet):
     """Worker 1 fails once in a way that may be repeated; worker 0 ends well when worker 1 runs for the second time, and the
-    parameter server too."""
+    parameter server too. The worker 0 of a steady job runs on, and a paused one has no failure."""
     def script(index, attempt):
         job, kind, number = index
-        if kind != "worker":
+        if kind != "worker" or job == PAUSED:
             return None
         if number == "1":
             return RETRYABLE if attempt == 0 else None
+        if job == STEADY:
+            return None
         second = len(kubelet().attempts[(job, "worker", "1")]) > 1 and kubelet().running((job, "worker", "1"))
         return 0 if second and kubelet().running((job, "ps", "0")) else None
     return script
@@ -47,11 +50,17 @@ class FaultsCase(unittest.TestCase):
         self.api = self.enterContext(self.cluster.api())
         self.kubelet = self.enterContext(
             Kubelet(self.cluster.api(), self.namespace, one_restart(lambda: self.kubelet)))
-        self.proxy = self.enterContext(FaultProxy(self.cluster))
+        self.proxies = []
+        self.proxy = self.add_proxy()
 
-    def operator(self, *flags, kubeconfig=None, environment=None):
+    def add_proxy(self, **options):
+        """One more whose requests count as this test's."""
+        self.proxies.append(self.enterContext(FaultProxy(self.cluster, **options)))
+        return self.proxies[-1]
+
+    def operator(self, *flags, kubeconfig=None, environment=None, log=None):
         """One that looks after this test's namespace, through the proxy."""
-        log = self.logs / f"{self.id().rpartition('.')[2]}.log"
+        log = log or self.logs / f"{self.id().rpartition('.')[2]}.log"
         if not any(flag.startswith("--leader-elect") for flag in flags):
             flags = ("--leader-elect=false", *flags)
         return self.enterContext(Operator(self.program, kubeconfig or self.proxy.kubeconfig, f"--namespace={self.namespace}",
@@ -69,58 +78,106 @@ class FaultsCase(unittest.TestCase):
     def ended(self, name="job"):
         return condition(self.job(name), "Succeeded")
 
+    def change(self, patch, name="job"):
+        self.api.patch(kube.tfjobs(self.namespace) + "/" + name, patch)
+
+    def suspend(self, name, value=True):
+        self.change({"spec": {"runPolicy": {"suspend": value}}}, name)
+
+    def delete(self, name):
+        self.api.delete(kube.tfjobs(self.namespace) + "/" + name)
+
     def expect_life(self, name="job", seconds=60, tend=lambda: None):
         """The job succeeds; its pods, restarts and conditions are those of an undisturbed life. `tend` is called again and
         again meanwhile."""
         poll(f"{name} succeeded", seconds, lambda: tend() or self.ended(name), every=0.05)
-        poll("services and running pods are gone", 30, lambda: tend() or not self.left(), every=0.05)
+        poll("services and running pods are gone", 30, lambda: tend() or not self.left(name), every=0.05)
         self.assertFalse(condition(self.job(name), "Failed"))
         self.expect_pods(name)
         self.assertEqual(self.job(name)["status"]["replicaStatuses"]["Worker"].get("restarts"), 1)
         self.assertEqual(self.kubelet.violations, [])
 
-    def left(self):
-        """What the end of all jobs should have taken away."""
-        pods = self.api.items(kube.core(self.namespace, "pods"))
-        return self.api.items(kube.core(self.namespace, "services")) or [
-            pod for pod in pods if pod["status"].get("phase") == "Running"]
+    def children(self, name, resource):
+        """A job's pods, or services."""
+        return self.api.items(kube.core(self.namespace, resource) + "?labelSelector=training.kubeflow.org/job-name=" + name)
 
-    def expect_calm(self, seconds=5):
-        """Within so many seconds status says what is; and some time later nothing is written any more."""
+    def left(self, name):
+        """What the end of a job should have taken away."""
+        return self.children(name, "services") or [
+            pod for pod in self.children(name, "pods") if pod["status"].get("phase") == "Running"]
+
+    def expect_calm(self, seconds=5, quiet=2):
+        """Within so many seconds status says what is; and some time later nothing is written any more for `quiet` seconds."""
         def right():
             if found := violations(self.api, self.namespace):
                 raise AssertionError("; ".join(found))
             return True
         poll("no violation", seconds, right)
-        poll("two seconds without a write", 30, lambda: time.monotonic() - self.writes()[-1].time > 2)
+        poll(f"{quiet} seconds without a write", 30 + quiet, lambda: time.monotonic() - self.writes()[-1].time > quiet)
+        self.assertEqual(violations(self.api, self.namespace), [])
+        self.assertEqual(self.kubelet.violations, [])
+
+    def events(self, name="job"):
+        """Messages of the job's Warning events."""
+        return [event.get("note") or event.get("message") or "" for event in
+                self.api.items(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
+                if event["type"] == "Warning" and event["regarding"].get("name") == name]
 
     def writes(self):
-        return [request for request in self.proxy.requests if request.write and "/leases" not in request.path]
+        requests = [request for proxy in self.proxies for request in proxy.requests
+                    if request.write and "/leases" not in request.path]
+        return sorted(requests, key=lambda request: request.time)
+
+    def create_bystanders(self):
+        """Jobs that do not end: one runs on, the others are for disturb_bystanders()."""
+        for name in BYSTANDERS:
+            self.create(name)
+
+    def disturb_bystanders(self):
+        self.suspend(PAUSED)
+        self.delete(DELETED)
+
+    def expect_bystanders(self, seconds=90):
+        """What became of them; expect_calm() compares their statuses with their pods."""
+        poll("steady runs again", seconds, lambda: condition(self.job(STEADY), "Running") and
+             self.job(STEADY)["status"].get("ready") == "3/3" and self.job(STEADY)["status"].get("restarts") == 1)
+        self.expect_pods(STEADY)
+        poll("paused is suspended", seconds, lambda: condition(self.job(PAUSED), "Suspended"))
+        again = {index: uids for index, uids in self.kubelet.attempts.items() if index[0] == PAUSED and len(uids) > 1}
+        self.assertEqual(again, {})
+        poll("nothing is left of what was deleted", seconds, lambda: not (
+            self.children(DELETED, "pods") or self.children(DELETED, "services")))
 
     def with_jobs(self, disturb, jobs=10):
-        """Jobs are created before, while and after `disturb` does its work."""
+        """Jobs are created before, while and after `disturb` does its work; some go on, are suspended and deleted."""
         self.operator()
+        self.create_bystanders()
         for i in range(jobs):
             self.create(f"before-{i}")
+        self.disturb_bystanders()
         disturb()
         for i in range(jobs):
             self.create(f"after-{i}")
         for when, i in itertools.product(("before", "after"), range(jobs)):
             poll(f"{when}-{i} succeeded", 90, lambda when=when, i=i: self.ended(f"{when}-{i}"))
-        pods = collections.Counter(len(uids) for uids in self.kubelet.attempts.values())
+        pods = collections.Counter(len(uids) for index, uids in self.kubelet.attempts.items()
+                                   if index[0].startswith(("before-", "after-")))
         self.assertEqual(pods, {1: 2 * 2 * jobs, 2: 2 * jobs})
-        self.assertEqual(self.kubelet.violations, [])
+        self.expect_bystanders()
         self.expect_calm()
 
-    def expect_lives(self, rule, jobs=5, seconds=90):
-        """Several jobs live as ever under a rule of the proxy."""
+    def expect_lives(self, rule, jobs=5, seconds=90, change=lambda job: None, environment=None, given=lambda: True):
+        """Several jobs live as ever under a rule of the proxy, which stays until given()."""
         self.proxy.rule = rule
-        self.operator()
+        self.operator(environment=environment)
+        self.create_bystanders()
         for i in range(jobs):
-            self.create(f"job-{i}")
+            self.create(f"job-{i}", change)
+        self.disturb_bystanders()
         for i in range(jobs):
             self.expect_job(f"job-{i}", seconds)
-        self.assertEqual(self.kubelet.violations, [])
+        self.expect_bystanders(seconds)
+        poll("the rule has done its work", seconds, given)
         self.proxy.rule = None
         self.expect_calm()
 

@@ -1,23 +1,36 @@
-"""The operator is killed, or is not alone; the API server and etcd are killed, stopped and set back; connections break and
-writes are refused."""
+"""The operator is killed, is asked to end, is not alone, or cannot write its log."""
 import itertools
-import shutil
-import signal
-import time
+import threading
 
-from harness import api as kube
 from harness.cluster import poll
-from harness.proxy import Answer, Call, Drop
+from harness.jobs import condition
+from harness.proxy import Call, Drop, Lines, Stall, Stalled
 
-from .case import FaultsCase
+from .case import PAUSED, STEADY, FaultsCase
 
 
 class ProcessFaults(FaultsCase):
     def test_undisturbed(self):
         self.operator()
+        self.create_bystanders()
+        self.create()
+        self.expect_life()
+        poll("all run", 30, lambda: all(condition(self.job(name), "Running") for name in (STEADY, PAUSED)))
+        self.disturb_bystanders()
+        self.expect_bystanders()
+        self.expect_calm(quiet=10)
+        self.change({"status": {"replicaStatuses": {"Worker": {"active": 7}}}}, STEADY + "/status")
+        self.expect_calm()
+        self.suspend(PAUSED, False)
+        poll("the paused one runs again", 30, lambda: self.job(PAUSED)["status"].get("ready") == "3/3")
+        self.expect_calm()
+
+    def test_the_disk_of_the_log_is_full(self):
+        operator = self.operator(log="/dev/full")
         self.create()
         self.expect_life()
         self.expect_calm()
+        self.assertEqual(operator.stop()[0], 0)
 
     def test_killed_at_every_call(self):
         """kill -9 before the API server is asked for the n-th time, and after it has answered, for every n."""
@@ -28,6 +41,7 @@ class ProcessFaults(FaultsCase):
                 if not self.live_with_a_kill(operator, f"{'after' if executed else 'before'}-{n}", n, executed):
                     break
         self.assertGreater(n, 10)
+        self.expect_calm(seconds=30)  # the collector of garbage takes its time
 
     def live_with_a_kill(self, operator, name, n, executed):
         """False when the job made fewer than n calls."""
@@ -48,107 +62,93 @@ class ProcessFaults(FaultsCase):
             self.create(name)
             self.expect_life(name, tend=tend)
         self.proxy.rule = None
-        self.api.delete(kube.tfjobs(self.namespace) + "/" + name)
+        self.delete(name)
         return bool(killed)
+
+    def test_it_ends_while_pods_are_created(self):
+        """SIGTERM before the API server is asked for the n-th pod, which it makes all the same, or never hears of."""
+        operator = self.operator()
+        operator.wait_ready()
+        for n, executed in itertools.product((1, 8), (False, True)):
+            count, ends = itertools.count(1), []
+
+            def rule(request):
+                if not (request.method == "POST" and request.path.endswith("/pods")) or next(count) != n:
+                    return None
+                return Call(lambda: ends.append(operator.stop()) or (None if executed else Drop()))
+
+            def tend():
+                if ends and not operator.running():
+                    operator.start()
+
+            with self.subTest(n=n, executed=executed):
+                self.proxy.rule = rule
+                jobs = [f"{'done' if executed else 'dropped'}-{n}-{i}" for i in range(4)]
+                for name in jobs:
+                    self.create(name)
+                for name in jobs:
+                    self.expect_life(name, tend=tend)
+                self.assertEqual([status for status, _ in ends], [0])
+                self.assertLess(ends[0][1], 2)
+        self.proxy.rule = None
+        self.expect_calm()
 
     def test_two_operators_at_once(self):
         """Each believes that it is the only one."""
         self.operator()
-        self.operator(kubeconfig=self.cluster.kubeconfig)
+        self.operator(kubeconfig=self.add_proxy().kubeconfig)
+        self.create_bystanders()
         for i in range(5):
             self.create(f"job-{i}")
+        self.disturb_bystanders()
         for i in range(5):
-            poll(f"job-{i} succeeded", 60, lambda i=i: self.ended(f"job-{i}"))
-        pods = {index: len(uids) for index, uids in self.kubelet.attempts.items()}
-        self.assertEqual(set(pods.values()), {1, 2})
-        self.assertEqual([index for index, count in pods.items() if count == 2 and index[1:] != ("worker", "1")], [])
-        self.assertEqual(self.kubelet.violations, [])
-
-    def test_the_api_server_is_killed_and_comes_back(self):
-        def disturb():
-            server = self.cluster.component("kube-apiserver")
-            server.kill()
-            time.sleep(2)
-            server.start()
-            self.await_api_server()
-        self.with_jobs(disturb)
-
-    def test_the_api_server_stops_for_a_while(self):
-        def disturb():
-            server = self.cluster.component("kube-apiserver")
-            server.signal(signal.SIGSTOP)
-            time.sleep(20)
-            server.signal(signal.SIGCONT)
-        self.with_jobs(disturb)
-
-    def test_etcd_goes_back_to_the_past(self):
-        """Versions begin again at smaller numbers, and objects are as they were while the jobs ran."""
-        self.operator()
-        for i in range(5):
-            self.create(f"job-{i}")
-        past = self.logs / "etcd"
-        self.restart_etcd(lambda data: shutil.copytree(data, past))
-        for i in range(5):
-            poll(f"job-{i} succeeded", 90, lambda i=i: self.ended(f"job-{i}"))
-
-        def restore(data):
-            shutil.rmtree(data)
-            past.rename(data)
-        self.restart_etcd(restore)
-        self.create("later")
-        for name in ("later", *(f"job-{i}" for i in range(5))):
-            poll(f"{name} succeeded", 120, lambda name=name: self.ended(name))
-        self.assertEqual(self.kubelet.violations, [])
+            self.expect_job(f"job-{i}", 60)
+        self.expect_bystanders()
         self.expect_calm()
 
-    def restart_etcd(self, meanwhile):
-        """Kills etcd, calls meanwhile(its folder), and starts it and all that keep state of it."""
-        components = [self.cluster.component(name) for name in ("kube-controller-manager", "kube-apiserver", "etcd")]
-        for component in components:
-            component.kill()
-        meanwhile(self.cluster.state / "etcd")
-        components[2].start()
-        components[1].start()
-        self.await_api_server()
-        components[0].start()
+    def test_the_leader_is_cut_off(self):
+        """Nothing passes between it and the API server any more, and no connection is closed. Another takes over; the old one
+        ends by itself, comes back when all is well, and writes nothing."""
+        flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}", "--leader-election-lease-duration=4s",
+                 "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s")
+        cut_off = threading.Event()
 
-    def await_api_server(self):
-        """As a supervisor does, it starts a server that gave up: the API server ends when etcd does not answer at first."""
-        def ready():
-            for name in ("etcd", "kube-apiserver"):
-                if not (component := self.cluster.component(name)).running():
-                    print(f"{name} ended; it said last:", component.last_lines(), sep="\n", flush=True)
-                    component.start()
-            return self.api.raw("GET", "/readyz")[0] == 200
-        poll("the API server is ready", 120, ready, every=0.5)
-
-    def test_every_connection_is_cut_again_and_again(self):
-        def disturb():
-            for _ in range(20):
-                time.sleep(0.1)
-                self.proxy.cut()
-        self.with_jobs(disturb)
-
-    def test_writes_are_refused_for_a_time(self):
-        answers = [Answer(429, reason="TooManyRequests", headers={"Retry-After": "1"}), Answer(500), Answer(503), Answer(504),
-                   Answer(409, reason="Conflict")]
-        numbers = itertools.count()
+        def edit(line):
+            if cut_off.is_set():
+                raise Stalled
+            return line
 
         def rule(request):
-            if not request.write or "/events" in request.path:
-                return None
-            n = next(numbers)
-            return answers[n // 2 % len(answers)] if n % 2 and n < 60 else None
-        self.expect_lives(rule)
-
-    def test_answers_to_writes_are_lost(self):
-        """The API server did it, and nobody heard of it."""
-        seen = set()
-
-        def rule(request):
-            key = (request.method, request.path, request.body if request.method == "POST" else b"")
-            if not request.write or key in seen:
-                return None
-            seen.add(key)
-            return Drop(executed=True)
-        self.expect_lives(rule)
+            if cut_off.is_set():
+                return Stall()
+            return Lines(edit) if request.watch else None
+        self.proxy.rule = rule
+        leader = self.operator(*flags)
+        poll("it leads", 30, lambda: leader.metric("leader_election_master_status") == 1)
+        other_proxy = self.add_proxy()
+        other = self.operator(*flags, kubeconfig=other_proxy.kubeconfig)
+        other.wait_ready()
+        self.create_bystanders()
+        for i in range(5):
+            self.create(f"before-{i}")
+        self.disturb_bystanders()
+        poll("the first pods", 30, lambda: any(request.path.endswith("/pods") for request in self.writes()), every=0.01)
+        cut_off.set()
+        passed = len(self.proxy.requests)
+        for i in range(5):
+            self.create(f"after-{i}")
+        poll("the old leader ended", 30, lambda: leader.status is not None)
+        self.assertEqual(leader.status, 1)
+        poll("the other leads", 30, lambda: other.metric("leader_election_master_status") == 1)
+        cut_off.clear()
+        leader.start().wait_ready()
+        for i in range(5):
+            self.create(f"later-{i}")
+        for name in (f"{when}-{i}" for when in ("before", "after", "later") for i in range(5)):
+            self.expect_job(name, 60)
+        self.expect_bystanders()
+        self.expect_calm()
+        written = [str(request) for request in self.proxy.requests[passed:]
+                   if request.write and request.code and "/leases" not in request.path]
+        self.assertEqual(written, [])
+        self.assertTrue(leader.running() and other.running())

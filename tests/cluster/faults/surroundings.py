@@ -1,26 +1,18 @@
-"""What is around the operator changes: its token and its clock, what a namespace allows, the namespace itself."""
-import itertools
-import json
-import os
-import pathlib
-import tempfile
+"""What is around the operator changes: its clock, what a namespace allows, the namespace itself, the definition of TFJobs;
+and somebody takes pods away."""
 import time
 
 from harness import api as kube
 from harness.clock import ProcessClock
 from harness.cluster import poll
-from harness.proxy import FaultProxy
+from harness.jobs import condition
 
-from .case import FaultsCase
+from .case import STEADY, FaultsCase
+
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.kubeflow.org"
 
 
 class SurroundingFaults(FaultsCase):
-    def events(self, name="job"):
-        """Messages of the job's Warning events."""
-        return [event.get("note") or event.get("message") or "" for event in
-                self.api.items(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
-                if event["type"] == "Warning" and event["regarding"].get("name") == name]
-
     def expect_refusal(self, text, name="job"):
         """A Warning event and the job's condition say what the server says, and the pauses between tries grow."""
         poll(f"an event with \"{text}\"", 20, lambda: any(text in message for message in self.events(name)))
@@ -98,61 +90,6 @@ class SurroundingFaults(FaultsCase):
         self.expect_life("job-0")
         self.expect_calm()
 
-    def token(self, name):
-        """A token of the default service account, good as long as the Secret `name`, which is made."""
-        secret = self.api.create(kube.core(self.namespace, "secrets"), {"metadata": {"name": name}})
-        bound = {"kind": "Secret", "apiVersion": "v1", "name": name, "uid": secret["metadata"]["uid"]}
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-                   "spec": {"expirationSeconds": 3600, "boundObjectRef": bound}}
-        return self.api.create(kube.core(self.namespace, "serviceaccounts/default/token"), request)["status"]["token"]
-
-    def kubeconfig(self, folder, proxy):
-        """One with the token in folder/token."""
-        config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
-                  "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-                  "clusters": [{"name": "c", "cluster": {"server": proxy.server, "certificate-authority":
-                                                         str(self.cluster.state / "pki/ca.crt")}}],
-                  "users": [{"name": "c", "user": {"tokenFile": str(folder / "token")}}]}
-        (folder / "kubeconfig").write_text(json.dumps(config))
-        return folder / "kubeconfig"
-
-    def test_the_token_rotates(self):
-        """As kubelets do it: a link is put elsewhere. The server takes the old token no more, and tells it by 401."""
-        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        (folder / "token").symlink_to("..data/token")
-
-        def mount(name):
-            (folder / name).mkdir()
-            (folder / name / "token").write_text(self.token(name) if name != "empty" else "")
-            (folder / "next").symlink_to(name)
-            os.replace(folder / "next", folder / "..data")
-
-        binding = {"metadata": {"name": self.namespace}, "subjects": [
-            {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}
-        self.api.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
-        self.proxy = self.enterContext(FaultProxy(self.cluster, certificate=False))
-        mount("first")
-        self.operator(kubeconfig=self.kubeconfig(folder, self.proxy))
-        self.create("before")
-        self.expect_life("before")
-        mount("empty")
-        self.api.delete(kube.core(self.namespace, "secrets/first"))
-        numbers = itertools.count()
-
-        def refused():
-            self.create(f"meanwhile-{next(numbers)}")
-            return [request for request in self.proxy.requests if request.code == 401]
-        poll("the old token is refused", 30, refused, every=0.5)
-        mount("second")
-        for i in range(next(numbers)):
-            self.expect_job(f"meanwhile-{i}", 60)
-        taken = len(self.proxy.requests)
-        self.create("after")
-        self.expect_life("after")
-        self.assertNotIn(401, [request.code for request in self.proxy.requests[taken:]])
-        self.expect_calm()
-
     def test_the_clock_is_set(self):
         """Hours ahead and back: no pause gets longer, nobody loses or takes the lease."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}")
@@ -170,3 +107,35 @@ class SurroundingFaults(FaultsCase):
         self.assertEqual((now["holderIdentity"], now["leaseTransitions"]), (held["holderIdentity"], held["leaseTransitions"]))
         self.assertEqual(self.kubelet.violations, [])
         self.expect_calm()
+
+    def test_the_definition_is_deleted_and_made_anew(self):
+        """All jobs are gone with it, and the collector of garbage takes what they had."""
+        operator = self.operator()
+        for i in range(5):
+            self.create(f"job-{i}")
+        poll("all pods run", 30, lambda: len(self.kubelet.attempts) == 15)
+        before = len(self.proxy.requests)
+        self.api.delete(DEFINITION)
+        poll("it is gone", 60, lambda: self.api.find(DEFINITION) is None)
+        poll("the operator knows", 60, lambda: any(
+            request.code == 404 and request.path == kube.tfjobs(self.namespace) for request in self.proxy.requests[before:]))
+        self.cluster.install_crd()
+        self.create("anew")
+        self.expect_life("anew", seconds=90)
+        self.assertTrue(operator.ready())
+        self.assertLess(len([request for request in self.proxy.requests[before:] if request.write]), 200)
+        self.expect_calm(seconds=120)
+
+    def test_running_pods_are_taken_away(self):
+        """At once, as `kubectl delete pod --force` does: others come, and no failure is counted."""
+        self.operator()
+        self.create(STEADY)
+        poll("all run", 30, lambda: self.job(STEADY)["status"].get("ready") == "3/3" and len(
+            self.kubelet.attempts[(STEADY, "worker", "1")]) == 2)
+        for name, index in (("worker-0", ("worker", "0")), ("ps-0", ("ps", "0"))):
+            self.api.delete(kube.core(self.namespace, f"pods/{STEADY}-{name}"), {"gracePeriodSeconds": 0})
+            poll("another pod", 30, lambda index=index: len(self.kubelet.attempts[(STEADY, *index)]) == 2)
+        poll("all run", 30, lambda: self.job(STEADY)["status"].get("ready") == "3/3" and condition(self.job(STEADY), "Running"))
+        self.expect_calm()
+        self.assertEqual(self.job(STEADY)["status"].get("restarts"), 1)
+        self.assertEqual({len(uids) for uids in self.kubelet.attempts.values()}, {2})

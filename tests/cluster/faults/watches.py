@@ -10,7 +10,8 @@ from harness import api as kube
 from harness.clock import ProcessClock
 from harness.cluster import poll
 from harness.jobs import tfjob
-from harness.proxy import Answer, Closed, Late, Lines, Stalled
+from harness.messages import Closed
+from harness.proxy import Answer, Late, Lines, Stalled
 
 from .case import FaultsCase
 
@@ -60,8 +61,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_say_gone(self):
-        gone = (b'{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","code":410,'
-                b'"reason":"Expired","message":"too old resource version"}}\n')
+        """Or that there are too many requests, or that something is wrong within the server."""
+        errors = {1: (410, "Expired"), 2: (429, "TooManyRequests"), 4: (500, "InternalError")}
         seen = collections.Counter()
 
         def rule(request):
@@ -69,8 +70,11 @@ class WatchFaults(FaultsCase):
                 return None
             if seen[request.path] == 3:
                 return Answer(410, reason="Expired")
+            code, reason = errors[seen[request.path]]
+            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+            error = json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
             lines = itertools.count(1)
-            return Lines(lambda line: gone if next(lines) == 5 else line)
+            return Lines(lambda line: error if next(lines) == 5 else line)
         self.expect_lives(rule)
 
     def test_watches_stammer_and_babble(self):
@@ -88,6 +92,32 @@ class WatchFaults(FaultsCase):
                 return line + extra[n // 3 % len(extra)] if n % 3 == 2 else line
             return Lines(edit)
         self.expect_lives(rule)
+
+    def test_watches_come_in_pieces(self):
+        """Every line in two, which end within a character where there is one of several bytes."""
+        cut = collections.Counter()
+
+        def edit(line):
+            wide = next((i for i, byte in enumerate(line) if byte >= 0x80), None)
+            cut[wide is not None] += 1
+            at = len(line) // 2 if wide is None else wide + 1
+            return [line[:at], line[at:]]
+
+        def speak(job):
+            job["metadata"]["annotations"] = {"tfjob.test/size": "größer ✓"}
+            job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["metadata"]["annotations"] = {"tfjob.test/size": "¼ 你好"}
+        self.expect_lives(lambda request: Lines(edit) if request.watch else None, change=speak, given=lambda: cut[True] > 20)
+
+    def test_watches_have_long_lines(self):
+        """One of 10 MB, which is read; and one that is too long, after which all is listed anew."""
+        seen = collections.Counter()
+
+        def rule(request):
+            if not self.first_watches(request, seen, count=1):
+                return None
+            lengths, lines = {3: 10 << 20, 6: 17 << 20}, itertools.count(1)
+            return Lines(lambda line: line[:-1] + b" " * lengths.get(next(lines), 0) + b"\n")
+        self.expect_lives(rule, given=lambda: len([path for path in seen if seen[path] > 1]) == 3)
 
     def test_watches_fall_silent(self):
         """Connections stand, and nothing comes any more: of services before the list is whole, of jobs and pods later.

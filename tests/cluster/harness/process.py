@@ -1,5 +1,6 @@
 """What /proc says of a process, and the operator as one."""
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -67,6 +68,15 @@ class Operator:
 
     def running(self):
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def status(self):
+        """Its exit status; None while it runs."""
+        return self._process.poll()
+
+    def said(self, text):
+        """Whether its log has the text."""
+        return text in pathlib.Path(self._log).read_text(encoding="utf-8", errors="replace")
 
     def ready(self):
         return fetch(self.health, "/readyz") is not None

@@ -16,6 +16,8 @@ import time
 import typing
 import urllib.parse
 
+from .messages import Closed, chunk, compressed, framed, parse_head, read_body, read_chunk, read_head, with_query
+
 
 @dataclasses.dataclass
 class Request:
@@ -46,6 +48,18 @@ class Answer:
     message: str = "injected"
     reason: str = ""
     headers: dict = dataclasses.field(default_factory=dict)
+    details: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Ask:
+    """The API server is asked with these parameters instead of, or beside, those that came."""
+    query: dict
+
+
+@dataclasses.dataclass
+class Gzip:
+    """The answer is compressed; not of a watch."""
 
 
 @dataclasses.dataclass
@@ -72,8 +86,8 @@ class Call:
 
 @dataclasses.dataclass
 class Lines:
-    """Of a watch: each line goes through `edit`, which returns what to send instead: the line, nothing (b""), several.
-    Raising Stalled stops the stream without closing it; raising Closed(bytes) sends them and closes it."""
+    """Of a watch: each line goes through `edit`, which returns what to send instead: the line, nothing (b""), several, or
+    a list of pieces. Raising Stalled stops the stream without closing it; raising Closed(bytes) sends them and closes it."""
     edit: typing.Callable
 
 
@@ -87,12 +101,6 @@ class Late:
 
 class Stalled(Exception):
     pass
-
-
-class Closed(Exception):
-    def __init__(self, last=b""):
-        super().__init__()
-        self.last = last
 
 
 class FaultProxy:
@@ -124,17 +132,24 @@ class FaultProxy:
         """Closes every connection."""
         self._run(self._cut())
 
+    def certify(self, certificate, key):
+        """Connections that come are shown this certificate: two paths."""
+        self._run(self._certify(certificate, key))
+
     def _run(self, coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _listen(self):
         pki = self._cluster.state / "pki"
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(pki / "apiserver.crt", pki / "apiserver.key")
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        await self._certify(pki / "apiserver.crt", pki / "apiserver.key")
         self._upstream = ssl.create_default_context(cafile=pki / "ca.crt")
         if self._certificate:
             self._upstream.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=tls, limit=1 << 25)
+        return await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._tls, limit=1 << 25)
+
+    async def _certify(self, certificate, key):
+        self._tls.load_cert_chain(certificate, key)
 
     async def _cut(self):
         for writer in list(self._writers):
@@ -175,6 +190,8 @@ class FaultProxy:
         fault = await self._before(self.rule(request) if self.rule else None, request, writer)
         if isinstance(fault, Answer):
             return await answer(writer, request, fault)
+        if isinstance(fault, Ask):
+            head = with_query(head, fault.query)
         upstream[1].write(head + framed(request.body, request.headers))
         response = await read_head(upstream[0])
         if not response:
@@ -188,7 +205,7 @@ class FaultProxy:
             return await relay_lines(upstream[0], writer, fault.edit if isinstance(fault, Lines) else None)
         body = await read_body(upstream[0], headers)
         await self._after(fault, request)
-        writer.write(response + framed(body, headers))
+        writer.write(compressed(status, headers, body) if isinstance(fault, Gzip) else response + framed(body, headers))
         await writer.drain()
 
     async def _before(self, fault, request, writer):
@@ -214,56 +231,11 @@ async def give_up(fault):
 async def answer(writer, request, fault):
     request.code = fault.code
     body = json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": fault.code,
-                       "reason": fault.reason, "message": fault.message}).encode()
+                       "reason": fault.reason, "message": fault.message, "details": fault.details}).encode()
     headers = {"Content-Type": "application/json", "Content-Length": len(body), **fault.headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     writer.write(f"HTTP/1.1 {fault.code} Injected\r\n{lines}\r\n".encode() + body)
     await writer.drain()
-
-
-async def read_head(reader):
-    """The first line and the headers; b"" at the end of the stream."""
-    try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return b""
-
-
-def parse_head(head):
-    line, *rest = head.decode("latin-1").rstrip().split("\r\n")
-    return line, {name.strip().lower(): value.strip() for name, _, value in (header.partition(":") for header in rest)}
-
-
-async def read_chunk(reader):
-    """b"" is the last one; a stream without it was cut."""
-    line = await reader.readline()
-    if not line:
-        raise Closed
-    size = int(line.split(b";")[0], 16)
-    data = await reader.readexactly(size)
-    await reader.readline()
-    return data
-
-
-async def read_body(reader, headers):
-    """As it was meant; a chunked one without its frames."""
-    if headers.get("transfer-encoding") == "chunked":
-        body = b""
-        while data := await read_chunk(reader):
-            body += data
-        return body
-    return await reader.readexactly(int(headers.get("content-length", 0)))
-
-
-def chunk(data):
-    return b"%x\r\n%s\r\n" % (len(data), data)
-
-
-def framed(body, headers):
-    """A body as its headers announce it."""
-    if headers.get("transfer-encoding") != "chunked":
-        return body
-    return (chunk(body) if body else b"") + chunk(b"")
 
 
 async def send(writer, data):
@@ -292,8 +264,9 @@ async def relay_lines(upstream, writer, edit):
             if closed.last:
                 await send(writer, chunk(closed.last))
             raise
-        if out:
-            await send(writer, chunk(out))
+        for piece in out if isinstance(out, list) else [out]:
+            if piece:
+                await send(writer, chunk(piece))
     await send(writer, chunk(b""))
 
 
