@@ -110,13 +110,18 @@ int64_t JobRun::Step() const {
   return step;
 }
 
-int64_t JobRun::StepOf(const cluster::Task& task) const {
+std::optional<progress::Progress> JobRun::ProgressOf(const cluster::Task& task) const {
   for (const TaskProcess& process : Tasks()) {
     if (process.task != task) continue;
     StatusOr<progress::Progress> progress = progress::ProgressClient(process.address).Fetch(1s);
-    return progress.ok() ? progress->step : -1;
+    if (progress.ok()) return *std::move(progress);
   }
-  return -1;
+  return std::nullopt;
+}
+
+int64_t JobRun::StepOf(const cluster::Task& task) const {
+  const std::optional<progress::Progress> progress = ProgressOf(task);
+  return progress ? progress->step : -1;
 }
 
 bool JobRun::AwaitStep(int64_t step, Duration timeout) {
@@ -128,10 +133,23 @@ bool JobRun::AwaitStep(int64_t step, Duration timeout) {
   return false;
 }
 
-pid_t JobRun::Kill(const cluster::Task& task) {
+bool JobRun::AwaitPart(double part, Duration timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (!Ended() && std::chrono::steady_clock::now() < deadline) {
+    const std::optional<progress::Progress> chief = ProgressOf({"chief", 0});
+    if (chief && chief->max_steps > 0 &&
+        static_cast<double>(chief->step) >= part * static_cast<double>(chief->max_steps)) {
+      return true;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return false;
+}
+
+pid_t JobRun::SignalTask(const cluster::Task& task, int number) const {
   for (const TaskProcess& process : Tasks()) {
     if (process.task != task) continue;
-    kill(process.pid, SIGKILL);
+    kill(process.pid, number);
     return process.pid;
   }
   return 0;

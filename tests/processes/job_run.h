@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,16 @@ class JobRun {
   TaskProcess Await(const cluster::Task& task, Duration timeout, pid_t other_than = 0) const;
   // The largest global step that any task shows, -1 when none answers.
   int64_t Step() const;
+  // What one task shows; nothing when it does not answer.
+  std::optional<progress::Progress> ProgressOf(const cluster::Task& task) const;
   // The global step that one task shows, -1 when it does not answer.
   int64_t StepOf(const cluster::Task& task) const;
   // Waits until some task shows this step. False when the job ended or the time was up first.
   bool AwaitStep(int64_t step, Duration timeout);
-  // SIGKILL. Returns the dead process's pid, 0 when there was none.
-  pid_t Kill(const cluster::Task& task);
+  // Waits until the chief shows this part of its last step. False as above.
+  bool AwaitPart(double part, Duration timeout);
+  // Sends a signal to a task's process. Returns its pid, 0 when there is none.
+  pid_t SignalTask(const cluster::Task& task, int number) const;
 
   // Of `tfjob run`: see Program.
   bool Ended() { return program_.Ended(); }

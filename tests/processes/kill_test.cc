@@ -1,9 +1,12 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, asynchronous and synchronous: the job must end
-// Succeeded with its accuracy, and the step must never go back beyond the last checkpoint.
+// Succeeded with its accuracy, and the step must never go back beyond the last checkpoint. And stops tasks for a while, so
+// that they are silent with their connections open.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "absl/strings/str_replace.h"
@@ -24,7 +27,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
-class KillTest : public testing::TestWithParam<Case> {
+class FaultTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     std::filesystem::remove_all(folder_);
@@ -44,12 +47,15 @@ class KillTest : public testing::TestWithParam<Case> {
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
 
-  // Waits for a checkpoint after training has begun, so that a loss is not simply a new start.
-  void AwaitCheckpoint() {
-    const auto deadline = std::chrono::steady_clock::now() + 120s;
-    while (LastCheckpoint() <= 0 && std::chrono::steady_clock::now() < deadline)
+  // Polls. False when the job ended, or the time was up, before the condition held.
+  template <typename Condition>
+  bool Await(Duration timeout, const Condition& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    while (!job_->Ended() && std::chrono::steady_clock::now() < deadline) {
+      if (condition()) return true;
       std::this_thread::sleep_for(20ms);
-    ASSERT_GT(LastCheckpoint(), 0) << job_->Output();
+    }
+    return false;
   }
 
   const std::string folder_ = testing::TempDir() + "/kill_test_" + GetParam().name;
@@ -57,12 +63,22 @@ class KillTest : public testing::TestWithParam<Case> {
   std::unique_ptr<JobRun> job_;
 };
 
+class KillTest : public FaultTest {
+ protected:
+  // Waits for half of the steps, and then for a checkpoint.
+  void AwaitCheckpointInTheMiddle() {
+    ASSERT_TRUE(job_->AwaitPart(0.5, 240s)) << job_->Output();
+    const int64_t before = LastCheckpoint();
+    ASSERT_TRUE(Await(60s, [&] { return LastCheckpoint() > before; })) << job_->Output();
+  }
+};
+
 TEST_P(KillTest, JobSucceedsAndStepsDoNotGoBackBeyondTheLastCheckpoint) {
-  AwaitCheckpoint();
+  ASSERT_NO_FATAL_FAILURE(AwaitCheckpointInTheMiddle());
   // ps 0 owns the step. What it shows may lie a moment behind what is saved.
   const int64_t before = job_->StepOf({"ps", 0});
   const int64_t floor = std::min(LastCheckpoint(), before);
-  const pid_t killed = job_->Kill(GetParam().victim);
+  const pid_t killed = job_->SignalTask(GetParam().victim, SIGKILL);
   ASSERT_NE(killed, 0) << job_->Output();
   ASSERT_NE(job_->Await(GetParam().victim, 60s, killed).pid, 0) << "it was not started again\n"
                                                                 << job_->Output();
@@ -92,6 +108,48 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SynchronousParameterServer1", "fashion-mnist-sync.yaml", {"ps", 1}},
                     Case{"SynchronousChief", "fashion-mnist-sync.yaml", {"chief", 0}}),
     [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
+
+class SilenceTest : public FaultTest {
+ protected:
+  // Whether a line of the task's log has both texts.
+  bool Logged(const cluster::Task& task, const std::string& peer, const std::string& what) const {
+    std::istringstream log(ReadFile(StrCat(folder_, "/run/state/logs/fashion-mnist-", task.type,
+                                           "-", task.index, "/tensorflow.log"))
+                               .value_or(""));
+    for (std::string line; std::getline(log, line);) {
+      if (line.find(peer) != std::string::npos && line.find(what) != std::string::npos) return true;
+    }
+    return false;
+  }
+  bool AwaitStepOf(const cluster::Task& task, int64_t step) {
+    return Await(60s, [&] { return job_->StepOf(task) >= step; });
+  }
+};
+
+TEST_P(SilenceTest, AStoppedTaskIsNamedAndTakesPartAgainWhenItGoesOn) {
+  const cluster::Task victim = GetParam().victim;
+  // A worker is a server's peer, a server the chief's.
+  const bool serves = victim.type == "ps";
+  const cluster::Task observer = serves ? cluster::Task{"chief", 0} : cluster::Task{"ps", 0};
+  ASSERT_TRUE(job_->AwaitPart(0.05, 120s)) << job_->Output();
+  const pid_t stopped = job_->SignalTask(victim, SIGSTOP);
+  ASSERT_NE(stopped, 0) << job_->Output();
+  EXPECT_TRUE(Await(20s, [&] {
+    return Logged(observer, StrCat(victim.type, " ", victim.index, " ("), "is silent for");
+  })) << job_->Output();
+  const int64_t step = job_->StepOf({"ps", 0});
+  if (!serves) {
+    EXPECT_TRUE(AwaitStepOf({"ps", 0}, step + 200)) << "nobody went on\n" << job_->Output();
+  }
+  EXPECT_EQ(job_->SignalTask(victim, SIGCONT), stopped) << job_->Output();
+  EXPECT_TRUE(AwaitStepOf(victim, step + 1)) << "it does not go on\n" << job_->Output();
+  EXPECT_EQ(job_->AwaitEnd(240s), 0) << job_->Output();
+}
+
+INSTANTIATE_TEST_SUITE_P(, SilenceTest,
+                         testing::Values(Case{"Worker", "fashion-mnist.yaml", {"worker", 1}},
+                                         Case{"ParameterServer", "fashion-mnist.yaml", {"ps", 1}}),
+                         [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tfjob::processes
