@@ -17,6 +17,9 @@ struct Memory {
   std::vector<plan::NamedEvent> events;  // to be sent
   bool look_again = false;               // the last look changed the history: look again at once
 
+  // The pod group was created: when it is gone, the job may be gone, too, and its watch be behind.
+  bool had_group = false;
+
   // Since when (Clock::Monotonic) the status has been behind in its counts alone.
   std::optional<Duration> counts_behind;
 

@@ -152,9 +152,15 @@ Outcome Reconciler::LookAndAct(const std::string& key,
     outcome.again_after = Earlier(outcome.again_after, wait);
     return outcome;
   }
+  const bool wants_group = decision.verdict.create_pod_group.has_value();
+  if (wants_group && std::exchange(memory.had_group, false)) {
+    return {id, Aborted("the pod group is gone"), std::nullopt};
+  }
   LogDecision(look, decision.verdict, decision.plan);
   outcome.status = actor_.Act(look, decision, memory);
   if (outcome.status.code() == StatusCode::kNotFound) outcome.status = OkStatus();
+  if (!decision.verdict.delete_pod_groups.empty()) memory.had_group = false;
+  if (wants_group && outcome.status.ok()) memory.had_group = true;
   if (!memory.history.refusal.empty()) native_api_.Doubt();
   outcome.again_after = Earlier(outcome.again_after, decision.plan.requeue_after);
   // After an error the back-off decides.

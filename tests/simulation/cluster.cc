@@ -32,19 +32,28 @@ Cluster::Cluster(Duration count_patience)
   StartOperator();
 }
 
-void Cluster::StartOperator() {
-  manager_.reset();
-  faulty_.Clear();
-  alive_ = true;
+std::unique_ptr<control::Manager> Cluster::NewOperator(client::Client& client) {
   control::Options options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock_;
   options.settings.count_patience = count_patience_;
   options.settings.address = render::ClusterDns("");
-  auto manager = control::Manager::Start(faulty_, options);
+  auto manager = control::Manager::Start(client, options);
   ENFORCE(manager.ok(), "the control loop starts on a store that answers");
-  manager_ = *std::move(manager);
+  return *std::move(manager);
+}
+
+void Cluster::StartOperator() {
+  manager_.reset();
+  faulty_.Clear();
+  alive_ = true;
+  manager_ = NewOperator(faulty_);
+}
+
+void Cluster::StartSecondOperator() {
+  second_.reset();
+  second_ = NewOperator(store_);
 }
 
 void Cluster::KillOperator() {
@@ -56,20 +65,33 @@ void Cluster::KillOperator() {
   alive_ = false;
 }
 
+bool Cluster::StepOne() {
+  if (second_ != nullptr && (turn_of_second_ = !turn_of_second_) && second_->Step()) return true;
+  return manager_->Step();
+}
+
 bool Cluster::RunUntilIdle() {
   for (int round = 0; round < kMaxRounds; ++round) {
     const size_t delivered = store_.Deliver();
     const bool stepped = manager_->Step();
-    if (delivered == 0 && !stepped) return true;
+    const bool second_stepped = second_ != nullptr && second_->Step();
+    if (delivered == 0 && !stepped && !second_stepped) return true;
   }
   return false;
+}
+
+std::optional<Duration> Cluster::NextTimer() {
+  const std::optional<Duration> first = manager_->NextTimer();
+  const std::optional<Duration> second = second_ != nullptr ? second_->NextTimer() : std::nullopt;
+  if (!first || !second) return first ? first : second;
+  return std::min(*first, *second);
 }
 
 bool Cluster::Advance(Duration by) {
   const Time until = clock_.Now() + by;
   for (int round = 0; round < kMaxRounds; ++round) {
     if (!RunUntilIdle()) return false;
-    const std::optional<Duration> timer = manager_->NextTimer();
+    const std::optional<Duration> timer = NextTimer();
     const Duration left = until - clock_.Now();
     if (!timer || *timer > left) {
       clock_.Advance(left);
@@ -108,6 +130,16 @@ std::vector<std::shared_ptr<const objects::Service>> Cluster::Services() {
     services.push_back(std::get<std::shared_ptr<const objects::Service>>(object));
   }
   return services;
+}
+
+std::vector<std::shared_ptr<const objects::CustomResource>> Cluster::PodGroups() {
+  std::vector<std::shared_ptr<const objects::CustomResource>> groups;
+  const std::vector<client::Object> objects =
+      *store_.List(Kind::kCoschedulingPodGroup, kNamespace, {});
+  for (const client::Object& object : objects) {
+    groups.push_back(std::get<std::shared_ptr<const objects::CustomResource>>(object));
+  }
+  return groups;
 }
 
 int Cluster::Writes(bool events) {

@@ -1,4 +1,5 @@
-// The world of one simulated life: the store with its faults, the control loop stepped by hand, a fake clock.
+// The world of one simulated life: the store with its faults, the control loop stepped by hand (for a while a second one),
+// a fake clock.
 #pragma once
 
 #include <memory>
@@ -32,10 +33,14 @@ class Cluster {
   // Its next calls fail until it is started again.
   void KillOperator();
   bool alive() const { return alive_; }
+  // Another operator over the same store, to which nothing happens: as when the lease was lost and the loser does not know.
+  void StartSecondOperator();
+  void StopSecondOperator() { second_.reset(); }
+  bool has_second_operator() const { return second_ != nullptr; }
 
   // Brings one watch event, or lets the loop work on one job; false when there is none.
   bool DeliverOne() { return store_.Deliver(1) > 0; }
-  bool StepOne() { return manager_->Step(); }
+  bool StepOne();
   // Until nothing is left to do; false when that does not come to an end.
   bool RunUntilIdle();
   // Moves the clock, running whatever becomes due on the way; false as above.
@@ -45,7 +50,9 @@ class Cluster {
   std::optional<api::TFJob> Job();
   std::vector<std::shared_ptr<const objects::Pod>> Pods();
   std::vector<std::shared_ptr<const objects::Service>> Services();
-  // How many calls of the operator have changed something, or tried to; with or without events.
+  // Of the scheduler-plugins.
+  std::vector<std::shared_ptr<const objects::CustomResource>> PodGroups();
+  // How many calls of the first operator have changed something, or tried to; with or without events.
   int Writes(bool events);
 
   static client::Key KeyOf(client::Kind kind, const std::string& name) {
@@ -53,12 +60,18 @@ class Cluster {
   }
 
  private:
+  std::unique_ptr<control::Manager> NewOperator(client::Client& client);
+  // Until the next of the operators' timers.
+  std::optional<Duration> NextTimer();
+
   const Duration count_patience_;
   FakeClock clock_;
   store::Store store_;
   client::FaultyClient faulty_;
   bool alive_ = true;
   std::unique_ptr<control::Manager> manager_;
+  std::unique_ptr<control::Manager> second_;
+  bool turn_of_second_ = false;
 };
 
 }  // namespace tfjob::simulation

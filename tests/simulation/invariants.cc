@@ -58,6 +58,25 @@ std::string NameOf(const policy::Slot& slot) {
   return api::ReplicaName(kJob, slot.type, slot.index);
 }
 
+// Of a gang, whether it has the pod group that it should have.
+std::string CheckGroup(const api::TFJob& job, Cluster& cluster) {
+  // Without a member nobody looks for one that was made before.
+  if (api::TotalReplicas(job) == 0) return "";
+  const bool is_gang = job.metadata.annotations.contains(api::kGangSchedulerAnnotation);
+  const bool runs = !api::IsFinished(job.status) && !job.spec.run_policy.suspend;
+  int groups = 0;
+  for (const auto& group : cluster.PodGroups()) {
+    if (!IsOf(group->metadata, job)) continue;
+    ++groups;
+    const int64_t members = JsonField(*group->object)["spec"]["minMember"].IntOr(0).value_or(0);
+    if (runs && members != api::TotalReplicas(job)) {
+      return StrCat("the pod group wants ", members, " members of ", api::TotalReplicas(job));
+    }
+  }
+  const int wanted = is_gang && runs ? 1 : 0;
+  return groups == wanted ? "" : StrCat(groups, " pod groups, not ", wanted);
+}
+
 std::string CheckEnded(const api::TFJob& job, Cluster& cluster) {
   for (const auto& service : cluster.Services()) {
     if (IsOf(service->metadata, job)) return StrCat(service->metadata.name, " outlives its job");
@@ -200,6 +219,7 @@ std::string CheckQuiet(Cluster& cluster) {
     return "";
   }
   if (api::Find(job->status, ConditionType::kCreated) == nullptr) return "the job has no status";
+  if (std::string problem = CheckGroup(*job, cluster); !problem.empty()) return problem;
   if (api::IsFinished(job->status)) return CheckEnded(*job, cluster);
   if (job->spec.run_policy.suspend) return CheckSuspended(*job, cluster);
   return CheckRunning(*job, cluster);

@@ -85,11 +85,13 @@ void Simulation::CreateJob() {
   Json spec = {{"tfReplicaSpecs", specs}, {"runPolicy", policy}};
   if (OneIn(4)) spec["successPolicy"] = "AllWorkers";
   if (OneIn(6)) spec["enableDynamicWorker"] = true;
-  const Json job = {{"apiVersion", api::kApiVersion},
-                    {"kind", api::kKind},
-                    {"metadata", {{"name", kJob}, {"namespace", kNamespace}}},
-                    {"spec", spec}};
-  Tell(StrCat("create job ", PrintJson(specs), " ", PrintJson(policy), " ",
+  Json job = {{"apiVersion", api::kApiVersion},
+              {"kind", api::kKind},
+              {"metadata", {{"name", kJob}, {"namespace", kNamespace}}},
+              {"spec", spec}};
+  const bool gang = OneIn(4);
+  if (gang) job["metadata"]["annotations"] = {{api::kGangSchedulerAnnotation, "scheduler-plugins"}};
+  Tell(StrCat("create job ", PrintJson(specs), " ", PrintJson(policy), gang ? " gang " : " ",
               cluster_.store().Create(Kind::kTFJob, job).status().ToString()));
 }
 
@@ -236,8 +238,33 @@ client::Fault Simulation::RandomFault() {
   return fault;
 }
 
+void Simulation::Hold() {
+  std::vector<client::Key> keys;
+  if (cluster_.Job()) keys.push_back(Cluster::KeyOf(Kind::kTFJob, kJob));
+  for (const auto& pod : cluster_.Pods()) {
+    keys.push_back(Cluster::KeyOf(Kind::kPod, pod->metadata.name));
+  }
+  for (const auto& service : cluster_.Services()) {
+    keys.push_back(Cluster::KeyOf(Kind::kService, service->metadata.name));
+  }
+  if (keys.empty()) return;
+  const client::Key key = Choose(keys);
+  const Json patch = {{"metadata", {{"finalizers", Json::array({"example.com/hold"})}}}};
+  if (!cluster_.store().Patch(key, patch).ok()) return;  // it is being deleted
+  held_.push_back(key);
+  Tell("a finalizer holds " + client::ToString(key));
+}
+
+void Simulation::Release() {
+  if (held_.empty()) return;
+  Tell("the finalizers are taken away");
+  const Json patch = {{"metadata", {{"finalizers", nullptr}}}};
+  for (const client::Key& key : held_) cluster_.store().Patch(key, patch).IgnoreError();
+  held_.clear();
+}
+
 void Simulation::Disturb() {
-  switch (Between(0, 7)) {
+  switch (Between(0, 12)) {
     case 0:
       Tell("the operator dies");
       return cluster_.KillOperator();
@@ -255,6 +282,18 @@ void Simulation::Disturb() {
       return cluster_.store().Compact();
     case 5:
       return cluster_.store().Bookmark();
+    case 6:
+    case 7:
+      return Hold();
+    case 8:
+      return Release();
+    case 9:
+      if (cluster_.has_second_operator()) {
+        Tell("the second operator ends");
+        return cluster_.StopSecondOperator();
+      }
+      Tell("a second operator starts");
+      return cluster_.StartSecondOperator();
     default:
       cluster_.operator_client().Inject(RandomFault());
   }
@@ -301,6 +340,8 @@ std::string Simulation::Calm() {
   Tell("calm");
   cluster_.operator_client().Clear();
   cluster_.store().MendWatches();
+  cluster_.StopSecondOperator();
+  Release();
   if (!cluster_.alive()) cluster_.StartOperator();
   for (int round = 0; round < kCalmRounds; ++round) {
     BeHonestKubelet();

@@ -32,6 +32,9 @@ class Simulation {
   void ActOfUser();
   void ActOfKubelet();
   void ActOfStranger();
+  // Somebody's finalizer keeps an object, until it is taken away from all.
+  void Hold();
+  void Release();
   void Disturb();
   // The loop and the watches get on, not always to the end.
   std::string GetOn();
@@ -48,6 +51,7 @@ class Simulation {
   std::mt19937_64 random_;
   Cluster cluster_;
   Invariants invariants_;
+  std::vector<client::Key> held_;  // by finalizers
   std::vector<std::string> story_;
 };
 
