@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Builds the images of the operator and the trainer as OCI archives, FOLDER/operator.tar and FOLDER/trainer.tar: the
-# programs as Bazel builds them, the libraries of Debian that they need, and nothing else. Needs no registry and no daemon.
+# programs as Bazel builds them, the libraries of Debian that they need, and nothing else; an image of more than 40 MB is an
+# error. Needs no registry and no daemon.
 # Installs first what the build needs (deploy/packages.txt) and this machine lacks.
 #
 #   deploy/docker/build.sh FOLDER [operator] [trainer]     both without a name
 #   deploy/docker/build.sh --tree FOLDER NAME              the image's files as a folder (what the Dockerfiles copy)
 #
 # `docker load -i`, `ctr images import`, `skopeo copy oci-archive:` and `deploy/dev/cluster.sh load-image` take the archives.
-usage() { sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 case ${1:-} in
   -h | --help) usage && exit ;;
   "") usage >&2 && exit 2 ;;
@@ -29,7 +30,7 @@ image() {
   bin=$(bazel info --config=release bazel-bin 2>/dev/null)
   for program in "$@"; do programs+=(--program "$bin/$room/$program=/usr/bin/$program"); done
   deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$name:$version" --name "ghcr.io/tfjob/$name:latest" \
-    --output "$output" "${programs[@]}" --user "$user" --file deploy/docker/passwd=/etc/passwd \
+    --output "$output" "${programs[@]}" --user "$user" --at-most 40 --file deploy/docker/passwd=/etc/passwd \
     --file deploy/docker/nsswitch.conf=/etc/nsswitch.conf --file /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
 }
 

@@ -2,9 +2,11 @@
 """Writes an image of one layer as an OCI archive that `docker load` reads too, without a registry or a daemon:
 
     oci_image.py --name NAME:TAG… --output FILE.tar --program HOST-PATH=PATH… [--file HOST-PATH=PATH]… [--user UID]
+                 [--at-most MB]
 
 A program brings the shared libraries that `ldd` names, at the same paths; the first program is the entry point. With
---tree the files are laid out in the folder --output instead. The same input gives the same bytes. Prints the size."""
+--tree the files are laid out in the folder --output instead. The same input gives the same bytes. Prints the size of the
+compressed layer; more than --at-most is an error."""
 import argparse
 import gzip
 import hashlib
@@ -119,6 +121,7 @@ def main():
     parser.add_argument("--program", type=pair, action="append", required=True, metavar="HOST-PATH=PATH")
     parser.add_argument("--file", type=pair, action="append", default=[], metavar="HOST-PATH=PATH")
     parser.add_argument("--user", default="0")
+    parser.add_argument("--at-most", type=float, metavar="MB")
     parser.add_argument("--tree", action="store_true")
     arguments = parser.parse_args()
 
@@ -134,6 +137,8 @@ def main():
         "Entrypoint": [arguments.program[0][1]], "User": arguments.user, "WorkingDir": "/",
         "Env": ["PATH=/usr/local/bin:/usr/bin:/bin"]})
     print(f"{arguments.name[0]}: {size / 1e6:.1f} MB compressed, {len(contents)} files")
+    if arguments.at_most is not None and size > arguments.at_most * 1e6:
+        sys.exit(f"oci_image.py: {arguments.output} is larger than the {arguments.at_most:g} MB that it may have")
 
 
 if __name__ == "__main__":
