@@ -1,22 +1,62 @@
 """The operator as users install it, on a node whose pods really run: Helm, kubectl, deploy/examples. TFJOB_TEST_IMAGES may
 name a folder with images that deploy/docker/build.sh made."""
+import datetime
 import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import tarfile
 import tempfile
 import time
 import unittest
 
 from harness.cluster import ROOT, Cluster, poll
+from harness.process import TICK, total
 
+CHART = ROOT / "charts/tfjob-operator"
 EXAMPLES = ROOT / "deploy/examples"
 MODELS = pathlib.Path("/var/tmp/tfjob")  # model_dir of the examples
 KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguration,flowschema,validatingwebhookconfiguration,"
          "role,rolebinding,serviceaccount,deployment,replicaset,pod,service,endpointslice,configmap,secret,lease,"
          "poddisruptionbudget,networkpolicy")
+
+
+def take_program(image, path, folder):
+    """Copies a program out of an image's archive; returns where it is."""
+    with tarfile.open(image) as archive:
+        layer = json.load(archive.extractfile("manifest.json"))[0]["Layers"][0]
+        with tarfile.open(fileobj=archive.extractfile(layer), mode="r:gz") as files:
+            files.extract(path, folder)
+    return f"{folder}/{path}"
+
+
+def brief_job(**run_policy):
+    """A job whose only worker ends at once."""
+    image = re.search(r"image: (\S+)", (EXAMPLES / "local.yaml").read_text()).group(1)
+    container = {"name": "tensorflow", "image": image, "command": ["/usr/bin/tfjob-trainer", "--version"]}
+    return json.dumps({
+        "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "brief"}, "spec": {
+            "runPolicy": run_policy,
+            "tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": [container]}}}}}})
+
+
+def seconds_of(stamp):
+    """As time.time() counts, of a time as logs and API objects have it."""
+    return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+
+
+def start_of(program):
+    """When the only process of this program began, as the kernel knows it."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if os.readlink(folder / "exe") == program:
+                ticks = int((folder / "stat").read_text().rpartition(")")[2].split()[19])
+                return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / TICK
+        except OSError:
+            pass  # it ended, or is the kernel's own
+    raise LookupError(program)
 
 
 class NodeTest(unittest.TestCase):
@@ -29,9 +69,23 @@ class NodeTest(unittest.TestCase):
             subprocess.run([ROOT / "deploy/docker/build.sh", images], check=True)
         cls.cluster = cls.enterClassContext(Cluster(node=True))
         cls.cluster.load_images(f"{images}/operator.tar", f"{images}/trainer.tar")
+        programs = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, programs)
+        cls.tfjob_program = take_program(f"{images}/operator.tar", "usr/bin/tfjob", programs)
         cls.before = cls.inventory()
-        cls.cluster.helm("install", "tfjob-operator", str(ROOT / "charts/tfjob-operator"), "--namespace", "tfjob-system",
-                         "--create-namespace", "--set", "crds.keep=false", "--wait", "--timeout", "2m")
+        cls.release("install", CHART, "tfjob-system")
+
+    @classmethod
+    def release(cls, verb, chart, namespace, *values):
+        settings = [word for value in ("crds.keep=false", *values) for word in ("--set", value)]
+        cls.cluster.helm(verb, "tfjob-operator", str(chart), "--namespace", namespace, "--create-namespace", *settings,
+                         "--wait", "--timeout", "2m")
+
+    @classmethod
+    def uninstall(cls, namespace):
+        cls.cluster.helm("uninstall", "tfjob-operator", "--namespace", namespace, "--ignore-not-found", "--wait",
+                         "--timeout", "1m")
+        cls.kubectl("delete", "namespace", namespace, "--ignore-not-found", "--timeout=60s")
 
     @classmethod
     def inventory(cls):
@@ -40,11 +94,30 @@ class NodeTest(unittest.TestCase):
                                       "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}\n{end}")
         return {line for line in listing.split() if not re.search("/kube-root-ca.crt$|/default$|^Lease/kube-node-lease/", line)}
 
-    def kubectl(self, *arguments, text=None):
-        return self.cluster.kubectl(*arguments, text=text)
+    @classmethod
+    def kubectl(cls, *arguments, text=None):
+        return cls.cluster.kubectl(*arguments, text=text)
 
     def get(self, *arguments):
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def tfjob(self, *arguments):
+        """What the program `tfjob` prints."""
+        return subprocess.run([self.tfjob_program, "--kubeconfig", self.cluster.kubeconfig, *arguments], check=True,
+                              text=True, stdout=subprocess.PIPE, timeout=300).stdout
+
+    def check_rights(self, namespace):
+        """The operator has asked for nothing that its roles do not allow."""
+        path = f"/api/v1/namespaces/{namespace}/services/tfjob-operator-metrics:8080/proxy/metrics"
+        page = poll("the metrics", 20, lambda: self.kubectl("get", "--raw", path))
+        self.assertGreater(total(page, "rest_client_requests_total"), 0)
+        log = self.kubectl("logs", "-n", namespace, "deployment/tfjob-operator")
+        refused = [line for line in log.splitlines() if re.search("forbidden|PERMISSION_DENIED", line)]
+        self.assertEqual((total(page, "rest_client_requests_total", code="403"), refused), (0, []))
+
+    def tearDown(self):
+        if self.get("deployments", "-n", "tfjob-system")["items"]:
+            self.check_rights("tfjob-system")
 
     def states(self, name):
         """Follows `kubectl get tfjob NAME -w`; call the result for the states that it has shown, each once."""
@@ -63,16 +136,18 @@ class NodeTest(unittest.TestCase):
 
         return shown
 
-    def train(self, example, seconds=900):
-        """Applies an example, waits until it Succeeded, and returns the states on the way."""
+    def train(self, example, meanwhile, seconds=900):
+        """Applies an example, calls meanwhile(), waits until it Succeeded, and returns the states on the way."""
         shutil.rmtree(MODELS / example, ignore_errors=True)
         self.addCleanup(shutil.rmtree, MODELS / example, ignore_errors=True)
         self.kubectl("apply", "-f", str(EXAMPLES / f"{example}.yaml"))
         states = self.states(example)
         try:
+            meanwhile()
             self.kubectl("wait", "--for=condition=Succeeded", f"tfjob/{example}", f"--timeout={seconds}s")
-        except subprocess.CalledProcessError:
+        except (AssertionError, subprocess.SubprocessError, TimeoutError):
             print(self.kubectl("describe", f"tfjob/{example}"), self.kubectl("get", "pods", "-o", "wide"))
+            self.remove(example)
             raise
         poll("the watch shows it", 10, lambda: states()[-1] == "Succeeded")
         return states()
@@ -83,8 +158,8 @@ class NodeTest(unittest.TestCase):
         poll("nothing of the job is left", 60, lambda: not self.get(
             "pods,services", "-l", f"training.kubeflow.org/job-name={example}")["items"])
 
-    def check_example(self, example, tasks):
-        states = self.train(example)
+    def check_example(self, example, tasks, meanwhile=lambda: None):
+        states = self.train(example, meanwhile)
         self.assertEqual(states, sorted(states, key=["Created", "Running", "Succeeded"].index))
         self.assertIn("Running", states)
         for task in tasks:
@@ -105,8 +180,33 @@ class NodeTest(unittest.TestCase):
     def test_local(self):
         self.check_example("local", ["worker-0"])
 
-    def test_mnist_replica(self):
-        self.check_example("mnist-replica", ["worker-0", "worker-1", "ps-0"])
+    def test_mnist_replica_as_tfjob_tells_of_it(self):
+        self.check_example("mnist-replica", ["worker-0", "worker-1", "ps-0"], self.check_what_tfjob_tells)
+
+    def check_what_tfjob_tells(self):
+        name = "mnist-replica"
+        poll("all run", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +0 +\S+$", self.tfjob("get", name)))
+        # There is no metrics server, and none is needed: the trainer itself is asked, or its log.
+        poll("the step", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +\S+ +step \d+", self.tfjob("top", name)))
+        description = self.tfjob("describe", name)
+        for line in (rf"Name: +{name}", "State: +Running", "  Worker +2 +2 +0 +0 +0 +OnFailure .*",
+                     rf"  {name}-ps-0 +Running +0 +<none> +\S+ +\S+ +<none>", "  Running +True +TFJobRunning .*",
+                     rf"  \S+ +Normal +SuccessfulCreatePod +TFJob {name} +Created pods: .*"):
+            self.assertRegex(description, f"(?m)^{line}$")
+        log = self.tfjob("logs", name, "--replica", "worker/0")
+        self.assertRegex(log, r"(?m)^\S+Z INFO +train ")
+        followed = self.tfjob("logs", name, "-f")  # returns with the job's end
+        for task in ("worker-0", "worker-1", "ps-0"):
+            self.assertRegex(followed, rf"(?m)^{name}-{task} \| ")
+        self.assertIn(log.splitlines()[0], followed)
+        self.tfjob("wait", name, "--for=Succeeded", "--timeout=10s")
+
+    def test_a_job_is_deleted_when_its_time_to_live_is_over(self):
+        self.kubectl("apply", "-f", "-", text=brief_job(ttlSecondsAfterFinished=1))
+        states = self.states("brief")
+        self.kubectl("wait", "--for=delete", "tfjob/brief", "--timeout=60s")
+        poll("the watch shows its end", 10, lambda: states()[-1] == "Succeeded")
+        poll("no pod", 30, lambda: not self.get("pods", "-l", "training.kubeflow.org/job-name=brief")["items"])
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
         name = "linear-regression"
@@ -138,18 +238,66 @@ class NodeTest(unittest.TestCase):
         self.kubectl("get", "tfj", "-o", "wide")
 
     def test_the_operator_is_ready_within_a_second_of_its_start(self):
-        self.kubectl("-n", "tfjob-system", "rollout", "restart", "deployment")
-        self.kubectl("-n", "tfjob-system", "rollout", "status", "deployment", "--timeout=60s")
-        pod = self.get("pods", "-n", "tfjob-system", "--sort-by=.metadata.creationTimestamp")["items"][-1]
-        started = pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"]
-        ready = next(c["lastTransitionTime"] for c in pod["status"]["conditions"] if c["type"] == "Ready")
-        seconds = time.mktime(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) - time.mktime(
-            time.strptime(started, "%Y-%m-%dT%H:%M:%SZ"))
-        self.assertLessEqual(seconds, 2, "both times are whole seconds, and a probe a second tells")
+        """From the start of the container's process, as the kernel knows it, to the first lists, which are what /readyz
+        waits for: by the log."""
+        pods = lambda: self.get("pods", "-n", "tfjob-system")["items"]  # noqa: E731
+        for count in (0, 1):
+            self.kubectl("-n", "tfjob-system", "scale", "deployment/tfjob-operator", f"--replicas={count}")
+            poll(f"{count} operators", 30, lambda c=count: len(pods()) == c)
+        self.kubectl("-n", "tfjob-system", "rollout", "status", "deployment/tfjob-operator", "--timeout=60s")
+        [pod] = pods()
+        log = self.kubectl("-n", "tfjob-system", "logs", pod["metadata"]["name"])
+        ready = next(line for line in map(json.loads, log.splitlines()) if line["message"] == "ready")
+        seconds = seconds_of(ready["time"]) - start_of("/usr/bin/tfjob-operator")
+        print(f"the operator was ready {seconds:.2f} s after its start", flush=True)
+        self.assertLessEqual(seconds, 1)
+        kubelets = [pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"], next(
+            c["lastTransitionTime"] for c in pod["status"]["conditions"] if c["type"] == "Ready")]
+        self.assertLessEqual(seconds_of(kubelets[1]) - seconds_of(kubelets[0]), 2,
+                             "both times are whole seconds, and a probe a second tells")
 
     def test_z_uninstall_leaves_nothing_behind(self):
-        self.cluster.helm("uninstall", "tfjob-operator", "--namespace", "tfjob-system", "--wait", "--timeout", "1m")
-        self.kubectl("delete", "namespace", "tfjob-system", "--timeout=60s")
+        self.uninstall("tfjob-system")
+        self.assertEqual(self.inventory() - self.before, set())
+
+    def check_operator(self, namespace, jobs_in="default"):
+        """One that has just been installed works."""
+        self.kubectl("-n", namespace, "rollout", "status", "deployment/tfjob-operator", "--timeout=60s")
+        self.kubectl("-n", jobs_in, "apply", "-f", "-", text=brief_job(suspend=True))
+        self.kubectl("-n", jobs_in, "wait", "--for=condition=Suspended", "tfjob/brief", "--timeout=30s")
+        self.kubectl("-n", jobs_in, "delete", "tfjob/brief", "--timeout=30s")
+        self.check_rights(namespace)
+
+    def test_zz_one_file_and_kustomizations_install_it_too(self):
+        self.uninstall("tfjob-system")
+        for way in (["-f", str(ROOT / "deploy/tfjob-operator.yaml")],
+                    ["--server-side", "-k", str(ROOT / "deploy/kustomize/overlays/standalone")]):
+            self.kubectl("apply", *way)
+            self.check_operator("tfjob-system")
+            self.kubectl("delete", *way[-2:], "--timeout=60s")
+            self.assertEqual(self.inventory() - self.before, set())
+        self.kubectl("create", "namespace", "kubeflow")
+        self.addCleanup(self.kubectl, "delete", "namespace", "kubeflow")
+        self.kubectl("apply", "--server-side", "--dry-run=server", "-k", str(ROOT / "deploy/kustomize/overlays/kubeflow"))
+
+    def test_zz_a_release_of_one_namespace_is_upgraded_with_the_definition(self):
+        self.uninstall("tfjob-system")
+        columns = lambda: self.kubectl("get", "crd", "tfjobs.kubeflow.org", "-o",  # noqa: E731
+                                       "jsonpath={.spec.versions[0].additionalPrinterColumns[*].name}").split()
+        with tempfile.TemporaryDirectory() as folder:
+            older = pathlib.Path(shutil.copytree(CHART, f"{folder}/chart"))
+            definition = older / "files/kubeflow.org_tfjobs.yaml"
+            column = r" +- description: .*\n +jsonPath: .status.restarts\n +name: .*\n +type: .*\n"
+            definition.write_text(re.sub(column, "", definition.read_text()))
+            self.release("install", older, "team-a", "namespaces={team-a}")
+        self.assertNotIn("Restarts", columns())
+        self.check_operator("team-a", "team-a")
+        self.kubectl("apply", "-f", "-", text=brief_job(suspend=True))
+        self.release("upgrade", CHART, "team-a", "namespaces={team-a}", "manager.config.controller.threads=2")
+        self.assertIn("Restarts", columns())
+        self.check_operator("team-a", "team-a")
+        self.assertNotIn("conditions", self.get("tfjob", "brief").get("status", {}), "a job in a foreign namespace")
+        self.uninstall("team-a")
         self.assertEqual(self.inventory() - self.before, set())
 
 
