@@ -44,8 +44,8 @@ namespace tfjob::events {
 struct Options {
   Clock* clock = &RealClock();
   CorrelatorOptions correlator;
-  // Events that wait to be sent; beyond it new ones are dropped. 1,000 jobs that arrive at once have three each that
-  // tell what became of them (created, running, ended), and their pods' routine ones beside.
+  // Events that wait to be sent; beyond it new ones are dropped. 1,000 jobs that arrive at once have a few each that
+  // tell what became of them (a restart, the end), and their pods' routine ones beside.
   size_t queue = 5000;
   // Of these, so many are kept for events that are not routine.
   size_t reserve = 4000;
