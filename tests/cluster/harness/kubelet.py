@@ -1,5 +1,5 @@
 """A kubelet played by a test: pods run at once and end when the test's script says so. No node and no scheduler: a pod
-without a node is gone as soon as it is deleted."""
+without a node is gone as soon as it is deleted, unless the API server fails between the two writes which that takes it."""
 import collections
 import threading
 
@@ -80,6 +80,8 @@ class Kubelet:
 
     def _play(self, pod):
         index, uid = index_of(pod), pod["metadata"]["uid"]
+        if pod["metadata"].get("deletionTimestamp"):
+            self._take_away(pod)
         if not live(pod):
             return
         if pod["status"].get("phase") != "Running":
@@ -87,6 +89,16 @@ class Kubelet:
         code = self._script(index, self.attempts[index].index(uid))
         if code is not None:
             self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
+
+    def _take_away(self, pod):
+        """What kubelets do when a pod that is to be deleted has ended."""
+        metadata = pod["metadata"]
+        try:
+            self._api.delete(kube.core(self._namespace, f"pods/{metadata['name']}"),
+                             {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}})
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
 
     def _write(self, pod, phase, state):
         name = pod["metadata"]["name"]
