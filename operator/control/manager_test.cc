@@ -144,6 +144,42 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   EXPECT_EQ(Writes(client), writes);
 }
 
+// The garbage collector takes away what is made for it, which the watch of groups tells at once.
+TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
+  store::Options store_options = SteppedManagerTest::StoreOptions(clock);
+  store_options.keep_changes = true;
+  store::Store store(store_options);
+  client::FaultyClient client(store);
+  Options options;
+  options.workers = 0;
+  options.parallel_writes = 0;
+  options.clock = &clock;
+  options.settings.address = render::ClusterDns("");
+  const auto manager = *Manager::Start(client, options);
+  Json job = Job("a", 1);
+  job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
+  ASSERT_TRUE(store.Create(Kind::kTFJob, job).ok());
+  store.Deliver();
+  store.CutWatches();
+  const auto run = [&] {
+    for (int i = 0; i < 50; ++i) {
+      manager->Step();
+      store.Deliver();
+      if (i % 10 == 0) clock.Advance(100ms);
+    }
+  };
+  run();  // groups are watched since the job was looked at
+  ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
+  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  run();
+  int made = 0;
+  for (const client::Call& call : client.Calls()) {
+    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kCoschedulingPodGroup;
+  }
+  EXPECT_EQ(made, 1);
+}
+
 TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
   ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 300)).ok());
   store_.Deliver();
