@@ -1,10 +1,8 @@
 """The API server and etcd are killed, stopped and set back."""
-import os
 import shutil
 import signal
 import threading
 import time
-import unittest
 
 from harness.cluster import poll
 from harness.jobs import condition
@@ -42,9 +40,8 @@ class ServerFaults(FaultsCase):
             server.signal(signal.SIGCONT)
         self.with_jobs(disturb)
 
-    @unittest.skipUnless(os.environ.get("TFJOB_DEEP"), "the API server's patience is 34 seconds: deploy/test.sh --deep")
     def test_etcd_stops_while_pods_are_created(self):
-        """The API server gives up with 504 what may be done later."""
+        """The API server gives up with 504, after 34 seconds, what may be done later, or half of it."""
         etcd, stopped = self.cluster.component("etcd"), threading.Event()
 
         def rule(request):
