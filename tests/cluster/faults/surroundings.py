@@ -1,5 +1,5 @@
 """What is around the operator changes: its clock, what a namespace allows, the namespace itself, the definition of TFJobs;
-and somebody takes pods away."""
+somebody takes pods away, or a node."""
 import time
 
 from harness import api as kube
@@ -7,7 +7,7 @@ from harness.clock import ProcessClock
 from harness.cluster import poll
 from harness.jobs import condition
 
-from .case import STEADY, FaultsCase
+from .case import PAUSED, STEADY, FaultsCase
 
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.kubeflow.org"
 
@@ -139,3 +139,31 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
         self.assertEqual(self.job(STEADY)["status"].get("restarts"), 1)
         self.assertEqual({len(uids) for uids in self.kubelet.attempts.values()}, {2})
+
+    def test_a_node_is_deleted(self):
+        """With it all that could end its pods, which somebody deletes. One is forced out, since its job says so; of the other
+        an event tells. That takes minutes, so the operator's clock is quick."""
+        node = self.namespace
+        self.api.create("/api/v1/nodes", {"metadata": {"name": node}})
+        clock = self.enterContext(ProcessClock(speed=30))
+        self.operator(environment=clock.environment)
+        self.create(STEADY, lambda job: job["metadata"].update(annotations={"tfjob.dev/force-delete-lost-pods": "true"}))
+        self.create(PAUSED)
+        ready = lambda: all(self.job(name)["status"].get("ready") == "3/3" for name in (STEADY, PAUSED))  # noqa: E731
+        poll("all run", 60, lambda: ready() and len(self.kubelet.attempts[(STEADY, "worker", "1")]) == 2)
+        self.kubelet.lost_nodes.add(node)
+        pods = {name: kube.core(self.namespace, f"pods/{name}-worker-0") for name in (STEADY, PAUSED)}
+        for path in pods.values():
+            self.api.create(path + "/binding", {"metadata": {"name": path.rpartition("/")[2]},
+                                                "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
+        self.api.delete(f"/api/v1/nodes/{node}")
+        for path in pods.values():
+            self.api.delete(path)
+        poll("another pod", 60, lambda: len(self.kubelet.attempts[(STEADY, "worker", "0")]) == 2)
+        poll("an event", 60, lambda: any(f"because node {node} is not ready" in message for message in self.events(PAUSED)))
+        self.assertEqual(len(self.kubelet.attempts[(PAUSED, "worker", "0")]), 1)
+        self.api.delete(pods[PAUSED], {"gracePeriodSeconds": 0})
+        poll("another pod", 60, lambda: len(self.kubelet.attempts[(PAUSED, "worker", "0")]) == 2)
+        poll("all run", 60, ready)
+        self.expect_calm()
+        self.assertEqual(self.job(STEADY)["status"].get("restarts"), 1)

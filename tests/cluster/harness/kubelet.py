@@ -1,4 +1,4 @@
-"""A kubelet played by a test: pods run at once and end when the test's script says so. No node and no scheduler: a pod
+"""A kubelet played by a test: pods run at once and end when the test's script says so. No scheduler, and nodes only by name: a pod
 without a node is gone as soon as it is deleted, unless the API server fails between the two writes which that takes it."""
 import collections
 import threading
@@ -30,6 +30,7 @@ class Kubelet:
         self._stopped = threading.Event()
         self.attempts = collections.defaultdict(list)  # (job, type, index) -> uids, in the order of their creation
         self.violations = []
+        self.lost_nodes = set()  # names; whose pods never go by themselves
 
     def __enter__(self):
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -93,6 +94,8 @@ class Kubelet:
     def _take_away(self, pod):
         """What kubelets do when a pod that is to be deleted has ended."""
         metadata = pod["metadata"]
+        if pod["spec"].get("nodeName") in self.lost_nodes:
+            return
         try:
             self._api.delete(kube.core(self._namespace, f"pods/{metadata['name']}"),
                              {"gracePeriodSeconds": 0, "preconditions": {"uid": metadata["uid"]}})
