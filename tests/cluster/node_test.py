@@ -206,7 +206,8 @@ class NodeTest(unittest.TestCase):
         states = self.states("brief")
         self.kubectl("wait", "--for=delete", "tfjob/brief", "--timeout=60s")
         poll("the watch shows its end", 10, lambda: states()[-1] == "Succeeded")
-        poll("no pod", 30, lambda: not self.get("pods", "-l", "training.kubeflow.org/job-name=brief")["items"])
+        # The collector of garbage may learn of TFJobs half a minute after their definition was made, and then pauses as long.
+        poll("no pod", 120, lambda: not self.get("pods", "-l", "training.kubeflow.org/job-name=brief")["items"])
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
         name = "linear-regression"
