@@ -55,6 +55,8 @@ class Kubelet:
                 for uid in set(self._pods) - {pod["metadata"]["uid"] for pod in listing["items"]}:
                     self._pods.pop(uid)
                 for pod in listing["items"]:
+                    if index_of(pod) and pod["metadata"].get("deletionTimestamp"):
+                        self._take_away(pod)
                     self._see("MODIFIED", pod)
                 for kind, pod in self._api.watch(path, listing["metadata"]["resourceVersion"], timeout=5):
                     if kind == "ERROR" or self._stopped.is_set():
@@ -81,8 +83,6 @@ class Kubelet:
 
     def _play(self, pod):
         index, uid = index_of(pod), pod["metadata"]["uid"]
-        if pod["metadata"].get("deletionTimestamp"):
-            self._take_away(pod)
         if not live(pod):
             return
         if pod["status"].get("phase") != "Running":
@@ -92,7 +92,7 @@ class Kubelet:
             self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
 
     def _take_away(self, pod):
-        """What kubelets do when a pod that is to be deleted has ended."""
+        """What kubelets do when a pod that is to be deleted has ended; here when a list still shows it."""
         metadata = pod["metadata"]
         if pod["spec"].get("nodeName") in self.lost_nodes:
             return
