@@ -32,7 +32,7 @@ step() {
   timed "$@" || failed_steps=$((failed_steps + 1))
 }
 
-bazel_tests() { deploy/dev/bazel_test.py "$RESULTS" "$@"; }
+bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
 [ $level != deep ] || export TFJOB_DEEP=1
 timed "packages" install_packages

@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "operator/api/reasons.h"
-#include "runtime/base/log.h"
+#include "operator/control/log.h"
 
 namespace tfjob::control {
 namespace {
 
 using client::Kind;
-
-const Logger kLog("control");
 
 // Small enough not to flood a namespace whose quota is used up, large enough for one round trip a usual job.
 constexpr size_t kFirstBatch = 8;
@@ -55,11 +53,6 @@ Kind KindOf(const plan::Delete& wanted) {
 // Those without which no pods are wanted.
 bool IsOfGang(render::Kind kind) {
   return kind == render::Kind::kWorkload || kind == render::Kind::kPodGroup;
-}
-
-bool IsControlledBy(const objects::ObjectMeta& metadata, const std::string& uid) {
-  const objects::OwnerReference* controller = metadata.controller();
-  return controller != nullptr && controller->uid == uid;
 }
 
 policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
@@ -267,7 +260,7 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
       const bool has_answer = refused.code() == StatusCode::kInternal;
       return {has_answer ? refused : Unavailable(Message(refused)), std::nullopt, std::nullopt};
     }
-    if (object.ok() && !IsControlledBy(client::MetadataOf(*object), look.job.metadata.uid)) {
+    if (object.ok() && !client::MetadataOf(*object).IsControlledBy(look.job.metadata.uid)) {
       return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
     }
     if (object.ok() && IsOfGang(wanted.kind) && client::MetadataOf(*object).terminating()) {

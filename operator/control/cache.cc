@@ -32,11 +32,6 @@ std::string ParentKey(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
 }
 
-bool IsControlledBy(const ObjectMeta& metadata, const std::string& uid) {
-  const objects::OwnerReference* controller = metadata.controller();
-  return controller != nullptr && controller->uid == uid;
-}
-
 policy::GangScheduler SchedulerOf(Kind kind) {
   return kind == Kind::kPodGroup               ? policy::GangScheduler::kVolcano
          : kind == Kind::kCoschedulingPodGroup ? policy::GangScheduler::kCoscheduling
@@ -245,7 +240,7 @@ void Cache::JobSink::OnDeleted(Object last_state) {
 template <typename T>
 void Cache::Depart(Entry& entry, const std::shared_ptr<const T>& child) {
   if (entry.seen == nullptr) return;
-  if (!IsControlledBy(child->metadata, entry.seen->metadata().uid)) {
+  if (!child->metadata.IsControlledBy(entry.seen->metadata().uid)) {
     entry.freed.push_back(child->metadata.uid);
   } else if constexpr (std::is_same_v<T, Pod>) {
     entry.departed.push_back(child);
@@ -339,10 +334,10 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return snapshot;
   for (auto& pod : found->second.pods.View()) {
-    if (IsControlledBy(pod->metadata, uid)) snapshot.pods.push_back(std::move(pod));
+    if (pod->metadata.IsControlledBy(uid)) snapshot.pods.push_back(std::move(pod));
   }
   for (auto& service : found->second.services.View()) {
-    if (IsControlledBy(service->metadata, uid)) {
+    if (service->metadata.IsControlledBy(uid)) {
       snapshot.services.push_back(std::move(service));
     } else if (service->metadata.controller() == nullptr) {
       snapshot.orphan_services.push_back(std::move(service));
@@ -350,7 +345,7 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
   }
   for (const auto& [kind, groups] : found->second.groups) {
     for (auto& group : groups.View()) {
-      if (!IsControlledBy(group->metadata, uid)) continue;
+      if (!group->metadata.IsControlledBy(uid)) continue;
       if (kind == Kind::kWorkload) {
         snapshot.workloads.push_back(std::move(group));
       } else {
@@ -359,7 +354,7 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
     }
   }
   for (const auto& pod : found->second.departed) {
-    if (IsControlledBy(pod->metadata, uid)) snapshot.departed.push_back(pod);
+    if (pod->metadata.IsControlledBy(uid)) snapshot.departed.push_back(pod);
   }
   return snapshot;
 }

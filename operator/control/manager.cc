@@ -6,12 +6,10 @@
 #include <utility>
 
 #include "operator/api/names.h"
-#include "runtime/base/log.h"
+#include "operator/control/log.h"
 
 namespace tfjob::control {
 namespace {
-
-const Logger kLog("control");
 
 // Of a job that meets errors: a quota is noticed to be free again within this.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};

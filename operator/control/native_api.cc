@@ -1,12 +1,10 @@
 #include "operator/control/native_api.h"
 
+#include "operator/control/log.h"
 #include "operator/policy/gang_scheduler.h"
-#include "runtime/base/log.h"
 
 namespace tfjob::control {
 namespace {
-
-const Logger kLog("control");
 
 constexpr Duration kAnswerLasts = 10min;
 // Of a server that has none that is known, gave no answer, or is doubted.

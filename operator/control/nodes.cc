@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/log.h"
+#include "operator/control/log.h"
 
 namespace tfjob::control {
 namespace {
-
-const Logger kLog("control");
 
 constexpr Duration kAnswerHolds = 10s;
 // A pod that hangs on a node that is there has other reasons, a finalizer say; the node may go later.

@@ -6,20 +6,18 @@
 
 #include "operator/api/status_json.h"
 #include "operator/control/admit.h"
+#include "operator/control/log.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
 #include "operator/policy/gang.h"
 #include "operator/policy/history.h"
 #include "operator/policy/managed_by.h"
-#include "runtime/base/log.h"
 
 namespace tfjob::control {
 namespace {
 
 using client::Kind;
 using objects::CustomResource;
-
-const Logger kLog("control");
 
 // How often a look is repeated at once when somebody else wrote the job meanwhile.
 constexpr int kConflictTries = 4;

@@ -16,7 +16,7 @@ namespace {
 
 using client::Kind;
 
-const Logger kLog("lease");
+const Logger kLeaseLog("lease");
 
 constexpr Duration kCheckTolerance = 20s;
 constexpr int kReleaseTries = 3;
@@ -121,8 +121,8 @@ std::optional<Duration> LeaderElection::Step() {
   const Duration started = options_.clock->Monotonic();
   const StatusOr<Try> outcome = AcquireOrRenew();
   if (!outcome.ok()) {
-    kLog.Warning("the lease cannot be reached",
-                 {{"lease", options_.name}, {"error", outcome.status()}});
+    kLeaseLog.Warning("the lease cannot be reached",
+                      {{"lease", options_.name}, {"error", outcome.status()}});
     MutexLock lock(mutex_);
     last_error_ = outcome.status();
   } else if (*outcome == Try::kHeld) {
@@ -213,7 +213,7 @@ Status LeaderElection::Note(const client::Object& stored) {
     leader_ = observed_->holder;
   }
   if (is_new) {
-    kLog.Info("leader", {{"lease", options_.name}, {"identity", observed_->holder}});
+    kLeaseLog.Info("leader", {{"lease", options_.name}, {"identity", observed_->holder}});
     if (callbacks_.on_new_leader) callbacks_.on_new_leader(observed_->holder);
   }
   return OkStatus();
@@ -234,7 +234,8 @@ void LeaderElection::Renewed(Duration started) {
     }
   }
   if (first) {
-    kLog.Info("this process leads", {{"lease", options_.name}, {"identity", options_.identity}});
+    kLeaseLog.Info("this process leads",
+                   {{"lease", options_.name}, {"identity", options_.identity}});
     if (callbacks_.on_started_leading) callbacks_.on_started_leading();
   }
 }
@@ -261,7 +262,7 @@ void LeaderElection::Lose(const Status& why) {
     lost_ = true;
   }
   wake_.Request(1);
-  kLog.Error("leadership is lost", {{"lease", options_.name}, {"why", why}});
+  kLeaseLog.Error("leadership is lost", {{"lease", options_.name}, {"why", why}});
   if (callbacks_.on_lost) callbacks_.on_lost(why);
 }
 
@@ -276,11 +277,12 @@ void LeaderElection::Release() {
     const Status released =
         client_.Update(Kind::kLease, ToJson(record, options_.name_space, options_.name)).status();
     if (released.ok()) {
-      kLog.Info("the lease is given up", {{"lease", options_.name}});
+      kLeaseLog.Info("the lease is given up", {{"lease", options_.name}});
       return;
     }
     if (!IsLostTry(released) || !Observe().ok()) {
-      kLog.Warning("the lease was not given up", {{"lease", options_.name}, {"error", released}});
+      kLeaseLog.Warning("the lease was not given up",
+                        {{"lease", options_.name}, {"error", released}});
       return;
     }
   }

@@ -15,7 +15,7 @@ using Action = WatchState::Action;
 using client::Object;
 using SteadyClock = std::chrono::steady_clock;
 
-const Logger kLog("kube");
+const Logger kWatchLog("kube");
 
 // From so many failures in a row on it is worth a warning.
 constexpr int kWorrying = 3;
@@ -29,7 +29,7 @@ WatchEnd Garbage(Status status) {
   return {WatchEnd::Kind::kGarbage, std::nullopt, std::move(status)};
 }
 
-Duration Until(SteadyClock::time_point deadline) {
+Duration TimeUntil(SteadyClock::time_point deadline) {
   return std::max(Duration(0), std::chrono::duration_cast<Duration>(deadline - SteadyClock::now()));
 }
 
@@ -115,16 +115,16 @@ void Reflector::End(const WatchEnd& end) {
   health_.Fails(number_, end.status);
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};
   if (end.kind == WatchEnd::Kind::kUnsupported) {
-    kLog.Debug("no streaming list", fields);
+    kWatchLog.Debug("no streaming list", fields);
   } else if (state_.failures() >= kWorrying) {
-    kLog.Warning("watch is tried again", fields);
+    kWatchLog.Warning("watch is tried again", fields);
   } else {
-    kLog.Info("watch is tried again", fields);
+    kWatchLog.Info("watch is tried again", fields);
   }
 }
 
 void Reflector::LogSkipped(const Status& why) const {
-  kLog.Warning("object is left out", {{"watch", path_}, {"error", why}});
+  kWatchLog.Warning("object is left out", {{"watch", path_}, {"error", why}});
 }
 
 std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_view method) {
@@ -156,7 +156,7 @@ StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
   const auto deadline = SteadyClock::now() + options_.policy.patience;
   std::string body;
   while (true) {
-    ASSIGN_OR_RETURN(std::string bytes, stream.Read(Until(deadline)));
+    ASSIGN_OR_RETURN(std::string bytes, stream.Read(TimeUntil(deadline)));
     if (bytes.empty()) return body;
     if (body.size() + bytes.size() > most) {
       return Unavailable("an answer of more than ", most, " bytes, which is the limit");
@@ -209,7 +209,7 @@ WatchEnd Reflector::ReadEvents(HttpStream& stream, SteadyTime deadline) {
   WatchEnd ended;
   while (!Stopping()) {
     const bool listed = !state_.resource_version().empty();
-    const StatusOr<std::string> bytes = stream.Read(Until(listed ? deadline : listed_by));
+    const StatusOr<std::string> bytes = stream.Read(TimeUntil(listed ? deadline : listed_by));
     if (!bytes.ok()) return Broken(bytes.status());
     if (bytes->empty()) {
       if (!splitter.within_line()) return ended;

@@ -11,7 +11,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-const Logger kLog("kube");
+const Logger kRestLog("kube");
 
 constexpr int kMaxRetries = 10;
 constexpr Duration kDefaultPatience = 1s;  // of a 429 that does not say how long
@@ -181,7 +181,7 @@ void RestClient::LogWarnings(const HttpResponse& response) {
       MutexLock lock(mutex_);
       if (warned_.size() >= kMaxWarnings || !warned_.insert(warning).second) continue;
     }
-    kLog.Warning("the API server warns", {{"warning", warning}});
+    kRestLog.Warning("the API server warns", {{"warning", warning}});
   }
 }
 

@@ -6,30 +6,30 @@
 
 namespace tfjob::kube {
 
-using Kind = WatchStep::Kind;
+using StepKind = WatchStep::Kind;
 
 std::string QueryOf(const WatchStep& step, const client::LabelSelector& selector) {
   Query query;
-  if (!selector.empty() && step.kind != Kind::kProbe) {
+  if (!selector.empty() && step.kind != StepKind::kProbe) {
     query.Add("labelSelector", SelectorText(selector));
   }
   const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(step.time).count();
   switch (step.kind) {
-    case Kind::kWait:
+    case StepKind::kWait:
       break;
-    case Kind::kListPage:
+    case StepKind::kListPage:
       if (step.page_size > 0) query.Add("limit", StrCat(step.page_size));
       if (!step.continue_token.empty()) query.Add("continue", step.continue_token);
       break;
-    case Kind::kProbe:
+    case StepKind::kProbe:
       query.Add("limit", "1")
           .Add("resourceVersion", step.resource_version)
           .Add("resourceVersionMatch", "NotOlderThan");
       break;
-    case Kind::kStreamList:
+    case StepKind::kStreamList:
       query.Add("sendInitialEvents", "true").Add("resourceVersionMatch", "NotOlderThan");
       [[fallthrough]];
-    case Kind::kWatch:
+    case StepKind::kWatch:
       query.Add("watch", "1")
           .Add("allowWatchBookmarks", "true")
           .Add("resourceVersion", step.resource_version)
@@ -72,15 +72,15 @@ WatchStep WatchState::Next(Duration now) {
   if (now < not_before_) {
     step.time = not_before_ - now;
   } else if (resource_version_.empty() && streaming_) {
-    step.kind = Kind::kStreamList;
+    step.kind = StepKind::kStreamList;
     step.time = WatchTime();
     collecting_ = false;
   } else if (resource_version_.empty()) {
-    step.kind = Kind::kListPage;
+    step.kind = StepKind::kListPage;
     step.continue_token = continue_token_;
     step.page_size = whole_list_ ? 0 : policy_.page_size;
   } else {
-    step.kind = probe_ ? Kind::kProbe : Kind::kWatch;
+    step.kind = probe_ ? StepKind::kProbe : StepKind::kWatch;
     step.resource_version = resource_version_;
     step.time = WatchTime();
   }

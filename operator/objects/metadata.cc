@@ -63,6 +63,11 @@ const OwnerReference* ObjectMeta::controller() const {
   return nullptr;
 }
 
+bool ObjectMeta::IsControlledBy(std::string_view uid) const {
+  const OwnerReference* owner = controller();
+  return owner != nullptr && owner->uid == uid;
+}
+
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata) {
   return ReadObjectMeta(metadata);
 }

@@ -44,6 +44,7 @@ struct ObjectMeta {
   bool terminating() const { return deletion_timestamp.has_value(); }
   // The reference with controller: true, or nullptr.
   const OwnerReference* controller() const;
+  bool IsControlledBy(std::string_view uid) const;
   // The label's value, or "".
   std::string_view label(std::string_view key) const { return labels.Find(key); }
 

@@ -7,13 +7,11 @@
 namespace tfjob {
 namespace {
 
-constexpr int kMaxDepth = 200;
-
 // Builds a DOM from parse events, refusing what the plain parser lets through: deep nesting and
 // duplicate keys.
-class Builder : public nlohmann::json_sax<Json> {
+class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
-  explicit Builder(Json& root) : root_(root) {}
+  explicit JsonBuilder(Json& root) : root_(root) {}
 
   const std::string& error() const { return error_; }
 
@@ -62,8 +60,8 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool Open(Json container) {
-    if (stack_.size() >= kMaxDepth)
-      return Fail(StrCat("nested deeper than ", kMaxDepth, " levels"));
+    if (stack_.size() >= kMaxJsonDepth)
+      return Fail(StrCat("nested deeper than ", kMaxJsonDepth, " levels"));
     stack_.push_back(Insert(std::move(container)));
     return true;
   }
@@ -82,7 +80,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what) {
   Json document;
-  Builder builder(document);
+  JsonBuilder builder(document);
   if (!Json::sax_parse(text, &builder))
     return InvalidArgument(what, " is not valid JSON: ", builder.error());
   return document;

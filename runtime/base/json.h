@@ -21,6 +21,9 @@ namespace tfjob {
 // Object members are sorted by key, so that equal values print equally.
 using Json = nlohmann::json;
 
+// How deep a document may nest, as JSON or as YAML.
+inline constexpr size_t kMaxJsonDepth = 200;
+
 // `what` names the document in errors, which also say line and column. Nesting is limited to 200
 // levels; duplicate keys are an error; invalid UTF-8 is an error.
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what);

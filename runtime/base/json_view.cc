@@ -11,7 +11,6 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-constexpr size_t kMaxDepth = 200;
 // Buffers for texts longer than this are given back after the next text.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
@@ -76,7 +75,7 @@ StatusOr<JsonView> JsonDocument::ParsePadded(std::string_view text) {
   if (text.size() > impl_->capacity || impl_->capacity > kKeptCapacity) {
     const size_t wanted = std::max(text.size(), kSmallestCapacity);
     if (wanted != impl_->capacity) {
-      if (impl_->parser.allocate(wanted, kMaxDepth) != simdjson::SUCCESS) {
+      if (impl_->parser.allocate(wanted, kMaxJsonDepth) != simdjson::SUCCESS) {
         return ResourceExhausted("no memory for ", text.size(), " bytes of JSON");
       }
       impl_->capacity = wanted;

@@ -14,7 +14,6 @@
 namespace tfjob {
 namespace {
 
-constexpr size_t kMaxDepth = 200;
 // Aliases may multiply a small text ("billion laughs"): to this many values and bytes, and to a few
 // times the text itself, which no text without aliases reaches.
 constexpr size_t kFreeExpansion = 100'000;
@@ -95,10 +94,10 @@ bool Merge(const Json& value, Json& merged) {
 // Builds the value of one document from parse events, without yaml-cpp's node graph: a cycle cannot
 // arise, and an alias has a known cost before it is copied. After the first error it ignores all
 // further events.
-class Builder : public YAML::EventHandler {
+class YamlBuilder : public YAML::EventHandler {
  public:
   // `budget`: how many values and bytes of text the document may have, aliases expanded.
-  explicit Builder(size_t budget) : budget_(budget) {}
+  explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
   const Status& status() const { return status_; }
   const YAML::Mark& start() const { return start_; }
@@ -200,8 +199,8 @@ class Builder : public YAML::EventHandler {
 
   void Open(const YAML::Mark& mark, Json empty, YAML::anchor_t anchor) {
     if (ExpectsKey()) return Fail(mark, "a key must be a string");
-    if (open_.size() >= kMaxDepth) {
-      return Fail(mark, StrCat("nested deeper than ", kMaxDepth, " levels"));
+    if (open_.size() >= kMaxJsonDepth) {
+      return Fail(mark, StrCat("nested deeper than ", kMaxJsonDepth, " levels"));
     }
     if (!status_.ok()) return;
     Container container;
@@ -291,7 +290,7 @@ StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view wh
     YAML::Parser parser(stream);
     int last_start = -1;
     while (true) {
-      Builder builder(kFreeExpansion + 4 * text.size());
+      YamlBuilder builder(kFreeExpansion + 4 * text.size());
       if (!parser.HandleNextDocument(builder)) break;
       if (!builder.status().ok()) return Annotate(builder.status(), what);
       // At a stray "," or "]" the parser gives empty documents without end and reads no further.

@@ -30,7 +30,7 @@ Output Random(Builder& b, std::string_view op, Output step, Output seed, Attribu
 }
 
 template <typename T>
-Tensor ScalarOf(double value) {
+Tensor CastScalar(double value) {
   return Tensor::Scalar<T>(static_cast<T>(value));
 }
 
@@ -47,17 +47,17 @@ Output Const(Builder& b, Tensor value, std::string_view name) {
 Output Scalar(Builder& b, DType dtype, double value) {
   switch (dtype) {
     case DType::kFloat32:
-      return Const(b, ScalarOf<float>(value));
+      return Const(b, CastScalar<float>(value));
     case DType::kFloat64:
-      return Const(b, ScalarOf<double>(value));
+      return Const(b, CastScalar<double>(value));
     case DType::kInt32:
-      return Const(b, ScalarOf<int32_t>(value));
+      return Const(b, CastScalar<int32_t>(value));
     case DType::kInt64:
-      return Const(b, ScalarOf<int64_t>(value));
+      return Const(b, CastScalar<int64_t>(value));
     case DType::kUInt8:
-      return Const(b, ScalarOf<uint8_t>(value));
+      return Const(b, CastScalar<uint8_t>(value));
     case DType::kBool:
-      return Const(b, ScalarOf<bool>(value));
+      return Const(b, CastScalar<bool>(value));
   }
   return b.Fail(InvalidArgument("a scalar of an unknown dtype"));
 }

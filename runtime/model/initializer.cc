@@ -9,8 +9,8 @@
 namespace tfjob::model {
 namespace {
 
-using Kind = Initializer::Kind;
-using Mode = Initializer::Mode;
+using InitializerKind = Initializer::Kind;
+using ScalingMode = Initializer::Mode;
 using Distribution = Initializer::Distribution;
 
 // A Keras class, the name that stands for it, and what it is before its arguments.
@@ -20,26 +20,30 @@ struct Class {
   Initializer value;
 };
 
-constexpr Initializer Scaling(double scale, Mode mode, Distribution distribution) {
-  return {
-      .kind = Kind::kVarianceScaling, .scale = scale, .mode = mode, .distribution = distribution};
+constexpr Initializer Scaling(double scale, ScalingMode mode, Distribution distribution) {
+  return {.kind = InitializerKind::kVarianceScaling,
+          .scale = scale,
+          .mode = mode,
+          .distribution = distribution};
 }
 
 const Class kClasses[] = {
-    {"Zeros", "zeros", {.kind = Kind::kZeros}},
-    {"Ones", "ones", {.kind = Kind::kOnes}},
-    {"Constant", "constant", {.kind = Kind::kConstant}},
-    {"RandomNormal", "random_normal", {.kind = Kind::kRandomNormal}},
-    {"RandomUniform", "random_uniform", {.kind = Kind::kRandomUniform}},
-    {"TruncatedNormal", "truncated_normal", {.kind = Kind::kTruncatedNormal}},
-    {"GlorotUniform", "glorot_uniform", Scaling(1, Mode::kFanAvg, Distribution::kUniform)},
-    {"GlorotNormal", "glorot_normal", Scaling(1, Mode::kFanAvg, Distribution::kTruncatedNormal)},
-    {"HeUniform", "he_uniform", Scaling(2, Mode::kFanIn, Distribution::kUniform)},
-    {"HeNormal", "he_normal", Scaling(2, Mode::kFanIn, Distribution::kTruncatedNormal)},
-    {"LecunUniform", "lecun_uniform", Scaling(1, Mode::kFanIn, Distribution::kUniform)},
-    {"LecunNormal", "lecun_normal", Scaling(1, Mode::kFanIn, Distribution::kTruncatedNormal)},
+    {"Zeros", "zeros", {.kind = InitializerKind::kZeros}},
+    {"Ones", "ones", {.kind = InitializerKind::kOnes}},
+    {"Constant", "constant", {.kind = InitializerKind::kConstant}},
+    {"RandomNormal", "random_normal", {.kind = InitializerKind::kRandomNormal}},
+    {"RandomUniform", "random_uniform", {.kind = InitializerKind::kRandomUniform}},
+    {"TruncatedNormal", "truncated_normal", {.kind = InitializerKind::kTruncatedNormal}},
+    {"GlorotUniform", "glorot_uniform", Scaling(1, ScalingMode::kFanAvg, Distribution::kUniform)},
+    {"GlorotNormal", "glorot_normal",
+     Scaling(1, ScalingMode::kFanAvg, Distribution::kTruncatedNormal)},
+    {"HeUniform", "he_uniform", Scaling(2, ScalingMode::kFanIn, Distribution::kUniform)},
+    {"HeNormal", "he_normal", Scaling(2, ScalingMode::kFanIn, Distribution::kTruncatedNormal)},
+    {"LecunUniform", "lecun_uniform", Scaling(1, ScalingMode::kFanIn, Distribution::kUniform)},
+    {"LecunNormal", "lecun_normal",
+     Scaling(1, ScalingMode::kFanIn, Distribution::kTruncatedNormal)},
     {"VarianceScaling", "variance_scaling",
-     Scaling(1, Mode::kFanIn, Distribution::kTruncatedNormal)},
+     Scaling(1, ScalingMode::kFanIn, Distribution::kTruncatedNormal)},
 };
 
 constexpr std::string_view kModes[] = {"fan_in", "fan_out", "fan_avg"};
@@ -82,21 +86,21 @@ Status ReadArguments(const Class& entry, Arguments& arguments, Initializer& valu
   RETURN_IF_ERROR(arguments.Only("dtype", "\"float32\""));
   RETURN_IF_ERROR(arguments.OnlyNull({"input_axes", "output_axes"}));
   switch (entry.value.kind) {
-    case Kind::kZeros:
-    case Kind::kOnes:
+    case InitializerKind::kZeros:
+    case InitializerKind::kOnes:
       return OkStatus();
-    case Kind::kConstant:
+    case InitializerKind::kConstant:
       return arguments.Read("value", value.value);
-    case Kind::kRandomUniform:
+    case InitializerKind::kRandomUniform:
       RETURN_IF_ERROR(arguments.Read("minval", value.minval));
       RETURN_IF_ERROR(arguments.Read("maxval", value.maxval));
       break;
-    case Kind::kRandomNormal:
-    case Kind::kTruncatedNormal:
+    case InitializerKind::kRandomNormal:
+    case InitializerKind::kTruncatedNormal:
       RETURN_IF_ERROR(arguments.Read("mean", value.mean));
       RETURN_IF_ERROR(arguments.Read("stddev", value.stddev));
       break;
-    case Kind::kVarianceScaling:
+    case InitializerKind::kVarianceScaling:
       if (entry.class_name == "VarianceScaling") RETURN_IF_ERROR(ReadScaling(arguments, value));
       break;
   }
@@ -109,17 +113,17 @@ Json Seed(const Initializer& value) {
 
 Json WriteArguments(const Class& entry, const Initializer& value) {
   switch (value.kind) {
-    case Kind::kZeros:
-    case Kind::kOnes:
+    case InitializerKind::kZeros:
+    case InitializerKind::kOnes:
       return Json::object();
-    case Kind::kConstant:
+    case InitializerKind::kConstant:
       return {{"value", value.value}};
-    case Kind::kRandomUniform:
+    case InitializerKind::kRandomUniform:
       return {{"minval", value.minval}, {"maxval", value.maxval}, {"seed", Seed(value)}};
-    case Kind::kRandomNormal:
-    case Kind::kTruncatedNormal:
+    case InitializerKind::kRandomNormal:
+    case InitializerKind::kTruncatedNormal:
       return {{"mean", value.mean}, {"stddev", value.stddev}, {"seed", Seed(value)}};
-    case Kind::kVarianceScaling:
+    case InitializerKind::kVarianceScaling:
       break;
   }
   if (entry.class_name != "VarianceScaling") return {{"seed", Seed(value)}};
@@ -135,7 +139,7 @@ const Class& ClassOf(const Initializer& value) {
     if (entry.value.kind != value.kind) continue;
     const bool same = entry.value.scale == value.scale && entry.value.mode == value.mode &&
                       entry.value.distribution == value.distribution;
-    if (value.kind != Kind::kVarianceScaling || same) return entry;
+    if (value.kind != InitializerKind::kVarianceScaling || same) return entry;
   }
   return *FindClass("VarianceScaling");
 }

@@ -126,8 +126,6 @@ template Update<double> MakeUpdate(const Optimizer&, int64_t, double);
 
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements for which waking a thread pays
-
 template <typename T>
 void ApplySpans(const Optimizer& optimizer, int64_t step, std::span<T> variable,
                 std::span<const T> gradient, std::span<const std::span<T>> slots,
@@ -139,7 +137,7 @@ void ApplySpans(const Optimizer& optimizer, int64_t step, std::span<T> variable,
   }
   const auto update = internal::MakeUpdate<T>(optimizer, step, scale);
   stream.ParallelFor(
-      static_cast<int64_t>(variable.size()), kGrain, [&](int64_t begin, int64_t end) {
+      static_cast<int64_t>(variable.size()), internal::kGrain, [&](int64_t begin, int64_t end) {
         std::array<T*, kMaxSlots> at{};
         for (size_t i = 0; i < slots.size(); ++i) at[i] = slots[i].data() + begin;
         update(end - begin, variable.data() + begin, gradient.data() + begin, at.data());

@@ -12,7 +12,6 @@ using kernels::KernelRequest;
 using kernels::Operand;
 using kernels::Stream;
 
-constexpr int64_t kGrain = 16384;
 constexpr size_t kStep = 0, kGradient = 1, kVariable = 2, kFirstSlot = 3;
 
 template <typename T>
@@ -32,12 +31,12 @@ class ApplyKernel : public Kernel {
     const auto update =
         internal::MakeUpdate<T>(optimizer_, *static_cast<const int64_t*>(inputs[kStep]), T{1});
     if (rows_ == 1) {
-      stream.ParallelFor(cols_, kGrain, [&](int64_t begin, int64_t end) {
+      stream.ParallelFor(cols_, internal::kGrain, [&](int64_t begin, int64_t end) {
         Update(update, inputs, outputs, 0, begin, end);
       });
       return;
     }
-    stream.ParallelFor(rows_, 1 + kGrain / std::max<int64_t>(1, cols_),
+    stream.ParallelFor(rows_, 1 + internal::kGrain / std::max<int64_t>(1, cols_),
                        [&](int64_t begin, int64_t end) {
                          for (int64_t row = begin; row < end; ++row) {
                            Update(update, inputs, outputs, row, 0, cols_);

@@ -7,6 +7,9 @@
 
 namespace tfjob::optimizer::internal {
 
+// The fewest elements for which waking a thread pays.
+inline constexpr int64_t kGrain = 16384;
+
 // What the loops read, computed in double from the hyper-parameters and the step.
 template <typename T>
 struct Coefficients {

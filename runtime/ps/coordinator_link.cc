@@ -1,6 +1,7 @@
 #include "runtime/ps/coordinator_link.h"
 
 #include "runtime/base/thread_pool.h"
+#include "runtime/ps/limits.h"
 #include "runtime/ps/server.h"
 #include "runtime/ps/synchronizer.h"
 #include "runtime/ps/wire.h"
@@ -8,9 +9,7 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kConnectTimeout{1s};
-constexpr Duration kRetryInterval{100ms};
-constexpr Duration kReportInterval{10s};
+constexpr Duration kCoordinatorTimeout{1s};
 
 }  // namespace
 
@@ -56,7 +55,7 @@ void CoordinatorLink::Loop() {
   Duration heard = RealClock().Monotonic();
   while (!Stopping()) {
     StatusOr<rpc::OpenStream> stream =
-        connector_.Connect(options_.address, kParameterService, options_.self, kConnectTimeout);
+        connector_.Connect(options_.address, kParameterService, options_.self, kCoordinatorTimeout);
     if (stream.ok()) RunOnce(*stream->transport);
     const Duration now = RealClock().Monotonic();
     if (stream.ok()) {

@@ -1,6 +1,7 @@
 // A link's part in the exchange of a step: gradients out, values back.
 #include <algorithm>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/link.h"
 #include "runtime/ps/wire.h"
 
@@ -9,9 +10,6 @@ namespace {
 
 // A frame goes as soon as it is worth one, or when nothing else will come.
 constexpr size_t kWorthAFrame = rpc::kFrameTargetBytes / 4;
-// Up to here the calling thread writes: waking another costs more.
-constexpr size_t kFlushBytes = size_t{64} << 10;
-
 }  // namespace
 
 Link::Part Link::part() const {

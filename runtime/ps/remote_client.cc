@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
@@ -11,7 +12,6 @@ namespace {
 
 // A connection comes up as soon as the server does, so waiting long for one costs nothing.
 constexpr Duration kConnectTimeout{3s};
-constexpr Duration kRetryInterval{100ms};
 constexpr Duration kStopInterval{250ms};
 // How long a chief that is asked to stop still waits for the answer to its step: longer than an
 // exchange takes, shorter than any grace period.

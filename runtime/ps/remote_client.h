@@ -11,7 +11,6 @@ namespace tfjob::ps {
 
 // A server answers a request at once, or when all servers stand at one step.
 inline constexpr Duration kRequestTimeout{10s};
-inline constexpr Duration kReportInterval{10s};
 
 class RemoteClient : public ParameterClient {
  public:

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/remote_client.h"
 #include "runtime/ps/wire.h"
 

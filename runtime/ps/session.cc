@@ -2,14 +2,13 @@
 
 #include <utility>
 
+#include "runtime/ps/limits.h"
 #include "runtime/ps/service.h"
 #include "runtime/ps/synchronizer.h"
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
 namespace {
-
-constexpr size_t kFlushBytes = size_t{64} << 10;
 
 void RaiseTo(std::atomic<int64_t>& value, int64_t least) {
   int64_t seen = value;

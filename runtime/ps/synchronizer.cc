@@ -4,13 +4,12 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/ps/coordinator_link.h"
+#include "runtime/ps/limits.h"
 #include "runtime/ps/service.h"
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
 namespace {
-
-constexpr Duration kReportInterval{10s};
 
 Duration Now() {
   return RealClock().Monotonic();

@@ -10,14 +10,13 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
-#include "runtime/base/log.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
+#include "runtime/train/log.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Logger kLog("checkpoint");
 constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
 
@@ -156,8 +155,8 @@ StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& fo
   ASSIGN_OR_RETURN(const std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder));
   for (auto older = listed.rbegin(); older != listed.rend(); ++older) {
     if (older->prefix == latest->prefix) continue;
-    kLog.Warning("a checkpoint is damaged; taking an older one",
-                 {{"error", snapshot.status()}, {"older", older->prefix}});
+    kCheckpointLog.Warning("a checkpoint is damaged; taking an older one",
+                           {{"error", snapshot.status()}, {"older", older->prefix}});
     StatusOr<ps::Snapshot> next = LoadCheckpoint(older->prefix, definition);
     if (next.ok()) return std::optional<ps::Snapshot>(*std::move(next));
   }

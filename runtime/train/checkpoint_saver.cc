@@ -2,15 +2,13 @@
 
 #include <utility>
 
-#include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/train/checkpoint.h"
+#include "runtime/train/log.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Logger kLog("checkpoint");
-constexpr Duration kReport = 10s;
 constexpr Duration kLook = 100ms;
 
 }  // namespace
@@ -75,10 +73,10 @@ void CheckpointSaver::AwaitWritten() {
   while (pending_) {
     changed_.WaitFor(mutex_, kLook);
     const Duration now = clock_.Monotonic();
-    if (!pending_ || now - reported < kReport) continue;
+    if (!pending_ || now - reported < kReportInterval) continue;
     reported = now;
-    kLog.Warning("waiting for the disk: a checkpoint is still being written",
-                 {{"checkpoint", io::CheckpointPrefix(folder_, pending_->global_step)}});
+    kCheckpointLog.Warning("waiting for the disk: a checkpoint is still being written",
+                           {{"checkpoint", io::CheckpointPrefix(folder_, pending_->global_step)}});
   }
 }
 

@@ -5,20 +5,18 @@
 #include <algorithm>
 
 #include "runtime/base/file.h"
-#include "runtime/base/log.h"
 #include "runtime/progress/client.h"
 #include "runtime/train/assembly.h"
 #include "runtime/train/checkpoint.h"
+#include "runtime/train/log.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Logger kLog("chief");
 // How long the end of the job waits for workers to see it, for an evaluator that does not answer, and for one that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
-constexpr Duration kReport = 10s;
 
 CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
   const config::CheckpointTriggers triggers = config::CheckpointEvery(config);
@@ -108,7 +106,7 @@ Status Chief::Summarise(int64_t step) {
 Status Chief::Save() {
   if (!saver_.enabled()) return OkStatus();
   ASSIGN_OR_RETURN(ps::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
-  kLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
+  kChiefLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
   return saver_.Save(std::move(snapshot));
 }
 
@@ -127,7 +125,7 @@ StatusOr<bool> Chief::SaveLast() {
   AwaitWorkers();
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
-    kLog.Warning("the variables went back at the end", {{"step", last_.global_step}});
+    kChiefLog.Warning("the variables went back at the end", {{"step", last_.global_step}});
     return false;
   }
   if (!saver_.enabled()) return true;
@@ -144,10 +142,10 @@ Status Chief::EndJob() {
   trainer_.Leave();
   const Status finished = trainer_.strategy().Finish();
   if (!finished.ok())
-    kLog.Warning("could not tell every server that the job is over", {{"error", finished}});
+    kChiefLog.Warning("could not tell every server that the job is over", {{"error", finished}});
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kFinished; });
-  kLog.Info("the job is over",
-            {{"step", last_.global_step}, {"model_dir", context_.config().model_dir}});
+  kChiefLog.Info("the job is over",
+                 {{"step", last_.global_step}, {"model_dir", context_.config().model_dir}});
   return OkStatus();
 }
 
@@ -163,7 +161,7 @@ void Chief::AwaitWorkers() {
     }
     if (others.empty() || context_.stop().WaitFor(20ms)) return;
   }
-  kLog.Warning("not waiting longer for tasks that have not left", {{"tasks", others}});
+  kChiefLog.Warning("not waiting longer for tasks that have not left", {{"tasks", others}});
 }
 
 Status Chief::EvaluateHere() {
@@ -184,7 +182,7 @@ void Chief::AwaitEvaluator() {
     p.state = progress::State::kWaiting;
     p.waiting_for = StrCat("the evaluator at ", address, " to evaluate the last checkpoint");
   });
-  kLog.Info("waiting for the evaluator", {{"address", address}});
+  kChiefLog.Info("waiting for the evaluator", {{"address", address}});
   progress::ProgressClient evaluator(address);
   const Duration start = context_.clock().Monotonic();
   Duration heard = start, reported = start;
@@ -195,13 +193,13 @@ void Chief::AwaitEvaluator() {
     const Duration now = context_.clock().Monotonic();
     if (evaluator.Fetch(2s).ok()) heard = now;
     if (now - heard > kSilentEvaluatorDeadline) break;
-    if (now - reported >= kReport) {
-      kLog.Info("still waiting for the evaluator", {{"address", address}});
+    if (now - reported >= kReportInterval) {
+      kChiefLog.Info("still waiting for the evaluator", {{"address", address}});
       reported = now;
     }
     if (context_.stop().WaitFor(100ms)) return;
   }
-  kLog.Warning("not waiting longer for the evaluator", {{"address", address}});
+  kChiefLog.Warning("not waiting longer for the evaluator", {{"address", address}});
 }
 
 }  // namespace tfjob::train

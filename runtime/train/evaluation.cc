@@ -1,15 +1,9 @@
 #include "runtime/train/evaluation.h"
 
-#include "runtime/base/log.h"
 #include "runtime/train/assembly.h"
+#include "runtime/train/log.h"
 
 namespace tfjob::train {
-namespace {
-
-constexpr Logger kLog("eval");
-
-}  // namespace
-
 Evaluation::Evaluation(const config::TrainingConfig& config, strategy::ModelDefinition definition,
                        std::shared_ptr<const data::Dataset> dataset, const exec::Device& device)
     : definition_(std::move(definition)),
@@ -58,7 +52,8 @@ Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t st
   std::string text;
   for (const auto& [name, value] : values)
     text += StrCat(text.empty() ? "" : " ", name, "=", value);
-  kLog.Info("evaluated", {{"step", step}, {"examples", totals.examples}, {"result", text}});
+  kEvaluationLog.Info("evaluated",
+                      {{"step", step}, {"examples", totals.examples}, {"result", text}});
   board.Update([&](progress::Progress& p) {
     p.step = step;
     p.loss = totals.loss();

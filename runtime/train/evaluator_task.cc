@@ -1,19 +1,17 @@
 // The role of an evaluator: it watches the model's folder.
 #include <algorithm>
 
-#include "runtime/base/log.h"
 #include "runtime/io/event_writer.h"
 #include "runtime/train/assembly.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
+#include "runtime/train/log.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Logger kLog("eval");
 constexpr Duration kPoll = 500ms;
-constexpr Duration kReport = 10s;
 
 class Evaluator {
  public:
@@ -114,13 +112,15 @@ class Evaluator {
       p.state = progress::State::kWaiting;
       p.waiting_for = "a new checkpoint in " + folder_;
     });
-    if (context_.clock().Monotonic() - since < kReport) return;
+    if (context_.clock().Monotonic() - since < kReportInterval) return;
     since = context_.clock().Monotonic();
-    kLog.Info("waiting for a new checkpoint", {{"model_dir", folder_}, {"evaluated", evaluated_}});
+    kEvaluationLog.Info("waiting for a new checkpoint",
+                        {{"model_dir", folder_}, {"evaluated", evaluated_}});
   }
 
   Status Finish() {
-    kLog.Info("the run is over and its last checkpoint evaluated", {{"step", evaluated_}});
+    kEvaluationLog.Info("the run is over and its last checkpoint evaluated",
+                        {{"step", evaluated_}});
     context_.board().Update([&](progress::Progress& p) { p.state = progress::State::kFinished; });
     // The chief waits for it.
     return MarkFinished(folder_ + "/eval", context_.run(), evaluated_, context_.clock().Now());

@@ -3,15 +3,14 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/base/log.h"
 #include "runtime/ps/server.h"
+#include "runtime/train/log.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Logger kLog("ps");
-constexpr Duration kShowEvery = 100ms;
+constexpr Duration kShowServerEvery = 100ms;
 // All tasks of a job are asked to stop together: the chief still wants to save, the workers to end their step.
 constexpr Duration kStopGrace = 20s;
 
@@ -35,18 +34,19 @@ void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic
 }  // namespace
 
 Status RunParameterServer(TaskContext& context) {
-  ps::ServerOptions options{
-      .identity = context.identity(),
-      .pool = context.pool(),
-      .on_event = [](const ps::Event& event) { kLog.Info(event.message, {{"peer", event.peer}}); }};
+  ps::ServerOptions options{.identity = context.identity(),
+                            .pool = context.pool(),
+                            .on_event = [](const ps::Event& event) {
+                              kServerLog.Info(event.message, {{"peer", event.peer}});
+                            }};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));
   ASSIGN_OR_RETURN(auto server, context.Serve({{ps::kParameterService, ps.get()}}));
   context.board().Update([](progress::Progress& p) { p.state = progress::State::kServing; });
-  kLog.Info("serving", {{"task", context.board().Get().task}, {"port", server->port()}});
+  kServerLog.Info("serving", {{"task", context.board().Get().task}, {"port", server->port()}});
 
   std::atomic<bool> ended{false};
   std::thread stopper([&] {
-    while (!ended && !context.stop().WaitFor(kShowEvery)) ShowProgress(*ps, context.board());
+    while (!ended && !context.stop().WaitFor(kShowServerEvery)) ShowProgress(*ps, context.board());
     if (ended) return;
     AwaitTrainingTasks(*ps, context.clock(), ended);
     ps->Stop();
@@ -55,7 +55,7 @@ Status RunParameterServer(TaskContext& context) {
   ended = true;
   stopper.join();
   server->Shutdown(1s);
-  kLog.Info(result.ok() ? "the chief ended the job" : "stopped");
+  kServerLog.Info(result.ok() ? "the chief ended the job" : "stopped");
   return result;
 }
 

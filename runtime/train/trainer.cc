@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/log.h"
 #include "runtime/strategy/parameter_server.h"
 #include "runtime/train/assembly.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
+#include "runtime/train/log.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Logger kLog("train");
 constexpr Duration kShowEvery = 250ms;
 // How often a task that waits asks the folder whether the run is over.
 constexpr Duration kLookForEnd = 2s;
@@ -85,14 +84,15 @@ StatusOr<ps::Snapshot> Trainer::ProvideState() {
     ASSIGN_OR_RETURN(std::optional<ps::Snapshot> saved,
                      LoadLatestCheckpoint(folder, definition_.parameters));
     if (saved) {
-      kLog.Info("restored a checkpoint", {{"model_dir", folder}, {"step", saved->global_step}});
+      kTrainLog.Info("restored a checkpoint",
+                     {{"model_dir", folder}, {"step", saved->global_step}});
       return *std::move(saved);
     }
   }
   if (again)
-    kLog.Warning("lost variables start anew: there is no checkpoint", {{"model_dir", folder}});
-  kLog.Info("initialised the variables",
-            {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
+    kTrainLog.Warning("lost variables start anew: there is no checkpoint", {{"model_dir", folder}});
+  kTrainLog.Info("initialised the variables",
+                 {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
   return strategy::InitialState(definition_);
 }
 
@@ -111,9 +111,9 @@ void Trainer::OnPeerEvent(const ps::Event& event) {
   using Kind = ps::Event::Kind;
   if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
       event.kind == Kind::kRolledBack) {
-    kLog.Warning(event.message, {{"peer", event.peer}});
+    kTrainLog.Warning(event.message, {{"peer", event.peer}});
   } else {
-    kLog.Info(event.message, {{"peer", event.peer}});
+    kTrainLog.Info(event.message, {{"peer", event.peer}});
   }
   if (event.kind != Kind::kWaiting) return;
   context_.board().Update([&](progress::Progress& p) { p.waiting_for = event.message; });
@@ -130,16 +130,16 @@ Status Trainer::Train(StepObserver* observer) {
   joined_ = start.ok();
   if (!start.ok() && context_.stop().requested()) return Stopped();
   if (absl::IsCancelled(start.status()) && !context_.stop().requested()) {
-    kLog.Info("nothing to do", {{"because", Message(start.status())}});
+    kTrainLog.Info("nothing to do", {{"because", Message(start.status())}});
     job_over_ = true;
     return OkStatus();
   }
   RETURN_IF_ERROR(start.status());
   global_step_ = *start;
-  kLog.Info("training", {{"from_step", global_step_},
-                         {"to_step", total_steps_},
-                         {"rank", rank_},
-                         {"tasks", tasks_ > 0 ? StrCat(tasks_) : std::string("unknown")}});
+  kTrainLog.Info("training", {{"from_step", global_step_},
+                              {"to_step", total_steps_},
+                              {"rank", rank_},
+                              {"tasks", tasks_ > 0 ? StrCat(tasks_) : std::string("unknown")}});
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
   context_.board().Update([&](progress::Progress& p) {
     p.state = progress::State::kTraining;
@@ -179,7 +179,7 @@ Status Trainer::Loop() {
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*pipeline_->Next(), totals);
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
-    kLog.Info("no further step", {{"because", Message(outcome.status())}});
+    kTrainLog.Info("no further step", {{"because", Message(outcome.status())}});
     job_over_ = true;
     return strategy::StepOutcome{.global_step = global_step_};
   }
@@ -191,12 +191,12 @@ StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
 void Trainer::Leave() {
   if (!joined_ || job_over_) return;
   const Status left = strategy_->Leave();
-  if (!left.ok()) kLog.Info("left without a word to all", {{"because", left}});
+  if (!left.ok()) kTrainLog.Info("left without a word to all", {{"because", left}});
 }
 
 void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
   if (outcome.rolled_back) {
-    kLog.Warning("went back to a checkpoint", {{"step", outcome.global_step}});
+    kTrainLog.Warning("went back to a checkpoint", {{"step", outcome.global_step}});
     log_window_.Reset(outcome.global_step);
     progress_window_.Reset(outcome.global_step);
     return;
@@ -213,11 +213,11 @@ void Trainer::LogProgress() {
   for (const auto& [name, value] : NamedValues(definition_, log_window_.totals())) {
     values += StrCat(values.empty() ? "" : " ", name, "=", value);
   }
-  kLog.Info("step", {{"step", global_step_},
-                     {"result", values},
-                     {"steps_per_s", log_window_.StepsPerSecond(global_step_)},
-                     {"staleness", log_window_.mean_staleness()},
-                     {"dropped", log_window_.dropped()}});
+  kTrainLog.Info("step", {{"step", global_step_},
+                          {"result", values},
+                          {"steps_per_s", log_window_.StepsPerSecond(global_step_)},
+                          {"staleness", log_window_.mean_staleness()},
+                          {"dropped", log_window_.dropped()}});
   log_window_.Reset(global_step_);
 }
 

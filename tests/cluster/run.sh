@@ -33,7 +33,7 @@ control_plane_tests() {
   python_tests crd_test || status=1
   "$KUBECTL" --kubeconfig "$TFJOB_TEST_KUBECONFIG" apply --server-side -f crds/kubeflow.org_tfjobs.yaml
   mapfile -t targets < <(bazel query 'attr(tags, "\bcluster\b", tests(//...))' 2>/dev/null)
-  deploy/dev/bazel_test.py "$results" --config=release --nocache_test_results --local_test_jobs=1 \
+  deploy/dev/bazel.py test "$results" --config=release --nocache_test_results --local_test_jobs=1 \
     --test_env=TFJOB_TEST_KUBECONFIG="$TFJOB_TEST_KUBECONFIG" "${targets[@]}" || status=1
   deploy/dev/cluster.sh --state "$state" down
   python_tests gang_test || status=1

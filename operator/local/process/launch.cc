@@ -18,7 +18,7 @@
 namespace tfjob::process {
 namespace {
 
-using Kind = MountAction::Kind;
+using MountKind = MountAction::Kind;
 
 // What the child tells the parent through a pipe that exec closes.
 struct Failure {
@@ -142,25 +142,25 @@ bool CarryOut(const MountAction& action, const Prepared& prepared,
               std::array<int, kMaximumSlots>& slots) {
   const char* target = action.target.c_str();
   switch (action.kind) {
-    case Kind::kNamespace:
+    case MountKind::kNamespace:
       return EnterNamespace(prepared);
-    case Kind::kOpen:
+    case MountKind::kOpen:
       return OpenSource(action, false, slots[action.slot]);
-    case Kind::kOpenReadOnly:
+    case MountKind::kOpenReadOnly:
       return OpenSource(action, true, slots[action.slot]);
-    case Kind::kTmpfs:
+    case MountKind::kTmpfs:
       return CoverWithTmpfs(action, slots[action.slot]);
-    case Kind::kKeep:
+    case MountKind::kKeep:
       return KeepEntry(action, slots[action.slot]);
-    case Kind::kDirectory:
+    case MountKind::kDirectory:
       return mkdir(target, action.mode) == 0 || errno == EEXIST;
-    case Kind::kFile:
+    case MountKind::kFile:
       return MakeFile(action);
-    case Kind::kSymlink:
+    case MountKind::kSymlink:
       return symlink(action.source.c_str(), target) == 0;
-    case Kind::kAttach:
+    case MountKind::kAttach:
       return move_mount(slots[action.slot], "", AT_FDCWD, target, MOVE_MOUNT_F_EMPTY_PATH) == 0;
-    case Kind::kRoot:
+    case MountKind::kRoot:
       return ChangeRoot(action);
   }
   return false;
@@ -215,7 +215,7 @@ void DieWithParent(const Prepared& prepared) {
 // --- In the parent. ----------------------------------------------------------------------------
 
 std::string ExplainMount(const MountAction& action) {
-  if (action.kind != Kind::kNamespace) return action.purpose;
+  if (action.kind != MountKind::kNamespace) return action.purpose;
   return StrCat(action.purpose,
                 ": a private mount namespace is refused (run as root, or allow user namespaces)");
 }

@@ -16,7 +16,7 @@
 namespace tfjob::process {
 namespace {
 
-using Kind = MountAction::Kind;
+using MountKind = MountAction::Kind;
 
 // One mount with its source on the machine and its target as the container sees it.
 struct Bind {
@@ -146,7 +146,8 @@ void Planner::MakePath(const std::string& above, const Bind& bind) {
   for (size_t i = 0; i < parts.size(); ++i) {
     path = Join(path, parts[i]);
     const bool file = i + 1 == parts.size() && !bind.directory;
-    points_.push_back({file ? Kind::kFile : Kind::kDirectory, "", path, bind.purpose, -1, 0755});
+    points_.push_back(
+        {file ? MountKind::kFile : MountKind::kDirectory, "", path, bind.purpose, -1, 0755});
   }
 }
 
@@ -165,13 +166,17 @@ Status Planner::KeepEntries(const std::string& folder, const std::string& shown_
       std::vector<char> link(PATH_MAX);
       const ssize_t size = readlink(path.c_str(), link.data(), link.size());
       if (size > 0)
-        actions.push_back(
-            {Kind::kSymlink, {link.data(), static_cast<size_t>(size)}, target, purpose, -1, 0});
+        actions.push_back({MountKind::kSymlink,
+                           {link.data(), static_cast<size_t>(size)},
+                           target,
+                           purpose,
+                           -1,
+                           0});
       continue;
     }
-    actions.push_back(
-        {S_ISDIR(info.st_mode) ? Kind::kDirectory : Kind::kFile, "", target, purpose, -1, 0755});
-    actions.push_back({Kind::kKeep, name, target, purpose, slot, 0});
+    actions.push_back({S_ISDIR(info.st_mode) ? MountKind::kDirectory : MountKind::kFile, "", target,
+                       purpose, -1, 0755});
+    actions.push_back({MountKind::kKeep, name, target, purpose, slot, 0});
   }
   return OkStatus();
 }
@@ -185,9 +190,9 @@ Status Planner::Graft(const std::string& folder, const std::string& purpose) {
   const std::string& shown_at = root ? new_root_ : folder;
   std::vector<MountAction>& actions = root ? root_graft_ : grafts_;
   ASSIGN_OR_RETURN(const int slot, NewSlot(purpose));
-  actions.push_back({Kind::kTmpfs, folder, shown_at, purpose, slot, info.st_mode & 07777});
+  actions.push_back({MountKind::kTmpfs, folder, shown_at, purpose, slot, info.st_mode & 07777});
   RETURN_IF_ERROR(KeepEntries(folder, shown_at, slot, purpose, actions));
-  if (root) actions.push_back({Kind::kRoot, "", shown_at, purpose, -1, 0});
+  if (root) actions.push_back({MountKind::kRoot, "", shown_at, purpose, -1, 0});
   return OkStatus();
 }
 
@@ -232,15 +237,16 @@ StatusOr<std::vector<MountAction>> Planner::Plan() {
   std::sort(binds_.begin(), binds_.end(), [](const Bind& a, const Bind& b) {
     return Components(a.target) < Components(b.target);
   });
-  std::vector<MountAction> actions = {{Kind::kNamespace, "", "", binds_.front().purpose, -1, 0}};
+  std::vector<MountAction> actions = {
+      {MountKind::kNamespace, "", "", binds_.front().purpose, -1, 0}};
   std::vector<MountAction> attachments;
   for (const Bind& bind : binds_) {
     RETURN_IF_ERROR(MakeTarget(bind));
     ASSIGN_OR_RETURN(const int slot, NewSlot(bind.purpose));
     // All sources are opened before any mount can hide one.
-    actions.push_back({bind.read_only ? Kind::kOpenReadOnly : Kind::kOpen, bind.source, "",
-                       bind.purpose, slot, 0});
-    attachments.push_back({Kind::kAttach, "", bind.target, bind.purpose, slot, 0});
+    actions.push_back({bind.read_only ? MountKind::kOpenReadOnly : MountKind::kOpen, bind.source,
+                       "", bind.purpose, slot, 0});
+    attachments.push_back({MountKind::kAttach, "", bind.target, bind.purpose, slot, 0});
   }
   for (auto* part : {&root_graft_, &grafts_, &points_, &attachments}) {
     actions.insert(actions.end(), part->begin(), part->end());

@@ -10,16 +10,15 @@
 #include <set>
 #include <utility>
 
+#include "operator/local/process/log.h"
 #include "operator/local/process/orphans.h"
 #include "operator/local/process/pod_spec.h"
 #include "runtime/base/file.h"
-#include "runtime/base/log.h"
 #include "runtime/base/thread_pool.h"
 
 namespace tfjob::process {
 namespace {
 
-const Logger kLog("process");
 constexpr uint64_t kWakeToken = 0;
 
 const objects::Pod* PodOf(const client::Object& object) {

@@ -10,15 +10,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/local/process/log.h"
 #include "operator/local/process/mount_plan.h"
 #include "operator/local/process/volumes.h"
 #include "runtime/base/file.h"
-#include "runtime/base/log.h"
 
 namespace tfjob::process {
 namespace {
 
-const Logger kLog("process");
 constexpr Duration kWriteRetry = 1s;
 
 // A ConfigMap that is not there may still come; everything else is as wrong as it will be.

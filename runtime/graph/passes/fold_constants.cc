@@ -7,11 +7,11 @@
 namespace tfjob::graph {
 namespace {
 
-constexpr int64_t kMaxElements = 64 * 1024;
+constexpr int64_t kMaxFoldedElements = 64 * 1024;
 
 bool IsSmall(const Node& node) {
   return std::ranges::all_of(node.outputs, [](const TensorType& type) {
-    return type.shape.num_elements() <= kMaxElements;
+    return type.shape.num_elements() <= kMaxFoldedElements;
   });
 }
 

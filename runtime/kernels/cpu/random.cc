@@ -12,15 +12,15 @@ namespace {
 constexpr int64_t kWeight = 8;    // a word against an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
-// Ten rounds on `kLanes` counters side by side. With fewer lanes gcc unrolls the loop over them and then does not find
+// Ten rounds on `kCounters` counters side by side. With fewer lanes gcc unrolls the loop over them and then does not find
 // the vector instructions.
-constexpr int64_t kLanes = 32;
+constexpr int64_t kCounters = 32;
 
-// Writes whole lanes: up to kLanes - 1 blocks more than asked for.
+// Writes whole lanes: up to kCounters - 1 blocks more than asked for.
 void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
-  for (int64_t at = 0; at < blocks; at += kLanes) {
-    uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) {
+  for (int64_t at = 0; at < blocks; at += kCounters) {
+    uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
+    for (int64_t i = 0; i < kCounters; ++i) {
       c0[i] = first + static_cast<uint32_t>(at + i);
       c1[i] = stream.op_id;
       c2[i] = stream.replica;
@@ -29,7 +29,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_low = static_cast<uint32_t>(stream.seed);
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
-      for (int64_t i = 0; i < kLanes; ++i) {
+      for (int64_t i = 0; i < kCounters; ++i) {
         // All is read before anything is written, which gcc needs to see too.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
@@ -42,7 +42,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
       key_low += 0x9E3779B9;
       key_high += 0xBB67AE85;
     }
-    for (int64_t i = 0; i < kLanes; ++i) {
+    for (int64_t i = 0; i < kCounters; ++i) {
       uint32_t* block = words + (at + i) * 4;
       block[0] = c0[i], block[1] = c1[i], block[2] = c2[i], block[3] = c3[i];
     }
@@ -53,7 +53,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
 // chunk.
 template <typename Body>
 void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
-  alignas(64) uint32_t words[kChunk + 4 * kLanes];
+  alignas(64) uint32_t words[kChunk + 4 * kCounters];
   while (begin < end) {
     const int64_t count = std::min(kChunk, end - begin), skip = begin % 4;
     FillBlocks(stream, static_cast<uint32_t>(begin / 4), (skip + count + 3) / 4, words);

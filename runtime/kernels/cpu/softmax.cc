@@ -11,7 +11,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-constexpr int64_t kFunctionWeight = 8;
+constexpr int64_t kSoftmaxWeight = 8;
 
 template <typename T>
 T RowMaximum(int64_t count, const T* x) {
@@ -51,7 +51,7 @@ class Softmax : public Kernel {
     auto* y = static_cast<T*>(outputs[0]);
     const int64_t cols = in_.cols(), x_stride = in_.row_stride;
     if (cols == 0) return;
-    const int64_t grain = 1 + kGrain / kFunctionWeight / cols;
+    const int64_t grain = 1 + kGrain / kSoftmaxWeight / cols;
     stream.ParallelFor(in_.rows(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         (log_ ? LogSoftmaxRow<T> : SoftmaxRow<T>)(cols, x + row * x_stride, y + row * out_stride_);
@@ -117,7 +117,7 @@ class CrossEntropy : public Kernel {
     auto* loss = static_cast<T*>(outputs[0]);
     auto* backprop = static_cast<T*>(outputs[1]);
     const int64_t classes = logits_.cols();
-    const int64_t grain = 1 + kGrain / kFunctionWeight / std::max<int64_t>(1, classes);
+    const int64_t grain = 1 + kGrain / kSoftmaxWeight / std::max<int64_t>(1, classes);
     stream.ParallelFor(logits_.rows(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* row_x = x + row * logits_.row_stride;

@@ -6,7 +6,6 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-constexpr Duration kRepeatAfter{500ms};
 constexpr Duration kHoldLease{60s};
 
 }  // namespace

@@ -8,9 +8,13 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/ps/protocol/ledger.h"
 
 namespace tfjob::ps::protocol {
+
+// A message that may have been lost is sent again after this long.
+inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
 // Participant → coordinator.
 struct Hello {  // on connecting, and until something is heard

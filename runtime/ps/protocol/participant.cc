@@ -3,11 +3,7 @@
 #include <algorithm>
 
 namespace tfjob::ps::protocol {
-namespace {
-
-constexpr Duration kRepeatAfter{500ms};
-
-}  // namespace
+namespace {}  // namespace
 
 ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) {
   ParticipantActions actions = Void();

@@ -1,0 +1,116 @@
+"""cc_library and cc_test of a room, and room(), which ends its BUILD file.
+
+The sources of a room include much the same headers, and parsing these takes most of a build. With --define=unity=on, which
+every configuration but the default one sets (.bazelrc), room() therefore compiles a room's libraries as one file, and
+its small tests as another. Nothing else differs: targets keep their names, and a compiler error names the real file.
+
+    load("//deploy/bazel:room.bzl", "cc_library", "cc_test", "room")
+
+    cc_library(name = "ttl", srcs = ["ttl.cc"], hdrs = ["ttl.h"], deps = [":snapshot"])
+    cc_test(name = "ttl_test", size = "small", srcs = ["ttl_test.cc"], deps = [":ttl", "//tests:test_main"])
+    room()
+
+In such a configuration
+- two files of a room cannot define the same name at namespace scope, not even in unnamed namespaces; tests can;
+- copts and linkopts of one library hold for the whole room.
+A target with any attribute beyond srcs, hdrs, deps, size, visibility, copts and linkopts (data, testonly, …) is built
+apart in every configuration; a test with copts, too.
+"""
+
+_UNITY = "//deploy/bazel:unity"
+
+def _sources(files):
+    return [f for f in files if f.endswith(".cc")]
+
+def _headers(files):
+    return [f for f in files if not f.endswith(".cc")]
+
+def _note(kind, name, srcs, hdrs = [], **attributes):
+    """Keeps a target's attributes where room() can read them: native.existing_rules() cannot look into a select()."""
+    native.filegroup(
+        name = name + ".parts",
+        srcs = srcs,
+        data = hdrs,
+        tags = ["manual", "room_" + kind] + [a + "=" + v for a, values in attributes.items() for v in values],
+        visibility = ["//visibility:private"],
+    )
+
+def cc_library(name, srcs = [], hdrs = [], deps = [], copts = [], linkopts = [], visibility = None, **attributes):
+    parts = dict(srcs = srcs, hdrs = hdrs, deps = deps, copts = copts, linkopts = linkopts)
+    if attributes:
+        native.cc_library(name = name, visibility = visibility, **dict(parts, **attributes))
+        return
+    _note("library", name, **parts)
+    if _sources(srcs):
+        parts["srcs"] = select({_UNITY: [], "//conditions:default": srcs})
+        parts["deps"] = select({_UNITY: [":room"], "//conditions:default": deps})
+    native.cc_library(name = name, visibility = visibility, **parts)
+
+def cc_test(name, srcs, deps, size = "small", **attributes):
+    if attributes or size != "small":
+        native.cc_test(name = name, srcs = srcs, deps = deps, size = size, **attributes)
+        return
+    _note("test", name, srcs, deps = deps)
+    native.cc_test(
+        name = name,
+        size = size,
+        srcs = srcs,
+        deps = deps,
+        target_compatible_with = select({_UNITY: ["@platforms//:incompatible"], "//conditions:default": []}),
+    )
+
+def _collect(kind):
+    """What the noted targets of this kind have, without repetitions, and their labels."""
+    found = dict(srcs = {}, hdrs = {}, deps = {}, copts = {}, linkopts = {}, labels = {})
+    for name, rule in native.existing_rules().items():
+        if "room_" + kind not in rule.get("tags", []):
+            continue
+        found["labels"][":" + name[:-len(".parts")]] = True
+        found["srcs"].update([(s, True) for s in rule["srcs"]])
+        found["hdrs"].update([(h, True) for h in rule["data"]])
+        for tag in rule["tags"]:
+            attribute, _, value = tag.partition("=")
+            if attribute in found:
+                found[attribute][value] = True
+    return struct(**{attribute: values.keys() for attribute, values in found.items()})
+
+def _join(name, srcs, rename):
+    """One file with the text of `srcs`, each under its own name for the compiler."""
+    text = "cat $$f"
+    if rename:
+        # Unnamed namespaces become named ones, so that tests may define the same names.
+        text = "sed \"s/^namespace {/namespace $$(basename $$f .cc) {/\" $$f"
+    native.genrule(
+        name = name + ".joined",
+        srcs = srcs,
+        outs = [name + ".joined.cc"],
+        cmd = "for f in $(SRCS); do echo \"#line 1 \\\"$$f\\\"\"; " + text + "; done > $@",
+        tags = ["manual"],
+        visibility = ["//visibility:private"],
+    )
+    return [name + ".joined.cc"]
+
+def room():
+    """Defines the target `room`, the room's libraries as one, and the test `room_test`, its small tests as one."""
+    libraries = _collect("library")
+    sources = _sources(libraries.srcs)
+    if sources:
+        native.cc_library(
+            name = "room",
+            srcs = _join("room", sources, rename = False) + _headers(libraries.srcs),
+            hdrs = libraries.hdrs,
+            deps = [d for d in libraries.deps if d not in libraries.labels],
+            copts = libraries.copts,
+            linkopts = libraries.linkopts,
+            tags = ["manual"],
+            visibility = ["//visibility:private"],
+        )
+    tests = _collect("test")
+    if tests.srcs:
+        native.cc_test(
+            name = "room_test",
+            size = "medium",
+            srcs = _join("room_test", _sources(tests.srcs), rename = True) + _headers(tests.srcs),
+            deps = tests.deps,
+            target_compatible_with = select({_UNITY: [], "//conditions:default": ["@platforms//:incompatible"]}),
+        )

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Runs Bazel and reports how far it is, also where the output is no terminal.
+
+  deploy/dev/bazel.py build ARGUMENT…
+  deploy/dev/bazel.py test RESULTS ARGUMENT…
+
+Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left and about how long they
+take. `test` also appends one line per test target to the file RESULTS, "<cases passed> <cases failed> <target>
+<configuration>", counted from the target's test.xml. The exit status is Bazel's.
+"""
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ElementTree
+
+INTERVAL = 10  # seconds
+PROGRESS = re.compile(r"^\[([\d,]+) / ([\d,]+)\]")
+# Bazel announces each test a second time when it ends; the summary has it, too.
+STATUS = re.compile(r"^(//\S+)\s+(?:\(cached\) )?(PASSED|FAILED|TIMEOUT|FLAKY|NO STATUS|FAILED TO BUILD)\b")
+
+
+def duration(seconds):
+    minutes, seconds = divmod(int(round(seconds)), 60)
+    return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
+
+
+class Progress:
+    """Actions done and known so far. Bazel finds actions while it works, so that early estimates are too low."""
+
+    def __init__(self, what, now):
+        self.what, self.start, self.shown = what, now, now
+        self.done = self.known = 0
+        self.first = None  # (time, actions done) when work began; cached actions end before it
+
+    def read(self, line, now):
+        """Takes one of Bazel's own progress lines; False for any other line."""
+        match = PROGRESS.match(line)
+        if not match:
+            return False
+        self.done, self.known = (int(number.replace(",", "")) for number in match.groups())
+        if self.first is None:
+            self.first = (now, self.done)
+        return True
+
+    def line(self, now):
+        """The line to print, or None while the last one is fresh."""
+        if now - self.shown < INTERVAL:
+            return None
+        self.shown = now
+        if self.first is None:
+            return f"    {self.what}: reading BUILD files, {duration(now - self.start)}"
+        left = max(self.known - self.done, 0)
+        text = f"    {self.what}: {self.done} done, {left} left, {duration(now - self.start)}"
+        began, done_before = self.first
+        if self.done > done_before and left:
+            text += f", about {duration((now - began) * left / (self.done - done_before))} to go"
+        return text
+
+
+def run(command, arguments, what):
+    """Runs Bazel, prints its output and the progress; returns its exit status and the test targets' statuses."""
+    flags = ["--show_progress", "--show_progress_rate_limit=1", "--curses=no", "--color=no"]
+    process = subprocess.Popen(["bazel", command, *flags, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace")
+    lines = queue.Queue()
+
+    def forward():
+        for line in process.stdout:
+            lines.put(line)
+        lines.put(None)
+
+    threading.Thread(target=forward, daemon=True).start()
+    progress, statuses = Progress(what, time.monotonic()), {}
+    while True:
+        try:
+            line = lines.get(timeout=1)
+        except queue.Empty:
+            line = ""
+        if line is None:
+            return process.wait(), statuses
+        if line and not progress.read(line, time.monotonic()):
+            sys.stdout.write(line)
+            match = STATUS.match(line)
+            if match:
+                statuses[match.group(1)] = match.group(2)
+        report = progress.line(time.monotonic())
+        if report:
+            print(report)
+        sys.stdout.flush()
+
+
+def count(testlogs, target, passed):
+    """Cases passed and failed of one target; a target without readable cases is one case."""
+    path = f"{testlogs}/{target[2:].replace(':', '/')}/test.xml"
+    try:
+        root = ElementTree.parse(path).getroot()
+    except (OSError, ElementTree.ParseError):
+        return (1, 0) if passed else (0, 1)
+    cases = [case for case in root.iter("testcase") if case.find("skipped") is None]
+    failed = sum(1 for case in cases if case.find("failure") is not None or case.find("error") is not None)
+    if not passed:
+        return max(len(cases) - failed, 0), max(failed, 1)
+    return max(len(cases), 1), 0
+
+
+def test(results, arguments):
+    code, statuses = run("test", ["--keep_going", *arguments], "build and tests")
+    config = [a for a in arguments if a.startswith(("--config=", "--define="))]
+    testlogs = subprocess.check_output(["bazel", "info", *config, "bazel-testlogs"], text=True,
+                                       stderr=subprocess.DEVNULL).strip()
+    with open(results, "a", encoding="utf-8") as out:
+        for target, status in sorted(statuses.items()):
+            passed, failed = count(testlogs, target, status in ("PASSED", "FLAKY"))
+            out.write(f"{passed} {failed} {target} {' '.join(config)}\n")
+    return 0 if code == 4 else code  # 4: no test in the pattern
+
+
+def main():
+    if len(sys.argv) > 2 and sys.argv[1] == "build":
+        return run("build", sys.argv[2:], "build")[0]
+    if len(sys.argv) > 3 and sys.argv[1] == "test":
+        return test(sys.argv[2], sys.argv[3:])
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

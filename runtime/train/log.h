@@ -1,0 +1,17 @@
+// The loggers of the roles, and how often a wait that lasts is reported. Inside the room only.
+#pragma once
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::train {
+
+inline constexpr Logger kTrainLog("train");
+inline constexpr Logger kChiefLog("chief");
+inline constexpr Logger kServerLog("ps");
+inline constexpr Logger kEvaluationLog("eval");
+inline constexpr Logger kCheckpointLog("checkpoint");
+
+inline constexpr Duration kReportInterval = std::chrono::seconds(10);
+
+}  // namespace tfjob::train
