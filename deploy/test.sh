@@ -2,9 +2,10 @@
 # Builds and runs the tests, and ends with the line "N passed, N failed".
 #
 #   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
-#   deploy/test.sh --all    also: address and undefined sanitizers, the thread sanitizer for the rooms with threads,
-#                           the Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop),
-#                           a Kubernetes cluster (tests/cluster; needs root)
+#   deploy/test.sh --all    every test with the address and undefined sanitizers; those of the rooms with threads also with
+#                           the thread sanitizer; whole jobs, and the rooms whose code differs there, as they ship; the
+#                           Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop), a Kubernetes
+#                           cluster (tests/cluster; needs root)
 #   deploy/test.sh --deep   --all and the long runs: linear regression, the quickstart with ten seeds, whole jobs under the
 #                           sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
@@ -14,7 +15,7 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,10s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
+  -h | --help) sed -n '2,11s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
@@ -22,6 +23,11 @@ esac
 THREADED=(//runtime/base/... //runtime/rpc/... //runtime/ps/... //runtime/data/... //runtime/progress/...
   //operator/control/... //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/...
   //operator/serve/...)
+
+# Their kernels, layouts and arithmetic depend on the configuration, so --all tests them as they ship, too. Every other test
+# runs under the sanitizers.
+SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runtime/kernels/... //runtime/optimizer/...
+  //runtime/exec/... //runtime/io/... //runtime/base/...)
 
 RESULTS=$(mktemp)
 trap 'rm -f "$RESULTS"' EXIT
@@ -37,15 +43,18 @@ bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 [ $level != deep ] || export TFJOB_DEEP=1
 timed "packages" install_packages
 step "style, sizes and rooms" deploy/dev/check.sh
-step "tests" bazel_tests --config=release //...
-if [ $level != plain ]; then
-  step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize //...
-  step "tests with the thread sanitizer" bazel_tests --config=tsan "${THREADED[@]}"
+if [ $level = plain ]; then
+  step "tests" bazel_tests --config=release //...
+else
+  step "tests of what ships" bazel_tests --config=release "${SHIPPED[@]}"
+  step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize --build_tests_only //...
+  step "tests with the thread sanitizer" bazel_tests --config=tsan --build_tests_only "${THREADED[@]}"
   step "the chart" tests/charts/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
   step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"
 fi
 if [ $level = deep ]; then
+  step "every test as it ships" bazel_tests --config=release //...
   step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
   step "the quickstart's accuracy with ten seeds" \
     bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test

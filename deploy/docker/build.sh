@@ -21,14 +21,17 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
-# image NAME FOLDER USER PROGRAM…: the image's name, and the programs of a folder that it holds; the first is its entry point.
+# image NAME USER TARGET…: the image's name, and the programs that it holds; the first is its entry point.
 image() {
-  local bin name=$1 room=$2 user=$3 output=$folder/$1.tar programs=()
-  shift 3
+  local bin name=$1 user=$2 output=$folder/$1.tar path programs=()
+  shift 2
   [ -z "${tree:-}" ] || output=$folder
-  bazel build --config=release "${@/#///$room:}" >&2
+  bazel build --config=release "$@" >&2
   bin=$(bazel info --config=release bazel-bin 2>/dev/null)
-  for program in "$@"; do programs+=(--program "$bin/$room/$program=/usr/bin/$program"); done
+  for target in "$@"; do
+    path=${target#//}
+    programs+=(--program "$bin/${path/://}=/usr/bin/${path#*:}")
+  done
   deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$name:$version" --name "ghcr.io/tfjob/$name:latest" \
     --output "$output" "${programs[@]}" --user "$user" --at-most 40 --file deploy/docker/passwd=/etc/passwd \
     --file deploy/docker/nsswitch.conf=/etc/nsswitch.conf --file /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
@@ -38,8 +41,8 @@ image() {
 install_packages >&2
 for name in "$@"; do
   case $name in
-    operator) image operator operator/cmd 65532:65532 tfjob-operator tfjob ;;  # tfjob: for `helm test`
-    trainer) image trainer runtime/cmd 0:0 tfjob-trainer ;;  # writes where its volumes let it
+    operator) image operator 65532:65532 //operator/service:tfjob-operator //operator/cli:tfjob ;;  # tfjob: for `helm test`
+    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # writes where its volumes let it
     *) echo "there is no image $name; there are operator and trainer" >&2 && exit 2 ;;
   esac
 done

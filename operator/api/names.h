@@ -13,6 +13,8 @@ namespace tfjob::api {
 inline constexpr char kControllerName[] = "tfjob-controller";  // label value; source of events
 inline constexpr char kOperatorNameLabel[] = "training.kubeflow.org/operator-name";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
+// The queue of Kueue that suspends and resumes the job.
+inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kReplicaTypeLabel[] = "training.kubeflow.org/replica-type";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";

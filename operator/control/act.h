@@ -14,7 +14,7 @@
 #include "operator/control/memory.h"
 #include "operator/control/observer.h"
 #include "operator/plan/plan.h"
-#include "operator/policy/history.h"
+#include "operator/policy/facts/history.h"
 #include "operator/render/render.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/thread_pool.h"

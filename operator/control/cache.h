@@ -21,7 +21,7 @@
 #include "operator/client/client.h"
 #include "operator/control/children.h"
 #include "operator/control/packed_job.h"
-#include "operator/policy/snapshot.h"
+#include "operator/policy/facts/snapshot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 

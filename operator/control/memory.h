@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "operator/plan/plan.h"
-#include "operator/policy/history.h"
+#include "operator/policy/facts/history.h"
 
 namespace tfjob::control {
 

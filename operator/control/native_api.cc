@@ -1,7 +1,7 @@
 #include "operator/control/native_api.h"
 
 #include "operator/control/log.h"
-#include "operator/policy/gang_scheduler.h"
+#include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::control {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "operator/client/client.h"
-#include "operator/policy/snapshot.h"
+#include "operator/policy/facts/snapshot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 

@@ -9,9 +9,9 @@
 #include "operator/control/log.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/gang.h"
-#include "operator/policy/history.h"
-#include "operator/policy/managed_by.h"
+#include "operator/policy/rules/managed_by.h"
 
 namespace tfjob::control {
 namespace {

@@ -14,7 +14,7 @@
 #include "operator/control/native_api.h"
 #include "operator/control/nodes.h"
 #include "operator/control/observer.h"
-#include "operator/policy/options.h"
+#include "operator/policy/facts/options.h"
 #include "operator/policy/verdict.h"
 #include "operator/render/render.h"
 #include "runtime/base/clock.h"

@@ -11,7 +11,7 @@
 #include "operator/control/manager.h"
 #include "operator/control/observer.h"
 #include "operator/events/counters.h"
-#include "operator/kube/rest_client.h"
+#include "operator/kube/rest/rest_client.h"
 
 namespace tfjob::metrics {
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/snapshot.h"
+#include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
 #include "operator/render/render.h"
 #include "runtime/base/json.h"

@@ -18,8 +18,8 @@
 //    History::blocked_pods or blocked_services.
 #pragma once
 
-#include "operator/policy/options.h"
-#include "operator/policy/snapshot.h"
+#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
 #include "runtime/base/status.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "operator/api/conditions.h"
-#include "operator/policy/counts.h"
-#include "operator/policy/restart_count.h"
+#include "operator/policy/rules/counts.h"
+#include "operator/policy/rules/restart_count.h"
 
 namespace tfjob::policy {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "operator/policy/options.h"
-#include "operator/policy/replicas.h"
-#include "operator/policy/snapshot.h"
+#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/replicas.h"
+#include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
 
 namespace tfjob::policy {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "operator/policy/draft.h"
-#include "operator/policy/gang_scheduler.h"
+#include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::policy {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "operator/policy/draft.h"
-#include "operator/policy/gang_scheduler.h"
+#include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::policy {
 

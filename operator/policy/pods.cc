@@ -2,10 +2,10 @@
 
 #include "operator/api/reasons.h"
 #include "operator/policy/blocked.h"
-#include "operator/policy/clean_up.h"
-#include "operator/policy/lost_pod.h"
-#include "operator/policy/pod_end.h"
-#include "operator/policy/restart_delay.h"
+#include "operator/policy/facts/pod_end.h"
+#include "operator/policy/rules/clean_up.h"
+#include "operator/policy/rules/lost_pod.h"
+#include "operator/policy/rules/restart_delay.h"
 
 namespace tfjob::policy {
 namespace {

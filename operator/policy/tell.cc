@@ -3,9 +3,9 @@
 #include <set>
 
 #include "operator/api/reasons.h"
-#include "operator/policy/dynamic_worker.h"
-#include "operator/policy/pod_end.h"
+#include "operator/policy/facts/pod_end.h"
 #include "operator/policy/pod_warnings.h"
+#include "operator/policy/rules/dynamic_worker.h"
 
 namespace tfjob::policy {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "operator/policy/draft.h"
-#include "operator/policy/restarting.h"
+#include "operator/policy/rules/restarting.h"
 
 namespace tfjob::policy {
 

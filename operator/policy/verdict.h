@@ -9,8 +9,8 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/objects/event.h"
-#include "operator/policy/gang_scheduler.h"
-#include "operator/policy/slot.h"
+#include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/slot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 

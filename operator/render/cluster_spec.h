@@ -5,7 +5,7 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/slot.h"
+#include "operator/policy/facts/slot.h"
 #include "operator/render/address.h"
 #include "runtime/cluster/cluster.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/gang_scheduler.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/json.h"
 
 namespace tfjob::render {

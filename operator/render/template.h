@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/gang_scheduler.h"
-#include "operator/policy/slot.h"
+#include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/slot.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 

@@ -7,7 +7,7 @@ namespace {
 
 TEST(Processor, EndsAProgramThatIsNotMadeForIt) {
   EXPECT_EXIT(RequireProcessor(false), ::testing::ExitedWithCode(1),
-              "processor_test: this processor lacks AVX2, FMA or another part of x86-64-v3");
+              "_test: this processor lacks AVX2, FMA or another part of x86-64-v3");
   RequireProcessor(true);
 }
 

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <thread>
 
-#include "runtime/ps/client.h"
+#include "runtime/ps/client/client.h"
 #include "runtime/ps/placement.h"
-#include "runtime/ps/server.h"
+#include "runtime/ps/server/server.h"
 #include "runtime/rpc/grpc_connector.h"
 #include "runtime/rpc/server.h"
 

@@ -2,7 +2,7 @@
 // backward has it, and receives fresh values: asynchronously (applied as they come) or synchronously (averaged).
 #pragma once
 
-#include "runtime/ps/client.h"
+#include "runtime/ps/client/client.h"
 #include "runtime/strategy/strategy.h"
 
 namespace tfjob::strategy {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/model/keras.h"
-#include "runtime/ps/server.h"
+#include "runtime/ps/server/server.h"
 #include "runtime/rpc/pipe_connector.h"
 #include "runtime/strategy/parameter_server.h"
 

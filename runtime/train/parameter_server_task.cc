@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/ps/server.h"
+#include "runtime/ps/server/server.h"
 #include "runtime/train/log.h"
 #include "runtime/train/task.h"
 

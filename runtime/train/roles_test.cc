@@ -12,8 +12,8 @@
 
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
-#include "runtime/ps/client.h"
-#include "runtime/ps/server.h"
+#include "runtime/ps/client/client.h"
+#include "runtime/ps/server/server.h"
 #include "runtime/train/assembly.h"
 #include "runtime/train/task.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/base/check.h"
-#include "runtime/ps/client.h"
-#include "runtime/ps/server.h"
+#include "runtime/ps/client/client.h"
+#include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "tests/bench/report.h"
 

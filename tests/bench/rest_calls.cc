@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "operator/kube/kube_client.h"
-#include "operator/kube/test_certificates.h"
-#include "operator/kube/test_server.h"
+#include "operator/kube/client/kube_client.h"
+#include "operator/kube/doubles/test_certificates.h"
+#include "operator/kube/doubles/test_server.h"
 #include "runtime/base/log.h"
 #include "tests/bench/report.h"
 

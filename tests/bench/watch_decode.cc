@@ -7,7 +7,7 @@
 #include <string>
 
 #include "operator/control/cache.h"
-#include "operator/kube/kube_client.h"
+#include "operator/kube/client/kube_client.h"
 #include "runtime/base/log.h"
 #include "runtime/base/mutex.h"
 #include "tests/bench/report.h"

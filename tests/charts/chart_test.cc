@@ -93,7 +93,7 @@ TEST(Chart, EveryFlagOfTheDeploymentIsExplained) {
 
 TEST(Chart, PageAndProgramKnowTheSameFlags) {
   std::set<std::string> flags =
-      Matches(Text("operator/cmd/operator_flags.cc"), "add_(?:option|flag)\\(\"(--[a-z-]+)\"");
+      Matches(Text("operator/service/flags.cc"), "add_(?:option|flag)\\(\"(--[a-z-]+)\"");
   ASSERT_GT(flags.size(), 15u);
   flags.insert({"--help", "--version"});
   const std::string page = Text("docs/operator.md");

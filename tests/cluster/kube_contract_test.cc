@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "operator/client/contract.h"
-#include "operator/kube/kube_client.h"
-#include "operator/kube/load.h"
+#include "operator/kube/client/kube_client.h"
+#include "operator/kube/config/load.h"
 #include "runtime/base/check.h"
 #include "runtime/base/env.h"
 

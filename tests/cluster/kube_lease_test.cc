@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "operator/events/recorder.h"
-#include "operator/kube/kube_client.h"
-#include "operator/kube/leader_gate.h"
-#include "operator/kube/lease.h"
-#include "operator/kube/load.h"
+#include "operator/kube/client/kube_client.h"
+#include "operator/kube/config/load.h"
+#include "operator/kube/leader/leader_gate.h"
+#include "operator/kube/leader/lease.h"
 #include "runtime/base/env.h"
 
 namespace tfjob::kube {

@@ -8,12 +8,12 @@
 #include <thread>
 
 #include "operator/api/names.h"
-#include "operator/cmd/connect.h"
-#include "operator/cmd/dispatch.h"
+#include "operator/cli/connect.h"
+#include "operator/cli/dispatch.h"
 #include "runtime/base/env.h"
 #include "runtime/base/yaml.h"
 
-namespace tfjob::cmd {
+namespace tfjob::cli {
 namespace {
 
 using client::Kind;
@@ -120,43 +120,43 @@ class VerbsTest : public ::testing::Test {
   std::unique_ptr<Cluster> cluster_;
   std::istringstream in_;
   std::ostringstream out_, err_;
-  Console console_{in_, out_, err_, false};
+  view::Console console_{in_, out_, err_, false};
   std::unique_ptr<StopSource> stop_ = std::make_unique<StopSource>();
 };
 
 TEST_F(VerbsTest, GetShowsWhatIsStored) {
   Become({"Created", "Running"});
-  EXPECT_EQ(Call({"get", name_}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"get", name_}), view::kSucceeded) << Err();
   EXPECT_NE(Out().find(name_ + "   Running   3/3     0"), std::string::npos) << Out();
-  EXPECT_EQ(Call({"get", "-A", "-o", "name"}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"get", "-A", "-o", "name"}), view::kSucceeded) << Err();
   EXPECT_NE(Out().find("tfjob.kubeflow.org/" + name_), std::string::npos) << Out();
-  EXPECT_EQ(Call({"get", name_, "-o", "yaml"}), kSucceeded);
+  EXPECT_EQ(Call({"get", name_, "-o", "yaml"}), view::kSucceeded);
   EXPECT_EQ(Out().find("managedFields"), std::string::npos);
-  EXPECT_EQ(Call({"get", "nobody"}), kFailed);
+  EXPECT_EQ(Call({"get", "nobody"}), view::kFailed);
   EXPECT_NE(Err().find("there is no TFJob default/nobody on https://"), std::string::npos) << Err();
 }
 
 TEST_F(VerbsTest, DescribeSaysWhyItWaits) {
-  EXPECT_EQ(Call({"describe", name_}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"describe", name_}), view::kSucceeded) << Err();
   EXPECT_NE(Out().find("No operator has looked at it"), std::string::npos) << Out();
   Become({"Created"});
   CreatePod("worker", 0);
   CreatePod("worker", 1);
   CreatePod("ps", 0);
-  EXPECT_EQ(Call({"describe", name_}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"describe", name_}), view::kSucceeded) << Err();
   EXPECT_NE(Out().find(" have no node yet, and no scheduler has said why."), std::string::npos)
       << Out();
 }
 
 TEST_F(VerbsTest, ScaleSuspendAndResumeArePatches) {
-  EXPECT_EQ(Call({"scale", name_, "--replicas", "worker=3"}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"scale", name_, "--replicas", "worker=3"}), view::kSucceeded) << Err();
   EXPECT_EQ(Stored()["spec"]["tfReplicaSpecs"]["Worker"]["replicas"], 3);
   EXPECT_TRUE(Stored()["spec"]["tfReplicaSpecs"]["Worker"].contains("template"));
-  EXPECT_EQ(Call({"suspend", name_}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"suspend", name_}), view::kSucceeded) << Err();
   EXPECT_EQ(Stored()["spec"]["runPolicy"]["suspend"], true);
-  EXPECT_EQ(Call({"resume", name_}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"resume", name_}), view::kSucceeded) << Err();
   EXPECT_EQ(Stored()["spec"]["runPolicy"]["suspend"], false);
-  EXPECT_EQ(Call({"scale", name_, "--replicas", "worker=3"}), kSucceeded);
+  EXPECT_EQ(Call({"scale", name_, "--replicas", "worker=3"}), view::kSucceeded);
   EXPECT_EQ(Out(), StrCat("tfjob.kubeflow.org/", name_, " unchanged\n"));
 }
 
@@ -164,7 +164,7 @@ TEST_F(VerbsTest, RestartDeletesPods) {
   Become({"Running"});
   CreatePod("worker", 0);
   CreatePod("worker", 1);
-  EXPECT_EQ(Call({"restart", name_, "--replica", "worker/1"}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"restart", name_, "--replica", "worker/1"}), view::kSucceeded) << Err();
   EXPECT_EQ(Out(), StrCat("pod/", name_, "-worker-1 restarted\n"));
   EXPECT_TRUE(client().Get({Kind::kPod, "default", name_ + "-worker-0"}).ok());
   EXPECT_TRUE(
@@ -177,11 +177,11 @@ TEST_F(VerbsTest, WaitSeesTheConditionCome) {
     Become({"Created", "Running"});
     Become({"Created", "Succeeded"});
   });
-  EXPECT_EQ(Call({"wait", name_, "--for=Succeeded", "--timeout=30s"}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"wait", name_, "--for=Succeeded", "--timeout=30s"}), view::kSucceeded) << Err();
   operator_thread.join();
-  EXPECT_EQ(Call({"wait", name_, "--for=Failed"}), kFailed);
+  EXPECT_EQ(Call({"wait", name_, "--for=Failed"}), view::kFailed);
   EXPECT_NE(Err().find("it is Succeeded and never will be Failed"), std::string::npos) << Err();
-  EXPECT_EQ(Call({"scale", name_, "--replicas", "4"}), kFailed);
+  EXPECT_EQ(Call({"scale", name_, "--replicas", "4"}), view::kFailed);
 }
 
 TEST_F(VerbsTest, GetWatchesUntilItIsStopped) {
@@ -198,28 +198,28 @@ TEST_F(VerbsTest, GetWatchesUntilItIsStopped) {
 }
 
 TEST_F(VerbsTest, LogsSaysWhyThereAreNone) {
-  EXPECT_EQ(Call({"logs", name_}), kFailed);
+  EXPECT_EQ(Call({"logs", name_}), view::kFailed);
   EXPECT_NE(Err().find("it has no pods, and so no logs"), std::string::npos) << Err();
   CreatePod("worker", 0);
-  EXPECT_EQ(Call({"logs", name_}), kFailed);
+  EXPECT_EQ(Call({"logs", name_}), view::kFailed);
   EXPECT_NE(Err().find("the log of Pod " + name_ + "-worker-0"), std::string::npos) << Err();
-  EXPECT_EQ(Call({"top", name_}), kSucceeded) << Err();
+  EXPECT_EQ(Call({"top", name_}), view::kSucceeded) << Err();
   EXPECT_NE(Out().find(StrCat("(", name_, "-worker-0 is Pending)")), std::string::npos) << Out();
 }
 
 TEST_F(VerbsTest, RefusalsNameTheServer) {
-  EXPECT_EQ(Call({"get", "--as", "jane", "--as-group", "system:authenticated"}), kFailed);
+  EXPECT_EQ(Call({"get", "--as", "jane", "--as-group", "system:authenticated"}), view::kFailed);
   EXPECT_NE(Err().find("refuses access to TFJobs"), std::string::npos) << Err();
   EXPECT_NE(Err().find("jane"), std::string::npos) << Err();
-  EXPECT_EQ(Call({"get", "--context", "nowhere"}), kBadInput);
+  EXPECT_EQ(Call({"get", "--context", "nowhere"}), view::kBadInput);
   EXPECT_NE(Err().find("nowhere"), std::string::npos) << Err();
 }
 
 TEST_F(VerbsTest, CompletesTheNamesOfJobs) {
   const std::string half = name_.substr(0, name_.size() - 1);
-  EXPECT_EQ(Call({"__complete", "--kubeconfig", kubeconfig_, "describe", half}), kSucceeded);
+  EXPECT_EQ(Call({"__complete", "--kubeconfig", kubeconfig_, "describe", half}), view::kSucceeded);
   EXPECT_NE(Out().find(name_ + "\n"), std::string::npos) << Out();
 }
 
 }  // namespace
-}  // namespace tfjob::cmd
+}  // namespace tfjob::cli

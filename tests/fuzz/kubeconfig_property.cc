@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "operator/kube/kubeconfig.h"
-#include "operator/kube/proxy.h"
-#include "operator/kube/url.h"
+#include "operator/kube/config/kubeconfig.h"
+#include "operator/kube/config/proxy.h"
+#include "operator/kube/config/url.h"
 #include "runtime/base/check.h"
 
 namespace tfjob::fuzz {

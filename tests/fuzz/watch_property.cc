@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/kube/decode.h"
-#include "operator/kube/line_splitter.h"
-#include "operator/kube/transport.h"
+#include "operator/kube/client/decode.h"
+#include "operator/kube/client/line_splitter.h"
+#include "operator/kube/rest/transport.h"
 #include "runtime/base/check.h"
 
 namespace tfjob::fuzz {

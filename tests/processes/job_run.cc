@@ -74,7 +74,7 @@ std::unique_ptr<JobRun> JobRun::Start(const std::string& manifest, const std::st
       "run", file, StrCat("--trainer=", Runfile("runtime/cmd/tfjob-trainer")),
       StrCat("--state-dir=", folder, "/state"), "--keep"};
   return std::unique_ptr<JobRun>(
-      new JobRun(Runfile("operator/cmd/tfjob"), arguments, folder + "/output"));
+      new JobRun(Runfile("operator/cli/tfjob"), arguments, folder + "/output"));
 }
 
 std::vector<TaskProcess> JobRun::Tasks() const {

@@ -39,7 +39,7 @@ class Program {
   bool ended_ = false;
 };
 
-// Where Bazel has put a file of this workspace: "operator/cmd/tfjob".
+// Where Bazel has put a file of this workspace: "operator/cli/tfjob".
 std::string Runfile(const std::string& path);
 
 }  // namespace tfjob::processes

@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/cmd/workload.h"
+#include "operator/local/run/workload.h"
 #include "runtime/base/file.h"
 #include "runtime/config/training_config.h"
 
-namespace tfjob::cmd {
+namespace tfjob::local {
 namespace {
 
 constexpr char kExamples[] = "deploy/examples/";
@@ -38,4 +38,4 @@ TEST(ExamplesTest, HoldATrainingFileThatTheTrainerTakes) {
 }
 
 }  // namespace
-}  // namespace tfjob::cmd
+}  // namespace tfjob::local

@@ -5,11 +5,11 @@
 #include <set>
 #include <sstream>
 
-#include "operator/cmd/explain.h"
+#include "operator/cli/explain.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
 
-namespace tfjob::cmd {
+namespace tfjob::cli {
 namespace {
 
 using Stage = ExplainOptions::Stage;
@@ -26,9 +26,9 @@ std::string ExplainText(const std::string& file, const std::string& observed,
                         const std::string& now, Stage stage, Format format) {
   std::istringstream in;
   std::ostringstream out, err;
-  Console console{in, out, err, false};
+  view::Console console{in, out, err, false};
   ExplainOptions options{file, stage, format, observed, ParseTime(now).value()};
-  EXPECT_EQ(Explain(options, console), kSucceeded) << err.str();
+  EXPECT_EQ(Explain(options, console), view::kSucceeded) << err.str();
   return out.str();
 }
 
@@ -97,4 +97,4 @@ TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
 }
 
 }  // namespace
-}  // namespace tfjob::cmd
+}  // namespace tfjob::cli

@@ -8,7 +8,7 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/api/status_json.h"
-#include "operator/policy/slot.h"
+#include "operator/policy/facts/slot.h"
 
 namespace tfjob::simulation {
 namespace {

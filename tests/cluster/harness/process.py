@@ -36,11 +36,11 @@ def free_port():
 
 def build_operator(config="--config=release"):
     """Builds the operator; returns the program's path."""
-    target = "//operator/cmd:tfjob-operator"
+    target = "//operator/service:tfjob-operator"
     subprocess.run(["bazel", "build", config, target], check=True, cwd=ROOT, stderr=subprocess.DEVNULL)
     folder = subprocess.check_output(["bazel", "info", config, "bazel-bin"], cwd=ROOT, text=True,
                                      stderr=subprocess.DEVNULL).strip()
-    return f"{folder}/operator/cmd/tfjob-operator"
+    return f"{folder}/operator/service/tfjob-operator"
 
 
 class Operator:

@@ -1,0 +1,84 @@
+#include "operator/cli/verbs/job_progress.h"
+
+#include "operator/api/conditions.h"
+#include "operator/api/names.h"
+#include "operator/api/replicas.h"
+#include "operator/cli/verbs/access_error.h"
+#include "operator/cli/verbs/progress_log.h"
+#include "operator/view/job_view.h"
+#include "operator/view/training_slot.h"
+#include "runtime/progress/client.h"
+
+namespace tfjob::cli {
+namespace {
+
+constexpr Duration kAnswerTime = 500ms;
+constexpr int kTries = 2;  // unanswered calls after which the pod network counts as out of reach
+constexpr int64_t kLogLines = 200;
+
+}  // namespace
+
+FetchProgress AskTrainer() {
+  return [](const std::string& address) {
+    return progress::ProgressClient(address).Fetch(kAnswerTime);
+  };
+}
+
+bool ProgressTeller::Unreachable() {
+  MutexLock lock(mutex_);
+  return unanswered_ >= kTries;
+}
+
+StatusOr<progress::Progress> ProgressTeller::ReadLog(const objects::Pod& pod) {
+  LogRequest request;
+  request.name_space = pod.metadata.name_space;
+  request.pod = pod.metadata.name;
+  request.container = api::kContainerName;
+  request.tail_lines = kLogLines;
+  std::string log;
+  const Status status =
+      around_.cluster.logs().Read(request, around_.stop, [&](std::string_view bytes) {
+        log += bytes;
+        return true;
+      });
+  if (!status.ok()) return Annotate(status, StrCat("the log of ", pod.metadata.name));
+  const auto progress = ProgressFromLog(log);
+  if (progress) return *progress;
+  return NotFound("no progress in the last ", kLogLines, " lines of the log of ", pod.metadata.name,
+                  " (is its program tfjob-trainer?)");
+}
+
+StatusOr<progress::Progress> ProgressTeller::Ask(const api::TFJob& job, const objects::Pod& pod,
+                                                 api::ReplicaType type) {
+  const bool runs = pod.phase == objects::PodPhase::kRunning && !pod.pod_ip.empty();
+  if (runs && !Unreachable()) {
+    const bool six = pod.pod_ip.find(':') != std::string::npos;
+    const auto progress =
+        fetch_(StrCat(six ? "[" : "", pod.pod_ip, six ? "]" : "", ":", api::TFJobPort(job, type)));
+    MutexLock lock(mutex_);
+    unanswered_ = progress.ok() ? 0 : unanswered_ + 1;
+    if (progress.ok()) return progress;
+  }
+  return ReadLog(pod);
+}
+
+std::string ProgressTeller::Tell(const api::TFJob& job) {
+  const auto slot = view::TrainingSlot(job);
+  if (!slot) return "(no chief, master or worker trains)";
+  const std::string name = api::ReplicaName(job.metadata.name, slot->type, slot->index);
+  const auto object =
+      around_.cluster.client().Get({client::Kind::kPod, job.metadata.name_space, name});
+  if (absl::IsNotFound(object.status())) return StrCat("(there is no pod ", name, ")");
+  if (!object.ok()) return StrCat("(", Message(object.status()), ")");
+  const auto& pod = std::get<std::shared_ptr<const objects::Pod>>(*object);
+  if (!IsPodOf(*pod, job)) return StrCat("(the pod ", name, " is not the job's)");
+  if (pod->phase == objects::PodPhase::kPending) return StrCat("(", name, " is Pending)");
+  view::JobView view;
+  const auto progress = Ask(job, *pod, slot->type);
+  if (!progress.ok()) return StrCat("(", Message(progress.status()), ")");
+  view.training = *progress;
+  const std::string text = view::ProgressText(view);
+  return text.empty() ? StrCat("(", name, " is ", progress::Name(progress->state), ")") : text;
+}
+
+}  // namespace tfjob::cli

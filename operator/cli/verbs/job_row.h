@@ -1,0 +1,24 @@
+// A TFJob as a row of `tfjob get`: the columns of kubectl get tfjob, and with -o wide three more.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/cli/verbs/stored_job.h"
+
+namespace tfjob::cli {
+
+struct JobColumns {
+  bool name_space = false;  // first
+  bool wide = false;
+};
+std::vector<std::string> Header(const JobColumns& columns);
+std::vector<std::string> Cells(const StoredJob& job, const JobColumns& columns, Time now);
+
+// "3/4": active replicas, of those that are wanted; "?" for a spec that cannot be read.
+std::string ReadyText(const StoredJob& job);
+// "Chief 1/1, Worker 2/3".
+std::string ReadyByType(const StoredJob& job);
+int64_t Restarts(const api::TFJobStatus& status);
+
+}  // namespace tfjob::cli

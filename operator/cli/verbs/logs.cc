@@ -1,0 +1,213 @@
+#include "operator/cli/verbs/logs.h"
+
+#include <csignal>
+#include <list>
+#include <ostream>
+#include <set>
+
+#include "operator/api/conditions.h"
+#include "operator/api/names.h"
+#include "operator/cli/verbs/access_error.h"
+#include "operator/cli/verbs/log_stream.h"
+#include "operator/cli/verbs/stored_job.h"
+#include "operator/view/object_cache.h"
+
+namespace tfjob::cli {
+namespace {
+
+using objects::ContainerStatus;
+using objects::Pod;
+using PodPointer = std::shared_ptr<const Pod>;
+
+constexpr size_t kMaximumStreams = 100;
+
+LogRequest RequestFor(const LogsOptions& options, const Pod& pod) {
+  LogRequest request;
+  request.name_space = pod.metadata.name_space;
+  request.pod = pod.metadata.name;
+  request.container = options.container;
+  request.previous = options.previous;
+  request.timestamps = options.timestamps;
+  request.tail_lines = options.tail_lines;
+  request.since = options.since;
+  return request;
+}
+
+bool Chosen(const LogsOptions& options, const Pod& pod, const api::TFJob& job) {
+  return IsPodOf(pod, job) && options.replicas.Contains(*api::ReplicaIdOf(pod.metadata.labels));
+}
+
+// --- One after the other. ----------------------------------------------------------------------
+
+Status PrintLog(const Surroundings& around, const LogRequest& request, const std::string& prefix,
+                LogPrinter& printer) {
+  LineCutter cutter([&](std::string_view line) { return printer.Print(prefix, line); });
+  const Status status = around.cluster.logs().Read(
+      request, around.stop, [&](std::string_view bytes) { return cutter.Add(bytes); });
+  cutter.Finish();
+  return status;
+}
+
+// A log comes from the pod's node: that the server cannot have it does not mean that the server is
+// away.
+Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
+  const std::string what = StrCat("the log of Pod ", pod);
+  if (absl::IsPermissionDenied(status)) return Explain(status, cluster, what);
+  return Annotate(status, StrCat(what, " on ", cluster.server()));
+}
+
+Status PrintLogs(const LogsOptions& options, const Surroundings& around, const api::TFJob& job) {
+  ASSIGN_OR_RETURN(std::vector<PodPointer> pods, PodsOf(around.cluster, job));
+  std::erase_if(pods, [&](const PodPointer& pod) { return !Chosen(options, *pod, job); });
+  LogPrinter printer(around.console.out);
+  size_t printed = 0;
+  for (const PodPointer& pod : pods) {
+    if (printer.broken() || around.stop.requested()) return OkStatus();
+    const std::string& name = pod->metadata.name;
+    const Status status =
+        PrintLog(around, RequestFor(options, *pod), pods.size() > 1 ? name : "", printer);
+    if (status.ok()) {
+      ++printed;
+      continue;
+    }
+    view::PrintError(around.console, ExplainLog(status, around.cluster, name));
+  }
+  if (pods.empty()) {
+    return FailedPrecondition(job.key(), ": it has no pods, and so no logs; tfjob describe ",
+                              job.metadata.name, " says why");
+  }
+  return printed > 0 ? OkStatus() : FailedPrecondition(job.key(), ": there is no log yet");
+}
+
+// --- Together. ---------------------------------------------------------------------------------
+
+class Follower {
+ public:
+  Follower(const LogsOptions& options, const Surroundings& around, const api::TFJob& job)
+      : options_(options), around_(around), job_(job), printer_(around.console.out) {}
+  ~Follower() {
+    stop_.Request(SIGTERM);  // streams wait for it
+  }
+
+  Status Run();
+
+ private:
+  bool Finished();
+  bool Started(const Pod& pod) const;
+  // Whether the run of a pod's container that is followed is over.
+  bool Ended(const PodPointer& pod, int32_t restarts);
+  Status FollowNew();
+  std::string Prefix(const Pod& pod) const;
+  PodPointer Newest(const PodPointer& pod);
+
+  const LogsOptions& options_;
+  const Surroundings& around_;
+  const api::TFJob& job_;
+  LogPrinter printer_;
+  StopSource stop_;
+  std::unique_ptr<view::ObjectCache> jobs_, pods_;
+  std::set<std::pair<std::string, int32_t>> followed_;  // pod UID, restarts
+  bool listed_ = false;           // what was there at the beginning is followed
+  bool several_ = false;          // more than one replica is chosen
+  std::list<LogStream> streams_;  // before what they use goes, they end
+};
+
+bool Follower::Finished() {
+  const auto jobs = jobs_->Objects();
+  const auto found =
+      jobs.find({client::Kind::kTFJob, job_.metadata.name_space, job_.metadata.name});
+  if (found == jobs.end()) return true;
+  const StoredJob now = ReadStoredJob(found->second);
+  return now.job.metadata.uid != job_.metadata.uid || api::IsFinished(now.job.status);
+}
+
+PodPointer Follower::Newest(const PodPointer& pod) {
+  const auto pods = pods_->Objects();
+  const auto found = pods.find({client::Kind::kPod, pod->metadata.name_space, pod->metadata.name});
+  if (found == pods.end()) return nullptr;
+  const auto& now = std::get<PodPointer>(found->second);
+  return now->metadata.uid == pod->metadata.uid ? now : nullptr;
+}
+
+bool Follower::Started(const Pod& pod) const {
+  const ContainerStatus* container = pod.container(options_.container);
+  return container != nullptr && container->state != ContainerStatus::State::kWaiting;
+}
+
+bool Follower::Ended(const PodPointer& pod, int32_t restarts) {
+  const PodPointer now = Newest(pod);
+  if (now == nullptr) return true;
+  const ContainerStatus* container = now->container(options_.container);
+  return container == nullptr || container->restart_count != restarts ||
+         container->state == ContainerStatus::State::kTerminated;
+}
+
+std::string Follower::Prefix(const Pod& pod) const {
+  return several_ ? pod.metadata.name : "";
+}
+
+Status Follower::FollowNew() {
+  for (const auto& [key, object] : pods_->Objects()) {
+    const auto& pod = std::get<PodPointer>(object);
+    if (!Chosen(options_, *pod, job_) || !Started(*pod)) continue;
+    const int32_t restarts = pod->container(options_.container)->restart_count;
+    if (!followed_.insert({pod->metadata.uid, restarts}).second) continue;
+    if (streams_.size() >= kMaximumStreams) {
+      return ResourceExhausted("at most ", kMaximumStreams,
+                               " logs are followed at once; choose some with --replica");
+    }
+    LogRequest request = RequestFor(options_, *pod);
+    if (listed_) {  // a container that started while we looked: all of its log is new
+      request.tail_lines.reset();
+      request.since.reset();
+    }
+    streams_.emplace_back(
+        around_.cluster.logs(), std::move(request), Prefix(*pod), printer_,
+        [this, pod, restarts] { return Ended(pod, restarts); }, stop_);
+  }
+  return OkStatus();
+}
+
+Status Follower::Run() {
+  client::Client& client = around_.cluster.client();
+  const std::string& name_space = job_.metadata.name_space;
+  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(client, client::Kind::kTFJob, name_space));
+  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(client, client::Kind::kPod, name_space,
+                                                    {{api::kJobNameLabel, job_.metadata.name}}));
+  int64_t chosen = 0;
+  for (const auto& [type, spec] : job_.spec.replicas) {
+    for (int32_t i = 0; i < spec.replicas.value_or(1); ++i) {
+      chosen += options_.replicas.Contains({type, i}) ? 1 : 0;
+    }
+  }
+  several_ = chosen > 1;
+  do {
+    if (printer_.broken()) return OkStatus();
+    if (!jobs_->AwaitList(kPollInterval) || !pods_->AwaitList(kPollInterval)) continue;
+    const bool finished = Finished();  // before the look at the pods, so that none is missed
+    RETURN_IF_ERROR(FollowNew());
+    listed_ = true;
+    std::erase_if(streams_, [](const LogStream& stream) { return stream.done(); });
+    if (finished && streams_.empty()) return OkStatus();
+  } while (!around_.stop.WaitFor(kPollInterval));
+  return OkStatus();
+}
+
+}  // namespace
+
+int Logs(const LogsOptions& options, const Surroundings& around) {
+  const auto job = GetJob(around.cluster, options.name);
+  Status status = job.status();
+  if (status.ok() && job->readable.ok()) status = options.replicas.CheckAgainst(job->job);
+  if (status.ok() && options.follow) {
+    status =
+        Explain(Follower(options, around, job->job).Run(), around.cluster, "the pods and jobs");
+  } else if (status.ok()) {
+    status = PrintLogs(options, around, job->job);
+  }
+  if (status.ok()) return view::kSucceeded;
+  view::PrintError(around.console, status);
+  return view::kFailed;
+}
+
+}  // namespace tfjob::cli

@@ -1,0 +1,201 @@
+#include "operator/cli/verbs/logs.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "operator/cli/verbs/log_printer.h"
+#include "operator/cli/verbs/testing.h"
+
+namespace tfjob::cli {
+namespace {
+
+using client::Kind;
+using testing::Conditions;
+
+constexpr char kRunning[] =
+    "{phase: Running, containerStatuses: [{name: tensorflow, restartCount: 0, state: {running: "
+    "{}}}]}";
+constexpr char kEnded[] =
+    "{phase: Succeeded, containerStatuses: [{name: tensorflow, restartCount: 0, state: "
+    "{terminated: {exitCode: 0}}}]}";
+
+class LogsTest : public ::testing::Test {
+ protected:
+  LogsTest() {
+    cluster().CreateJob("mnist", "{Chief: {}, Worker: {replicas: 2}}",
+                        "{" + Conditions({{"Running", "True"}}) + "}");
+  }
+  testing::FakeCluster& cluster() { return world_.cluster; }
+  void CreatePods() {
+    cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+    cluster().CreatePod("mnist", "worker", 0, kRunning, "node");
+    cluster().logs().Set(
+        "mnist-chief-0/tensorflow",
+        "2026-11-21T09:00:01.000000000Z one\n2026-11-21T09:00:02.000000000Z two\n");
+    cluster().logs().Set("mnist-worker-0/tensorflow", "2026-11-21T09:00:01.500000000Z hello\n");
+  }
+  LogsOptions Options(const std::vector<std::string>& replicas = {}) {
+    LogsOptions options;
+    options.name = "mnist";
+    options.replicas = *ReplicaChoice::Parse(replicas);
+    return options;
+  }
+
+  testing::World world_;
+};
+
+TEST_F(LogsTest, PrintsLogsOneAfterTheOther) {
+  CreatePods();
+  EXPECT_EQ(Logs(Options(), world_.around), view::kSucceeded) << world_.Err();
+  EXPECT_EQ(world_.Out(), "mnist-chief-0 | one\nmnist-chief-0 | two\nmnist-worker-0 | hello\n");
+}
+
+TEST_F(LogsTest, OneReplicaNeedsNoName) {
+  CreatePods();
+  LogsOptions options = Options({"chief"});
+  options.tail_lines = 1;
+  EXPECT_EQ(Logs(options, world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Out(), "two\n");
+  options.timestamps = true;
+  EXPECT_EQ(Logs(options, world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Out(), "2026-11-21T09:00:02.000000000Z two\n");
+}
+
+TEST_F(LogsTest, PassesOnWhatIsAskedFor) {
+  CreatePods();
+  cluster().logs().Set("mnist-chief-0/sidecar/previous", "old\n");
+  LogsOptions options = Options({"chief/0"});
+  options.container = "sidecar";
+  options.previous = true;
+  options.since = 10min;
+  EXPECT_EQ(Logs(options, world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Out(), "old\n");
+  const LogRequest request = cluster().logs().Requests().front();
+  EXPECT_EQ(request.name_space, "ns");
+  EXPECT_EQ(request.since, Duration(10min));
+  EXPECT_FALSE(request.follow);
+}
+
+TEST_F(LogsTest, SaysWhichLogIsMissing) {
+  CreatePods();
+  cluster().logs().Refuse("mnist-worker-0/tensorflow",
+                          InvalidArgument("container \"tensorflow\" is waiting to start"));
+  EXPECT_EQ(Logs(Options(), world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Err(),
+            "tfjob: the log of Pod mnist-worker-0 on https://test:6443 (context dev): container "
+            "\"tensorflow\" is waiting to start\n");
+  EXPECT_EQ(Logs(Options({"worker"}), world_.around), view::kFailed);
+}
+
+TEST_F(LogsTest, AJobWithoutPodsHasNoLogs) {
+  EXPECT_EQ(Logs(Options(), world_.around), view::kFailed);
+  EXPECT_EQ(world_.Err(),
+            "tfjob: ns/mnist: it has no pods, and so no logs; tfjob describe mnist says why\n");
+  EXPECT_EQ(Logs(Options({"ps"}), world_.around), view::kFailed);
+  EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica ps, but chief 1, worker 2\n");
+}
+
+class FollowTest : public LogsTest {
+ protected:
+  void Start(LogsOptions options) {
+    options.follow = true;
+    follower_ = std::thread([this, options] { code_ = Logs(options, world_.around); });
+  }
+  void Finish() {
+    cluster().WriteStatus(Kind::kTFJob, "mnist", "{" + Conditions({{"Succeeded", "True"}}) + "}");
+    follower_.join();
+    EXPECT_EQ(code_, view::kSucceeded) << world_.Err();
+  }
+  void Await(size_t requests) {
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (cluster().logs().Requests().size() < requests &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  void End(const std::string& pod) {
+    cluster().WriteStatus(Kind::kPod, pod, kEnded);
+    cluster().logs().End(pod + "/tensorflow");
+  }
+
+  int code_ = -1;
+  std::thread follower_;
+};
+
+TEST_F(FollowTest, GoesOnUntilTheJobAndItsLogsHaveEnded) {
+  CreatePods();
+  LogsOptions options = Options();
+  options.tail_lines = 1;
+  Start(options);
+  Await(2);
+  cluster().logs().Append("mnist-chief-0/tensorflow", "2026-11-21T09:00:03.000000000Z three\n");
+  // A pod that comes later is followed from its beginning.
+  cluster().logs().Set(
+      "mnist-worker-1/tensorflow",
+      "2026-11-21T09:00:04.000000000Z late\n2026-11-21T09:00:05.000000000Z later\n");
+  cluster().CreatePod("mnist", "worker", 1, kRunning, "node");
+  Await(3);
+  for (const char* pod : {"mnist-chief-0", "mnist-worker-0", "mnist-worker-1"}) End(pod);
+  Finish();
+  const std::string out = world_.Out();
+  for (const char* line :
+       {"mnist-chief-0 | two\n", "mnist-chief-0 | three\n", "mnist-worker-0 | hello\n",
+        "mnist-worker-1 | late\n", "mnist-worker-1 | later\n"}) {
+    EXPECT_NE(out.find(line), std::string::npos) << line << "in\n" << out;
+  }
+  EXPECT_EQ(std::count(out.begin(), out.end(), '\n'), 5) << out;
+}
+
+TEST_F(FollowTest, ABrokenConnectionLosesAndRepeatsNoLine) {
+  cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+  cluster().logs().Set("mnist-chief-0/tensorflow",
+                       "2026-11-21T09:00:01.100000000Z one\n2026-11-21T09:00:01.200000000Z two\n");
+  cluster().logs().BreakAfter("mnist-chief-0/tensorflow", 34);  // after the first line
+  Start(Options({"chief"}));
+  Await(2);
+  End("mnist-chief-0");
+  Finish();
+  EXPECT_EQ(world_.Out(), "one\ntwo\n");
+  EXPECT_EQ(FormatTime(*cluster().logs().Requests()[1].since_time), "2026-11-21T09:00:01Z");
+}
+
+TEST_F(FollowTest, ARestartedContainerIsFollowedAnew) {
+  cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+  cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:01.000000000Z first\n");
+  cluster().logs().End("mnist-chief-0/tensorflow");
+  Start(Options({"chief"}));
+  Await(1);
+  cluster().logs().Set("mnist-chief-0/tensorflow", "2026-11-21T09:00:09.000000000Z second\n");
+  cluster().WriteStatus(Kind::kPod, "mnist-chief-0",
+                        "{phase: Succeeded, containerStatuses: [{name: tensorflow, restartCount: "
+                        "1, state: {terminated: {exitCode: 0}}}]}");
+  Await(2);
+  Finish();
+  EXPECT_NE(world_.Out().find("second\n"), std::string::npos);
+}
+
+TEST_F(FollowTest, AStopEndsIt) {
+  CreatePods();
+  Start(Options());
+  Await(2);
+  world_.stop.Request(2);
+  follower_.join();
+  EXPECT_EQ(code_, view::kSucceeded);
+}
+
+TEST(LineCutterTest, GivesWholeLines) {
+  std::vector<std::string> lines;
+  LineCutter cutter([&](std::string_view line) {
+    lines.emplace_back(line);
+    return line != "stop";
+  });
+  EXPECT_TRUE(cutter.Add("one\ntw"));
+  EXPECT_TRUE(cutter.Add("o\n\nrest"));
+  cutter.Finish();
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "rest"}));
+  EXPECT_FALSE(cutter.Add("stop\nnever\n"));
+}
+
+}  // namespace
+}  // namespace tfjob::cli

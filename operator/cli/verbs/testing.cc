@@ -1,0 +1,204 @@
+#include "operator/cli/verbs/testing.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/names.h"
+#include "runtime/base/yaml.h"
+
+namespace tfjob::cli::testing {
+namespace {
+
+std::string KeyOf(const LogRequest& request) {
+  return StrCat(request.pod, "/", request.container, request.previous ? "/previous" : "");
+}
+
+// The lines that the request asks for; lines bear their time stamps in the fake's texts already,
+// which are cut off unless they are wanted.
+std::string Cut(const std::string& text, const LogRequest& request) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    const size_t space = line.find(' ');
+    const auto time = ParseTime(line.substr(0, space));
+    if (time.ok() && request.since_time && TruncateToSeconds(*time) < *request.since_time) continue;
+    if (time.ok() && !request.timestamps) line.erase(0, space + 1);
+    lines.push_back(line);
+  }
+  const auto tail = static_cast<size_t>(request.tail_lines.value_or(INT32_MAX));
+  if (lines.size() > tail) lines.erase(lines.begin(), lines.end() - static_cast<int64_t>(tail));
+  std::string cut;
+  for (const std::string& line : lines) cut += line + "\n";
+  return cut;
+}
+
+Json Yaml(const std::string& text) {
+  const auto documents = ParseYaml(text, "test");
+  EXPECT_TRUE(documents.ok()) << documents.status() << "\n" << text;
+  return documents.ok() && !documents->empty() ? documents->front() : Json::object();
+}
+
+}  // namespace
+
+Status FakeLogs::Read(const LogRequest& request, const StopSource& stop,
+                      const std::function<bool(std::string_view)>& take) {
+  const std::string key = KeyOf(request);
+  {
+    MutexLock lock(mutex_);
+    requests_.push_back(request);
+  }
+  LogRequest rest = request;
+  size_t given = 0;
+  while (true) {
+    std::string text;
+    bool ended = false;
+    {
+      MutexLock lock(mutex_);
+      const auto found = logs_.find(key);
+      if (found == logs_.end()) return NotFound("pods \"", request.pod, "\" not found");
+      if (!found->second.refusal.ok()) return found->second.refusal;
+      const size_t limit = std::exchange(found->second.break_after, std::string::npos);
+      const std::string whole = found->second.text.substr(0, limit);
+      text = Cut(whole.substr(std::min(given, whole.size())), rest);
+      given = whole.size();
+      ended = found->second.ended || !request.follow || limit != std::string::npos;
+    }
+    if (!take(text) || ended || stop.WaitFor(5ms)) return OkStatus();
+    rest.tail_lines.reset();
+  }
+}
+
+void FakeLogs::Set(const std::string& key, const std::string& text) {
+  MutexLock lock(mutex_);
+  logs_[key].text = text;
+}
+
+void FakeLogs::Append(const std::string& key, const std::string& text) {
+  MutexLock lock(mutex_);
+  logs_[key].text += text;
+}
+
+void FakeLogs::End(const std::string& key) {
+  MutexLock lock(mutex_);
+  logs_[key].ended = true;
+}
+
+void FakeLogs::BreakAfter(const std::string& key, size_t bytes) {
+  MutexLock lock(mutex_);
+  logs_[key].break_after = bytes;
+}
+
+void FakeLogs::Refuse(const std::string& key, const Status& status) {
+  MutexLock lock(mutex_);
+  logs_[key].refusal = status;
+}
+
+std::vector<LogRequest> FakeLogs::Requests() {
+  MutexLock lock(mutex_);
+  return requests_;
+}
+
+FakeCluster::FakeCluster()
+    : clock_(*ParseTime("2026-11-21T09:00:00Z")), store_({.clock = &clock_}) {}
+
+void FakeCluster::Create(client::Kind kind, const std::string& yaml) {
+  const Json object = Yaml(yaml);
+  const auto created = store_.Create(kind, object);
+  ASSERT_TRUE(created.ok()) << created.status();
+  if (!object.contains("status")) return;
+  const auto written = store_.UpdateStatus(kind, object);
+  ASSERT_TRUE(written.ok()) << written.status();
+}
+
+void FakeCluster::CreateJob(const std::string& name, const std::string& replicas,
+                            const std::string& status, const std::string& policy) {
+  Json specs = Yaml(replicas);
+  for (auto& spec : specs) {
+    spec["template"] = Yaml("{spec: {containers: [{name: tensorflow, image: trainer}]}}");
+  }
+  Json object = {{"apiVersion", api::kApiVersion},
+                 {"kind", api::kKind},
+                 {"metadata", {{"name", name}, {"namespace", name_space_}}},
+                 {"spec", {{"runPolicy", Yaml(policy)}, {"tfReplicaSpecs", std::move(specs)}}}};
+  if (status != "{}") object["status"] = Yaml(status);
+  Create(client::Kind::kTFJob, PrintJson(object));
+}
+
+void FakeCluster::WriteStatus(client::Kind kind, const std::string& name,
+                              const std::string& status) {
+  Json object = Get(kind, name);
+  object["metadata"].erase("resourceVersion");
+  object["status"] = Yaml(status);
+  const auto written = store_.UpdateStatus(kind, object);
+  ASSERT_TRUE(written.ok()) << written.status();
+}
+
+void FakeCluster::CreatePod(const std::string& job, const std::string& type, int index,
+                            const std::string& status, const std::string& node) {
+  Json object = Yaml("{apiVersion: v1, kind: Pod, spec: {containers: [{name: tensorflow}]}}");
+  const auto replica = *api::ParseReplicaType(type);
+  const Json owner = Get(client::Kind::kTFJob, job);
+  object["metadata"] = {{"name", api::ReplicaName(job, replica, index)},
+                        {"namespace", name_space_},
+                        {"labels", api::ReplicaLabels(job, replica, index)},
+                        {"ownerReferences",
+                         {{{"apiVersion", api::kApiVersion},
+                           {"kind", api::kKind},
+                           {"name", job},
+                           {"uid", owner["metadata"]["uid"]},
+                           {"controller", true}}}}};
+  if (!node.empty()) object["spec"]["nodeName"] = node;
+  object["status"] = Yaml(status);
+  Create(client::Kind::kPod, PrintJson(object));
+}
+
+void FakeCluster::CreateEvent(client::Kind kind, const std::string& about, const std::string& type,
+                              const std::string& reason, const std::string& message, int count) {
+  const Json object = Get(kind, about);
+  const std::string now = FormatTime(clock_.Now());
+  const Json event = {{"apiVersion", "v1"},
+                      {"kind", "Event"},
+                      {"metadata", {{"name", StrCat("e", ++events_)}, {"namespace", name_space_}}},
+                      {"involvedObject",
+                       {{"kind", std::string(client::Name(kind))},
+                        {"name", about},
+                        {"uid", object["metadata"]["uid"]}}},
+                      {"type", type},
+                      {"reason", reason},
+                      {"message", message},
+                      {"count", count},
+                      {"lastTimestamp", now}};
+  Create(client::Kind::kEvent, PrintJson(event));
+}
+
+Json FakeCluster::Get(client::Kind kind, const std::string& name) {
+  const auto object = store_.GetJson({kind, name_space_, name});
+  EXPECT_TRUE(object.ok()) << object.status();
+  return object.value_or(Json::object());
+}
+
+std::string World::Out() {
+  std::string text = out.str();
+  out.str("");
+  return text;
+}
+
+std::string World::Err() {
+  std::string text = err.str();
+  err.str("");
+  return text;
+}
+
+std::string Conditions(const std::vector<std::pair<std::string, std::string>>& conditions) {
+  std::string text;
+  for (const auto& [type, status] : conditions) {
+    text += StrCat(text.empty() ? "" : ", ", "{type: ", type, ", status: \"", status,
+                   "\", reason: TFJob", type, ", message: \"TFJob ns/mnist is ", type,
+                   ".\", lastTransitionTime: \"2026-11-21T09:00:00Z\", lastUpdateTime: "
+                   "\"2026-11-21T09:00:00Z\"}");
+  }
+  return StrCat("conditions: [", text, "]");
+}
+
+}  // namespace tfjob::cli::testing

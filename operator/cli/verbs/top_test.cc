@@ -1,0 +1,120 @@
+#include "operator/cli/verbs/top.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/cli/verbs/progress_log.h"
+#include "operator/cli/verbs/testing.h"
+
+namespace tfjob::cli {
+namespace {
+
+using testing::Conditions;
+
+constexpr char kRunning[] = "{phase: Running, podIP: 10.0.0.7}";
+constexpr char kLog[] =
+    "2026-11-21T09:00:00.001Z INFO train step step=100 result=\"loss=0.9 accuracy=0.5\" "
+    "steps_per_s=10\n"
+    "2026-11-21T09:00:01.001Z INFO train step step=200 result=\"loss=0.4121 accuracy=0.852\" "
+    "steps_per_s=812.5 staleness=0 dropped=0\n"
+    "2026-11-21T09:00:01.500Z INFO train saved step=200\n";
+
+class TopTest : public ::testing::Test {
+ protected:
+  TopTest() {
+    world_.cluster.CreateJob("mnist", "{Chief: {}, Worker: {replicas: 2}}",
+                             "{" + Conditions({{"Running", "True"}}) +
+                                 ", replicaStatuses: {Chief: {active: 1}, Worker: {active: 2}}}");
+    world_.cluster.clock().Advance(90s);
+  }
+  // The column PROGRESS of the only row.
+  std::string Progress() {
+    EXPECT_EQ(Top({}, world_.around,
+                  [this](const std::string& address) -> StatusOr<progress::Progress> {
+                    asked_.push_back(address);
+                    return answer_;
+                  }),
+              view::kSucceeded)
+        << world_.Err();
+    const std::string header = "NAME    STATE     READY   AGE   PROGRESS\n";
+    const std::string row = "mnist   Running   3/3     90s   ";
+    const std::string out = world_.Out();
+    EXPECT_TRUE(out.starts_with(header + row)) << out;
+    return out.substr(std::min(out.size(), header.size() + row.size()));
+  }
+
+  testing::World world_;
+  std::vector<std::string> asked_;
+  StatusOr<progress::Progress> answer_ = Unavailable("no route to host");
+};
+
+TEST_F(TopTest, AsksTheTrainer) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  progress::Progress progress;
+  progress.step = 300;
+  progress.max_steps = 9380;
+  progress.loss = 0.5;
+  progress.seconds_left = 71;
+  answer_ = progress;
+  EXPECT_EQ(Progress(), "step 300/9380, loss 0.5, 1m11s left\n");
+  EXPECT_EQ(asked_, std::vector<std::string>{"10.0.0.7:2222"});
+}
+
+TEST_F(TopTest, ReadsTheLogWhereThePodNetworkIsOutOfReach) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  world_.cluster.logs().Set("mnist-chief-0/tensorflow", kLog);
+  EXPECT_EQ(Progress(), "step 200, 812.5 steps/s, loss 0.4121, accuracy 0.852\n");
+}
+
+TEST_F(TopTest, SaysWhyThereIsNothingToTell) {
+  EXPECT_EQ(Progress(), "(there is no pod mnist-chief-0)\n");
+  world_.cluster.CreatePod("mnist", "chief", 0, "{phase: Pending}");
+  EXPECT_EQ(Progress(), "(mnist-chief-0 is Pending)\n");
+  world_.cluster.WriteStatus(client::Kind::kPod, "mnist-chief-0", kRunning);
+  world_.cluster.logs().Set("mnist-chief-0/tensorflow", "a foreign program\n");
+  EXPECT_EQ(Progress(),
+            "(no progress in the last 200 lines of the log of mnist-chief-0 (is its program "
+            "tfjob-trainer?))\n");
+}
+
+TEST_F(TopTest, SaysWhyTheLogCannotBeHad) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  world_.cluster.logs().Refuse("mnist-chief-0/tensorflow", Unavailable("the node is away"));
+  EXPECT_EQ(Progress(), "(the log of mnist-chief-0: the node is away)\n");
+}
+
+TEST_F(TopTest, StopsAskingWhenNobodyAnswers) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  world_.cluster.logs().Set("mnist-chief-0/tensorflow", kLog);
+  ProgressTeller teller(world_.around, [this](const std::string& address) {
+    asked_.push_back(address);
+    return answer_;
+  });
+  const auto job = GetJob(world_.cluster, "mnist");
+  for (int i = 0; i < 5; ++i) teller.Tell(job->job);
+  EXPECT_EQ(asked_.size(), 2u);
+}
+
+TEST(ProgressLogTest, ReadsBothLogFormats) {
+  const auto json = ProgressFromLog(
+      "{\"time\":\"t\",\"level\":\"INFO\",\"room\":\"train\",\"message\":\"step\",\"step\":\"7\","
+      "\"result\":\"loss=2\",\"steps_per_s\":\"3\"}\n");
+  ASSERT_TRUE(json.has_value());
+  EXPECT_EQ(json->step, 7);
+  EXPECT_EQ(json->loss, 2);
+  const auto evaluated = ProgressFromLog(
+      "t INFO train evaluated step=40 examples=100 result=\"loss=1 accuracy=0.9\"\nlast words");
+  ASSERT_TRUE(evaluated.has_value());
+  EXPECT_EQ(evaluated->step, 40);
+  EXPECT_EQ(evaluated->metrics.at("accuracy"), 0.9);
+}
+
+TEST(ProgressLogTest, AForeignLogTellsNothing) {
+  for (const char* log :
+       {"", "\n\n", "step=3", "{not json\n", "{\"message\":3}\n", "x train step "}) {
+    EXPECT_FALSE(ProgressFromLog(log).has_value()) << log;
+  }
+  EXPECT_TRUE(ProgressFromLog("x train step step=\"unfinished").has_value());
+}
+
+}  // namespace
+}  // namespace tfjob::cli

@@ -1,0 +1,245 @@
+#include "operator/cli/verbs/why.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "operator/api/conditions.h"
+#include "operator/api/names.h"
+#include "operator/api/reasons.h"
+#include "operator/policy/decide.h"
+#include "operator/policy/rules/managed_by.h"
+#include "operator/view/duration.h"
+#include "operator/view/human.h"
+
+namespace tfjob::cli {
+namespace {
+
+using objects::ContainerStatus;
+using objects::Pod;
+using Names = std::vector<std::string>;
+
+// "a", "a and b", "a, b and 3 more".
+std::string Listed(const Names& names) {
+  constexpr size_t kShown = 3;
+  const size_t shown = std::min(names.size(), kShown);
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    const bool last = i + 1 == names.size();
+    text += StrCat(i == 0 ? "" : last ? " and " : ", ", names[i]);
+  }
+  if (names.size() > shown) text += StrCat(" and ", names.size() - shown, " more");
+  return text;
+}
+
+// Foreign words end in a full stop or not.
+std::string Sentence(std::string text) {
+  while (!text.empty() &&
+         (text.back() == '.' || std::isspace(static_cast<unsigned char>(text.back()))))
+    text.pop_back();
+  return text + ".";
+}
+
+std::string BeingDeleted(const JobFacts& facts) {
+  const objects::ObjectMeta& metadata = facts.job().metadata;
+  if (!metadata.terminating()) return "";
+  if (metadata.finalizers.empty()) return "It is being deleted.";
+  return StrCat("It is being deleted, and waits for those who hold its finalizers: ",
+                Listed(metadata.finalizers), ".");
+}
+
+std::string Unreadable(const JobFacts& facts) {
+  if (facts.stored.readable.ok()) return "";
+  return Sentence(StrCat("Its spec cannot be read, so that nobody can run it: ",
+                         Message(facts.stored.readable)));
+}
+
+std::string ManagedElsewhere(const JobFacts& facts) {
+  if (!policy::IsManagedElsewhere(facts.job())) return "";
+  return StrCat("Another controller has it (spec.runPolicy.managedBy: \"",
+                *facts.job().spec.run_policy.managed_by, "\"), so the operator leaves it alone.");
+}
+
+std::string Suspended(const JobFacts& facts) {
+  const api::TFJob& job = facts.job();
+  if (!job.spec.run_policy.suspend) return "";
+  const std::string_view queue = job.metadata.label(api::kQueueLabel);
+  if (!queue.empty()) {
+    return StrCat("It is suspended until Kueue admits it from the queue \"", queue, "\".");
+  }
+  return StrCat("It is suspended (spec.runPolicy.suspend); tfjob resume ", job.metadata.name,
+                " starts it.");
+}
+
+std::string NotSeen(const JobFacts& facts) {
+  const api::TFJob& job = facts.job();
+  if (!job.status.conditions.empty()) return "";
+  return StrCat("No operator has looked at it for ",
+                view::HumanAge(job.metadata.creation_timestamp, facts.now),
+                ": is tfjob-operator running, and does it watch the namespace ",
+                job.metadata.name_space, "?");
+}
+
+// The operator's flag is not known here, so its events tell whether a pod group places the job.
+bool HasEvent(const JobFacts& facts, std::string_view reason) {
+  return std::any_of(facts.events.begin(), facts.events.end(),
+                     [&](const EventLine& event) { return event.reason == reason; });
+}
+
+// Of a scheduler with queues: Kubernetes' own, whose groups come with a workload, has none.
+bool HasPodGroup(const JobFacts& facts) {
+  return HasEvent(facts, api::kReasonCreatedPodGroup) &&
+         !HasEvent(facts, api::kReasonCreatedWorkload);
+}
+
+// Slots that should have a pod and have none, by the operator's own rules but for those of gangs: a pod that is held back
+// since its group waits is missing as well.
+struct Missing {
+  Names names;
+  std::string why;  // of the first that may not come yet
+};
+Missing MissingPods(const JobFacts& facts) {
+  policy::Snapshot snapshot;
+  policy::History history;
+  snapshot.pods = facts.pods;
+  // Whether the server has it is in the job's condition and events.
+  snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
+  snapshot.history = &history;
+  const policy::Options options;
+  api::TFJob job = facts.job();
+  job.metadata.annotations.erase(api::kGangSchedulerAnnotation);
+  policy::Remember(job, snapshot, facts.now, options, history);
+  const policy::Verdict verdict = policy::Decide(job, snapshot, facts.now, options);
+  Missing missing;
+  for (const policy::PodThatWaits& pod : verdict.waiting_pods) {
+    missing.names.push_back(pod.name);
+    if (missing.why.empty()) missing.why = pod.why;
+  }
+  for (const policy::PodToCreate& pod : verdict.create_pods) missing.names.push_back(pod.name);
+  return missing;
+}
+
+std::string RefusedByTheServer(const JobFacts& facts) {
+  constexpr std::array kReasons = {
+      api::kReasonFailedCreateWorkload, api::kReasonFailedCreatePodGroup,
+      api::kReasonFailedCreatePod,      api::kReasonFailedCreateService,
+      api::kReasonPodNameTaken,         api::kReasonServiceNameTaken};
+  if (MissingPods(facts).names.empty()) return "";
+  Time newest_pod;
+  for (const auto& pod : facts.pods) {
+    newest_pod = std::max(newest_pod, pod->metadata.creation_timestamp);
+  }
+  for (auto event = facts.events.rbegin(); event != facts.events.rend(); ++event) {
+    const bool refusal =
+        std::find(kReasons.begin(), kReasons.end(), event->reason) != kReasons.end();
+    if (!event->warning || !refusal || event->last < newest_pod) continue;
+    const char* what = event->reason == api::kReasonFailedCreatePodGroup   ? "pod group"
+                       : event->reason == api::kReasonFailedCreateWorkload ? "workload"
+                                                                           : "pods";
+    return StrCat(Sentence(StrCat("Its ", what, " cannot be created: ", event->message)),
+                  " The operator tries again by itself.");
+  }
+  return "";
+}
+
+bool Waits(const Pod& pod) {
+  return pod.phase == objects::PodPhase::kPending && !pod.metadata.terminating();
+}
+
+std::string Unscheduled(const JobFacts& facts) {
+  Names names;
+  std::string why;
+  for (const auto& pod : facts.pods) {
+    if (!Waits(*pod) || !pod->node_name.empty()) continue;
+    names.push_back(pod->metadata.name);
+    const objects::PodCondition* scheduled = pod->condition("PodScheduled");
+    if (!why.empty() || scheduled == nullptr || scheduled->status == "True") continue;
+    why = scheduled->message.empty() ? scheduled->reason : scheduled->message;
+  }
+  if (names.empty()) return "";
+  const std::string who = StrCat(Listed(names), names.size() == 1 ? " has" : " have", " no node");
+  if (!why.empty()) return Sentence(StrCat(who, ": ", why));
+  return StrCat(who, " yet, and no scheduler has said why.");
+}
+
+// "back-off 2m40s restarting failed container=…" counts from the container's last end.
+std::string BackoffEnd(const JobFacts& facts, const Pod& pod, const std::string& message) {
+  constexpr std::string_view kWord = "back-off ";
+  const size_t at = message.find(kWord);
+  const auto last = facts.ExitOf(pod);
+  if (at == std::string::npos || !last || last->at == Time()) return "";
+  const std::string_view rest = std::string_view(message).substr(at + kWord.size());
+  const auto delay = view::ParseDuration(rest.substr(0, rest.find(' ')));
+  if (!delay.ok()) return "";
+  return StrCat("; it is started again at ", FormatTime(last->at + *delay));
+}
+
+std::string LastWarning(const JobFacts& facts, const Pod& pod) {
+  for (auto event = facts.events.rbegin(); event != facts.events.rend(); ++event) {
+    if (event->warning && event->object_uid == pod.metadata.uid) {
+      return StrCat(event->reason, ": ", event->message);
+    }
+  }
+  return "";
+}
+
+std::string WhyContainerWaits(const JobFacts& facts, const Pod& pod,
+                              const ContainerStatus& container) {
+  const std::string who =
+      StrCat("The container ", container.name, " of ", pod.metadata.name, " waits: ");
+  const bool starting =
+      container.reason == "ContainerCreating" || container.reason == "PodInitializing";
+  const std::string warning = starting ? LastWarning(facts, pod) : "";
+  if (!warning.empty()) return Sentence(StrCat(who, warning));
+  std::string why = container.reason;
+  if (!container.message.empty()) why += StrCat(": ", container.message);
+  return Sentence(StrCat(who, why, BackoffEnd(facts, pod, container.message)));
+}
+
+std::string WaitingContainer(const JobFacts& facts) {
+  for (const auto& pod : facts.pods) {
+    if (pod->metadata.terminating()) continue;
+    for (const ContainerStatus& container : pod->containers) {
+      if (container.state != ContainerStatus::State::kWaiting || container.reason.empty()) continue;
+      return WhyContainerWaits(facts, *pod, container);
+    }
+    if (Waits(*pod) && !pod->node_name.empty() && pod->containers.empty()) {
+      return StrCat(pod->metadata.name, " has a node, ", pod->node_name,
+                    ", whose kubelet has not started it yet.");
+    }
+  }
+  return "";
+}
+
+std::string NotReplaced(const JobFacts& facts) {
+  const Missing missing = MissingPods(facts);
+  if (missing.names.empty()) return "";
+  const std::string who = Listed(missing.names);
+  if (!missing.why.empty()) return StrCat("There is no pod ", who, " yet: ", missing.why, ".");
+  if (api::IsTrue(facts.job().status, api::ConditionType::kRestarting)) {
+    const Duration most = policy::Options().restart_delay_maximum;
+    return StrCat("There is no pod ", who,
+                  " yet: after repeated failures a replica is created "
+                  "again with a growing delay, at most ",
+                  view::HumanDuration(most), ".");
+  }
+  if (HasPodGroup(facts)) {
+    return StrCat("There is no pod ", who, " yet: its pod group ", facts.job().metadata.name,
+                  " may wait for its queue.");
+  }
+  return StrCat("There is no pod ", who, " yet: the operator has not created it.");
+}
+
+}  // namespace
+
+std::string WhyItWaits(const JobFacts& facts) {
+  if (std::string deleted = BeingDeleted(facts); !deleted.empty()) return deleted;
+  if (api::IsFinished(facts.job().status)) return "";
+  for (const auto rule : {Unreadable, ManagedElsewhere, Suspended, NotSeen, RefusedByTheServer,
+                          Unscheduled, WaitingContainer, NotReplaced}) {
+    if (std::string why = rule(facts); !why.empty()) return why;
+  }
+  return "";
+}
+
+}  // namespace tfjob::cli

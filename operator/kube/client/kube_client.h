@@ -1,0 +1,85 @@
+// client::Client over an API server's REST interface. What each call costs, and how long it may
+// take, is in rest_client.h; watches are reflector.h's.
+//
+// Messages say what was tried on what, and what the server said: `create Pod ns/a: pods "a" is
+// forbidden: exceeded quota: …`.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/kube/client/reflector.h"
+#include "operator/kube/client/watch_health.h"
+#include "operator/kube/config/cluster_config.h"
+#include "operator/kube/rest/rest_client.h"
+#include "operator/kube/rest/transport.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::kube {
+
+struct KubeClientOptions {
+  RestOptions rest;  // host "": the configuration's
+  TransportOptions transport;
+  ReflectorOptions watch;  // seed 0: random
+};
+
+// Thread-safe. Subscriptions must be gone before it is. A lease is best kept through a client of its
+// own, with a short deadline and no limit of calls.
+class KubeClient : public client::Client, public client::Discovery {
+ public:
+  static StatusOr<std::unique_ptr<KubeClient>> Create(const ClusterConfig& config,
+                                                      const KubeClientOptions& options = {});
+  KubeClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
+             const KubeClientOptions& options);
+
+  // Every call under way or to come is Cancelled: of a process that exits or lost its lease.
+  // Subscriptions fall silent and are still to be destroyed.
+  void Stop() { rest_.Stop(); }
+
+  StatusOr<client::Object> Get(const client::Key& key) override;
+  StatusOr<Json> GetJson(const client::Key& key) override;
+  StatusOr<std::vector<client::Object>> List(client::Kind kind, const std::string& name_space,
+                                             const client::LabelSelector& selector) override;
+  StatusOr<client::Object> Create(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Update(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> UpdateStatus(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Patch(const client::Key& key, const Json& merge_patch) override;
+  // Dependents are deleted in the background.
+  Status Delete(const client::Key& key, const client::DeleteOptions& options) override;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(client::Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override;
+  // The subscriptions that do not work.
+  std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
+
+  // Asks the server each time.
+  StatusOr<std::string> ApiVersion(client::Kind kind) override;
+
+  // GET of any path, for what is not an object: "/version", "/readyz".
+  StatusOr<std::string> GetText(const std::string& path);
+
+ private:
+  // For paths: as known, or asked for once where servers differ.
+  StatusOr<std::string> VersionFor(client::Kind kind);
+  StatusOr<bool> Serves(client::Kind kind, const std::string& version);
+  StatusOr<std::set<std::string>> Versions();
+  StatusOr<HttpResponse> GetObject(const client::Key& key);
+  StatusOr<client::Object> Write(std::string_view verb, std::string_view method,
+                                 const client::Key& key, const std::string& path, const Json& body);
+  StatusOr<client::Object> Put(std::string_view verb, client::Kind kind, const Json& object,
+                               std::string_view subresource);
+
+  RestClient rest_;
+  const ReflectorOptions watch_;
+  WatchHealth health_;
+  Mutex mutex_;
+  std::map<client::Kind, std::string> versions_ ABSL_GUARDED_BY(mutex_);
+  uint64_t subscriptions_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tfjob::kube

@@ -1,0 +1,56 @@
+// The objects of a list that comes bit by bit, changes of the meantime included.
+#pragma once
+
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "operator/kube/client/decode.h"
+
+namespace tfjob::kube {
+
+// Not thread-safe.
+class ListCollector {
+ public:
+  void Clear() { *this = ListCollector(); }
+
+  void Add(std::vector<client::Object> objects) {
+    if (objects_.empty()) {
+      objects_ = std::move(objects);
+    } else {
+      std::move(objects.begin(), objects.end(), std::back_inserter(objects_));
+    }
+  }
+  // Of a streaming list, where an object may change before the list is complete.
+  void Add(EventType type, client::Object object) {
+    if (type != EventType::kAdded) changed_ = true;
+    if (type == EventType::kDeleted) gone_.insert(objects_.size());
+    objects_.push_back(std::move(object));
+  }
+
+  // The newest state of each, without those that are gone. Empty afterwards.
+  std::vector<client::Object> Take() {
+    std::vector<client::Object> objects = changed_ ? Newest() : std::move(objects_);
+    Clear();
+    return objects;
+  }
+
+ private:
+  std::vector<client::Object> Newest() {
+    std::vector<client::Object> newest;
+    std::unordered_set<std::string> seen;
+    for (size_t i = objects_.size(); i-- > 0;) {
+      const objects::ObjectMeta& metadata = client::MetadataOf(objects_[i]);
+      const bool known = !seen.insert(StrCat(metadata.name_space, "/", metadata.name)).second;
+      if (!known && gone_.count(i) == 0) newest.push_back(std::move(objects_[i]));
+    }
+    return newest;
+  }
+
+  std::vector<client::Object> objects_;
+  std::unordered_set<size_t> gone_;  // indices of deletions
+  bool changed_ = false;             // something is in there twice, or gone
+};
+
+}  // namespace tfjob::kube

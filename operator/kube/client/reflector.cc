@@ -1,0 +1,266 @@
+#include "operator/kube/client/reflector.h"
+
+#include <utility>
+
+#include "operator/kube/client/line_splitter.h"
+#include "operator/kube/client/resource.h"
+#include "runtime/base/log.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::kube {
+namespace {
+
+using Action = WatchState::Action;
+
+using client::Object;
+using SteadyClock = std::chrono::steady_clock;
+
+const Logger kWatchLog("kube");
+
+// From so many failures in a row on it is worth a warning.
+constexpr int kWorrying = 3;
+
+WatchEnd Broken(Status status) {
+  const bool silent = status.code() == StatusCode::kDeadlineExceeded;
+  return {silent ? WatchEnd::Kind::kSilent : WatchEnd::Kind::kBroken, std::nullopt,
+          std::move(status)};
+}
+WatchEnd Garbage(Status status) {
+  return {WatchEnd::Kind::kGarbage, std::nullopt, std::move(status)};
+}
+
+Duration TimeUntil(SteadyClock::time_point deadline) {
+  return std::max(Duration(0), std::chrono::duration_cast<Duration>(deadline - SteadyClock::now()));
+}
+
+}  // namespace
+
+Reflector::Reflector(RestClient& rest, WatchTarget target, ReflectorOptions options,
+                     client::WatchSink& sink, WatchHealth& health)
+    : rest_(rest),
+      target_(std::move(target)),
+      options_(options),
+      sink_(sink),
+      health_(health),
+      number_(health.Begin(target_.kind, target_.name_space)),
+      path_(CollectionPath(target_.kind, target_.api_version, target_.name_space)),
+      state_(options.policy, options.seed) {
+  thread_ = std::thread([this] {
+    SetThreadName("watch");
+    Run();
+  });
+}
+
+Reflector::~Reflector() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    if (stream_ != nullptr) stream_->Cancel();
+    stopped_.NotifyAll();
+  }
+  thread_.join();
+  health_.End(number_);
+}
+
+bool Reflector::Stopping() {
+  MutexLock lock(mutex_);
+  return stopping_;
+}
+
+void Reflector::SetStream(HttpStream* stream) {
+  MutexLock lock(mutex_);
+  stream_ = stream;
+  if (stopping_ && stream_ != nullptr) stream_->Cancel();
+}
+
+Duration Reflector::Now() const {
+  return RealClock().Monotonic();
+}
+
+void Reflector::Run() {
+  while (!Stopping()) Do(state_.Next(Now()));
+}
+
+void Reflector::Do(const WatchStep& step) {
+  switch (step.kind) {
+    case WatchStep::Kind::kWait:
+      return Wait(step.time);
+    case WatchStep::Kind::kListPage:
+      return ReadPage(step);
+    case WatchStep::Kind::kProbe:
+      return Probe(step);
+    case WatchStep::Kind::kStreamList:
+    case WatchStep::Kind::kWatch:
+      return Watch(step);
+  }
+}
+
+void Reflector::Wait(Duration time) {
+  const auto deadline = SteadyClock::now() + time;
+  MutexLock lock(mutex_);
+  while (!stopping_ && SteadyClock::now() < deadline) stopped_.WaitUntil(mutex_, deadline);
+}
+
+void Reflector::Replace() {
+  health_.Works(number_);
+  sink_.OnReplaced(collected_.Take());
+}
+
+void Reflector::End(const WatchEnd& end) {
+  if (Stopping()) return;
+  state_.OnEnd(end, Now());
+  if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
+  // Cancelled: the client was stopped, and this subscription is about to be.
+  if (end.kind == WatchEnd::Kind::kClean || end.status.code() == StatusCode::kCancelled) return;
+  health_.Fails(number_, end.status);
+  const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};
+  if (end.kind == WatchEnd::Kind::kUnsupported) {
+    kWatchLog.Debug("no streaming list", fields);
+  } else if (state_.failures() >= kWorrying) {
+    kWatchLog.Warning("watch is tried again", fields);
+  } else {
+    kWatchLog.Info("watch is tried again", fields);
+  }
+}
+
+void Reflector::LogSkipped(const Status& why) const {
+  kWatchLog.Warning("object is left out", {{"watch", path_}, {"error", why}});
+}
+
+std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_view method) {
+  HttpRequest request{"GET", path_ + QueryOf(step, target_.selector), "", ""};
+  const Duration patience = options_.policy.patience;
+  StatusOr<RestClient::Opened> opened = rest_.Open(
+      std::move(request), method, patience, [this](HttpStream* stream) { SetStream(stream); });
+  if (!opened.ok()) {
+    End(Broken(opened.status()));
+    return nullptr;
+  }
+  if (opened->head.code == 200 && opened->head.content_encoding.empty()) {
+    state_.OnOpened(Now());
+    if (step.kind == WatchStep::Kind::kWatch) health_.Works(number_);
+    return std::move(opened->stream);
+  }
+  const auto body = ReadAll(*opened->stream, options_.max_error_bytes);
+  SetStream(nullptr);
+  if (opened->head.code == 200) {
+    End(Garbage(Unavailable("a compressed answer, which was not asked for")));
+  } else {
+    opened->head.body = body.ok() ? *body : std::string(Message(body.status()));
+    End(EndOf(ParseApiError(opened->head), false));
+  }
+  return nullptr;
+}
+
+StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
+  const auto deadline = SteadyClock::now() + options_.policy.patience;
+  std::string body;
+  while (true) {
+    ASSIGN_OR_RETURN(std::string bytes, stream.Read(TimeUntil(deadline)));
+    if (bytes.empty()) return body;
+    if (body.size() + bytes.size() > most) {
+      return Unavailable("an answer of more than ", most, " bytes, which is the limit");
+    }
+    if (body.empty()) {
+      body = std::move(bytes);
+    } else {
+      body += bytes;
+    }
+  }
+}
+
+void Reflector::ReadPage(const WatchStep& step) {
+  const auto stream = Open(step, "LIST");
+  if (stream == nullptr) return;
+  StatusOr<std::string> body = ReadAll(*stream, options_.max_page_bytes);
+  SetStream(nullptr);
+  if (!body.ok()) return End(Broken(body.status()));
+  StatusOr<ListPage> page = DecodePage(target_.kind, *body, target_.api_version);
+  if (!page.ok()) return End(Garbage(page.status()));
+  *body = std::string();
+  for (const Status& skipped : page->skipped) LogSkipped(skipped);
+  health_.Progresses(number_);
+  const Action action = state_.OnPage(page->resource_version, page->continue_token);
+  if (step.continue_token.empty()) collected_.Clear();
+  collected_.Add(std::move(page->objects));
+  if (action == Action::kReplace && !Stopping()) Replace();
+}
+
+void Reflector::Probe(const WatchStep& step) {
+  const auto stream = Open(step, "LIST");
+  if (stream == nullptr) return;
+  const auto body = ReadAll(*stream, options_.max_page_bytes);
+  SetStream(nullptr);
+  if (!body.ok()) return End(Broken(body.status()));
+  state_.OnProbed();
+}
+
+void Reflector::Watch(const WatchStep& step) {
+  const auto stream = Open(step, "WATCH");
+  if (stream == nullptr) return;
+  const WatchEnd end = ReadEvents(*stream, SteadyClock::now() + step.time + options_.policy.margin);
+  SetStream(nullptr);
+  End(end);
+}
+
+WatchEnd Reflector::ReadEvents(HttpStream& stream, SteadyTime deadline) {
+  const auto listed_by = SteadyClock::now() + options_.policy.patience;
+  LineSplitter splitter(options_.max_line_bytes);
+  WatchEnd ended;
+  while (!Stopping()) {
+    const bool listed = !state_.resource_version().empty();
+    const StatusOr<std::string> bytes = stream.Read(TimeUntil(listed ? deadline : listed_by));
+    if (!bytes.ok()) return Broken(bytes.status());
+    if (bytes->empty()) {
+      if (!splitter.within_line()) return ended;
+      return Broken(Unavailable("the watch ended within a line"));
+    }
+    const Status read =
+        splitter.Add(*bytes, [&](std::string_view line) { return OnLine(line, ended); });
+    if (!read.ok()) return ended.kind == WatchEnd::Kind::kClean ? Garbage(read) : ended;
+  }
+  return ended;
+}
+
+Status Reflector::OnLine(std::string_view line, WatchEnd& ended) {
+  ASSIGN_OR_RETURN(WatchEvent event,
+                   DecodeEvent(target_.kind, document_, line, target_.api_version));
+  if (event.type == EventType::kError) {
+    ended = EndOf(event.error, true);
+    return ended.status;
+  }
+  const Action action = state_.OnEvent(event);
+  if (event.type != EventType::kBookmark && !event.object.ok()) {
+    LogSkipped(event.object.status());
+    if (action == Action::kDiscard) collected_.Clear();
+    return OkStatus();
+  }
+  if (Stopping()) return Cancelled("the subscription ended");
+  Take(action, event.type, event.object.ok() ? *std::move(event.object) : Object());
+  return OkStatus();
+}
+
+void Reflector::Take(Action action, EventType type, Object object) {
+  switch (action) {
+    case Action::kNothing:
+      break;
+    case Action::kDiscard:
+      collected_.Clear();
+      [[fallthrough]];
+    case Action::kCollect:
+      collected_.Add(type, std::move(object));
+      break;
+    case Action::kReplace:
+      Replace();
+      break;
+    case Action::kDeliver:
+      if (type == EventType::kDeleted) {
+        sink_.OnDeleted(std::move(object));
+      } else {
+        sink_.OnUpserted(std::move(object));
+      }
+      break;
+  }
+}
+
+}  // namespace tfjob::kube

@@ -1,0 +1,57 @@
+// Credentials from a program (`exec` of a kubeconfig's user): it prints an ExecCredential with a
+// token or a client certificate, kept until it expires or a server answers 401.
+// https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/kube/config/credentials.h"
+#include "operator/kube/config/run_program.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::kube {
+
+enum class InteractiveMode { kNever, kIfAvailable, kAlways };
+
+struct ExecConfig {
+  std::string where;    // "FILE: users[0].user.exec", for errors
+  std::string command;  // a path that holds a slash is absolute, or relative to the working folder
+  std::vector<std::string> arguments;
+  std::vector<std::pair<std::string, std::string>> environment;  // besides the process's own
+  std::string api_version;  // client.authentication.k8s.io/v1 or …/v1beta1; the answer has the same
+  InteractiveMode interactive_mode = InteractiveMode::kIfAvailable;
+  std::string install_hint;  // for people, when the command is not there
+  // spec.cluster of what the program is told, as JSON; "": provideClusterInfo is off.
+  std::string cluster_info;
+};
+
+struct ExecOptions {
+  Clock* clock = &RealClock();
+  Duration timeout{60s};
+  // After a failure the program is not run again for so long; callers get the same error.
+  Duration pause_after_failure{5s};
+  bool terminal = false;  // standard input is one
+  std::function<StatusOr<std::string>(const ProgramOptions&)> run = RunProgram;  // tests: another
+  std::vector<std::string> environment;                                          // of the process
+};
+
+// What the program printed.
+struct ExecCredential {
+  std::string token;
+  std::shared_ptr<const CertificatePair> certificate;
+  std::optional<Time> expires;
+};
+
+// Reads an ExecCredential; errors name its paths ("status.token") and never show its values.
+StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
+
+// Thread-safe; the program runs in the calling thread, one at a time, while others wait for it.
+std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
+
+}  // namespace tfjob::kube

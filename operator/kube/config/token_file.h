@@ -1,0 +1,67 @@
+// Credentials that stand in files which somebody renews: bearer tokens and client certificates, with
+// client-go's rules. Kubernetes swaps such files by a symbolic link (..data), so they are always
+// opened by their path.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "operator/kube/config/cluster_config.h"
+#include "operator/kube/config/credentials.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::kube {
+
+// A bearer token in a file. Thread-safe.
+class TokenFile {
+ public:
+  // `initial` is used until the file can be read; may be "".
+  TokenFile(std::string path, std::string initial, Clock& clock);
+
+  struct Token {
+    std::string text;
+    uint64_t version = 0;  // grows with every read
+  };
+
+  // The token, read anew when it is older than 50 s (a minute less 10 s in hand) or was refused.
+  // White space around it is cut. When the file cannot be read, is empty or holds no token, the one
+  // that was read before stays; with none, Unauthenticated with the path.
+  StatusOr<Token> Get();
+  // A server did not accept this version: the next Get() reads the file, once for each version.
+  void Refuse(uint64_t version);
+
+ private:
+  StatusOr<std::string> Read() const;
+
+  const std::string path_;
+  Clock& clock_;
+  Mutex mutex_;
+  Token token_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Duration> fresh_until_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A client certificate and its key, at least one of them in a file. Thread-safe.
+class CertificateFiles {
+ public:
+  CertificateFiles(PemSource certificate, PemSource key, Clock& clock);
+
+  // The pair, looked at anew every 5 minutes; the same pointer while both files say the same. Files
+  // that cannot be read or do not fit together (one is replaced before the other) leave the old pair
+  // in place; with none, Unauthenticated with the path.
+  StatusOr<std::shared_ptr<const CertificatePair>> Get();
+
+ private:
+  StatusOr<CertificatePair> Read() const;
+
+  const PemSource certificate_;
+  const PemSource key_;
+  Clock& clock_;
+  Mutex mutex_;
+  std::shared_ptr<const CertificatePair> pair_ ABSL_GUARDED_BY(mutex_);
+  Duration fresh_until_ ABSL_GUARDED_BY(mutex_){0};
+};
+
+}  // namespace tfjob::kube

@@ -1,0 +1,26 @@
+// Credentials that are written down: a token, a user with a password, a client certificate, each by
+// itself or in files.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/kube/config/cluster_config.h"
+#include "operator/kube/config/credentials.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::kube {
+
+struct UserCredentialsOptions {
+  std::string token;
+  std::string token_file;  // wins over token, which is used until the file can be read
+  std::string username;    // with password: basic authentication, when there is no token
+  std::string password;
+  PemSource client_certificate;
+  PemSource client_key;
+  Clock* clock = &RealClock();
+};
+
+std::shared_ptr<Credentials> UserCredentials(UserCredentialsOptions options);
+
+}  // namespace tfjob::kube

@@ -1,0 +1,29 @@
+// An API server for tests: the REST interface over the store in memory, so that the client's contract
+// is checked through HTTP where no cluster is. Only what the client uses.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "operator/kube/config/cluster_config.h"
+#include "operator/local/store/store.h"
+
+namespace tfjob::kube {
+
+class StoreServer {
+ public:
+  struct Options {
+    bool streaming_list = true;  // else, watches with sendInitialEvents are refused
+  };
+  explicit StoreServer(Options options);
+  ~StoreServer();
+
+  ClusterConfig config() const;
+  store::Store& store();
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tfjob::kube

@@ -1,0 +1,67 @@
+// An HTTPS server for tests that does what it is told, misbehaviour included: one thread a
+// connection, every byte of the answer in the handler's hand.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "operator/kube/config/credentials.h"
+
+namespace tfjob::kube {
+
+struct TestRequest {
+  std::string method;
+  std::string target;
+  std::map<std::string, std::string> headers;  // names in lower case
+  std::string body;
+  int connection = 0;       // which connection it came on, from 1
+  std::string client_name;  // CN of the client certificate; "": none
+};
+
+// The connection that a request came on. For its handler's thread.
+class TestConnection {
+ public:
+  virtual ~TestConnection() = default;
+  // Raw bytes. False once the client has gone.
+  virtual bool Write(std::string_view bytes) = 0;
+  // Closes without a TLS close; the handler should return then.
+  virtual void Abort() = 0;
+  // Waits until the client closes the connection, or the server is stopped.
+  virtual void AwaitEnd() = 0;
+
+  // A whole answer with Content-Length. `headers` are lines that end with \r\n.
+  void Reply(int code, std::string_view body, std::string_view headers = "",
+             std::string_view content_type = "application/json");
+  void StartChunks(int code = 200);
+  bool Chunk(std::string_view bytes);
+  void EndChunks();
+};
+
+class TestServer {
+ public:
+  using Handler = std::function<void(const TestRequest&, TestConnection&)>;
+  struct Options {
+    bool tls = true;
+    CertificatePair certificate;
+    std::string client_authority;  // PEM; "": asks for no client certificate
+    int port = 0;                  // 0: any
+  };
+
+  // Listens on 127.0.0.1. Handlers run on the connections' threads.
+  TestServer(Options options, Handler handler);
+  // Ends all connections and joins.
+  ~TestServer();
+
+  int port() const;
+  std::string url(std::string_view host = "127.0.0.1") const;
+  int connections() const;  // accepted so far
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tfjob::kube

@@ -1,0 +1,103 @@
+#include "operator/local/run/run.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <ostream>
+#include <vector>
+
+#include "operator/local/run/session.h"
+#include "operator/local/run/trainer.h"
+#include "operator/local/run/workload.h"
+#include "operator/manifest/manifest.h"
+#include "runtime/base/env.h"
+#include "runtime/base/file.h"
+
+namespace tfjob::local {
+namespace {
+
+StatusOr<process::Options> ProcessOptions(const RunOptions& options) {
+  process::Options process;
+  ASSIGN_OR_RETURN(process.images, LocalImages(options.trainer, options.images));
+  process.environment = BaseEnvironment();
+  process.working_dir = std::filesystem::current_path().string();
+  process.lifecycle.crash_backoff.initial = options.crash_backoff;
+  process.keep_volumes = options.keep;
+  process.adopt_orphans = true;
+  return process;
+}
+
+StatusOr<std::string> MakeStateDir(const RunOptions& options, const Workload& workload) {
+  if (!options.state_dir.empty()) {
+    RETURN_IF_ERROR(MakeDirectories(options.state_dir));
+    return std::filesystem::absolute(options.state_dir).lexically_normal().string();
+  }
+  const std::string parent = GetEnv("TMPDIR").value_or("/tmp");
+  std::string path = StrCat(parent, "/tfjob-", workload.jobs.front().job.metadata.name, "-XXXXXX");
+  if (mkdtemp(path.data()) == nullptr)
+    return ErrnoStatus(errno, StrCat("making a folder in ", parent));
+  return path;
+}
+
+// The folders of volumes in `state_dir` that this run will make: one that is there already is somebody else's, or kept by
+// an earlier run, and stays.
+std::vector<std::string> OwnVolumeFolders(const std::string& state_dir) {
+  std::vector<std::string> own;
+  for (const char* name : {"/pods", "/claims"}) {
+    const std::string path = state_dir + name;
+    std::error_code ignored;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
+      own.push_back(path);
+  }
+  return own;
+}
+
+StatusOr<Workload> ReadWorkload(const RunOptions& options, const process::Options& process,
+                                view::Console& console) {
+  ASSIGN_OR_RETURN(const std::string text, view::ReadInput(options.file, console));
+  const std::string name = view::InputName(options.file);
+  return MakeWorkload(manifest::CheckManifest(text, name), process, name);
+}
+
+}  // namespace
+
+int Run(const RunOptions& options, StopSource& stop, view::Console& console) {
+  auto process = ProcessOptions(options);
+  const StatusOr<Workload> workload =
+      process.ok() ? ReadWorkload(options, *process, console) : process.status();
+  if (!workload.ok()) {
+    view::PrintError(console, workload.status());
+    return view::kBadInput;
+  }
+  for (const std::string& warning : workload->warnings)
+    console.err << "tfjob: warning: " << warning << "\n";
+  const auto state_dir = MakeStateDir(options, *workload);
+  if (!state_dir.ok()) {
+    view::PrintError(console, state_dir.status());
+    return view::kFailed;
+  }
+  process->state_dir = *state_dir;
+  const std::vector<std::string> own_volumes = OwnVolumeFolders(*state_dir);
+  Status status;
+  bool succeeded = false;
+  {
+    Session session(options, *workload, *process, console);
+    status = session.Run(stop);
+    succeeded = session.all_succeeded();
+  }
+  std::error_code ignored;
+  for (const std::string& folder : own_volumes) {
+    if (!options.keep) std::filesystem::remove_all(folder, ignored);
+  }
+  if (!status.ok()) view::PrintError(console, status);
+  if (stop.signal() == SIGPIPE)
+    console.err << "tfjob: the run was stopped, since its output cannot be written any more\n";
+  if (stop.requested()) return 128 + stop.signal();
+  return status.ok() && succeeded ? view::kSucceeded : view::kFailed;
+}
+
+}  // namespace tfjob::local

@@ -1,0 +1,224 @@
+#include "operator/local/run/session.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "operator/api/conditions.h"
+#include "operator/api/defaults.h"
+#include "operator/api/names.h"
+#include "operator/api/replicas.h"
+#include "operator/manifest/tfjob_json.h"
+#include "operator/view/training_slot.h"
+#include "runtime/base/file.h"
+
+namespace tfjob::local {
+namespace {
+
+constexpr Duration kTick = 100ms;
+constexpr Duration kPollInterval = 1s;
+constexpr Duration kTakeDownReport = 10s;
+
+}  // namespace
+
+Session::Session(const RunOptions& options, const Workload& workload, process::Options process,
+                 view::Console& console)
+    : options_(options),
+      workload_(workload),
+      process_(std::move(process)),
+      screen_(console),
+      follower_(process_.state_dir + "/logs",
+                [this](std::string_view line) { screen_.Line(line); }) {}
+
+Status Session::Run(StopSource& stop) {
+  started_ = reported_ = RealClock().Monotonic();
+  RETURN_IF_ERROR(Start());
+  Watch(stop);
+  poller_.reset();
+  screen_.Live({});
+  if (stop.requested()) Tell("", "stopping: the pods are asked to end; a second signal kills them");
+  const Status down = TakeDown(stop.requested());
+  if (options_.follow) follower_.Poll(true);
+  for (const auto& [key, state] : states_) TellEnd(state);
+  screen_.Line(StrCat("logs: ", process_.state_dir, "/logs"));
+  return down;
+}
+
+Status Session::Start() {
+  ASSIGN_OR_RETURN(cluster_, LocalCluster::Create(workload_, process_));
+  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(cluster_->client(), client::Kind::kTFJob));
+  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(cluster_->client(), client::Kind::kPod));
+  std::vector<std::string> addresses;
+  const auto address = [&](const api::TFJob& job, const std::optional<policy::Slot>& slot) {
+    if (!slot) return std::string();
+    addresses.push_back(cluster_->AddressOf(job, *slot));
+    return addresses.back();
+  };
+  for (const Workload::Job& job : workload_.jobs) {
+    JobState state{&job, job.job, "", ""};
+    state.training_address = address(job.job, view::TrainingSlot(job.job));
+    state.evaluation_address = address(job.job, view::EvaluationSlot(job.job));
+    states_.emplace(job.job.key(), std::move(state));
+  }
+  RETURN_IF_ERROR(cluster_->Submit(workload_));
+  poller_ = std::make_unique<ProgressPoller>(std::move(addresses), kPollInterval);
+  return OkStatus();
+}
+
+void Session::Watch(StopSource& stop) {
+  while (!stop.WaitFor(kTick)) {
+    TellChanges();
+    if (options_.follow) follower_.Poll();
+    TellProgress();
+    if (Finished()) return;
+    if (screen_.broken()) stop.Request(SIGPIPE);
+  }
+  TellChanges();
+}
+
+bool Session::Finished() const {
+  return std::all_of(states_.begin(), states_.end(),
+                     [](const auto& entry) { return api::IsFinished(entry.second.job.status); });
+}
+
+bool Session::all_succeeded() const {
+  return std::all_of(states_.begin(), states_.end(),
+                     [](const auto& entry) { return api::IsSucceeded(entry.second.job.status); });
+}
+
+void Session::TellChanges() {
+  for (const view::ObjectCache::Change& change : pods_->TakeChanges()) {
+    const objects::Pod& pod = *std::get<0>(change.object);
+    for (const std::string& line : pods_reporter_.Report(pod)) Tell("", line);
+    NoteFailures(pod);
+  }
+  for (const view::ObjectCache::Change& change : jobs_->TakeChanges()) {
+    const auto job = manifest::ParseTFJob(*std::get<2>(change.object)->object);
+    if (!job.ok()) continue;
+    const auto state = states_.find(job->key());
+    if (state == states_.end()) continue;
+    for (const std::string& line : view::NewConditions(state->second.job.status, job->status)) {
+      Tell(job->metadata.name, line);
+    }
+    state->second.job = *job;
+  }
+}
+
+void Session::NoteFailures(const objects::Pod& pod) {
+  const objects::OwnerReference* owner = pod.metadata.controller();
+  if (owner == nullptr || pod.metadata.terminating()) return;
+  for (const objects::ContainerStatus& container : pod.containers) {
+    const bool ended = container.state == objects::ContainerStatus::State::kTerminated;
+    if (!ended || container.exit_code == 0) continue;
+    failed_[owner->name].insert(
+        process::LogPath(process_, pod.metadata.name_space, pod.metadata.name, container.name));
+  }
+}
+
+view::JobView Session::ViewOf(const JobState& state) {
+  std::vector<std::shared_ptr<const objects::Pod>> pods;
+  for (const auto& [key, object] : pods_->Objects()) pods.push_back(std::get<0>(object));
+  view::JobView view = view::MakeView(state.job, pods);
+  const auto latest = poller_->Latest();
+  const auto find = [&](const std::string& address) -> std::optional<progress::Progress> {
+    const auto found = latest.find(address);
+    if (found == latest.end()) return std::nullopt;
+    return found->second;
+  };
+  view.training = find(state.training_address);
+  view.evaluation = find(state.evaluation_address);
+  return view;
+}
+
+void Session::TellProgress() {
+  std::vector<std::string> live;
+  const bool due = RealClock().Monotonic() - reported_ >= options_.report_interval;
+  if (due) reported_ = RealClock().Monotonic();
+  for (const auto& [key, state] : states_) {
+    if (api::IsFinished(state.job.status) || (screen_.width() == 0 && !due)) continue;
+    const view::JobView view = ViewOf(state);
+    if (screen_.width() > 0) {
+      live.push_back(view::LiveLine(view, screen_.width()));
+      continue;
+    }
+    std::string text = view::ProgressText(view);
+    text = text.empty() ? view::ReplicasText(view) : text;
+    if (text != std::exchange(told_[key], text)) Tell(view.name, text);
+  }
+  screen_.Live(std::move(live));
+}
+
+std::string Session::Elapsed() const {
+  char text[32];
+  const std::chrono::duration<double> seconds = RealClock().Monotonic() - started_;
+  snprintf(text, sizeof(text), "[%7.1fs] ", seconds.count());
+  return text;
+}
+
+void Session::Tell(const std::string& name, const std::string& text) {
+  screen_.Line(StrCat(Elapsed(), name, name.empty() ? "" : ": ", text));
+}
+
+// The jobs are deleted; with them, as in a cluster, go their pods, gracefully.
+Status Session::TakeDown(bool stopped) {
+  for (const auto& [key, state] : states_) {
+    const objects::ObjectMeta& metadata = state.job.metadata;
+    const Status status =
+        cluster_->client().Delete({client::Kind::kTFJob, metadata.name_space, metadata.name}, {});
+    if (!status.ok() && !absl::IsNotFound(status)) return status;
+  }
+  for (Duration waited{0}; !pods_->AwaitEmpty(kTakeDownReport);) {
+    waited += kTakeDownReport;
+    std::string names;
+    for (const auto& [key, object] : pods_->Objects())
+      names += StrCat(names.empty() ? "" : ", ", key.name);
+    Tell("", StrCat("waiting for ", names, " to end, for ", FormatDuration(waited), " now"));
+  }
+  if (stopped) TellChanges();
+  return OkStatus();
+}
+
+void Session::TellEnd(const JobState& state) {
+  const api::TFJob& job = state.job;
+  std::string end = "stopped";
+  for (const api::Condition& condition : job.status.conditions) {
+    const bool final = condition.type == api::ConditionType::kSucceeded ||
+                       condition.type == api::ConditionType::kFailed;
+    if (final && condition.status) end = api::Name(condition.type);
+  }
+  const std::string accuracy = LastAccuracy(state);
+  Tell(job.metadata.name, end);
+  if (api::IsFailed(job.status) && !options_.follow) TellFailures(state);
+  if (!state.workload->model_dir.empty()) {
+    screen_.Line(
+        StrCat(job.metadata.name, ": checkpoints and events: ", state.workload->model_dir));
+  }
+  if (!accuracy.empty()) screen_.Line(StrCat(job.metadata.name, ": test accuracy ", accuracy));
+}
+
+void Session::TellFailures(const JobState& state) {
+  constexpr size_t kLogs = 3, kLines = 10;
+  size_t told = 0;
+  for (const std::string& path : failed_[state.job.metadata.name]) {
+    if (told++ == kLogs) return;
+    screen_.Line(StrCat("the end of ", path, ":"));
+    for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {
+      screen_.Line(StrCat("  ", line));
+    }
+  }
+}
+
+std::string Session::LastAccuracy(const JobState& state) const {
+  const api::TFJob& job = state.workload->job;
+  const auto evaluation = view::EvaluationSlot(job);
+  const auto slot = evaluation ? evaluation : view::TrainingSlot(job);
+  if (!slot) return "";
+  const std::string pod = api::ReplicaName(job.metadata.name, slot->type, slot->index);
+  const auto log =
+      ReadFile(process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName));
+  return LastMetric(log.value_or(""), "accuracy", evaluation ? "" : "eval");
+}
+
+}  // namespace tfjob::local

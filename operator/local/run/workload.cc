@@ -1,0 +1,224 @@
+#include "operator/local/run/workload.h"
+
+#include <strings.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "operator/api/defaults.h"
+#include "operator/api/replicas.h"
+#include "operator/local/process/pod_spec.h"
+#include "operator/local/run/dry_run.h"
+#include "operator/policy/rules/managed_by.h"
+#include "runtime/base/yaml.h"
+
+namespace tfjob::local {
+namespace {
+
+constexpr char kDefaultNamespace[] = "default";
+
+std::shared_ptr<const Json> WithNamespace(const Json& object) {
+  auto copy = std::make_shared<Json>(object);
+  Json& metadata = (*copy)["metadata"];
+  if (!metadata.contains("namespace") || metadata["namespace"] == "") {
+    metadata["namespace"] = kDefaultNamespace;
+  }
+  copy->erase("status");
+  return copy;
+}
+
+// What is wrong with apiVersion and kind of a ConfigMap, as "path: message": other letters or another version, which no API
+// server knows. "" for others.
+std::string WrongKind(const manifest::ManifestObject& object) {
+  const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
+  if (object.kind == "ConfigMap" && version != "v1") {
+    return StrCat("apiVersion: expected \"v1\", got \"", version, "\"");
+  }
+  if (object.kind == "ConfigMap" || strcasecmp(object.kind.c_str(), "ConfigMap") != 0) return "";
+  return StrCat("kind: expected \"ConfigMap\", got \"", object.kind, "\"");
+}
+
+class Builder {
+ public:
+  explicit Builder(const process::Options& options) : options_(options) {}
+
+  void Add(manifest::ManifestObject object);
+  StatusOr<Workload> Finish(manifest::ManifestReport& report, const std::string& what);
+
+ private:
+  void AddJob(manifest::ManifestObject& object);
+  void CheckTemplates(const api::TFJob& job, const std::string& where);
+  void CheckConfigMaps(const Workload::Job& job);
+  void Note(const Status& status) {
+    if (!status.ok()) errors_.emplace_back(Message(status));
+  }
+  void Error(const std::string& where, std::string_view message) {
+    errors_.push_back(StrCat(where, ": ", message));
+  }
+
+  const process::Options& options_;
+  Workload workload_;
+  DryRun dry_run_;
+  std::vector<std::string> errors_;
+  std::set<std::string> warned_;
+};
+
+void Builder::Add(manifest::ManifestObject object) {
+  if (const std::string wrong = WrongKind(object); !wrong.empty()) {
+    return Error(object.where, wrong);
+  }
+  if (object.job) return AddJob(object);
+  if (object.kind == "ConfigMap") {
+    workload_.config_maps.push_back(WithNamespace(*object.object));
+    Note(dry_run_.AddConfigMap(*workload_.config_maps.back(), object.where));
+    return;
+  }
+  workload_.warnings.push_back(
+      StrCat(object.where, ": left out: only TFJobs and ConfigMaps count on this machine"));
+}
+
+void Builder::AddJob(manifest::ManifestObject& object) {
+  const api::RunPolicy& policy = object.job->spec.run_policy;
+  if (policy.suspend) {
+    Error(object.where,
+          "spec.runPolicy.suspend: the job is suspended, and nobody would resume it here");
+  }
+  if (policy::IsManagedElsewhere(*object.job)) {
+    Error(object.where, StrCat("spec.runPolicy.managedBy: the job belongs to \"",
+                               *policy.managed_by, "\", so it would never start here"));
+  }
+  CheckTemplates(*object.job, object.where);
+  Workload::Job job{WithNamespace(*object.object), *std::move(object.job), "", object.where};
+  if (job.job.metadata.name_space.empty()) job.job.metadata.name_space = kDefaultNamespace;
+  api::SetDefaults(job.job);
+  Note(dry_run_.AddJob(*job.object, job.job, job.where));
+  workload_.jobs.push_back(std::move(job));
+}
+
+void Builder::CheckTemplates(const api::TFJob& job, const std::string& where) {
+  for (const auto& [type, spec] : job.spec.replicas) {
+    if (api::Replicas(job, type) == 0) continue;
+    const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
+    const auto warnings = process::CheckTemplate(options_, *spec.pod_template, path);
+    if (!warnings.ok()) {
+      Error(where, Message(warnings.status()));
+      continue;
+    }
+    for (const std::string& warning : *warnings) {
+      if (warned_.insert(where + warning).second) {
+        workload_.warnings.push_back(StrCat(where, ": ", warning));
+      }
+    }
+  }
+}
+
+// A pod would wait for a missing ConfigMap, and nobody creates one later.
+void Builder::CheckConfigMaps(const Workload::Job& job) {
+  std::set<std::string> known;
+  for (const auto& map : workload_.config_maps) {
+    const JsonField metadata = JsonField(*map)["metadata"];
+    if (metadata["namespace"].StringOr("").value_or("") == job.job.metadata.name_space) {
+      known.insert(metadata["name"].StringOr("").value_or(""));
+    }
+  }
+  for (const auto& [type, spec] : job.job.spec.replicas) {
+    const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
+    const auto pod = process::ParsePodSpec(*spec.pod_template, path);
+    if (!pod.ok()) continue;  // told already
+    for (const process::ConfigMapReference& reference : process::RequiredConfigMaps(*pod)) {
+      if (known.contains(reference.name)) continue;
+      Error(job.where,
+            StrCat(reference.path, ": there is no ConfigMap \"", reference.name,
+                   "\" in namespace \"", job.job.metadata.name_space, "\" of this file"));
+    }
+  }
+}
+
+StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::string& what) {
+  for (const Workload::Job& job : workload_.jobs) CheckConfigMaps(job);
+  errors_.insert(errors_.begin(), report.errors.begin(), report.errors.end());
+  if (errors_.empty() && workload_.jobs.empty())
+    errors_.push_back(StrCat(what, ": there is no TFJob in it"));
+  if (!errors_.empty()) {
+    std::string lines;
+    for (const std::string& error : errors_) lines += (lines.empty() ? "" : "\n") + error;
+    return InvalidArgument(lines);
+  }
+  workload_.warnings.insert(workload_.warnings.begin(), report.warnings.begin(),
+                            report.warnings.end());
+  for (Workload::Job& job : workload_.jobs)
+    job.model_dir = FindModelDir(job.job, workload_.config_maps);
+  return std::move(workload_);
+}
+
+// "model_dir" of the first training file among the values of the ConfigMap.
+std::string ModelDirIn(const Json& config_map) {
+  const auto values = JsonField(config_map)["data"].Members();
+  if (!values.ok()) return "";
+  for (const auto& [key, value] : *values) {
+    const auto text = value.String();
+    const auto documents = text.ok() ? ParseYaml(*text, key) : text.status();
+    if (!documents.ok() || documents->empty()) continue;
+    const auto model_dir = JsonField(documents->front())["model_dir"].StringOr("");
+    if (model_dir.ok() && !model_dir->empty()) return *model_dir;
+  }
+  return "";
+}
+
+std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_space,
+                       const std::vector<std::shared_ptr<const Json>>& config_maps) {
+  for (const process::Volume& volume : pod.volumes) {
+    if (volume.kind != process::Volume::Kind::kConfigMap) continue;
+    for (const auto& map : config_maps) {
+      const JsonField metadata = JsonField(*map)["metadata"];
+      if (metadata["name"].StringOr("").value_or("") != volume.source) continue;
+      if (metadata["namespace"].StringOr("").value_or("") != name_space) continue;
+      if (std::string found = ModelDirIn(*map); !found.empty()) return found;
+    }
+  }
+  return "";
+}
+
+// A path of the container as one of this machine.
+std::string OnThisMachine(const process::PodSpec& pod, const std::string& path) {
+  for (const process::Container& container : pod.containers) {
+    if (container.name != api::kContainerName) continue;
+    for (const process::VolumeMount& mount : container.mounts) {
+      const process::Volume* volume = pod.volume(mount.volume);
+      const bool below = path == mount.mount_path || path.starts_with(mount.mount_path + "/");
+      if (!below || volume->kind != process::Volume::Kind::kHostPath) continue;
+      const std::string sub = mount.sub_path.empty() ? "" : "/" + mount.sub_path;
+      return StrCat(volume->source, sub, path.substr(mount.mount_path.size()));
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
+                                const std::string& what) {
+  Builder builder(options);
+  if (report.ok()) {
+    for (manifest::ManifestObject& object : report.objects) builder.Add(std::move(object));
+  }
+  return builder.Finish(report, what);
+}
+
+std::string FindModelDir(const api::TFJob& job,
+                         const std::vector<std::shared_ptr<const Json>>& config_maps) {
+  constexpr std::array kSavers = {api::ReplicaType::kChief, api::ReplicaType::kMaster,
+                                  api::ReplicaType::kWorker};
+  for (const api::ReplicaType type : kSavers) {
+    const auto spec = job.spec.replicas.find(type);
+    if (spec == job.spec.replicas.end() || api::Replicas(job, type) == 0) continue;
+    const auto pod = process::ParsePodSpec(*spec->second.pod_template);
+    if (!pod.ok()) return "";
+    return OnThisMachine(*pod, ModelDirOf(*pod, job.metadata.name_space, config_maps));
+  }
+  return "";
+}
+
+}  // namespace tfjob::local

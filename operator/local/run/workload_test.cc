@@ -1,0 +1,160 @@
+#include "operator/local/run/workload.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/local/run/trainer.h"
+
+namespace tfjob::local {
+namespace {
+
+// A job with one worker; `extra` is put under the pod's spec, `container` under the container.
+std::string Manifest(const std::string& extra = "",
+                     const std::string& container = "command: [train]") {
+  return StrCat(R"(
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: mnist}
+spec:
+  tfReplicaSpecs:
+    Worker:
+      template:
+        spec:
+          containers:
+            - name: tensorflow
+              image: any
+              )",
+                container, "\n          ", extra, "\n");
+}
+
+constexpr char kSettings[] = R"(
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data:
+  other.txt: "{not: [yaml"
+  training.yaml: |
+    model_dir: /model/run
+)";
+
+class WorkloadTest : public ::testing::Test {
+ protected:
+  StatusOr<Workload> Make(const std::string& text) {
+    return MakeWorkload(manifest::CheckManifest(text, "job.yaml"), options_, "job.yaml");
+  }
+  std::string Refusal(const std::string& text) { return std::string(Message(Make(text).status())); }
+
+  process::Options options_;
+};
+
+TEST_F(WorkloadTest, FillsNamespaceAndDefaults) {
+  const auto workload = Make(Manifest() + kSettings);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  ASSERT_EQ(workload->jobs.size(), 1u);
+  EXPECT_EQ((*workload->jobs[0].object)["metadata"]["namespace"], "default");
+  EXPECT_EQ(workload->jobs[0].job.spec.replicas.at(api::ReplicaType::kWorker).replicas, 1);
+  EXPECT_EQ((*workload->config_maps[0])["metadata"]["namespace"], "default");
+}
+
+TEST_F(WorkloadTest, FindsTheModelFolderOnThisMachine) {
+  const std::string volumes =
+      "volumes: [{name: c, configMap: {name: settings}}, {name: m, hostPath: {path: /var/models}}]";
+  const std::string mounts =
+      "command: [train]\n              volumeMounts: [{name: c, mountPath: /c}, {name: m, "
+      "mountPath: /model}]";
+  const auto workload = Make(Manifest(volumes, mounts) + kSettings);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  EXPECT_EQ(workload->jobs[0].model_dir, "/var/models/run");
+}
+
+TEST_F(WorkloadTest, RefusesWhatCanNeverRunHere) {
+  EXPECT_EQ(Refusal("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"),
+            "job.yaml: there is no TFJob in it");
+  EXPECT_NE(
+      Refusal(Manifest("", "args: [x]")).find("the image \"any\" is not a program of this machine"),
+      std::string::npos);
+  std::string suspended = Manifest();
+  suspended.insert(suspended.find("  tfReplicaSpecs"),
+                   "  runPolicy: {suspend: true, managedBy: kueue.x-k8s.io/multikueue}\n");
+  const std::string both = Refusal(suspended);
+  EXPECT_NE(both.find("job.yaml (TFJob \"mnist\"): spec.runPolicy.suspend: "), std::string::npos)
+      << both;
+  EXPECT_NE(both.find("spec.runPolicy.managedBy: "), std::string::npos) << both;
+  EXPECT_EQ(Refusal(Manifest("volumes: [{name: c, configMap: {name: settings}}]")),
+            "job.yaml (TFJob \"mnist\"): spec.tfReplicaSpecs.Worker.template.spec.volumes[0]: "
+            "there is no ConfigMap "
+            "\"settings\" in namespace \"default\" of this file");
+}
+
+struct Refused {
+  const char* what;
+  std::string text;
+  std::string error;
+};
+
+TEST_F(WorkloadTest, RefusesWhatTheStoreWouldRefuseLater) {
+  const std::string map = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: ";
+  std::string labels = Manifest();
+  labels.insert(labels.find("        spec:"), "        metadata: {labels: {team: \"a team\"}}\n");
+  std::string job_labels = Manifest();
+  job_labels.replace(job_labels.find("{name: mnist}"), 13, "{name: mnist, labels: {-: x}}");
+  std::string other_case = Manifest();
+  other_case.replace(other_case.find("TFJob"), 5, "TFjob");
+  const std::vector<Refused> cases = {
+      {"a ConfigMap's name", Manifest() + map + "{name: A}\n",
+       "job.yaml, document 2 (ConfigMap \"A\"): ConfigMap \"A\" is invalid: metadata.name: "},
+      {"no name", Manifest() + map + "{generateName: a}\n",
+       "job.yaml, document 2 (ConfigMap): ConfigMap \"\" is invalid: metadata.name: "},
+      {"a namespace", Manifest() + map + "{name: a, namespace: A_b}\n", "metadata.namespace: "},
+      {"the same in the namespace by default",
+       Manifest() + map + "{name: a}\n" + map + "{name: a, namespace: default}\n",
+       "job.yaml, document 3 (ConfigMap \"default/a\"): metadata.name: job.yaml, document 2 "
+       "(ConfigMap "
+       "\"a\") is the same object, in namespace \"default\""},
+      {"a job's labels", job_labels,
+       "job.yaml (TFJob \"mnist\"): TFJob \"mnist\" is invalid: "
+       "metadata.labels: "},
+      {"a template's labels", labels,
+       "job.yaml (TFJob \"mnist\"): spec.tfReplicaSpecs.Worker.template: Pod \"mnist-worker-0\" is "
+       "invalid: metadata.labels[team]: "},
+      {"a kind in other letters", other_case,
+       "job.yaml (TFjob \"mnist\"): kind: expected \"TFJob\", got \"TFjob\""},
+      {"another version",
+       Manifest() + "\n---\napiVersion: v2\nkind: ConfigMap\nmetadata: {name: a}\n",
+       "job.yaml, document 2 (ConfigMap \"a\"): apiVersion: expected \"v1\", got \"v2\""},
+      {"another kind of job",
+       Manifest() + "\n---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: p}\n",
+       "job.yaml, document 2 (PyTorchJob \"p\"): kind: expected \"TFJob\", got \"PyTorchJob\""}};
+  for (const Refused& refused : cases) {
+    SCOPED_TRACE(refused.what);
+    const std::string error = Refusal(refused.text);
+    EXPECT_NE(error.find(refused.error), std::string::npos) << error;
+  }
+}
+
+TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
+  const auto workload = Make(Manifest("nodeSelector: {a: b}") +
+                             "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n");
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  ASSERT_EQ(workload->warnings.size(), 2u);
+  EXPECT_NE(workload->warnings[0].find("spec.nodeSelector has no effect"), std::string::npos);
+  EXPECT_EQ(workload->warnings[1],
+            "job.yaml, document 2 (Secret \"s\"): left out: only TFJobs and ConfigMaps count on "
+            "this machine");
+}
+
+TEST(LocalImagesTest, NamesWhatIsWrong) {
+  EXPECT_EQ(Message(LocalImages("", {"nonsense"}).status()),
+            "--image: expected REPOSITORY=PROGRAM, got \"nonsense\"");
+  EXPECT_EQ(Message(LocalImages("/nowhere/trainer", {}).status()),
+            "/nowhere/trainer: expected a program, and it cannot be executed");
+  const auto images = LocalImages("/bin/sh", {"mine/image=/bin/ls"});
+  ASSERT_TRUE(images.ok()) << images.status();
+  EXPECT_EQ((*images)[0].repository, "mine/image");
+  EXPECT_EQ((*images)[1].repository, "tfjob/trainer");
+}
+
+}  // namespace
+}  // namespace tfjob::local

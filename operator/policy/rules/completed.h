@@ -1,0 +1,16 @@
+// The memory of replicas that have done their work: status.replicaStatuses[T].completedIndexes.
+#pragma once
+
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/facts/replicas.h"
+
+namespace tfjob::policy {
+
+// Adds the indexes that are done and not yet remembered, also those that a scale down is about to
+// delete; returns their pods.
+std::vector<const objects::Pod*> RememberCompleted(const api::TFJob& job, const Replicas& replicas,
+                                                   api::TFJobStatus& status);
+
+}  // namespace tfjob::policy

@@ -1,0 +1,90 @@
+#include "operator/policy/rules/counts.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "operator/api/names.h"
+#include "operator/api/replicas.h"
+
+namespace tfjob::policy {
+namespace {
+
+// Restarts never shrink, and completed indexes stay known if the type returns.
+bool IsWorthKeeping(const api::ReplicaStatus& replica) {
+  return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
+}
+
+void ForgetAbsentTypes(const api::TFJob& job, api::TFJobStatus& status) {
+  for (auto entry = status.replica_statuses.begin(); entry != status.replica_statuses.end();) {
+    api::ReplicaStatus& replica = entry->second;
+    if (job.spec.replicas.contains(entry->first)) {
+      ++entry;
+    } else if (IsWorthKeeping(replica)) {
+      replica.active = replica.succeeded = replica.failed = 0;
+      ++entry;
+    } else {
+      entry = status.replica_statuses.erase(entry);
+    }
+  }
+}
+
+}  // namespace
+
+void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status) {
+  ForgetAbsentTypes(job, status);
+  for (const ReplicaGroup& group : replicas.groups) {
+    api::ReplicaStatus& replica = status.replica_statuses[group.type];
+    replica.active = group.Count(ReplicaState::kActive);
+    replica.succeeded = group.Succeeded();
+    replica.failed = group.Count(ReplicaState::kFailed);
+    if (replica.selector.empty()) {
+      replica.selector = api::SelectorText(job.metadata.name, group.type);
+    }
+  }
+}
+
+void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
+                            const Snapshot& snapshot, api::TFJobStatus& status) {
+  CountReplicas(job, replicas, status);
+  for (auto& [type, replica] : status.replica_statuses) replica.active = 0;
+  for (const auto& pod : snapshot.pods) {
+    const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod->metadata.name);
+    if (!slot || pod->phase != objects::PodPhase::kRunning) continue;
+    const auto replica = status.replica_statuses.find(slot->type);
+    if (replica != status.replica_statuses.end()) ++replica->second.active;
+  }
+}
+
+void CountAtSuccess(api::TFJobStatus& status) {
+  for (auto& [type, replica] : status.replica_statuses) {
+    replica.succeeded += replica.active;
+    replica.active = 0;
+  }
+}
+
+void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status) {
+  for (const ReplicaGroup& group : replicas.groups) {
+    for (const Replica& replica : group.replicas) {
+      const bool given_up = replica.state == ReplicaState::kRetryable ||
+                            replica.state == ReplicaState::kDisrupted ||
+                            replica.state == ReplicaState::kReplacing;
+      if (given_up && !replica.pod->metadata.terminating()) {
+        ++status.replica_statuses[group.type].failed;
+      }
+    }
+  }
+}
+
+void Summarize(const api::TFJob& job, api::TFJobStatus& status) {
+  int64_t active = 0;
+  int64_t restarts = 0;
+  for (const auto& [type, replica] : status.replica_statuses) {
+    active += replica.active;
+    restarts += replica.restarts;
+  }
+  status.ready = StrCat(active, "/", api::TotalReplicas(job));
+  status.restarts =
+      static_cast<int32_t>(std::min<int64_t>(restarts, std::numeric_limits<int32_t>::max()));
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,26 @@
+// Whether a look ends the job, and by which rule: success first, then failures, then limits.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/api/tfjob.h"
+#include "operator/objects/event.h"
+#include "operator/policy/facts/replicas.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::policy {
+
+struct End {
+  api::ConditionType condition = api::ConditionType::kFailed;
+  std::string reason;
+  std::string message;
+  objects::EventType event_type = objects::EventType::kNormal;
+
+  bool operator==(const End&) const = default;
+};
+
+std::optional<End> FindEnd(const api::TFJob& job, const api::TFJobStatus& status,
+                           const Replicas& replicas, Time now);
+
+}  // namespace tfjob::policy

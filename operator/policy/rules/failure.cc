@@ -1,0 +1,41 @@
+#include "operator/policy/rules/failure.h"
+
+#include <algorithm>
+
+#include "operator/api/reasons.h"
+#include "operator/policy/facts/pod_end.h"
+#include "operator/policy/rules/dynamic_worker.h"
+
+namespace tfjob::policy {
+namespace {
+
+// " Pod mnist-worker-1: Evicted: the node was low on memory." for the first failed pod that the
+// cluster took away.
+std::string DisruptionSentence(const ReplicaGroup& group) {
+  for (const Replica& replica : group.replicas) {
+    if (replica.state != ReplicaState::kFailed) continue;
+    if (const std::optional<std::string> disruption = Disruption(*replica.pod)) {
+      return StrCat(" Pod ", replica.pod->metadata.name, ": ", *disruption);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
+                                                     const Replicas& replicas) {
+  for (const ReplicaGroup& group : replicas.groups) {
+    const int32_t failed = group.Count(ReplicaState::kFailed);
+    if (failed == 0 || ToleratesFailure(job, group.type)) continue;
+    if (group.policy == api::RestartPolicy::kExitCode) {
+      return PermanentFailure{api::PermanentFailureMessage(job, group.type),
+                              objects::EventType::kWarning};
+    }
+    return PermanentFailure{api::FailedReplicasMessage(job, group.type, failed) +
+                            DisruptionSentence(group)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,25 @@
+// Pods that cannot end because their node is gone.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "operator/api/tfjob.h"
+#include "operator/objects/pod.h"
+#include "operator/policy/facts/options.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::policy {
+
+// For a pod that is terminating on a node that is not Ready: what is left until it counts as lost
+// (its grace period and options.lost_pod_after); zero or less when it does. Nothing for every other
+// pod.
+std::optional<Duration> TimeToLost(const objects::Pod& pod,
+                                   const std::optional<std::set<std::string>>& lost_nodes, Time now,
+                                   const Options& options);
+
+// Whether the job's annotation asks for lost pods to be deleted with grace period 0.
+bool ForcesDeletion(const api::TFJob& job);
+
+}  // namespace tfjob::policy

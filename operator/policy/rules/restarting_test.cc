@@ -1,0 +1,269 @@
+// Restarts as a job lives through them, look by look.
+#include "operator/policy/rules/restarting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/policy/testing.h"
+
+namespace tfjob::policy {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using enum ReplicaType;
+using enum RestartPolicy;
+
+objects::Pod Running(const std::string& name) {
+  return MakePod(name, PodPhase::kRunning);
+}
+
+// Two workers that run, one look after the start.
+struct RunningJob : Scene {
+  explicit RunningJob(RestartPolicy policy, api::RestartScope scope = api::RestartScope::kReplica)
+      : Scene(WithScope(policy, scope)) {
+    Put(Running("mnist-ps-0"));
+    Put(Running("mnist-worker-0"));
+    Put(Running("mnist-worker-1"));
+    LookAndWrite(1);
+  }
+
+  static api::TFJob WithScope(RestartPolicy policy, api::RestartScope scope) {
+    api::TFJob job = StartedJob({{kPS, 1, policy}, {kWorker, 2, policy}});
+    job.spec.run_policy.restart_scope = scope;
+    return job;
+  }
+  const api::ReplicaStatus& workers() { return job.status.replica_statuses[kWorker]; }
+};
+
+// A failed replica: status first, then the deletion, then the new pod; Restarting until that
+// exists, and counted once.
+TEST(Restart, ReplacesAFailedReplica) {
+  RunningJob scene(kExitCode);
+  ASSERT_EQ(Conditions(scene.job.status), "Created Running");
+  scene.Put(Exited("mnist-worker-1", 137));
+  Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
+  EXPECT_EQ(verdict.status.conditions.back().message,
+            "job mnist is restarting because Worker replica(s) failed.");
+  EXPECT_EQ(scene.workers().restarts, 1);
+  EXPECT_EQ(scene.workers().active, 1);
+  EXPECT_EQ(scene.workers().failed, 0);
+  EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
+  EXPECT_EQ(verdict.delete_pods[0].uid, "uid-mnist-worker-1");
+  EXPECT_THAT(Created(verdict), IsEmpty());
+  EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobRestarting"));
+
+  // The operator stopped before it deleted: the next look deletes and counts nothing.
+  verdict = scene.LookAndWrite(11);
+  EXPECT_EQ(scene.workers().restarts, 1);
+  EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
+  EXPECT_THAT(verdict.events, IsEmpty());
+
+  scene.Remove("mnist-worker-1");
+  verdict = scene.LookAndWrite(12);
+  EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
+
+  objects::Pod next = MakePod("mnist-worker-1", PodPhase::kPending);
+  next.metadata.uid = "second";
+  scene.Put(next);
+  verdict = scene.LookAndWrite(13);
+  EXPECT_EQ(Conditions(verdict.status), "Created Running");
+  EXPECT_EQ(scene.workers().restarts, 1);
+  EXPECT_THAT(scene.workers().replacing, IsEmpty());
+}
+
+// After each policy's failure: who is deleted, what is counted, what the job is.
+TEST(Restart, FollowsThePolicy) {
+  const struct {
+    const char* sentence;
+    RestartPolicy policy;
+    objects::Pod pod;
+    const char* conditions;
+    int32_t restarts;
+  } kCases[] = {
+      {"Never fails", kNever, Exited("mnist-worker-1", 137), "Created (Running) Failed", 0},
+      {"ExitCode 1 fails", kExitCode, Exited("mnist-worker-1", 1), "Created (Running) Failed", 0},
+      {"ExitCode 137 restarts", kExitCode, Exited("mnist-worker-1", 137), "Created Restarting", 1},
+      {"OnFailure restarts", kOnFailure, Exited("mnist-worker-1", 1), "Created Restarting", 1},
+      {"Always restarts", kAlways, Exited("mnist-worker-1", 1), "Created Restarting", 1},
+      {"an eviction restarts without counting", kOnFailure, Evicted("mnist-worker-1"),
+       "Created Restarting", 0},
+      {"container restarts of a lost pod are counted", kOnFailure,
+       RestartedTimes(Terminating(Running("mnist-worker-1"), 5), 4), "Created Restarting", 4},
+      {"a failure and its container restarts", kOnFailure,
+       RestartedTimes(Exited("mnist-worker-1", 1), 4), "Created Restarting", 5},
+  };
+  for (const auto& c : kCases) {
+    RunningJob scene(c.policy);
+    scene.Put(c.pod);
+    scene.LookAndWrite(10);
+    EXPECT_EQ(Conditions(scene.job.status), c.conditions) << c.sentence;
+    EXPECT_EQ(scene.workers().restarts, c.restarts) << c.sentence;
+    scene.LookAndWrite(11);
+    EXPECT_EQ(scene.workers().restarts, c.restarts) << c.sentence << ", looked at again";
+  }
+}
+
+// A running pod that somebody deletes is created again under every policy, and fails the job under
+// none.
+TEST(Restart, ReplacesADeletedPod) {
+  for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
+    RunningJob scene(policy);
+    scene.Put(Terminating(Running("mnist-worker-1"), 5));
+    Verdict verdict = scene.LookAndWrite(10);
+    EXPECT_EQ(Conditions(verdict.status),
+              policy == kNever ? "Created Running" : "Created Restarting");
+    EXPECT_EQ(scene.workers().active, 1);
+    EXPECT_EQ(scene.workers().failed, 0);
+    EXPECT_THAT(Deleted(verdict), IsEmpty());
+    EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
+    // Its container fails while it is being stopped.
+    scene.Put(Terminating(Exited("mnist-worker-1", 143), 5));
+    verdict = scene.LookAndWrite(11);
+    EXPECT_EQ(scene.workers().failed, 0);
+    EXPECT_EQ(scene.workers().restarts, 0);
+    scene.Remove("mnist-worker-1");
+    verdict = scene.LookAndWrite(12);
+    EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
+  }
+}
+
+// A pod that is gone without a word is replaced too, with one event.
+TEST(Restart, ReplacesAPodThatVanished) {
+  RunningJob scene(kOnFailure);
+  scene.Remove("mnist-worker-1");
+  Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
+  ASSERT_THAT(Reasons(verdict), ElementsAre("TFJobRestarting"));
+  scene.history.reported.insert(verdict.events[0].cause);
+  verdict = scene.LookAndWrite(11);
+  EXPECT_THAT(verdict.events, IsEmpty());
+  EXPECT_EQ(scene.workers().restarts, 0);
+}
+
+// The second recreation waits a second, the third two.
+TEST(Restart, WaitsLongerEachTime) {
+  RunningJob scene(kOnFailure);
+  int64_t now = 10;
+  objects::Pod pod = Running("mnist-worker-1");
+  for (const int64_t delay : {0, 1, 2, 4}) {
+    objects::Pod failed = Exited("mnist-worker-1", 1);
+    failed.metadata.uid = pod.metadata.uid;
+    scene.Put(failed);
+    scene.LookAndWrite(now);
+    scene.Remove("mnist-worker-1");
+    Verdict verdict = scene.Look(now);
+    EXPECT_EQ(Created(verdict).size(), delay == 0 ? 1 : 0) << delay;
+    if (delay > 0) {
+      EXPECT_EQ(verdict.requeue_after, Duration(std::chrono::seconds(delay)));
+      EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
+    }
+    now += delay;
+    EXPECT_THAT(Created(scene.LookAndWrite(now)), ElementsAre("mnist-worker-1"));
+    pod.metadata.uid = StrCat("after-", delay);
+    scene.Put(pod);
+    scene.LookAndWrite(now);
+    EXPECT_EQ(Conditions(scene.job.status), "Created Running");
+  }
+}
+
+// Restarting stands as long as the driver does not run.
+TEST(Restart, StandsUntilRunningHolds) {
+  Scene scene(StartedJob({{kChief, 1, kOnFailure}}));
+  scene.Put(Running("mnist-chief-0"));
+  scene.LookAndWrite(1);
+  scene.Put(Exited("mnist-chief-0", 1));
+  scene.LookAndWrite(2);
+  objects::Pod next = MakePod("mnist-chief-0", PodPhase::kPending);
+  next.metadata.uid = "second";
+  scene.Put(next);
+  EXPECT_EQ(Conditions(scene.LookAndWrite(3).status), "Created Restarting");
+  next.phase = PodPhase::kRunning;
+  scene.Put(next);
+  EXPECT_EQ(Conditions(scene.LookAndWrite(4).status), "Created Running");
+}
+
+// restartScope Job: one failure takes the whole attempt down, counted once; the next begins when it
+// is gone.
+TEST(RestartScopeJob, StartsANewAttempt) {
+  RunningJob scene(kExitCode, api::RestartScope::kJob);
+  scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
+  scene.Put(Exited("mnist-worker-0", 0));
+  scene.job.spec.success_policy = api::SuccessPolicy::kAllWorkers;
+  scene.Put(Exited("mnist-worker-1", 137));
+  scene.Put(RestartedTimes(Running("mnist-ps-0"), 2));
+  Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(verdict.status.attempt, 1);
+  EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
+  EXPECT_EQ(scene.workers().restarts, 1);
+  EXPECT_EQ(scene.workers().completed_indexes, "");
+  EXPECT_EQ(scene.job.status.replica_statuses[kPS].restarts, 2);
+  EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-ps-0", "mnist-worker-0", "mnist-worker-1"));
+  EXPECT_THAT(Created(verdict), IsEmpty());
+
+  scene.Remove("mnist-worker-0");
+  scene.Remove("mnist-worker-1");
+  scene.Put(Terminating(RestartedTimes(Running("mnist-ps-0"), 2), 10));
+  verdict = scene.LookAndWrite(11);
+  EXPECT_EQ(verdict.status.attempt, 1);
+  EXPECT_THAT(Created(verdict), IsEmpty());
+  EXPECT_THAT(verdict.events, IsEmpty());
+
+  scene.Remove("mnist-ps-0");
+  verdict = scene.LookAndWrite(12);
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-ps-0", "mnist-worker-0", "mnist-worker-1"));
+  EXPECT_EQ(verdict.create_pods[0].attempt, 1);
+  for (const char* name : {"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}) {
+    objects::Pod next = WithAttempt(Running(name), 1);
+    next.metadata.uid = StrCat("second-", name);
+    scene.Put(next);
+  }
+  verdict = scene.LookAndWrite(13);
+  EXPECT_EQ(Conditions(verdict.status), "Created Running");
+  EXPECT_EQ(scene.workers().restarts, 1);
+}
+
+// A disruption restarts the attempt without counting; a replica with policy Never restarts nobody.
+TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
+  RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
+  disrupted.Put(Terminating(Running("mnist-worker-1"), 5));
+  disrupted.LookAndWrite(10);
+  EXPECT_EQ(disrupted.job.status.attempt, 1);
+  EXPECT_EQ(disrupted.workers().restarts, 0);
+
+  RunningJob never(kNever, api::RestartScope::kJob);
+  never.Put(Terminating(Running("mnist-worker-1"), 5));
+  never.LookAndWrite(10);
+  EXPECT_EQ(never.job.status.attempt, 0);
+
+  RunningJob vanished(kOnFailure, api::RestartScope::kJob);
+  vanished.Remove("mnist-worker-1");
+  vanished.LookAndWrite(10);
+  vanished.LookAndWrite(11);
+  EXPECT_EQ(vanished.job.status.attempt, 1);
+}
+
+// A limit that a further recreation would exceed fails the job instead; the pod stays, with its
+// logs.
+TEST(Restart, EndsAtTheBackoffLimit) {
+  RunningJob scene(kExitCode);
+  scene.job.spec.run_policy.backoff_limit = 1;
+  scene.job.status.replica_statuses[kWorker].restarts = 1;
+  scene.Put(Exited("mnist-worker-1", 137));
+  const Verdict verdict = scene.LookAndWrite(10);
+  EXPECT_EQ(Conditions(verdict.status), "Created (Running) Failed");
+  EXPECT_EQ(verdict.status.conditions.back().message,
+            "Job mnist has failed because it has reached the specified backoff limit");
+  EXPECT_EQ(scene.workers().failed, 1);
+  EXPECT_EQ(scene.workers().restarts, 1);
+  EXPECT_EQ(verdict.status.completion_time, At(10));
+  EXPECT_THAT(Deleted(verdict), IsEmpty());
+  EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobFailed"));
+}
+
+}  // namespace
+}  // namespace tfjob::policy

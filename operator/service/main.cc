@@ -1,0 +1,50 @@
+// tfjob-operator: flags → options → RunOperator.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "operator/service/kube_cluster.h"
+#include "operator/service/run.h"
+
+namespace tfjob::service {
+namespace {
+
+// From the request to the end of the process, whatever hangs.
+constexpr auto kLeaveWithin = std::chrono::milliseconds(1800);
+
+// The process leaves without destructors of what lives as long as it does: threads of libraries may still run. Log lines
+// are flushed one by one.
+[[noreturn]] void Leave(int code) {
+  std::cout.flush();
+  std::_Exit(code);
+}
+
+int Main(int argc, const char* const* argv) {
+  // A heap a thread would hold a third more.
+  mallopt(M_ARENA_MAX, 2);
+  view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
+  const auto parsed = ParseOperatorFlags(argc, argv, console);
+  if (const auto* quit = std::get_if<OperatorQuit>(&parsed)) return quit->code;
+  const auto& options = std::get<OperatorOptions>(parsed);
+  ConfigureLogging(options.log_level, options.log_format);
+  static StopSource stop;
+  StopOnSignals(stop);
+  OperatorHooks hooks;
+  hooks.leaving = [](int code) {
+    std::thread([code] {
+      std::this_thread::sleep_for(kLeaveWithin);
+      Leave(code);
+    }).detach();
+  };
+  Leave(RunOperator(options, ConnectKube, stop, hooks));
+}
+
+}  // namespace
+}  // namespace tfjob::service
+
+int main(int argc, char** argv) {
+  return tfjob::service::Main(argc, argv);
+}

@@ -1,0 +1,51 @@
+// What tfjob-operator is told: by flags, by the environment and by a configuration file with the same keys, in this order
+// of precedence.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "operator/serve/bind_address.h"
+#include "operator/view/console.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+namespace tfjob::service {
+
+struct OperatorOptions {
+  std::string kubeconfig;                // "": as controllers look for it
+  std::vector<std::string> name_spaces;  // none: all
+  std::optional<serve::BindAddress> metrics_address = serve::BindAddress{"", 8080};
+  std::optional<serve::BindAddress> health_address = serve::BindAddress{"", 8081};
+
+  bool leader_elect = false;
+  // The Training Operator's, so that both never work side by side when both elect.
+  std::string leader_election_id = "1ca428e5.training-operator.kubeflow.org";
+  std::string leader_election_namespace;  // "": the pod's own
+  Duration lease_duration = 15s;
+  Duration renew_deadline = 10s;
+  Duration retry_period = 2s;
+
+  int controller_threads = 4;
+  double kube_api_qps = 300;  // 0: no limit
+  int kube_api_burst = 500;
+  std::string gang_scheduler_name;  // "": none
+  std::string cluster_domain;       // "": addresses end in ".svc"
+  api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
+
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+  std::vector<std::string> warnings;  // to be logged once
+};
+
+// The program is to end with this code: help or the version was asked for, or something is wrong; the text is printed.
+struct OperatorQuit {
+  int code = view::kSucceeded;
+};
+
+std::variant<OperatorOptions, OperatorQuit> ParseOperatorFlags(int argc, const char* const* argv,
+                                                               view::Console& console);
+
+}  // namespace tfjob::service

@@ -1,0 +1,57 @@
+// The newest state of every object of one kind, fed by a watch.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "operator/client/client.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::view {
+
+// Thread-safe.
+class ObjectCache : public client::WatchSink {
+ public:
+  struct Change {
+    client::Object object;  // of a deleted one its last state
+    bool deleted = false;
+  };
+
+  // Subscribes to one namespace, or with "" to all. `client` must outlive it.
+  static StatusOr<std::unique_ptr<ObjectCache>> Create(client::Client& client, client::Kind kind,
+                                                       const std::string& name_space = "",
+                                                       const client::LabelSelector& selector = {});
+
+  std::map<client::Key, client::Object> Objects();
+  // Every change since the last call, in order; the first ones are the objects that were there.
+  std::vector<Change> TakeChanges();
+
+  // Whether the list is known, which comes first, before `timeout`.
+  bool AwaitList(Duration timeout);
+  // Waits for a change to take; false when there is none after `timeout`.
+  bool AwaitChange(Duration timeout);
+  // False when there are still objects after `timeout`.
+  bool AwaitEmpty(Duration timeout);
+
+  void OnReplaced(std::vector<client::Object> objects) override;
+  void OnUpserted(client::Object object) override;
+  void OnDeleted(client::Object last_state) override;
+
+ private:
+  explicit ObjectCache(client::Kind kind) : kind_(kind) {}
+  client::Key KeyOf(const client::Object& object) const;
+  template <typename Condition>
+  bool Await(Duration timeout, Condition condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const client::Kind kind_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool listed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<client::Key, client::Object> objects_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Change> changes_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<client::Subscription> subscription_;  // ends before the rest goes
+};
+
+}  // namespace tfjob::view

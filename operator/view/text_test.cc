@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include "operator/view/human.h"
+#include "operator/view/table.h"
+
+namespace tfjob::view {
+namespace {
+
+TEST(HumanDurationTest, IsWrittenAsKubectlWritesAges) {
+  const std::vector<std::pair<Duration, const char*>> cases = {
+      {0s, "0s"},           {-5s, "0s"},          {59s, "59s"},
+      {119s, "119s"},       {2min, "2m"},         {5min + 12s, "5m12s"},
+      {11min + 5s, "11m"},  {179min, "179m"},     {3h + 4min, "3h4m"},
+      {7h, "7h"},           {9h + 59min, "9h"},   {47h, "47h"},
+      {50h, "2d2h"},        {8 * 24h, "8d"},      {700 * 24h, "700d"},
+      {740 * 24h, "2y10d"}, {9 * 365 * 24h, "9y"}};
+  for (const auto& [duration, text] : cases) EXPECT_EQ(HumanDuration(duration), text);
+  EXPECT_EQ(HumanAge(Time(), *ParseTime("2026-11-21T09:00:00Z")), "<unknown>");
+}
+
+TEST(TableTest, AlignsAndKeepsItsWidths) {
+  Table table({"NAME", "AGE"});
+  table.Add({"a-long-name", "5s"});
+  EXPECT_EQ(table.Take(), "NAME          AGE\na-long-name   5s\n");
+  table.Add({"b", ""});
+  EXPECT_EQ(table.Take(), "b             <none>\n");
+}
+
+TEST(TableTest, CountsCharactersRatherThanBytes) {
+  Table table({"N", "V"}, "  ");
+  table.Add({"größe", "1"});
+  table.Add({"abcde", "2"});
+  EXPECT_EQ(table.Take(), "  N       V\n  größe   1\n  abcde   2\n");
+}
+
+}  // namespace
+}  // namespace tfjob::view

@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "operator/view/job_view.h"
+#include "operator/view/screen.h"
+#include "runtime/base/file.h"
+
+namespace tfjob::view {
+namespace {
+
+using State = objects::ContainerStatus::State;
+
+TEST(JobViewTest, WritesReplicasByState) {
+  JobView view;
+  view.name = "mnist";
+  view.state = "Running";
+  view.replicas[api::ReplicaType::kChief] = {.running = 1};
+  view.replicas[api::ReplicaType::kWorker] = {.pending = 1, .running = 2, .failed = 1};
+  EXPECT_EQ(ReplicasText(view), "chief 1 running, worker 2 running 1 pending 1 failed");
+  EXPECT_EQ(LiveLine(view, 200),
+            "mnist  Running  chief 1 running, worker 2 running 1 pending 1 failed");
+  EXPECT_EQ(LiveLine(view, 14), "mnist  Running");
+}
+
+TEST(JobViewTest, WritesProgress) {
+  JobView view;
+  EXPECT_EQ(ProgressText(view), "");
+  progress::Progress training;
+  training.state = progress::State::kTraining;
+  training.step = 300;
+  training.max_steps = 9380;
+  training.steps_per_s = 812.34;
+  training.loss = 0.41236;
+  training.metrics = {{"accuracy", 0.8519}};
+  training.seconds_left = 71.2;
+  view.training = training;
+  EXPECT_EQ(ProgressText(view),
+            "step 300/9380, 812.3 steps/s, loss 0.4124, accuracy 0.8519, 1m11s left");
+  view.evaluation = progress::Progress();
+  view.evaluation->metrics = {{"accuracy", 0.87}, {"loss", 0.3}};
+  view.training = progress::Progress();
+  view.training->state = progress::State::kWaiting;
+  view.training->waiting_for = "/job:ps/task:1";
+  EXPECT_EQ(ProgressText(view), "waiting for /job:ps/task:1, test accuracy 0.87");
+}
+
+TEST(JobViewTest, TellsEachNewConditionOnce) {
+  api::TFJobStatus before, now;
+  before.conditions = {{api::ConditionType::kCreated, true, "A", "created", {}, {}}};
+  now.conditions = {{api::ConditionType::kCreated, true, "A", "created", {}, {}},
+                    {api::ConditionType::kRunning, false, "B", "was running", {}, {}},
+                    {api::ConditionType::kFailed, true, "C", "it failed", {}, {}}};
+  EXPECT_EQ(NewConditions(before, now), std::vector<std::string>{"Failed: it failed"});
+}
+
+TEST(PodReporterTest, TellsEndsWaitsAndRestartsOnce) {
+  PodReporter reporter;
+  objects::Pod pod;
+  pod.metadata.name = "mnist-ps-0";
+  pod.containers.resize(1);
+  objects::ContainerStatus& container = pod.containers[0];
+  container.name = "tensorflow";
+  container.reason = "PodInitializing";
+  EXPECT_TRUE(reporter.Report(pod).empty());
+  container.state = State::kRunning;
+  container.reason = "";
+  EXPECT_TRUE(reporter.Report(pod).empty());
+  container.state = State::kTerminated;
+  container.exit_code = 137;
+  container.reason = "OOMKilled";
+  EXPECT_EQ(
+      reporter.Report(pod),
+      std::vector<std::string>{"mnist-ps-0: tensorflow ended with exit code 137 (OOMKilled)"});
+  EXPECT_TRUE(reporter.Report(pod).empty());
+  container.state = State::kRunning;
+  container.restart_count = 1;
+  EXPECT_EQ(reporter.Report(pod),
+            std::vector<std::string>{"mnist-ps-0: tensorflow restarted, 1 so far"});
+  container.state = State::kWaiting;
+  container.reason = "ErrImageNotLocal";
+  container.message = "no such image";
+  EXPECT_EQ(
+      reporter.Report(pod),
+      std::vector<std::string>{"mnist-ps-0: tensorflow waits (ErrImageNotLocal: no such image)"});
+  EXPECT_TRUE(reporter.Report(pod).empty());
+}
+
+TEST(ScreenTest, KeepsLiveLinesBelowTheOthers) {
+  std::istringstream in;
+  std::ostringstream out;
+  Console console{in, out, out, true};
+  {
+    Screen screen(console);
+    screen.Line("one");
+    screen.Live({"live"});
+    screen.Live({"live"});
+    screen.Line("two");
+  }
+  EXPECT_EQ(out.str(), "one\nlive\n\x1b[1A\x1b[2Ktwo\nlive\n\x1b[1A\x1b[2K");
+}
+
+TEST(ScreenTest, ShowsNoLiveLinesWithoutATerminal) {
+  std::istringstream in;
+  std::ostringstream out;
+  Console console{in, out, out, false};
+  Screen screen(console);
+  screen.Live({"live"});
+  screen.Line("one");
+  EXPECT_EQ(out.str(), "one\n");
+  EXPECT_EQ(screen.width(), 0u);
+}
+
+}  // namespace
+}  // namespace tfjob::view

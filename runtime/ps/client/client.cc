@@ -1,0 +1,28 @@
+#include "runtime/ps/client/client.h"
+
+#include "runtime/ps/client/remote_client.h"
+#include "runtime/rpc/grpc_connector.h"
+
+namespace tfjob::ps {
+
+StatusOr<StepResult> ParameterClient::Exchange(
+    std::span<const std::span<const std::byte>> gradients,
+    std::span<const std::span<std::byte>> values) {
+  RETURN_IF_ERROR(BeginStep(gradients, values));
+  return EndStep();
+}
+
+StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Create(ClientOptions options) {
+  RETURN_IF_ERROR(Validate(options.definition));
+  if (options.servers.empty()) return InvalidArgument("the cluster has no ps task");
+  if (options.chief && !options.provide_state) {
+    return InvalidArgument("the chief must provide the state of empty servers");
+  }
+  if (options.identity.incarnation == 0) options.identity.incarnation = rpc::NewIncarnation();
+  std::unique_ptr<rpc::Connector> own;
+  if (options.connector == nullptr) own = rpc::MakeGrpcConnector(options.credentials);
+  return std::unique_ptr<ParameterClient>(
+      std::make_unique<RemoteClient>(std::move(options), std::move(own)));
+}
+
+}  // namespace tfjob::ps

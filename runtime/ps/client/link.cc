@@ -1,0 +1,259 @@
+#include "runtime/ps/client/link.h"
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+constexpr Duration kReleaseTimeout{10s};
+
+std::vector<PeerState> ParseMembers(const std::string& body) {
+  std::vector<PeerState> members;
+  StatusOr<Json> document = ParseJson(body, "server state");
+  if (!document.ok()) return members;
+  StatusOr<std::vector<JsonField>> list = JsonField(*document)["members"].Elements();
+  if (!list.ok()) return members;
+  for (const JsonField& peer : *list) {
+    members.push_back({.task = peer["task"].StringOr("").value_or(""),
+                       .address = peer["address"].StringOr("").value_or(""),
+                       .state = peer["state"].StringOr("").value_or("unknown"),
+                       .silence = Duration(peer["silence_us"].IntOr(0).value_or(0))});
+  }
+  return members;
+}
+
+}  // namespace
+
+Link::Link(LinkContext& context, int server)
+    : context_(context),
+      server_(server),
+      address_(context.options.servers[static_cast<size_t>(server)]),
+      name_(StrCat("ps ", server, " (", address_, ")")) {
+  for (size_t i = 0; i < context.shards.size(); ++i) {
+    if (context.shards[i].server != server) continue;
+    shards_.push_back(static_cast<int>(i));
+    bytes_ += static_cast<uint64_t>(context.shards[i].size);
+  }
+}
+
+Link::~Link() {
+  Disconnect();
+}
+
+// ---- the connection
+
+Status Link::Connect(Duration timeout) {
+  Disconnect();
+  StatusOr<rpc::OpenStream> stream =
+      context_.connector->Connect(address_, "parameters", context_.options.identity, timeout);
+  if (!stream.ok()) {
+    MutexLock lock(context_.mutex);
+    why_ = stream.status();
+    return why_;
+  }
+  const rpc::Identity& peer = stream->peer;
+  if (peer.task_type != "ps" || peer.task_index != server_) {
+    return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
+  }
+  transport_ = std::move(stream->transport);
+  connection_ = std::make_unique<rpc::Connection>(*transport_, *this);
+  {
+    MutexLock lock(context_.mutex);
+    up_ = true;
+    why_ = OkStatus();
+    live_ = connection_.get();
+  }
+  reader_ = std::thread([this] {
+    SetThreadName("ps-read");
+    OnEnd(connection_->Run());
+  });
+  ticket_ = context_.watch->Add(
+      {.connection = connection_.get(),
+       .peer = name_,
+       .on_change = [this](rpc::Health health, Duration silence) { OnHealth(health, silence); }});
+  Say(Event::Kind::kConnected, StrCat("connected to ", name_));
+  return OkStatus();
+}
+
+void Link::OnEnd(const Status& why) {
+  bool expected = why.code() == StatusCode::kCancelled;
+  std::string when;
+  {
+    MutexLock lock(context_.mutex);
+    up_ = false;
+    live_ = nullptr;
+    why_ = why;
+    expected = expected || context_.finished;
+    when = Awaiting();
+    context_.changed.NotifyAll();
+  }
+  if (!expected) {
+    Say(Event::Kind::kLost, StrCat(name_, " is gone ", when, ": ", Message(why)));
+  }
+}
+
+void Link::OnHealth(rpc::Health health, Duration silence) const {
+  const bool suspected = health == rpc::Health::kSuspected;
+  Say(suspected ? Event::Kind::kSuspected : Event::Kind::kRecovered,
+      suspected ? StrCat(name_, " is silent for ", FormatDuration(silence), ", given up at ",
+                         FormatDuration(context_.options.liveness.lease))
+                : StrCat(name_, " speaks again"));
+}
+
+void Link::Disconnect() {
+  if (connection_ == nullptr) return;
+  context_.watch->Remove(ticket_);
+  connection_->Cancel(Cancelled("disconnected"));
+  reader_.join();
+  connection_.reset();
+  transport_.reset();
+  AwaitReleases();
+  MutexLock lock(context_.mutex);
+  started_ = false;
+  fill_ = {};
+  copy_ = nullptr;
+}
+
+// The last references to our memory go with the library's own threads, at once. Before they have
+// gone the memory may not be given back: when that takes long, somebody should know.
+void Link::AwaitReleases() {
+  auto report = std::chrono::steady_clock::now() + kReleaseTimeout;
+  MutexLock lock(flight_mutex_);
+  while (in_flight_ > 0) {
+    if (released_.WaitUntil(flight_mutex_, report)) continue;
+    Say(Event::Kind::kWaiting,
+        StrCat(name_, ": the closed connection still holds ", in_flight_, " gradients"));
+    report = std::chrono::steady_clock::now() + kReleaseTimeout;
+  }
+}
+
+std::string Link::Awaiting() const {
+  const Step& step = context_.step;
+  if (step.active && started_ && !answered_) {
+    return step.pull ? "while the variables were awaited"
+                     : StrCat("while its answer to step ", step.step, " was awaited");
+  }
+  if (pending_.number != 0 && !pending_.done) {
+    return StrCat("while a request was awaited, at step ", step.step);
+  }
+  return StrCat("at step ", step.step, ", nothing was awaited of it");
+}
+
+void Link::Say(Event::Kind kind, const std::string& message) const {
+  if (!context_.options.on_event) return;
+  context_.options.on_event(
+      {.kind = kind, .peer = StrCat("ps ", server_), .address = address_, .message = message});
+}
+
+PeerState Link::Describe() {
+  MutexLock lock(context_.mutex);
+  PeerState state{.task = StrCat("/job:ps/task:", server_), .address = address_, .state = "lost"};
+  if (live_ != nullptr) {
+    state.silence = live_->Silence();
+    state.state = context_.options.liveness.Judge(state.silence) == rpc::Health::kAlive
+                      ? "connected"
+                      : "suspected";
+  } else if (why_.ok()) {
+    state.state = "unknown";
+  }
+  return state;
+}
+
+// ---- requests
+
+void Link::OnFrame(rpc::IncomingFrame& frame) {
+  switch (frame.header.type) {
+    case wire::kValues:
+      return OnValues(frame);
+    case wire::kShard:
+    case wire::kSnapshotEnd:
+      return OnCopy(frame);
+    case wire::kState:
+      return OnState(frame);
+    case wire::kReply: {
+      std::string body = frame.ReadString(frame.remaining());
+      Status status(static_cast<StatusCode>(frame.header.value), body);
+      return Settle(frame.header, status, "");
+    }
+    case wire::kRefused:
+      return OnRefused(frame);
+    case wire::kFinished: {
+      MutexLock lock(context_.mutex);
+      context_.finished = true;
+      context_.changed.NotifyAll();
+      return;
+    }
+    default:
+      return;  // from a later version
+  }
+}
+
+StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, Duration timeout) {
+  {
+    MutexLock lock(context_.mutex);
+    if (live_ == nullptr) return Unavailable(name_, ": not connected");
+    header.sequence = next_request_++;
+    pending_ = {.number = header.sequence};
+    live_->Send(header, std::move(body));
+  }
+  return Await(header.sequence, timeout);
+}
+
+StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  MutexLock lock(context_.mutex);
+  while (!(pending_.number == number && pending_.done)) {
+    if (!up_) return Unavailable(name_, ": ", Message(why_));
+    if (!context_.changed.WaitUntil(context_.mutex, deadline)) {
+      return DeadlineExceeded(name_, ": no answer within ", FormatDuration(timeout));
+    }
+  }
+  if (!pending_.status.ok()) return Annotate(pending_.status, name_);
+  return std::move(pending_.answer);
+}
+
+void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
+  MutexLock lock(context_.mutex);
+  if (pending_.number != header.sequence || pending_.done) return;
+  pending_.done = true;
+  pending_.status = std::move(status);
+  pending_.answer = {header, std::move(body)};
+  context_.changed.NotifyAll();
+}
+
+StatusOr<RemoteState> Link::Query(Duration timeout) {
+  ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
+  RemoteState state{.ready = (answer.header.flags & wire::kReady) != 0,
+                    .epoch = answer.header.value,
+                    .step = answer.header.step};
+  ASSIGN_OR_RETURN(Json body, ParseJson(answer.body, StrCat(name_, ": state")));
+  ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
+  ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));
+  return state;
+}
+
+void Link::Poll() {
+  MutexLock lock(context_.mutex);
+  if (live_ != nullptr) live_->Send({.type = wire::kQuery});
+}
+
+void Link::RenewHold() {
+  MutexLock lock(context_.mutex);
+  if (live_ != nullptr && context_.holding) live_->Send({.type = wire::kRenew});
+}
+
+void Link::OnState(rpc::IncomingFrame& frame) {
+  std::string body = frame.ReadString(frame.remaining());
+  if (server_ == 0) {
+    std::vector<PeerState> members = ParseMembers(body);
+    MutexLock lock(context_.mutex);
+    context_.members = std::move(members);
+  }
+  if (frame.header.sequence != 0) Settle(frame.header, OkStatus(), std::move(body));
+}
+
+}  // namespace tfjob::ps

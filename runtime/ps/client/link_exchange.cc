@@ -1,0 +1,200 @@
+// A link's part in the exchange of a step: gradients out, values back.
+#include <algorithm>
+
+#include "runtime/ps/client/link.h"
+#include "runtime/ps/limits.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+// A frame goes as soon as it is worth one, or when nothing else will come.
+constexpr size_t kWorthAFrame = rpc::kFrameTargetBytes / 4;
+}  // namespace
+
+Link::Part Link::part() const {
+  if (!up_) return Part::kDown;
+  if (refused_) return Part::kRefused;
+  if (!started_) return Part::kIdle;
+  return answered_ ? Part::kAnswered : Part::kAwaited;
+}
+
+void Link::Start(int64_t epoch) {
+  const Step& step = context_.step;
+  started_ = first_ = true;
+  answered_ = refused_ = false;
+  epoch_ = epoch;
+  ready_.clear();
+  sent_ = offset_ = 0;
+  ready_bytes_ = 0;
+  bytes_to_come_ = bytes_;
+  if (live_ == nullptr) return;
+  if (step.pull) {
+    live_->Send(
+        {.type = wire::kPull, .sequence = step.sequence, .step = step.step, .value = epoch});
+    return;
+  }
+  for (int shard : shards_) {
+    const int variable = context_.shards[static_cast<size_t>(shard)].variable;
+    if (step.marked[static_cast<size_t>(variable)]) Mark(shard);
+  }
+  if (step.unmarked == 0 || !ready_.empty()) live_->Wake();
+}
+
+void Link::Mark(int shard) {
+  if (!started_) return;
+  ready_.push_back(shard);
+  ready_bytes_ += static_cast<size_t>(context_.shards[static_cast<size_t>(shard)].size);
+}
+
+void Link::Wake() {
+  if (live_ != nullptr && started_ && ready_bytes_ >= kWorthAFrame) live_->Wake();
+}
+
+void Link::Flush() {
+  {
+    MutexLock lock(context_.mutex);
+    if (live_ == nullptr || !started_) return;
+    if (ready_bytes_ > kFlushBytes) return live_->Wake();
+  }
+  // The caller's thread is the one that takes the connection down.
+  connection_->Flush();
+}
+
+bool Link::NextFrame(rpc::OutgoingFrame& frame) {
+  MutexLock lock(context_.mutex);
+  return NextFill(frame) || NextPush(frame);
+}
+
+bool Link::NextPush(rpc::OutgoingFrame& frame) {
+  const Step& step = context_.step;
+  if (!step.active || step.pull || !started_ || refused_) return false;
+  const bool whole = step.unmarked == 0;
+  const bool empty = shards_.empty() && first_ && whole;
+  if (!empty && (sent_ == ready_.size() || (!whole && ready_bytes_ < kWorthAFrame))) return false;
+  frame.header = {.type = wire::kPush,
+                  .flags = static_cast<uint16_t>(first_ ? wire::kFirst : 0),
+                  .sequence = step.sequence,
+                  .step = step.step,
+                  .value = epoch_};
+  first_ = false;
+  size_t total = 0;
+  while (sent_ < ready_.size() && total < rpc::kFrameTargetBytes) total += AppendGradient(frame);
+  return true;
+}
+
+size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
+  const int index = ready_[sent_];
+  const Shard& shard = context_.shards[static_cast<size_t>(index)];
+  std::span<const std::byte> gradient =
+      context_.step.gradients[static_cast<size_t>(shard.variable)];
+  size_t bytes = 0;
+  if (gradient.empty()) {  // nothing for this shard
+    ready_bytes_ -= static_cast<size_t>(shard.size);
+  } else {
+    const size_t left = static_cast<size_t>(shard.size) - offset_;
+    bytes = std::min(left, rpc::kFrameTargetBytes);
+    gradient = gradient.subspan(static_cast<size_t>(shard.offset) + offset_, bytes);
+    ready_bytes_ -= bytes;
+  }
+  Lend();
+  frame.segments.push_back({.index = static_cast<uint32_t>(index),
+                            .offset = offset_,
+                            .bytes = gradient,
+                            .release = Released,
+                            .argument = this});
+  offset_ += bytes;
+  if (bytes == 0 || offset_ == static_cast<size_t>(shard.size)) {
+    ++sent_;
+    offset_ = 0;
+  }
+  return bytes;
+}
+
+// ---- memory that the wire reads
+
+void Link::Released(void* link) {
+  auto* self = static_cast<Link*>(link);
+  MutexLock lock(self->flight_mutex_);
+  if (--self->in_flight_ == 0) self->released_.NotifyAll();
+}
+
+void Link::Lend() {
+  MutexLock lock(flight_mutex_);
+  ++in_flight_;
+}
+
+bool Link::Lent() {
+  MutexLock lock(flight_mutex_);
+  return in_flight_ > 0;
+}
+
+void Link::Quiesce() {
+  MutexLock lock(context_.mutex);
+  if (!answered_) started_ = false;
+  while (reading_) context_.changed.Wait(context_.mutex);
+}
+
+void Link::Abandon() {
+  Quiesce();
+  if (Lent()) Disconnect();
+}
+
+// ---- values
+
+void Link::OnValues(rpc::IncomingFrame& frame) {
+  Step* step = nullptr;
+  {
+    MutexLock lock(context_.mutex);
+    if (!started_ || !context_.step.active || answered_ ||
+        frame.header.sequence != context_.step.sequence) {
+      return;  // the answer to a step that is over
+    }
+    reading_ = true;
+    step = &context_.step;
+  }
+  const uint64_t bytes = frame.remaining();
+  Status status;
+  for (const rpc::SegmentInfo& segment : frame.segments) {
+    StatusOr<const Shard*> shard = ShardOf(segment);
+    if (!shard.ok()) {
+      status = shard.status();
+      break;
+    }
+    const size_t begin = static_cast<size_t>((*shard)->offset) + segment.offset;
+    frame.Read(
+        step->values[static_cast<size_t>((*shard)->variable)].subspan(begin, segment.length));
+  }
+  EndValues(frame, bytes, std::move(status));
+}
+
+void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status) {
+  MutexLock lock(context_.mutex);
+  reading_ = false;
+  bytes_to_come_ -= std::min(bytes_to_come_, bytes);
+  const bool last = (frame.header.flags & wire::kLast) != 0;
+  const bool again = (frame.header.flags & wire::kAgain) != 0;
+  if (last) {
+    if (bytes_to_come_ > 0 && !again) {
+      status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not come");
+    }
+    answered_ = status.ok();
+    answer_ = frame.header;
+  }
+  if (!status.ok()) connection_->Cancel(status);
+  // The caller sleeps until there is something for it to do.
+  const bool others =
+      std::ranges::any_of(context_.links, [](const Link* link) { return link->Awaited(); });
+  if (!others || !started_ || again || !status.ok()) context_.changed.NotifyAll();
+}
+
+void Link::OnRefused(rpc::IncomingFrame& frame) {
+  std::string body = frame.ReadString(frame.remaining());
+  MutexLock lock(context_.mutex);
+  if (!started_ || frame.header.sequence != context_.step.sequence) return;
+  refused_ = true;
+  why_ = Status(static_cast<StatusCode>(frame.header.value), body);
+  context_.changed.NotifyAll();
+}
+
+}  // namespace tfjob::ps

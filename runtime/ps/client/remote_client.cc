@@ -1,0 +1,399 @@
+#include "runtime/ps/client/remote_client.h"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "runtime/ps/limits.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+// A connection comes up as soon as the server does, so waiting long for one costs nothing.
+constexpr Duration kConnectTimeout{3s};
+constexpr Duration kStopInterval{250ms};
+// How long a chief that is asked to stop still waits for the answer to its step: longer than an
+// exchange takes, shorter than any grace period.
+constexpr Duration kStopPatience{5s};
+
+}  // namespace
+
+RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector> own_connector)
+    : context_(options, Place(options.definition, static_cast<int>(options.servers.size()))),
+      own_connector_(std::move(own_connector)),
+      fingerprint_(Fingerprint(options.definition)),
+      shards_of_(options.definition.variables.size()),
+      states_(options.servers.size()),
+      known_(options.servers.size()) {
+  for (size_t i = 0; i < context_.shards.size(); ++i) {
+    shards_of_[static_cast<size_t>(context_.shards[i].variable)].push_back(static_cast<int>(i));
+  }
+  for (int i = 0; i < static_cast<int>(options.servers.size()); ++i) {
+    links_.push_back(std::make_unique<Link>(context_, i));
+    context_.links.push_back(links_.back().get());
+  }
+  context_.connector =
+      own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
+  // Once a second the chief asks who is there.
+  watch_ = std::make_unique<rpc::PeerWatch>(
+      [this, ticks = 0]() mutable {
+        if (!context_.options.chief || ++ticks % 4 != 0) return;
+        links_[0]->Poll();
+        links_[0]->RenewHold();
+      },
+      context_.options.liveness);
+  context_.watch = watch_.get();
+}
+
+RemoteClient::~RemoteClient() {
+  for (auto& link : links_) link->Disconnect();
+  watch_.reset();
+}
+
+Status RemoteClient::CheckValues(std::span<const std::span<std::byte>> values) const {
+  const std::vector<Variable>& variables = context_.options.definition.variables;
+  if (values.size() != variables.size()) {
+    return InvalidArgument("expected ", variables.size(), " variables, got ", values.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t bytes =
+        static_cast<size_t>(variables[i].shape.num_elements()) * SizeOf(variables[i].dtype);
+    if (values[i].size() != bytes) {
+      return InvalidArgument(variables[i].name, ": expected ", bytes, " bytes, got ",
+                             values[i].size());
+    }
+  }
+  return OkStatus();
+}
+
+// ---- one step
+
+StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte>> values) {
+  RETURN_IF_ERROR(CheckValues(values));
+  {
+    MutexLock lock(context_.mutex);
+    Step& step = context_.step;
+    step.active = step.pull = true;
+    ++step.sequence;
+    step.step = step_;
+    step.gradients.clear();
+    step.values.assign(values.begin(), values.end());
+    step.unmarked = 0;
+    for (auto& link : links_) link->Reset();
+  }
+  epoch_ = 0;
+  rolled_back_ = false;
+  RETURN_IF_ERROR(Complete());
+  return Result();
+}
+
+Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradients,
+                               std::span<const std::span<std::byte>> values) {
+  RETURN_IF_ERROR(CheckValues(values));
+  if (gradients.size() != values.size()) {
+    return InvalidArgument("expected ", values.size(), " gradients, got ", gradients.size());
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!gradients[i].empty() && gradients[i].size() != values[i].size()) {
+      return InvalidArgument(context_.options.definition.variables[i].name, ": a gradient of ",
+                             gradients[i].size(), " bytes for ", values[i].size());
+    }
+  }
+  MutexLock lock(context_.mutex);
+  Step& step = context_.step;
+  if (step.active) return FailedPrecondition("the step before has not ended");
+  step.active = true;
+  step.pull = rolled_back_;
+  ++step.sequence;
+  step.step = step_;
+  step.gradients.assign(gradients.begin(), gradients.end());
+  step.values.assign(values.begin(), values.end());
+  step.marked.assign(values.size(), false);
+  step.unmarked = step.pull ? 0 : values.size();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
+  }
+  return OkStatus();
+}
+
+void RemoteClient::MarkLocked(int variable) {
+  Step& step = context_.step;
+  if (!step.active || step.pull || step.marked[static_cast<size_t>(variable)]) return;
+  step.marked[static_cast<size_t>(variable)] = true;
+  --step.unmarked;
+  for (int shard : shards_of_[static_cast<size_t>(variable)]) {
+    links_[static_cast<size_t>(context_.shards[static_cast<size_t>(shard)].server)]->Mark(shard);
+  }
+}
+
+void RemoteClient::MarkReady(int variable) {
+  MutexLock lock(context_.mutex);
+  MarkLocked(variable);
+  for (auto& link : links_) link->Wake();
+}
+
+StatusOr<StepResult> RemoteClient::EndStep() {
+  {
+    MutexLock lock(context_.mutex);
+    if (!context_.step.active) return FailedPrecondition("no step was begun");
+    for (size_t i = 0; i < shards_of_.size(); ++i) MarkLocked(static_cast<int>(i));
+  }
+  for (auto& link : links_) link->Flush();
+  RETURN_IF_ERROR(Complete());
+  return Result();
+}
+
+StatusOr<StepResult> RemoteClient::Result() {
+  StepResult result{.rolled_back = rolled_back_};
+  MutexLock lock(context_.mutex);
+  context_.step.active = false;
+  const bool pulled = context_.step.pull;
+  result.global_step = links_[0]->answer().step;
+  for (auto& link : links_) {
+    const rpc::FrameHeader& answer = link->answer();
+    result.staleness = std::max(result.staleness, answer.value);
+    result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
+    // The values may be of different steps; the gradient then counts for the oldest.
+    if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
+  }
+  result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
+  if (result.again) result.global_step = links_[0]->answer().step;
+  if (pulled && rolled_back_) result.dropped = true;
+  rolled_back_ = false;
+  step_ = result.global_step;
+  return result;
+}
+
+// ---- waiting and repairing
+
+void RemoteClient::BeginWait() {
+  const Duration patience = context_.options.patience;
+  const Duration forever = std::chrono::hours(24 * 365 * 10);
+  deadline_ = Now() + (patience > Duration(0) ? patience : forever);
+  next_report_ = Now() + kReportInterval;
+  refused_since_ = {};
+}
+
+void RemoteClient::Say(Event::Kind kind, const std::string& peers,
+                       const std::string& message) const {
+  if (!context_.options.on_event) return;
+  context_.options.on_event({.kind = kind, .peer = peers, .address = "", .message = message});
+}
+
+Status RemoteClient::Complete() {
+  BeginWait();
+  Status status;
+  for (;;) {
+    StatusOr<bool> answered = AwaitAnswers();
+    status = answered.status();
+    if (!status.ok()) break;
+    if (*answered) {
+      // After `again` the other servers may be answering the step that was committed meanwhile.
+      for (auto& link : links_) link->Quiesce();
+      return OkStatus();
+    }
+    status = CheckStop();
+    if (status.ok()) status = Repair();
+    if (!status.ok()) break;
+  }
+  for (auto& link : links_) link->Abandon();
+  MutexLock lock(context_.mutex);
+  context_.step.active = false;
+  return status;
+}
+
+bool RemoteClient::NeedsRepair() {
+  return std::ranges::any_of(links_, [](const auto& link) {
+    const Link::Part part = link->part();
+    return part == Link::Part::kDown || part == Link::Part::kRefused || part == Link::Part::kIdle;
+  });
+}
+
+StatusOr<bool> RemoteClient::AwaitAnswers() {
+  for (;;) {
+    {
+      MutexLock lock(context_.mutex);
+      while (Now() < std::min(deadline_, next_report_)) {
+        const bool again = links_[0]->part() == Link::Part::kAnswered &&
+                           (links_[0]->answer().flags & wire::kAgain) != 0;
+        const bool all = std::ranges::all_of(
+            links_, [](const auto& link) { return link->part() == Link::Part::kAnswered; });
+        if (all || again) return true;
+        if (context_.finished) return Cancelled("the chief ended the job");
+        if (NeedsRepair()) return false;
+        const Deadline wake = std::min({deadline_, next_report_, Now() + kStopInterval});
+        if (!context_.changed.WaitUntil(context_.mutex, wake) && Now() < next_report_) break;
+      }
+    }
+    if (!EndsStepFirst()) RETURN_IF_ERROR(CheckStop());
+    if (Now() < std::min(deadline_, next_report_)) continue;
+    ReportWait();
+    if (Now() >= deadline_) {
+      std::string peers;
+      return DeadlineExceeded("no answer within ", FormatDuration(context_.options.patience), ": ",
+                              Awaited(peers));
+    }
+    next_report_ = Now() + kReportInterval;
+  }
+}
+
+std::string RemoteClient::Awaited(std::string& peers) {
+  MutexLock lock(context_.mutex);
+  const std::string what = context_.step.pull ? std::string("variables")
+                                              : StrCat("the answer to step ", context_.step.step);
+  std::string text = StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " of ");
+  bool first = true;
+  for (auto& link : links_) {
+    const Link::Part part = link->part();
+    if (part == Link::Part::kAnswered) continue;
+    if (!first) {
+      text += ", ";
+      peers += ", ";
+    }
+    first = false;
+    peers += link->name();
+    text += link->name();
+    if (part == Link::Part::kDown || part == Link::Part::kRefused) {
+      text += StrCat(": ", Message(link->why()));
+    }
+  }
+  return text;
+}
+
+void RemoteClient::ReportWait() {
+  std::string peers;
+  const std::string message = Awaited(peers);
+  Say(Event::Kind::kWaiting, peers, message);
+}
+
+bool RemoteClient::StopRequested() const {
+  return context_.options.stop_requested && context_.options.stop_requested();
+}
+
+// A step that is given up may cost the connections that the chief's last copy needs.
+bool RemoteClient::EndsStepFirst() {
+  if (!context_.options.chief || !StopRequested()) return false;
+  if (stop_seen_ == Deadline{}) stop_seen_ = Now();
+  if (Now() - stop_seen_ >= kStopPatience) return false;
+  MutexLock lock(context_.mutex);
+  const bool whole = std::ranges::none_of(
+      links_, [](const auto& link) { return link->part() == Link::Part::kDown; });
+  return whole && context_.step.active && !context_.step.pull;
+}
+
+Status RemoteClient::CheckStop() {
+  if (!StopRequested()) return OkStatus();
+  std::string peers;
+  return Cancelled("asked to stop while ", Awaited(peers));
+}
+
+// One round: connects what is down, asks what is not known, has the chief fill what is empty, and
+// starts the step again where it must. Returns an error only for what time does not heal.
+Status RemoteClient::Repair() {
+  Status refusal;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    Status status = RepairLink(i);
+    known_[i] = status.ok();
+    const StatusCode code = status.code();
+    if (code == StatusCode::kFailedPrecondition || code == StatusCode::kUnimplemented ||
+        code == StatusCode::kDataLoss) {
+      refusal = status;
+    }
+  }
+  if (refusal.ok()) {
+    refused_since_ = {};
+  } else if (refused_since_ == Deadline{}) {
+    refused_since_ = Now();
+  } else if (Now() - refused_since_ >= context_.options.refusal_patience) {
+    return refusal;
+  }
+  RETURN_IF_ERROR(synchronous() ? ContinueSynchronous() : ContinueAsynchronous());
+  MutexLock lock(context_.mutex);
+  if (NeedsRepair() && !context_.finished) {
+    context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
+  }
+  return OkStatus();
+}
+
+// Connects the link if it is down, and asks for the server's state unless it cannot have changed.
+Status RemoteClient::RepairLink(size_t server) {
+  Link& link = *links_[server];
+  Link::Part part;
+  {
+    MutexLock lock(context_.mutex);
+    part = link.part();
+  }
+  // A server that has answered may have been filled anew since, for another server's sake.
+  const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+  if (runs && !synchronous()) return OkStatus();
+  if (part == Link::Part::kDown) {
+    const auto left = std::chrono::duration_cast<Duration>(deadline_ - Now());
+    RETURN_IF_ERROR(link.Connect(std::clamp(left, kRetryInterval, kConnectTimeout)));
+  }
+  ASSIGN_OR_RETURN(states_[server], link.Query(kRequestTimeout));
+  const RemoteState& state = states_[server];
+  const auto servers = static_cast<int64_t>(links_.size());
+  if (state.ready && state.servers != servers) {
+    return FailedPrecondition(link.name(), " holds a part of what ", state.servers,
+                              " parameter servers share, but this task's TF_CONFIG has ", servers,
+                              ": the job was scaled; `tfjob restart` gives all tasks the new one");
+  }
+  if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
+    return FailedPrecondition(link.name(), " holds other variables, another optimizer or mode ",
+                              "than this task has: give all tasks the same training file");
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::ContinueAsynchronous() {
+  std::vector<size_t> empty;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (known_[i] && !states_[i].ready) empty.push_back(i);
+  }
+  if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
+  MutexLock lock(context_.mutex);
+  if (!context_.step.active) return OkStatus();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    const Link::Part part = links_[i]->part();
+    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+    if (known_[i] && states_[i].ready && !runs) links_[i]->Start(states_[i].epoch);
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::ContinueSynchronous() {
+  if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
+  auto usable = [&] {
+    return std::ranges::all_of(states_, [&](const RemoteState& state) {
+      return state.ready && state.epoch == states_[0].epoch;
+    });
+  };
+  if (!usable()) {
+    if (!context_.options.chief) return OkStatus();
+    std::vector<size_t> all(links_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    RETURN_IF_ERROR(FillFromChief(all));
+    if (!usable()) return OkStatus();
+  }
+  const bool other = epoch_ != states_[0].epoch;
+  // The gradients, of this step or the next, belong to values that are no more.
+  if (other && epoch_ != 0) rolled_back_ = true;
+  epoch_ = states_[0].epoch;
+  MutexLock lock(context_.mutex);
+  Step& step = context_.step;
+  if (!step.active) return OkStatus();
+  if (rolled_back_ && !step.pull) {
+    step.pull = true;
+    step.unmarked = 0;
+  }
+  if (other) ++step.sequence;
+  for (auto& link : links_) {
+    const Link::Part part = link->part();
+    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+    if (other || !runs) link->Start(epoch_);
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::ps

@@ -1,0 +1,82 @@
+// The parameter client over links to all servers. Inside the room only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/ps/client/link.h"
+
+namespace tfjob::ps {
+
+// A server answers a request at once, or when all servers stand at one step.
+inline constexpr Duration kRequestTimeout{10s};
+
+class RemoteClient : public ParameterClient {
+ public:
+  RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector> own_connector);
+  ~RemoteClient() override;
+
+  StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) override;
+  Status BeginStep(std::span<const std::span<const std::byte>> gradients,
+                   std::span<const std::span<std::byte>> values) override;
+  void MarkReady(int variable) override;
+  StatusOr<StepResult> EndStep() override;
+  StatusOr<Snapshot> TakeSnapshot() override;
+  Status Restore(const Snapshot& snapshot) override;
+  Status Leave() override;
+  Status Finish() override;
+  std::vector<PeerState> Peers() override;
+
+ private:
+  using Deadline = std::chrono::steady_clock::time_point;
+  static Deadline Now() { return std::chrono::steady_clock::now(); }
+
+  Status CheckValues(std::span<const std::span<std::byte>> values) const;
+  void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  // Waits, repairing, until every link has answered.
+  Status Complete();
+  // True: all have answered. False: something needs repair.
+  StatusOr<bool> AwaitAnswers();
+  bool StopRequested() const;
+  // Asked to stop, the chief still waits for its gradient's answer, while it may come soon.
+  bool EndsStepFirst();
+  Status CheckStop();
+  Status Repair();
+  Status RepairLink(size_t server);
+  bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  Status ContinueAsynchronous();
+  Status ContinueSynchronous();
+  // Fills the given servers under one epoch greater than any that the job had.
+  Status Fill(const std::vector<size_t>& servers, const Snapshot& snapshot);
+  Status FillFromChief(const std::vector<size_t>& servers);
+  Status TryCopy(Snapshot& snapshot);
+  void SetHolding(bool holding);
+  Status Copy(Snapshot& snapshot);
+  Status TellEnd(size_t server);
+  StatusOr<StepResult> Result();
+  void BeginWait();  // patience begins anew
+  void Say(Event::Kind kind, const std::string& peers, const std::string& message) const;
+  void ReportWait();
+  std::string Awaited(std::string& peers);
+  bool synchronous() const { return context_.options.definition.mode == Mode::kSynchronous; }
+
+  LinkContext context_;
+  const std::unique_ptr<rpc::Connector> own_connector_;
+  const uint64_t fingerprint_;
+  std::vector<std::vector<int>> shards_of_;  // by variable
+  std::vector<std::unique_ptr<Link>> links_;
+  // The caller's thread only.
+  std::vector<RemoteState> states_;  // by server, as of the last query
+  std::vector<bool> known_;          // `states_` is of the present connection
+  int64_t epoch_ = 0;                // synchronous: of the step
+  int64_t step_ = 0;                 // of the values that the caller holds
+  bool rolled_back_ = false;         // since the last result
+  Deadline deadline_{};              // the end of patience
+  Deadline refused_since_{};
+  Deadline stop_seen_{};  // when the chief found out that it is asked to stop
+  Deadline next_report_{};
+  std::unique_ptr<rpc::PeerWatch> watch_;
+};
+
+}  // namespace tfjob::ps

@@ -1,0 +1,175 @@
+// The client's dealings with the whole state: filling, copying, and the end.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "runtime/ps/client/remote_client.h"
+#include "runtime/ps/limits.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+constexpr Duration kFinishPatience{20s};
+constexpr Duration kFinishInterval{200ms};
+constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
+
+}  // namespace
+
+Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
+  if (!context_.options.provide_state) {
+    return FailedPrecondition("the chief has no state to fill servers with");
+  }
+  std::string names;
+  for (size_t i : servers) names += StrCat(names.empty() ? "" : ", ", links_[i]->name());
+  Say(Event::Kind::kRestoring, names, StrCat("the chief fills ", names));
+  ASSIGN_OR_RETURN(Snapshot snapshot, context_.options.provide_state());
+  Status status = Fill(servers, snapshot);
+  // A server that went away meanwhile is for the next round.
+  return status.code() == StatusCode::kInvalidArgument ? status : OkStatus();
+}
+
+Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& snapshot) {
+  RETURN_IF_ERROR(CheckFits(snapshot, context_.options.definition));
+  // Servers that started again know no epoch, and a chief that did knows none either. Others still
+  // know the old one, and tell by the number that the state is another: no number may come again.
+  int64_t epoch = epoch_;
+  for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
+  epoch = std::max(epoch + 1, rpc::NewIncarnation());
+  for (size_t i : servers) {
+    RETURN_IF_ERROR(links_[i]->Fill(snapshot, epoch, kTransferTimeout));
+    states_[i] = {.ready = true,
+                  .epoch = epoch,
+                  .step = snapshot.global_step,
+                  .fingerprint = StrCat(fingerprint_),
+                  .servers = static_cast<int64_t>(links_.size())};
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::Restore(const Snapshot& snapshot) {
+  BeginWait();
+  std::vector<size_t> all;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    RETURN_IF_ERROR(RepairLink(i));
+    all.push_back(i);
+  }
+  RETURN_IF_ERROR(Fill(all, snapshot));
+  // WaitReady reads the values.
+  step_ = snapshot.global_step;
+  return OkStatus();
+}
+
+StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
+  const Definition& definition = context_.options.definition;
+  Snapshot snapshot;
+  for (const Variable& variable : definition.variables) {
+    snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
+                                                        Tensor(variable.dtype, variable.shape)));
+  }
+  BeginWait();
+  bool repaired = false;
+  for (;;) {
+    snapshot.ledger.clear();
+    Status status = TryCopy(snapshot);
+    if (status.ok()) return snapshot;
+    if (Now() >= deadline_) return status;
+    {
+      // What went wrong there is to be found out before the next attempt.
+      MutexLock lock(context_.mutex);
+      if (context_.finished) return Cancelled("the chief ended the job");
+      for (auto& link : links_) link->Reset();
+    }
+    if (Now() >= next_report_) {
+      next_report_ = Now() + kReportInterval;
+      Say(Event::Kind::kWaiting, "", StrCat("a copy of the state waits: ", Message(status)));
+    }
+    // A step that was given up may have cost connections: so much is repaired for a last copy.
+    if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
+    RETURN_IF_ERROR(Repair());
+  }
+}
+
+Status RemoteClient::TryCopy(Snapshot& snapshot) {
+  if (!synchronous()) return Copy(snapshot);
+  RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
+  SetHolding(true);
+  Status status = Copy(snapshot);
+  SetHolding(false);
+  Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
+  return status.ok() ? released : status;
+}
+
+void RemoteClient::SetHolding(bool holding) {
+  MutexLock lock(context_.mutex);
+  context_.holding = holding;
+}
+
+Status RemoteClient::Copy(Snapshot& snapshot) {
+  Status status;
+  size_t begun = 0;
+  for (; begun < links_.size() && status.ok(); ++begun) {
+    status = links_[begun]->BeginCopy(snapshot);
+  }
+  // All that began are awaited: they write into the snapshot.
+  if (!status.ok()) --begun;
+  for (size_t i = 0; i < begun; ++i) {
+    Status copied = links_[i]->AwaitCopy(kTransferTimeout);
+    if (status.ok()) status = copied;
+  }
+  return status;
+}
+
+Status RemoteClient::Leave() {
+  Status status;
+  for (auto& link : links_) {
+    Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
+    if (status.ok()) status = left;
+  }
+  return status;
+}
+
+Status RemoteClient::Finish() {
+  BeginWait();
+  deadline_ = std::min(deadline_, Now() + kFinishPatience);
+  // A server that starts again just now would come back empty and wait for a chief for ever.
+  std::vector<bool> told(links_.size()), named(links_.size());
+  for (;;) {
+    const bool last = Now() >= deadline_ || !CheckStop().ok();
+    for (size_t i = 0; i < links_.size(); ++i) {
+      if (told[i]) continue;
+      const Status status = TellEnd(i);
+      told[i] = status.ok();
+      if (status.ok() || (named[i] && !last)) continue;
+      named[i] = true;
+      Say(last ? Event::Kind::kLost : Event::Kind::kWaiting, StrCat("ps ", i),
+          StrCat(last ? "could not tell the end to " : "cannot yet tell the end to ",
+                 links_[i]->name(), ": ", Message(status)));
+    }
+    if (last || std::ranges::all_of(told, std::identity())) return OkStatus();
+    MutexLock lock(context_.mutex);
+    context_.changed.WaitUntil(context_.mutex, Now() + kFinishInterval);
+  }
+}
+
+Status RemoteClient::TellEnd(size_t server) {
+  Status up = RepairLink(server);
+  // Whatever variables it holds.
+  if (!up.ok() && up.code() != StatusCode::kFailedPrecondition) return up;
+  Status told = links_[server]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
+  return told.code() == StatusCode::kUnavailable && !up.ok() ? up : told;
+}
+
+std::vector<PeerState> RemoteClient::Peers() {
+  std::vector<PeerState> peers;
+  for (auto& link : links_) peers.push_back(link->Describe());
+  MutexLock lock(context_.mutex);
+  const rpc::Identity& self = context_.options.identity;
+  const std::string own = StrCat("/job:", self.task_type, "/task:", self.task_index);
+  for (const PeerState& member : context_.members) {
+    if (member.task != own && !member.task.starts_with("/job:ps/")) peers.push_back(member);
+  }
+  return peers;
+}
+
+}  // namespace tfjob::ps

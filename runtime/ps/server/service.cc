@@ -1,0 +1,403 @@
+#include "runtime/ps/server/service.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/json.h"
+#include "runtime/ps/server/coordinator_link.h"
+#include "runtime/ps/server/synchronizer.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+constexpr Duration kLastWords{2s};  // for peers that hardly read
+constexpr Duration kLook{5ms};
+
+std::string Described(const rpc::Identity& peer, const std::string& address) {
+  return StrCat(rpc::TaskName(peer), " (", address, ")");
+}
+
+// gRPC says "ipv4:127.0.0.1:5000".
+std::string PlainAddress(const std::string& address) {
+  for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
+    if (address.starts_with(prefix)) return address.substr(prefix.size());
+  }
+  return address;
+}
+
+}  // namespace
+
+Service::Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector)
+    : options_(std::move(options)),
+      own_connector_(std::move(own_connector)),
+      synchronizer_(std::make_unique<Synchronizer>(*this, options_.identity, options_.pool)),
+      watch_([this] { Tick(); }, options_.liveness) {}
+
+Service::~Service() {
+  synchronizer_->Stop();
+}
+
+// ---- sessions
+
+Status Service::Admit(const rpc::Identity& peer) {
+  MutexLock lock(mutex_);
+  if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are ending");
+  auto found = incarnations_.find({peer.task_type, peer.task_index});
+  if (found != incarnations_.end() && found->second > peer.incarnation) {
+    return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " was here (",
+                              found->second, " after ", peer.incarnation,
+                              "): end the older process, or set its node's clock");
+  }
+  return OkStatus();
+}
+
+void Service::Serve(const rpc::Identity& peer, const std::string& address,
+                    rpc::Transport& transport) {
+  Session session(*this, peer, PlainAddress(address), transport, options_.pool);
+  Register(session);
+  const auto ticket =
+      watch_.Add({.connection = &session.connection(),
+                  .peer = Described(peer, session.address()),
+                  .on_change = [&](rpc::Health health, Duration silence) {
+                    if (health == rpc::Health::kSuspected) {
+                      Tell(Event::Kind::kSuspected, session,
+                           StrCat("is silent for ", FormatDuration(silence), ", given up at ",
+                                  FormatDuration(options_.liveness.lease)));
+                    } else {
+                      Tell(Event::Kind::kRecovered, session, "speaks again");
+                    }
+                  }});
+  const Status why = session.connection().Run();
+  watch_.Remove(ticket);
+  Unregister(session, why);
+}
+
+void Service::Register(Session& session) {
+  {
+    MutexLock lock(mutex_);
+    const protocol::Worker task = session.worker();
+    incarnations_[task] = session.peer().incarnation;
+    lost_.erase(task);
+    Session*& current = sessions_[task];
+    if (current != nullptr) current->connection().Cancel(Aborted("the task connected anew"));
+    current = &session;
+  }
+  Tell(Event::Kind::kConnected, session, "connected");
+}
+
+void Service::Unregister(Session& session, const Status& why) {
+  bool was_current = false;
+  int64_t step = -1;
+  const protocol::Worker task = session.worker();
+  {
+    MutexLock lock(mutex_);
+    auto found = sessions_.find(task);
+    was_current = found != sessions_.end() && found->second == &session;
+    if (was_current) {
+      sessions_.erase(found);
+      lost_[task] = {.task = StrCat("/job:", task.type, "/task:", task.index),
+                     .address = session.address(),
+                     .state = "lost",
+                     .silence = Duration(0)};
+    }
+    was_current = was_current && !finished_ && !stopped_;
+    if (store_ != nullptr) step = store_->step();
+  }
+  const bool awaited = was_current && synchronizer_->Awaits(task);
+  synchronizer_->Disconnected(task, session.peer().incarnation);
+  if (!was_current) return;
+  std::string when = "before there was a state";
+  if (step >= 0) {
+    when = awaited ? StrCat("while step ", step, " waited for its gradient")
+                   : StrCat("at step ", step, ", which did not wait for it");
+  }
+  Tell(Event::Kind::kLost, session, StrCat("is gone ", when, ": ", Message(why)));
+}
+
+void Service::Tell(Event::Kind kind, const Session& session, const std::string& message) const {
+  if (!options_.on_event) return;
+  options_.on_event(
+      {.kind = kind,
+       .peer = rpc::TaskName(session.peer()),
+       .address = session.address(),
+       .message = StrCat(Described(session.peer(), session.address()), " ", message)});
+}
+
+// ---- state
+
+Status Service::NotReady() const {
+  return FailedPrecondition(rpc::TaskName(options_.identity),
+                            " is uninitialised: it waits for the chief to fill it");
+}
+
+StatusOr<std::shared_ptr<Store>> Service::ReadyStore() {
+  MutexLock lock(mutex_);
+  if (store_ == nullptr) return NotReady();
+  return store_;
+}
+
+StatusOr<std::shared_ptr<Store>> Service::StoreOf(int64_t epoch) {
+  MutexLock lock(mutex_);
+  if (store_ == nullptr) return NotReady();
+  if (store_->epoch() != epoch) {
+    return FailedPrecondition(rpc::TaskName(options_.identity), " is in epoch ", store_->epoch(),
+                              ", not ", epoch);
+  }
+  return store_;
+}
+
+StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_t epoch) {
+  ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(text));
+  const int servers = static_cast<int>(assignment.servers.size());
+  if (index() >= servers) {
+    return InvalidArgument("the chief's TF_CONFIG has ", servers, " ps tasks, but this is ",
+                           rpc::TaskName(options_.identity));
+  }
+  auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
+  {
+    MutexLock lock(mutex_);
+    if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
+    epoch_ = epoch;
+    coordinator_ = assignment.servers[0];
+    store_ = nullptr;
+    filling_ = store;
+  }
+  synchronizer_->Void();
+  return store;
+}
+
+Status Service::Activate(std::shared_ptr<Store> store) {
+  {
+    MutexLock lock(mutex_);
+    if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
+  }
+  synchronous_ = store->definition().mode == Mode::kSynchronous;
+  if (synchronous_) synchronizer_->Fill(store);
+  const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
+  MutexLock lock(mutex_);
+  if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
+  RefuseOlderThan(incarnations);
+  filling_ = nullptr;
+  store_ = std::move(store);
+  return OkStatus();
+}
+
+void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations) {
+  for (const auto& [task, incarnation] : incarnations) {
+    int64_t& newest = incarnations_[task];
+    newest = std::max(newest, incarnation);
+    auto found = sessions_.find(task);
+    if (found == sessions_.end() || found->second->peer().incarnation >= newest) continue;
+    found->second->connection().Cancel(Aborted("a later start of the task was here"));
+  }
+}
+
+std::vector<PeerState> Service::MembersLocked() {
+  std::vector<PeerState> members;
+  for (const auto& [task, session] : sessions_) {
+    const Duration silence = session->connection().Silence();
+    const bool alive = options_.liveness.Judge(silence) == rpc::Health::kAlive;
+    members.push_back({.task = StrCat("/job:", task.type, "/task:", task.index),
+                       .address = session->address(),
+                       .state = alive ? "connected" : "suspected",
+                       .silence = silence});
+  }
+  for (const auto& [task, peer] : lost_) members.push_back(peer);
+  return members;
+}
+
+std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
+  MutexLock lock(mutex_);
+  rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
+  Json body = {{"members", Json::array()}};
+  for (const PeerState& peer : MembersLocked()) {
+    body["members"].push_back({{"task", peer.task},
+                               {"address", peer.address},
+                               {"state", peer.state},
+                               {"silence_us", peer.silence.count()}});
+  }
+  if (store_ != nullptr) {
+    header.flags = wire::kReady;
+    header.step = store_->step();
+    body["fingerprint"] = StrCat(store_->fingerprint());
+    body["servers"] = store_->servers();
+  }
+  return {header, PrintJson(body)};
+}
+
+ServerState Service::State() {
+  MutexLock lock(mutex_);
+  ServerState state{.ready = store_ != nullptr, .epoch = epoch_, .members = MembersLocked()};
+  if (store_ != nullptr) {
+    state.global_step = store_->step();
+    state.shards = static_cast<int64_t>(store_->shards().size());
+    state.bytes = store_->total_bytes();
+  }
+  return state;
+}
+
+bool Service::ServesLocked() const {
+  return store_ != nullptr && std::ranges::any_of(sessions_, [](const auto& session) {
+           return session.first.type != "ps";
+         });
+}
+
+Event Service::DescribeWaitLocked() const {
+  Event event{.kind = Event::Kind::kWaiting, .peer = "chief", .address = "", .message = ""};
+  if (store_ == nullptr) {
+    event.message = std::string(Message(NotReady()));
+    return event;
+  }
+  std::string peers, gone;
+  for (const auto& [task, peer] : lost_) {
+    if (task.type == "ps") continue;
+    const char* separator = peers.empty() ? "" : ", ";
+    peers += separator + protocol::ToString(task);
+    gone += StrCat(separator, protocol::ToString(task), " (", peer.address, ")");
+  }
+  if (!peers.empty()) event.peer = peers;
+  const int64_t step = store_->step();
+  event.message = StrCat(rpc::TaskName(options_.identity), " is at step ", step,
+                         " and waits for a training task; gone: ", gone);
+  return event;
+}
+
+// No wait is silent.
+void Service::Tick() {
+  synchronizer_->Tick();
+  Event wait;
+  {
+    MutexLock lock(mutex_);
+    const Duration now = RealClock().Monotonic();
+    if (ServesLocked() || finished_ || stopped_) waiting_since_ = now;
+    if (now - waiting_since_ < options_.report_every) return;
+    waiting_since_ = now;
+    wait = DescribeWaitLocked();
+  }
+  if (options_.on_event) options_.on_event(wait);
+}
+
+// ---- the end
+
+void Service::Finish() {
+  MutexLock lock(mutex_);
+  finished_ = true;
+  for (const auto& [task, session] : sessions_) session->SayFinished();
+  changed_.NotifyAll();
+}
+
+Status Service::WaitUntilFinished() {
+  MutexLock lock(mutex_);
+  while (!finished_ && !stopped_) changed_.Wait(mutex_);
+  AwaitLastWords();
+  return finished_ ? OkStatus() : Cancelled("the parameter server was stopped");
+}
+
+void Service::AwaitLastWords() {
+  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  auto said = [](const auto& session) { return session.second->connection().Drained(); };
+  while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {
+    changed_.WaitFor(mutex_, kLook);
+  }
+}
+
+void Service::Stop() {
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  changed_.NotifyAll();
+  // Told the end, the peers close their streams, or the rpc::Server's shutdown does: breaking them
+  // here would overtake what is on its way.
+  if (finished_) return;
+  AwaitLastWords();
+  for (const auto& [task, session] : sessions_) {
+    session->connection().Cancel(Cancelled("the parameter server was stopped"));
+  }
+}
+
+// ---- the synchronous protocol
+
+Synchronizer* Service::synchronizer() {
+  return synchronous_ ? synchronizer_.get() : nullptr;
+}
+
+void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
+  synchronizer_->Leave(worker, incarnation);
+}
+
+void Service::Hold(Session& session, uint64_t sequence) {
+  if (synchronous_ && index() == 0) {
+    return synchronizer_->Hold(session.worker(), session.peer().incarnation, sequence);
+  }
+  session.ReplyTo(sequence, FailedPrecondition("ps 0 of a synchronous job can be held"));
+}
+
+void Service::Renew(const protocol::Worker& worker) {
+  synchronizer_->Renew(worker);
+}
+
+Status Service::Release(const protocol::Worker& worker) {
+  if (synchronizer_->Release(worker)) return OkStatus();
+  return Aborted("the hold had ended: what was copied may be of several steps");
+}
+
+void Service::FromParticipant(const rpc::Identity& peer, const std::string& message) {
+  if (peer.task_type != "ps" || peer.task_index < 1) return;
+  synchronizer_->FromParticipant(peer.task_index, message);
+}
+
+std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
+  std::string address;
+  {
+    MutexLock lock(mutex_);
+    address = coordinator_;
+  }
+  return std::make_unique<CoordinatorLink>(
+      synchronizer, *options_.connector, watch_,
+      CoordinatorLink::Options{.address = std::move(address),
+                               .self = options_.identity,
+                               .on_event = [this](const Event& event) { TellOfCoordinator(event); },
+                               .liveness = options_.liveness});
+}
+
+// At the end ps 0 goes as the others do.
+void Service::TellOfCoordinator(const Event& event) {
+  {
+    MutexLock lock(mutex_);
+    if (finished_ || stopped_) return;
+  }
+  if (options_.on_event) options_.on_event(event);
+}
+
+void Service::SendToServer(int server, std::string message) {
+  MutexLock lock(mutex_);
+  auto found = sessions_.find({"ps", server});
+  if (found == sessions_.end()) return;  // the protocol repeats it
+  found->second->connection().Send({.type = wire::kCoordinator}, std::move(message));
+}
+
+void Service::Forget(const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  if (store_ == store) store_ = nullptr;
+}
+
+void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaited) {
+  if (!options_.on_event || awaited.empty()) return;
+  std::string peers;
+  std::string described;
+  {
+    MutexLock lock(mutex_);
+    for (const protocol::Worker& worker : awaited) {
+      auto found = sessions_.find(worker);
+      const std::string address = found == sessions_.end() ? "" : found->second->address();
+      const char* separator = peers.empty() ? "" : ", ";
+      peers += separator + protocol::ToString(worker);
+      described += StrCat(separator, protocol::ToString(worker), " (", address, ")");
+    }
+  }
+  options_.on_event({.kind = Event::Kind::kWaiting,
+                     .peer = peers,
+                     .message = StrCat("step ", step, " waits for gradients of ", described)});
+}
+
+}  // namespace tfjob::ps

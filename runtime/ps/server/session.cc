@@ -1,0 +1,426 @@
+#include "runtime/ps/server/session.h"
+
+#include <utility>
+
+#include "runtime/ps/limits.h"
+#include "runtime/ps/server/service.h"
+#include "runtime/ps/server/synchronizer.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+void RaiseTo(std::atomic<int64_t>& value, int64_t least) {
+  int64_t seen = value;
+  while (seen < least && !value.compare_exchange_weak(seen, least)) {
+  }
+}
+
+}  // namespace
+
+Session::Session(Service& service, rpc::Identity peer, std::string address,
+                 rpc::Transport& transport, ThreadPool* pool)
+    : service_(service),
+      peer_(std::move(peer)),
+      address_(std::move(address)),
+      stream_(pool),
+      connection_(transport, *this) {}
+
+void Session::OnFrame(rpc::IncomingFrame& frame) {
+  switch (frame.header.type) {
+    case wire::kPush:
+      return OnPush(frame);
+    case wire::kPull:
+      return Pull(frame.header);
+    case wire::kDefine:
+      return BeginFill(frame);
+    case wire::kFill:
+      return Fill(frame);
+    case wire::kFilled:
+      return EndFill(frame);
+    case wire::kSnapshot:
+      return BeginCopy(frame.header.sequence);
+    default:
+      return Request(frame);
+  }
+}
+
+void Session::Request(rpc::IncomingFrame& frame) {
+  const uint64_t sequence = frame.header.sequence;
+  switch (frame.header.type) {
+    case wire::kQuery: {
+      auto [header, body] = service_.DescribeState();
+      header.sequence = sequence;
+      return connection_.Send(header, std::move(body));
+    }
+    case wire::kLeave:
+      service_.Leave(worker(), peer_.incarnation);
+      return ReplyTo(sequence, OkStatus());
+    case wire::kHold:
+      return service_.Hold(*this, sequence);
+    case wire::kRenew:
+      return service_.Renew(worker());
+    case wire::kRelease:
+      return ReplyTo(sequence, service_.Release(worker()));
+    case wire::kFinish:
+      ReplyTo(sequence, OkStatus());
+      return service_.Finish();
+    case wire::kParticipant:
+      return service_.FromParticipant(peer_, frame.ReadString(frame.remaining()));
+    default:
+      return ReplyTo(sequence, Unimplemented("no request of type ", frame.header.type));
+  }
+}
+
+void Session::ReplyTo(uint64_t sequence, const Status& status) {
+  connection_.Send(
+      {.type = wire::kReply, .sequence = sequence, .value = static_cast<int64_t>(status.code())},
+      std::string(Message(status)));
+}
+
+// ---- the chief fills the server
+
+void Session::BeginFill(rpc::IncomingFrame& frame) {
+  StatusOr<std::shared_ptr<Store>> store =
+      service_.Define(frame.ReadString(frame.remaining()), frame.header.value);
+  fill_ = store.ok() ? *std::move(store) : nullptr;
+  fill_status_ = store.status();
+  ReplyTo(frame.header.sequence, fill_status_);
+}
+
+void Session::Fill(rpc::IncomingFrame& frame) {
+  if (fill_ == nullptr) return;
+  for (const rpc::SegmentInfo& segment : frame.segments) {
+    Status status = fill_->CheckFill(segment.index, segment.flags, segment.offset, segment.length);
+    if (!status.ok()) {
+      fill_status_ = status;
+      return;
+    }
+    frame.Read(fill_->FillTarget(segment.index, segment.flags, segment.offset, segment.length));
+  }
+}
+
+void Session::EndFill(rpc::IncomingFrame& frame) {
+  Status status = fill_status_;
+  if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
+  if (status.ok() && !fill_->filled()) status = InvalidArgument("the state has gaps");
+  if (status.ok())
+    status = fill_->SetLedger(frame.ReadString(frame.remaining()), service_.run_line());
+  if (status.ok()) {
+    fill_->step() = frame.header.step;
+    status = service_.Activate(std::move(fill_));
+  }
+  fill_ = nullptr;
+  ReplyTo(frame.header.sequence, status);
+}
+
+// ---- the state as a copy
+
+void Session::BeginCopy(uint64_t sequence) {
+  StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
+  if (!store.ok()) return ReplyTo(sequence, store.status());
+  {
+    MutexLock lock(mutex_);
+    copy_request_ = {*std::move(store), sequence};
+  }
+  connection_.Wake();
+}
+
+bool Session::NextCopiedShard() {
+  Store& store = *copy_.of.store;
+  if (copy_.next == store.shards().size()) return false;
+  const int shard = store.shards()[copy_.next++];
+  const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
+  copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
+  copy_.part = copy_.offset = 0;
+  store.CopyState(shard, copy_.state->data(), copy_.ledger);
+  return true;
+}
+
+bool Session::NextCopy(rpc::OutgoingFrame& frame) {
+  {
+    MutexLock lock(mutex_);
+    if (copy_request_.store != nullptr) {
+      copy_ = {};
+      copy_.of = std::exchange(copy_request_, {});
+    }
+  }
+  if (copy_.of.store == nullptr) return false;
+  const Store& store = *copy_.of.store;
+  frame.header = {.type = wire::kShard, .sequence = copy_.of.sequence, .value = store.epoch()};
+  if (copy_.state != nullptr || NextCopiedShard()) {
+    AppendCopy(frame);
+    return true;
+  }
+  text_ = service_.run_line() + copy_.ledger + copy_.of.store->CounterLedger();
+  frame.header.type = wire::kSnapshotEnd;
+  frame.header.step = copy_.of.store->step();
+  frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});
+  copy_ = {};
+  return true;
+}
+
+void Session::AppendCopy(rpc::OutgoingFrame& frame) {
+  const Store& store = *copy_.of.store;
+  const int shard = store.shards()[copy_.next - 1];
+  const size_t bytes = store.bytes_of(shard);
+  const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
+  for (size_t total = 0; copy_.part < parts && total < rpc::kFrameTargetBytes;) {
+    const size_t count = std::min(bytes - copy_.offset, rpc::kFrameTargetBytes);
+    frame.segments.push_back(
+        {.index = static_cast<uint32_t>(shard),
+         .flags = static_cast<uint32_t>(copy_.part),
+         .offset = copy_.offset,
+         .bytes =
+             copy_.state->bytes(bytes * parts).subspan(copy_.part * bytes + copy_.offset, count),
+         .release = rpc::BufferPool::Lease::Release,
+         .argument = copy_.state->Hold()});
+    total += count;
+    copy_.offset += count;
+    if (copy_.offset < bytes) continue;
+    copy_.offset = 0;
+    ++copy_.part;
+  }
+  if (copy_.part == parts) copy_.state = nullptr;
+}
+
+// ---- contributions
+
+void Session::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
+  store = std::move(of);
+  sequence = number;
+  shards.clear();  // keeps its memory
+  sent = offset = bytes = 0;
+  last = false;
+}
+
+void Session::Pull(const rpc::FrameHeader& header) {
+  push_ = {};
+  if (!BeginPush(header)) return;
+  push_.remaining = 0;
+  if (Synchronizer* synchronizer = service_.synchronizer()) {
+    synchronizer->Pull(push_.name, header.value);
+    return;
+  }
+  Answer(header.sequence, push_.store->step(), 0, true);
+}
+
+bool Session::BeginPush(const rpc::FrameHeader& header) {
+  push_ = {};
+  StatusOr<std::shared_ptr<Store>> store = service_.StoreOf(header.value);
+  {
+    MutexLock lock(mutex_);
+    reply_.Begin(store.ok() ? *store : nullptr, header.sequence);
+  }
+  if (!store.ok()) {
+    Refuse(header.sequence, store.status());
+    return false;
+  }
+  push_.store = *std::move(store);
+  push_.name = {worker(), peer_.incarnation, header.sequence};
+  push_.step = header.step;
+  push_.remaining = push_.store->shards().size();
+  return true;
+}
+
+void Session::OnPush(rpc::IncomingFrame& frame) {
+  if ((frame.header.flags & wire::kFirst) != 0) {
+    if (!BeginPush(frame.header)) return;
+    if (Synchronizer* synchronizer = service_.synchronizer()) {
+      push_.staging = synchronizer->Stage(push_.name, push_.step, push_.store);
+    } else if (service_.index() > 0) {
+      RaiseTo(push_.store->step(), push_.step);
+    }
+  }
+  if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
+  for (const rpc::SegmentInfo& segment : frame.segments) {
+    if (Status status = TakeSegment(frame, segment); !status.ok()) {
+      push_.store = nullptr;
+      return Refuse(frame.header.sequence, status);
+    }
+  }
+  if (push_.remaining == 0) return EndPush();
+  SendValues(false);
+}
+
+Status Session::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+  Store& store = *push_.store;
+  const auto shard = static_cast<int>(segment.index);
+  const bool goes_on = push_.received > 0 && shard == push_.shard;
+  if (!store.Owns(segment.index) || push_.remaining == 0 || (push_.received > 0 && !goes_on)) {
+    return InvalidArgument("shard ", segment.index, " does not belong into this contribution now");
+  }
+  const size_t bytes = store.bytes_of(shard);
+  if (segment.offset != push_.received || segment.length > bytes - push_.received) {
+    return InvalidArgument("shard ", shard, ": expected bytes from ", push_.received, " to ", bytes,
+                           ", got ", segment.length, " from ", segment.offset);
+  }
+  // An empty segment alone stands for the whole shard.
+  if (segment.length == 0 && goes_on) return InvalidArgument("shard ", shard, ": no bytes");
+  push_.shard = shard;
+  push_.received += segment.length;
+  if (segment.length == 0 || push_.received == bytes) {
+    push_.received = 0;
+    --push_.remaining;
+  }
+  TakeGradient(frame, segment);
+  return OkStatus();
+}
+
+// push_.received is 0 when the shard is whole with this segment.
+void Session::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+  const int shard = push_.shard;
+  if (push_.staging != nullptr) {
+    return push_.staging->Take(frame, shard, segment.offset, segment.length);
+  }
+  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // decided already
+  Store& store = *push_.store;
+  const size_t bytes = store.bytes_of(shard);
+  if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
+  frame.Read(push_.update->bytes(bytes).subspan(segment.offset, segment.length));
+  if (push_.received > 0) return;
+  store.Apply(shard, push_.name, push_.update->bytes(segment.offset + segment.length), store.step(),
+              stream_);
+  push_.update = nullptr;
+  MutexLock lock(mutex_);
+  reply_.shards.push_back(shard);
+  reply_.bytes += bytes;
+}
+
+void Session::EndPush() {
+  std::shared_ptr<Store> store = std::move(push_.store);
+  if (Synchronizer* synchronizer = service_.synchronizer()) {
+    return synchronizer->Staged(push_.name, store->epoch(), push_.step, std::move(push_.staging));
+  }
+  // A store that was replaced meanwhile has values that nobody wants.
+  if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
+    return Refuse(push_.name.sequence, now.status());
+  }
+  int64_t step = store->step();
+  int64_t staleness = 0;
+  if (service_.index() == 0) {
+    const int64_t before = store->Count(push_.name);
+    staleness = std::max<int64_t>(0, before - push_.step);
+    step = store->step();
+  }
+  {
+    MutexLock lock(mutex_);
+    reply_.final = {.type = wire::kValues,
+                    .flags = wire::kLast,
+                    .sequence = push_.name.sequence,
+                    .step = step,
+                    .value = staleness};
+    reply_.last = true;
+  }
+  SendValues(true);
+}
+
+// Few bytes are written by the thread that has them: waking another costs more.
+void Session::SendValues(bool from_here) {
+  bool few = false;
+  {
+    MutexLock lock(mutex_);
+    if (reply_.bytes == 0 && !reply_.last) return;
+    few = reply_.bytes <= kFlushBytes;
+  }
+  if (few && from_here) return connection_.Flush();
+  connection_.Wake();
+}
+
+void Session::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values) {
+  {
+    MutexLock lock(mutex_);
+    if (reply_.sequence != sequence || reply_.store == nullptr) return;
+    if (with_values) {
+      reply_.shards.assign(reply_.store->shards().begin(), reply_.store->shards().end());
+      reply_.sent = reply_.offset = reply_.bytes = 0;
+      for (int shard : reply_.shards) reply_.bytes += reply_.store->bytes_of(shard);
+    }
+    reply_.final = {.type = wire::kValues,
+                    .flags = static_cast<uint16_t>(flags | wire::kLast),
+                    .sequence = sequence,
+                    .step = step};
+    reply_.last = true;
+  }
+  connection_.Wake();
+}
+
+void Session::Refuse(uint64_t sequence, const Status& why) {
+  {
+    MutexLock lock(mutex_);
+    if (reply_.sequence != sequence) return;
+    reply_.Begin(nullptr, 0);
+  }
+  connection_.Send(
+      {.type = wire::kRefused, .sequence = sequence, .value = static_cast<int64_t>(why.code())},
+      std::string(Message(why)));
+}
+
+void Session::SayFinished() {
+  {
+    MutexLock lock(mutex_);
+    finished_ = true;
+  }
+  connection_.Wake();
+}
+
+// ---- what goes out
+
+bool Session::NextFrame(rpc::OutgoingFrame& frame) {
+  if (NextValues(frame) || NextCopy(frame)) return true;
+  MutexLock lock(mutex_);
+  if (!std::exchange(finished_, false)) return false;
+  frame.header = {.type = wire::kFinished};
+  return true;
+}
+
+// Puts the header, and into chunks_ what the frame will hold; returns how many bytes that is.
+size_t Session::PlanValues(rpc::OutgoingFrame& frame) {
+  size_t total = 0;
+  chunks_.clear();
+  while (reply_.sent < reply_.shards.size() && total < rpc::kFrameTargetBytes) {
+    const int shard = reply_.shards[reply_.sent];
+    const size_t left = reply_.store->bytes_of(shard) - reply_.offset;
+    const size_t bytes = std::min(left, rpc::kFrameTargetBytes);
+    chunks_.push_back({shard, reply_.offset, bytes});
+    total += bytes;
+    reply_.offset += bytes;
+    if (bytes < left) continue;
+    ++reply_.sent;
+    reply_.offset = 0;
+  }
+  reply_.bytes -= total;
+  frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
+  if (reply_.sent == reply_.shards.size() && reply_.last) {
+    frame.header = reply_.final;
+    reply_.Begin(nullptr, 0);
+  }
+  return total;
+}
+
+bool Session::NextValues(rpc::OutgoingFrame& frame) {
+  std::shared_ptr<Store> store;
+  size_t total = 0;
+  {
+    MutexLock lock(mutex_);
+    if (reply_.store == nullptr) return false;
+    if (reply_.sent == reply_.shards.size() && !reply_.last) return false;
+    store = reply_.store;
+    total = PlanValues(frame);
+  }
+  if (chunks_.empty()) return true;
+  rpc::OwnedLease lease(buffers_->Take(total));
+  std::span<std::byte> to = lease->bytes(total);
+  for (const Chunk& chunk : chunks_) {
+    store->CopyValue(chunk.shard, chunk.offset, to.first(chunk.bytes));
+    frame.segments.push_back({.index = static_cast<uint32_t>(chunk.shard),
+                              .offset = chunk.offset,
+                              .bytes = to.first(chunk.bytes),
+                              .release = rpc::BufferPool::Lease::Release,
+                              .argument = lease->Hold()});
+    to = to.subspan(chunk.bytes);
+  }
+  return true;
+}
+
+}  // namespace tfjob::ps

@@ -1,0 +1,133 @@
+// One peer's stream on a server: takes its requests and contributions, sends values and state back.
+// Inside the room only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/kernels/stream.h"
+#include "runtime/ps/server/store.h"
+#include "runtime/rpc/buffer_pool.h"
+#include "runtime/rpc/connection.h"
+
+namespace tfjob::ps {
+
+class Service;
+class Staging;
+
+// Answer may be called from any thread; the rest is the connection's.
+class Session : public rpc::ConnectionHandler {
+ public:
+  Session(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
+          ThreadPool* pool);
+
+  rpc::Connection& connection() { return connection_; }
+  const rpc::Identity& peer() const { return peer_; }
+  const std::string& address() const { return address_; }
+  protocol::Worker worker() const { return {peer_.task_type, peer_.task_index}; }
+
+  // Ends the exchange `sequence`, if it is the current one, with all values or none. `step` and
+  // `flags` as of wire::kValues.
+  void Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values);
+  void Refuse(uint64_t sequence, const Status& why);
+  // Answers a request.
+  void ReplyTo(uint64_t sequence, const Status& status);
+  // Tells the peer that the job is over, after everything else.
+  void SayFinished();
+
+  void OnFrame(rpc::IncomingFrame& frame) override;
+  bool NextFrame(rpc::OutgoingFrame& frame) override;
+
+ private:
+  // A contribution on its way in; reader thread only.
+  struct Push {
+    std::shared_ptr<Store> store;  // null: refused
+    protocol::Name name;
+    int64_t step = 0;
+    size_t remaining = 0;              // shards to come
+    std::shared_ptr<Staging> staging;  // synchronous
+    // The shard of which only the first `received` bytes are here.
+    int shard = -1;
+    size_t received = 0;
+    rpc::OwnedLease update;  // asynchronous: its gradient
+  };
+  // What goes out; shared with Answer and whoever writes.
+  struct Reply {
+    std::shared_ptr<Store> store;
+    uint64_t sequence = 0;
+    std::vector<int> shards;  // whose values are ready
+    size_t sent = 0;          // so many of them have gone,
+    size_t offset = 0;        // and so many bytes of the next one
+    size_t bytes = 0;         // ready and not gone
+    bool last = false;        // `final` is known
+    rpc::FrameHeader final;
+
+    void Begin(std::shared_ptr<Store> of, uint64_t number);
+  };
+  struct CopyRequest {
+    std::shared_ptr<Store> store;  // null: none
+    uint64_t sequence = 0;
+  };
+  // A copy of the state on its way, shard by shard; only whoever writes uses it.
+  struct Copy {
+    CopyRequest of;
+    size_t next = 0;  // the shard after the one that is being sent
+    std::string ledger;
+    rpc::OwnedLease
+        state;        // that shard with its slots, as of one moment; null: the next one's turn
+    size_t part = 0;  // what goes next
+    size_t offset = 0;
+  };
+  // Bytes of a shard that go into a frame.
+  struct Chunk {
+    int shard = 0;
+    size_t offset = 0;
+    size_t bytes = 0;
+  };
+
+  void Request(rpc::IncomingFrame& frame);
+  void BeginFill(rpc::IncomingFrame& frame);
+  void Fill(rpc::IncomingFrame& frame);
+  void EndFill(rpc::IncomingFrame& frame);
+  void BeginCopy(uint64_t sequence);
+  void Pull(const rpc::FrameHeader& header);
+
+  void OnPush(rpc::IncomingFrame& frame);
+  bool BeginPush(const rpc::FrameHeader& header);
+  Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
+  void EndPush();
+
+  // Values that are ready, asked for by this thread or the writer.
+  void SendValues(bool from_here);
+  bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool NextCopy(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool NextCopiedShard();
+  void AppendCopy(rpc::OutgoingFrame& frame);
+
+  Service& service_;
+  const rpc::Identity peer_;
+  const std::string address_;
+  kernels::Stream stream_;
+  std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
+
+  Push push_;
+  std::shared_ptr<Store> fill_;
+  Status fill_status_;
+
+  Mutex mutex_;
+  Reply reply_ ABSL_GUARDED_BY(mutex_);
+  CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished is to be said
+  Copy copy_;
+  // Of the frame that is being written.
+  std::vector<Chunk> chunks_;
+  std::string text_;
+
+  rpc::Connection connection_;
+};
+
+}  // namespace tfjob::ps

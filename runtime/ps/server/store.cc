@@ -1,0 +1,254 @@
+#include "runtime/ps/server/store.h"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+namespace tfjob::ps {
+namespace {
+
+template <typename T>
+std::span<T> As(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+template <typename T>
+std::span<const T> As(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+template <typename T>
+void Optimize(const optimizer::Optimizer& optimizer, std::span<std::byte> value,
+              std::span<const std::span<std::byte>> slot_bytes, std::span<const std::byte> gradient,
+              int64_t step, double scale, kernels::Stream& stream) {
+  std::span<T> slots[optimizer::kMaxSlots];
+  for (size_t i = 0; i < slot_bytes.size(); ++i) slots[i] = As<T>(slot_bytes[i]);
+  optimizer::Apply(optimizer, step, As<T>(value), As<T>(gradient), {slots, slot_bytes.size()},
+                   stream, static_cast<T>(scale));
+}
+
+// value = keep * value + scale * update, with keep 0 or 1.
+template <typename T>
+void Blend(std::span<std::byte> value, std::span<const std::byte> update, bool keep, double scale) {
+  std::span<T> to = As<T>(value);
+  std::span<const T> from = As<T>(update);
+  for (size_t i = 0; i < to.size(); ++i) {
+    const T addend = scale == 1 ? from[i] : static_cast<T>(static_cast<double>(from[i]) * scale);
+    to[i] = keep ? static_cast<T>(to[i] + addend) : addend;
+  }
+}
+
+void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> update, bool keep,
+           double scale) {
+  if (!keep && scale == 1) {
+    std::memcpy(value.data(), update.data(), update.size());
+    return;
+  }
+  switch (dtype) {
+    case DType::kFloat32:
+      return Blend<float>(value, update, keep, scale);
+    case DType::kFloat64:
+      return Blend<double>(value, update, keep, scale);
+    case DType::kInt32:
+      return Blend<int32_t>(value, update, keep, scale);
+    case DType::kInt64:
+      return Blend<int64_t>(value, update, keep, scale);
+    // No mean of these: the last of the set stands.
+    case DType::kUInt8:
+    case DType::kBool:
+      std::memcpy(value.data(), update.data(), update.size());
+  }
+}
+
+// Where an entry has its shard. Written as one, so that readers that do not know it skip it.
+constexpr char kRun[] = "-2 ";
+
+void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
+  for (const protocol::Name& name : ledger.entries()) {
+    text += StrCat(shard, " ", name.worker.type, " ", name.worker.index, " ", name.incarnation, " ",
+                   name.sequence, "\n");
+  }
+}
+
+}  // namespace
+
+Store::Entry::Entry(const Variable& variable, size_t bytes, int slots)
+    : dtype(variable.dtype),
+      update(variable.update),
+      bytes(bytes),
+      slots(slots),
+      stride((bytes + 63) / 64 * 64),
+      state(std::make_unique<Buffer>(stride * static_cast<size_t>(1 + slots))) {}
+
+Store::Store(Definition definition, int server, int servers, int64_t epoch)
+    : definition_(std::move(definition)),
+      servers_(servers),
+      epoch_(epoch),
+      fingerprint_(Fingerprint(definition_)) {
+  const int slots = static_cast<int>(optimizer::Slots(definition_.optimizer).size());
+  const std::vector<Shard> shards = Place(definition_, servers);
+  local_.assign(shards.size(), -1);
+  for (int i = 0; i < static_cast<int>(shards.size()); ++i) {
+    const Shard& shard = shards[static_cast<size_t>(i)];
+    if (shard.server != server) continue;
+    const Variable& variable = definition_.variables[static_cast<size_t>(shard.variable)];
+    auto entry = std::make_unique<Entry>(variable, static_cast<size_t>(shard.size),
+                                         variable.update == Update::kGradient ? slots : 0);
+    unfilled_ += shard.size * (1 + entry->slots);
+    local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
+    own_.push_back(i);
+    entries_.push_back(std::move(entry));
+  }
+}
+
+Store::Entry& Store::At(int shard) const {
+  return *entries_[static_cast<size_t>(local_[static_cast<size_t>(shard)])];
+}
+
+int64_t Store::total_bytes() const {
+  int64_t total = 0;
+  for (const auto& entry : entries_) {
+    total += static_cast<int64_t>(entry->bytes) * (1 + entry->slots);
+  }
+  return total;
+}
+
+void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
+                        kernels::Stream& stream) {
+  if (update.empty()) return;
+  if (entry.update != Update::kGradient) {
+    Blend(entry.dtype, entry.Part(0), update, entry.update == Update::kAssignAdd, scale);
+    return;
+  }
+  std::span<std::byte> slots[optimizer::kMaxSlots];
+  const auto count = static_cast<size_t>(entry.slots);
+  for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
+  auto* optimize = entry.dtype == DType::kFloat64 ? &Optimize<double> : &Optimize<float>;
+  optimize(definition_.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
+}
+
+bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::byte> update,
+                  int64_t step, kernels::Stream& stream) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  if (entry.ledger.Contains(name)) return false;
+  entry.ledger.Record(name);
+  ApplyLocked(entry, update, step, 1, stream);
+  return true;
+}
+
+void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
+                      std::span<const std::byte* const> updates, std::span<std::byte> sum,
+                      int64_t step, kernels::Stream& stream) {
+  Entry& entry = At(shard);
+  sum = sum.first(entry.bytes);  // beyond there may be no update to read
+  MutexLock lock(entry.mutex);
+  const std::byte* only = nullptr;
+  int count = 0;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (entry.ledger.Contains(names[i])) continue;
+    entry.ledger.Record(names[i]);
+    if (updates[i] == nullptr) continue;
+    // A single update is used where it lies.
+    if (++count == 1) {
+      only = updates[i];
+      continue;
+    }
+    if (count == 2) Blend(entry.dtype, sum, {only, entry.bytes}, false, 1);
+    Blend(entry.dtype, sum, {updates[i], entry.bytes}, true, 1);
+  }
+  if (count == 1) ApplyLocked(entry, {only, entry.bytes}, step, 1, stream);
+  if (count > 1) ApplyLocked(entry, sum.first(entry.bytes), step, 1.0 / count, stream);
+}
+
+void Store::CopyValue(int shard, size_t offset, std::span<std::byte> to) {
+  Entry& entry = At(shard);
+  if (to.empty()) return;
+  MutexLock lock(entry.mutex);
+  std::memcpy(to.data(), entry.state->data() + offset, to.size());
+}
+
+void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  for (int part = 0; entry.bytes > 0 && part <= entry.slots; ++part) {
+    std::memcpy(to, entry.Part(part).data(), entry.bytes);
+    to += entry.bytes;
+  }
+  AppendEntries(shard, entry.ledger, ledger);
+}
+
+Status Store::CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {
+  if (!Owns(shard)) return InvalidArgument("shard ", shard, " is not on this server");
+  const Entry& entry = At(static_cast<int>(shard));
+  if (slot > static_cast<uint32_t>(entry.slots) || length > entry.bytes ||
+      offset > entry.bytes - length) {
+    return InvalidArgument("shard ", shard, " slot ", slot, ": no bytes ", offset, " to ",
+                           offset + length);
+  }
+  return OkStatus();
+}
+
+std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t offset,
+                                       uint64_t length) {
+  unfilled_ -= static_cast<int64_t>(length);
+  return At(static_cast<int>(shard)).Part(static_cast<int>(slot)).subspan(offset, length);
+}
+
+std::string Store::RunLine(const std::string& job_uid, int32_t attempt) {
+  return StrCat(kRun, job_uid.empty() ? "-" : job_uid, " ", attempt, " 0 0\n");
+}
+
+std::map<protocol::Worker, int64_t> Store::Incarnations() {
+  std::map<protocol::Worker, int64_t> newest;
+  const auto add = [&](const protocol::Ledger& ledger) {
+    for (const protocol::Name& name : ledger.entries()) {
+      newest[name.worker] = std::max(newest[name.worker], name.incarnation);
+    }
+  };
+  for (const auto& entry : entries_) {
+    MutexLock lock(entry->mutex);
+    add(entry->ledger);
+  }
+  MutexLock lock(counter_mutex_);
+  add(counter_ledger_);
+  return newest;
+}
+
+Status Store::SetLedger(const std::string& text, const std::string& run_line) {
+  const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
+  if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
+  std::istringstream lines(text);
+  int shard = 0;
+  protocol::Name name;
+  while (lines >> shard) {
+    if (!(lines >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence)) {
+      return InvalidArgument("the ledger has a line that is none: shard ", shard);
+    }
+    if (shard == -1) {
+      MutexLock lock(counter_mutex_);
+      counter_ledger_.Record(name);
+    } else if (Owns(static_cast<uint32_t>(shard))) {
+      Entry& entry = At(shard);
+      MutexLock lock(entry.mutex);
+      entry.ledger.Record(name);
+    }
+  }
+  if (!lines.eof()) return InvalidArgument("the ledger is not readable");
+  return OkStatus();
+}
+
+std::string Store::CounterLedger() {
+  std::string text;
+  MutexLock lock(counter_mutex_);
+  AppendEntries(-1, counter_ledger_, text);
+  return text;
+}
+
+int64_t Store::Count(const protocol::Name& name) {
+  MutexLock lock(counter_mutex_);
+  if (counter_ledger_.Contains(name)) return step_;
+  counter_ledger_.Record(name);
+  return step_++;
+}
+
+}  // namespace tfjob::ps

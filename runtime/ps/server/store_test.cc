@@ -1,0 +1,146 @@
+#include "runtime/ps/server/store.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace tfjob::ps {
+namespace {
+
+using protocol::Name;
+
+Name Of(int worker, uint64_t sequence) {
+  return {{"worker", worker}, 1, sequence};
+}
+
+template <typename T>
+std::span<const std::byte> Bytes(const std::vector<T>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+// One variable of each kind of update, each one shard; all zero at first.
+class StoreTest : public testing::Test {
+ protected:
+  static Definition Kinds() {
+    Definition definition{
+        .variables = {{.name = "w", .shape = {3}},
+                      {.name = "d", .dtype = DType::kFloat64, .shape = {2}},
+                      {.name = "mean", .shape = {2}, .update = Update::kAssign},
+                      {.name = "count", .dtype = DType::kInt64, .update = Update::kAssignAdd},
+                      {.name = "flag", .dtype = DType::kBool, .update = Update::kAssign},
+                      {.name = "none", .shape = {0}}}};
+    definition.optimizer.learning_rate = 0.5;
+    return definition;
+  }
+  template <typename T>
+  std::vector<T> Value(int shard) {
+    std::vector<T> value(store_.bytes_of(shard) / sizeof(T));
+    store_.CopyValue(shard, 0, std::as_writable_bytes(std::span(value)));
+    return value;
+  }
+
+  Store store_{Kinds(), 0, 1, 1};
+  kernels::Stream stream_;
+};
+
+TEST_F(StoreTest, UpdatesEachKindOnceAName) {
+  for (int repeats = 0; repeats < 2; ++repeats) {
+    store_.Apply(0, Of(0, 1), Bytes<float>({2, 4, 6}), 0, stream_);
+    store_.Apply(1, Of(0, 1), Bytes<double>({2, 4}), 0, stream_);
+    store_.Apply(2, Of(0, 1), Bytes<float>({7, 8}), 0, stream_);
+    store_.Apply(3, Of(0, 1), Bytes<int64_t>({5}), 0, stream_);
+    store_.Apply(4, Of(0, 1), Bytes<uint8_t>({1}), 0, stream_);
+    store_.Apply(5, Of(0, 1), {}, 0, stream_);
+  }
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -2, -3}));
+  EXPECT_EQ(Value<double>(1), (std::vector<double>{-1, -2}));
+  EXPECT_EQ(Value<float>(2), (std::vector<float>{7, 8}));
+  EXPECT_EQ(Value<int64_t>(3), std::vector<int64_t>{5});
+  EXPECT_EQ(Value<uint8_t>(4), std::vector<uint8_t>{1});
+  store_.Apply(0, Of(0, 2), {}, 0, stream_);  // nothing for it this time
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -2, -3}));
+}
+
+TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
+  // Two updates, each up to the end of readable memory.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const float update[] = {1, 2, 3};
+  std::byte* pages[2];
+  const std::byte* updates[2];
+  for (int i = 0; i < 2; ++i) {
+    void* memory =
+        mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    pages[i] = static_cast<std::byte*>(memory);
+    ASSERT_EQ(mprotect(pages[i] + page, page, PROT_NONE), 0);
+    std::memcpy(pages[i] + page - sizeof update, update, sizeof update);
+    updates[i] = pages[i] + page - sizeof update;
+  }
+  std::vector<std::byte> sum(2 * page);
+  store_.ApplyMean(0, std::vector{Of(0, 1), Of(1, 1)}, updates, sum, 0, stream_);
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-0.5, -1, -1.5}));
+  for (std::byte* memory : pages) munmap(memory, 2 * page);
+}
+
+TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
+  const std::vector<Name> names = {Of(0, 1), Of(1, 1), Of(2, 1)};
+  // Larger than any shard, as a server's is.
+  std::vector<std::byte> sum(64, std::byte{0xff});
+  const std::vector<float> a = {1, 2, 3}, b = {3, 4, 5};
+  auto mean = [&](int shard, const auto& first, const auto& second) {
+    const std::byte* updates[] = {Bytes(first).data(), nullptr, Bytes(second).data()};
+    store_.ApplyMean(shard, names, updates, sum, 0, stream_);
+  };
+  mean(0, a, b);
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
+  mean(0, a, b);  // all applied before
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
+  mean(2, a, b);
+  EXPECT_EQ(Value<float>(2), (std::vector<float>{2, 3}));
+  mean(3, std::vector<int64_t>{4}, std::vector<int64_t>{6});
+  EXPECT_EQ(Value<int64_t>(3), std::vector<int64_t>{5});
+  const std::byte* single[] = {nullptr, Bytes(a).data(), nullptr};
+  store_.ApplyMean(0, std::vector{Of(0, 2), Of(1, 2), Of(2, 2)}, single, sum, 1, stream_);
+  EXPECT_EQ(Value<float>(0), (std::vector<float>{-1.5, -2.5, -3.5}));
+}
+
+TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
+  EXPECT_EQ(store_.Count(Of(0, 1)), 0);
+  EXPECT_EQ(store_.Count(Of(1, 1)), 1);
+  EXPECT_EQ(store_.Count(Of(0, 1)), 2);
+  EXPECT_EQ(store_.step(), 2);
+  store_.Apply(0, Of(0, 1), Bytes<float>({2, 4, 6}), 0, stream_);
+  std::string ledger = store_.CounterLedger();
+  std::vector<std::byte> state(64);
+  store_.CopyState(0, state.data(), ledger);
+  const std::string run = Store::RunLine("uid", 0);
+  Store restored(Kinds(), 0, 1, 2), next(Kinds(), 0, 1, 2), older(Kinds(), 0, 1, 2);
+  ASSERT_EQ(restored.SetLedger(run + ledger, run), OkStatus());
+  EXPECT_EQ(restored.Incarnations(), store_.Incarnations());
+  EXPECT_EQ(restored.Incarnations().size(), 2u);
+  EXPECT_FALSE(restored.Apply(0, Of(0, 1), Bytes<float>({2, 4, 6}), 0, stream_));
+  EXPECT_TRUE(restored.Apply(2, Of(0, 1), Bytes<float>({2, 4}), 0, stream_));
+  EXPECT_EQ(restored.Count(Of(1, 1)), 0);
+  EXPECT_EQ(restored.step(), 0);
+  // Of another attempt, and of a version that did not say.
+  ASSERT_EQ(next.SetLedger(run + ledger, Store::RunLine("uid", 1)), OkStatus());
+  EXPECT_TRUE(next.Incarnations().empty());
+  ASSERT_EQ(older.SetLedger(ledger, run), OkStatus());
+  EXPECT_EQ(older.Incarnations().size(), 2u);
+  EXPECT_FALSE(restored.SetLedger("0 worker x", run).ok());
+  EXPECT_FALSE(restored.SetLedger("what", run).ok());
+}
+
+TEST_F(StoreTest, RefusesFillsThatDoNotFit) {
+  EXPECT_TRUE(store_.CheckFill(0, 0, 4, 8).ok());
+  EXPECT_FALSE(store_.CheckFill(0, 0, 8, 8).ok());
+  EXPECT_FALSE(store_.CheckFill(0, 0, ~uint64_t{0}, 8).ok());
+  EXPECT_FALSE(store_.CheckFill(0, 1, 0, 4).ok());  // SGD has no slots
+  EXPECT_FALSE(store_.CheckFill(6, 0, 0, 0).ok());
+  EXPECT_FALSE(store_.filled());
+}
+
+}  // namespace
+}  // namespace tfjob::ps

@@ -1,0 +1,292 @@
+#include "runtime/ps/server/synchronizer.h"
+
+#include <algorithm>
+
+#include "runtime/base/clock.h"
+#include "runtime/ps/limits.h"
+#include "runtime/ps/server/coordinator_link.h"
+#include "runtime/ps/server/service.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+namespace {
+
+Duration Now() {
+  return RealClock().Monotonic();
+}
+
+}  // namespace
+
+// ---- staging
+
+Staging::Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers)
+    : store_(std::move(store)), buffers_(std::move(buffers)), updates_(store_->shards().size()) {}
+
+void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length) {
+  if (length == 0) return;
+  const size_t bytes = store_->bytes_of(shard);
+  rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
+  if (offset == 0) update.reset(buffers_->Take(bytes));
+  frame.Read(update->bytes(bytes).subspan(offset, length));
+}
+
+const std::byte* Staging::update(int shard) const {
+  const rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
+  return update == nullptr ? nullptr : update->data();
+}
+
+// ---- life
+
+Synchronizer::Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool)
+    : service_(service),
+      index_(identity.task_index),
+      stream_(pool),
+      participant_(identity.incarnation) {}
+
+Synchronizer::~Synchronizer() {
+  Stop();
+}
+
+void Synchronizer::Stop() {
+  std::unique_ptr<CoordinatorLink> link;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    link = std::move(link_);
+    wake_.NotifyAll();
+  }
+  link.reset();
+  if (applier_.joinable()) applier_.join();
+}
+
+void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  if (!applier_.joinable()) {
+    applier_ = std::thread([this] {
+      SetThreadName("ps-apply");
+      ApplyLoop();
+    });
+    if (index_ > 0) link_ = service_.LinkToCoordinator(*this);
+  }
+  const int64_t step = store->step();
+  if (index_ == 0) {
+    if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {
+      coordinator_ = std::make_unique<protocol::Coordinator>(store->servers());
+    }
+    Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate));
+  }
+  store_ = store;
+  Carry(participant_.Fill(Now(), store->epoch(), step));
+}
+
+void Synchronizer::Void() {
+  MutexLock lock(mutex_);
+  store_ = nullptr;
+  if (coordinator_ != nullptr) Carry(coordinator_->Void());
+  Carry(participant_.Void());
+}
+
+// ---- what sessions bring
+
+std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t step,
+                                             const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
+  if (!participant_.Wants(store->epoch(), step, name)) return nullptr;
+  return std::make_shared<Staging>(store, buffers_);
+}
+
+void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
+                          std::shared_ptr<Staging> staging) {
+  MutexLock lock(mutex_);
+  if (staging != nullptr && participant_.Wants(epoch, step, name)) {
+    staged_[name] = std::move(staging);
+  } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
+    // Its bytes were passed over for a state that is void by now.
+    Carry({.refused = {name}});
+    return;
+  }
+  Carry(participant_.Staged(epoch, step, name));
+}
+
+void Synchronizer::Pull(const protocol::Name& name, int64_t epoch) {
+  MutexLock lock(mutex_);
+  if (participant_.epoch() != epoch) {
+    Carry({.refused = {name}});
+    return;
+  }
+  if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
+  Carry({.answers = {{.name = name, .step = participant_.step()}}});
+}
+
+void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation) {
+  MutexLock lock(mutex_);
+  if (coordinator_ != nullptr) Carry(coordinator_->Leave(worker, incarnation));
+}
+
+void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnation) {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr) return;
+  // Whoever has connected anew joins, if at all, after this lock.
+  bool connected = false;
+  service_.WithSession(worker, incarnation, [&](Session&) { connected = true; });
+  if (!connected) Carry(coordinator_->Leave(worker, incarnation));
+}
+
+bool Synchronizer::Awaits(const protocol::Worker& worker) {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr || store_ == nullptr) return false;
+  const std::vector<protocol::Worker> awaited = coordinator_->Awaited();
+  return std::ranges::find(awaited, worker) != awaited.end();
+}
+
+void Synchronizer::Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence) {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr) return;
+  holds_[worker] = {incarnation, sequence};
+  Carry(coordinator_->Hold(Now(), worker));
+}
+
+void Synchronizer::Renew(const protocol::Worker& worker) {
+  MutexLock lock(mutex_);
+  if (coordinator_ != nullptr) coordinator_->Renew(Now(), worker);
+}
+
+bool Synchronizer::Release(const protocol::Worker& worker) {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr) return false;
+  const bool held = coordinator_->Holds(worker);
+  Carry(coordinator_->Release(worker));
+  return held;
+}
+
+// ---- messages
+
+void Synchronizer::FromParticipant(int server, const std::string& message) {
+  std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr || server >= coordinator_->servers() || !read) return;
+  Carry(coordinator_->OnMessage(server, *read));
+}
+
+void Synchronizer::FromCoordinator(const std::string& message) {
+  std::optional<protocol::ToParticipant> read = protocol::DecodeToParticipant(message);
+  MutexLock lock(mutex_);
+  if (read) Carry(participant_.OnMessage(*read));
+}
+
+void Synchronizer::Connected() {
+  MutexLock lock(mutex_);
+  Carry(participant_.Connected(Now()));
+}
+
+void Synchronizer::Tick() {
+  MutexLock lock(mutex_);
+  if (store_ == nullptr) return;
+  Carry(participant_.Tick(Now()));
+  if (coordinator_ == nullptr) return;
+  Carry(coordinator_->Tick(Now()));
+  ReportWait();
+}
+
+void Synchronizer::ReportWait() {
+  if (coordinator_->step() != waited_step_) {
+    waited_step_ = coordinator_->step();
+    waited_since_ = Now();
+  }
+  if (Now() - waited_since_ < kReportInterval) return;
+  waited_since_ = Now();
+  service_.TellWait(waited_step_, coordinator_->Awaited());
+}
+
+// ---- carrying out
+
+void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
+  if (coordinator_ != nullptr) {
+    Carry(coordinator_->OnMessage(0, message));
+  } else if (link_ != nullptr) {
+    link_->Send(protocol::Encode(message));
+  }
+}
+
+void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
+  if (actions.apply) QueueWork(*actions.apply);
+  for (const protocol::Name& name : actions.forget) staged_.erase(name);
+  for (const protocol::Name& name : actions.refused) {
+    service_.WithSession(name.worker, name.incarnation, [&](Session& session) {
+      session.Refuse(name.sequence, Aborted("the state goes back to a checkpoint"));
+    });
+  }
+  for (const protocol::Answer& answer : actions.answers) {
+    const uint16_t flags = answer.dropped ? wire::kDropped : 0;
+    service_.WithSession(answer.name.worker, answer.name.incarnation, [&](Session& session) {
+      session.Answer(answer.name.sequence, answer.step, flags, true);
+    });
+  }
+  if (actions.voided && store_ != nullptr) {
+    service_.Forget(store_);
+    store_ = nullptr;
+  }
+  for (const protocol::ToCoordinator& message : actions.messages) SendToCoordinator(message);
+}
+
+void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
+  for (const protocol::HoldResult& hold : actions.holds) {
+    const PendingHold pending = holds_[hold.worker];
+    holds_.erase(hold.worker);
+    service_.WithSession(hold.worker, pending.incarnation, [&](Session& session) {
+      session.ReplyTo(pending.sequence,
+                      hold.granted ? OkStatus() : Aborted("the servers do not hold one state now"));
+    });
+  }
+  for (const protocol::Again& again : actions.again) {
+    service_.WithSession(again.worker, again.incarnation, [&](Session& session) {
+      session.Answer(again.sequence, again.step, wire::kAgain, false);
+    });
+  }
+  for (const auto& [server, message] : actions.messages) {
+    if (server == 0) {
+      Carry(participant_.OnMessage(message));
+    } else {
+      service_.SendToServer(server, protocol::Encode(message));
+    }
+  }
+}
+
+// ---- applying
+
+void Synchronizer::QueueWork(const protocol::Commit& commit) {
+  Work work{.commit = commit, .store = store_, .updates = {}};
+  for (const protocol::Name& name : commit.set) work.updates.push_back(staged_[name]);
+  work_.push_back(std::move(work));
+  wake_.NotifyAll();
+}
+
+void Synchronizer::ApplyLoop() {
+  for (;;) {
+    Work work;
+    {
+      MutexLock lock(mutex_);
+      while (work_.empty() && !stopping_) wake_.Wait(mutex_);
+      if (stopping_) return;
+      work = std::move(work_.front());
+      work_.pop_front();
+    }
+    Apply(work);
+    MutexLock lock(mutex_);
+    Carry(participant_.Applied(work.commit.epoch, work.commit.step));
+  }
+}
+
+void Synchronizer::Apply(const Work& work) {
+  std::vector<const std::byte*> updates(work.updates.size());
+  for (int shard : work.store->shards()) {
+    for (size_t i = 0; i < updates.size(); ++i) updates[i] = work.updates[i]->update(shard);
+    sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
+    work.store->ApplyMean(shard, work.commit.set, updates, sum_, work.commit.step, stream_);
+  }
+  work.store->step() = work.commit.step + 1;
+}
+
+}  // namespace tfjob::ps

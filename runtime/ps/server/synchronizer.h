@@ -1,0 +1,120 @@
+// Carries out the synchronous protocol on one server: stages contributions, applies what the
+// coordinator commits, and runs the coordinator on ps 0. Inside the room only.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/kernels/stream.h"
+#include "runtime/ps/protocol/coordinator.h"
+#include "runtime/ps/protocol/participant.h"
+#include "runtime/ps/server/store.h"
+#include "runtime/rpc/buffer_pool.h"
+#include "runtime/rpc/frame.h"
+#include "runtime/rpc/identity.h"
+
+namespace tfjob::ps {
+
+class CoordinatorLink;
+class Service;
+
+// One contribution's updates for this server's shards. Written by one thread, then only read.
+class Staging {
+ public:
+  Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers);
+  // Reads the next bytes of the shard's update, from `offset` on; nothing for it when `length` is 0.
+  void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
+  // Null when there is nothing for the shard.
+  const std::byte* update(int shard) const;
+
+ private:
+  const std::shared_ptr<Store> store_;
+  const std::shared_ptr<rpc::BufferPool> buffers_;
+  std::vector<rpc::OwnedLease> updates_;
+};
+
+// Thread-safe. Its lock is taken before the service's.
+class Synchronizer {
+ public:
+  Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool);
+  ~Synchronizer();
+  // Ends its threads; the service still stands.
+  void Stop();
+
+  // The server's state was filled; is void.
+  void Fill(const std::shared_ptr<Store>& store);
+  void Void();
+
+  // Where to put the contribution; null when its bytes are not wanted. Staged follows either way.
+  std::shared_ptr<Staging> Stage(const protocol::Name& name, int64_t step,
+                                 const std::shared_ptr<Store>& store);
+  void Staged(const protocol::Name& name, int64_t epoch, int64_t step,
+              std::shared_ptr<Staging> staging);
+  // The task wants the current values, and takes part from now on.
+  void Pull(const protocol::Name& name, int64_t epoch);
+  void Leave(const protocol::Worker& worker, int64_t incarnation);
+  // One of the task's sessions has ended; a leave, unless it has another by now.
+  void Disconnected(const protocol::Worker& worker, int64_t incarnation);
+  // The step waits for the task's gradient, as far as this server knows.
+  bool Awaits(const protocol::Worker& worker);
+
+  // Answered through the session's ReplyTo(sequence).
+  void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
+  void Renew(const protocol::Worker& worker);
+  // Whether it was held until now.
+  bool Release(const protocol::Worker& worker);
+
+  void FromParticipant(int server, const std::string& message);
+  void FromCoordinator(const std::string& message);
+  void Connected();  // to the coordinator
+  void Tick();
+
+ private:
+  struct Work {
+    protocol::Commit commit;
+    std::shared_ptr<Store> store;
+    std::vector<std::shared_ptr<Staging>> updates;  // as commit.set
+  };
+  struct PendingHold {
+    int64_t incarnation = 0;
+    uint64_t sequence = 0;
+  };
+
+  void Carry(const protocol::ParticipantActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Carry(const protocol::CoordinatorActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendToCoordinator(const protocol::ToCoordinator& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void QueueWork(const protocol::Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ApplyLoop();
+  void Apply(const Work& work);
+
+  Service& service_;
+  const int index_;
+  kernels::Stream stream_;  // the applying thread's
+  std::vector<std::byte> sum_;
+
+  Mutex mutex_;
+  CondVar wake_;
+  protocol::Participant participant_ ABSL_GUARDED_BY(mutex_);
+  // On ps 0, from its first state on.
+  std::unique_ptr<protocol::Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
+  std::map<protocol::Name, std::shared_ptr<Staging>> staged_ ABSL_GUARDED_BY(mutex_);
+  std::map<protocol::Worker, PendingHold> holds_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Work> work_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t waited_step_ ABSL_GUARDED_BY(mutex_) = -1;
+  Duration waited_since_ ABSL_GUARDED_BY(mutex_){0};
+
+  const std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
+  std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // elsewhere
+  std::thread applier_;
+};
+
+}  // namespace tfjob::ps
