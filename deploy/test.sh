@@ -30,7 +30,7 @@ SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runti
   //runtime/exec/... //runtime/io/... //runtime/base/...)
 
 RESULTS=$(mktemp)
-trap 'rm -f "$RESULTS"' EXIT
+trap 'rm -f "$RESULTS" "$RESULTS.times"' EXIT
 failed_steps=0
 
 # step WHAT COMMAND…: a failure is counted and the rest goes on.
@@ -68,6 +68,10 @@ fi
 passed=$(awk '{n += $1} END {print n + 0}' "$RESULTS")
 failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
 [ "$failed" -ge "$failed_steps" ] || failed=$failed_steps
+if [ -s "$RESULTS.times" ]; then
+  say "the slowest compilations and tests"
+  sort -rn "$RESULTS.times" | awk 'NR <= 20 {printf "%7.1f s %s\n", $1, substr($0, index($0, $2))}'
+fi
 awk '$2 > 0 {print "failed: " substr($0, index($0, $3))}' "$RESULTS"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

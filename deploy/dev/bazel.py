@@ -3,15 +3,24 @@
 
   deploy/dev/bazel.py build ARGUMENT…
   deploy/dev/bazel.py test RESULTS ARGUMENT…
+  deploy/dev/bazel.py measure ARGUMENT…
 
 Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left and about how long they
 take. `test` also appends one line per test target to the file RESULTS, "<cases passed> <cases failed> <target>
-<configuration>", counted from the target's test.xml. The exit status is Bazel's.
+<configuration>", counted from the target's test.xml; and to RESULTS.times one line per compilation, link and test,
+"<seconds> <action> <configuration>". The exit status is Bazel's.
+
+`measure` builds in a new output folder, without caches, and prints the seconds of processor time per package and of the
+slowest actions.
 """
+import collections
+import json
+import os
 import queue
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
@@ -60,10 +69,10 @@ class Progress:
         return text
 
 
-def run(command, arguments, what):
+def run(command, arguments, what, startup=()):
     """Runs Bazel, prints its output and the progress; returns its exit status and the test targets' statuses."""
     flags = ["--show_progress", "--show_progress_rate_limit=1", "--curses=no", "--color=no"]
-    process = subprocess.Popen(["bazel", command, *flags, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    process = subprocess.Popen(["bazel", *startup, command, *flags, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace")
     lines = queue.Queue()
 
@@ -106,8 +115,21 @@ def count(testlogs, target, passed):
     return max(len(cases), 1), 0
 
 
+def action_times(profile):
+    """(seconds, action) of what the profile of a run of Bazel has: "Compiling x.cc", "Linking x", "Testing //x:y"."""
+    try:
+        with open(profile, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return [(event["dur"] / 1e6, event["name"]) for event in events
+            if event.get("cat") == "action processing" and event["name"].startswith(("Compiling", "Linking", "Testing"))]
+
+
 def test(results, arguments):
-    code, statuses = run("test", ["--keep_going", *arguments], "build and tests")
+    with tempfile.NamedTemporaryFile(suffix=".profile") as profile:
+        code, statuses = run("test", ["--keep_going", f"--profile={profile.name}", *arguments], "build and tests")
+        times = action_times(profile.name)
     config = [a for a in arguments if a.startswith(("--config=", "--define="))]
     testlogs = subprocess.check_output(["bazel", "info", *config, "bazel-testlogs"], text=True,
                                        stderr=subprocess.DEVNULL).strip()
@@ -115,7 +137,32 @@ def test(results, arguments):
         for target, status in sorted(statuses.items()):
             passed, failed = count(testlogs, target, status in ("PASSED", "FLAKY"))
             out.write(f"{passed} {failed} {target} {' '.join(config)}\n")
+    with open(results + ".times", "a", encoding="utf-8") as out:
+        for seconds, action in times:
+            out.write(f"{seconds:.1f} {action} {' '.join(config)}\n")
     return 0 if code == 4 else code  # 4: no test in the pattern
+
+
+def measure(arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        startup, profile = [f"--output_base={folder}/base"], f"{folder}/profile"
+        start = time.monotonic()
+        code, _ = run("build", ["--disk_cache=", f"--profile={profile}", *arguments], "build", startup)
+        wall = time.monotonic() - start
+        times = sorted(action_times(profile), reverse=True)
+        subprocess.call(["bazel", *startup, "shutdown"])
+        subprocess.call(["chmod", "-R", "u+w", folder])
+    packages = collections.Counter()
+    for seconds, action in times:
+        if action.startswith("Compiling"):
+            packages[os.path.dirname(action.split()[1])] += seconds
+    print(f"{wall:.0f} s; actions together {sum(seconds for seconds, _ in times):.0f} s")
+    for name, seconds in packages.most_common():
+        print(f"{seconds:7.1f} s  {name}")
+    print("The slowest actions:")
+    for seconds, action in times[:20]:
+        print(f"{seconds:7.1f} s  {action}")
+    return code
 
 
 def main():
@@ -123,6 +170,8 @@ def main():
         return run("build", sys.argv[2:], "build")[0]
     if len(sys.argv) > 3 and sys.argv[1] == "test":
         return test(sys.argv[2], sys.argv[3:])
+    if len(sys.argv) > 2 and sys.argv[1] == "measure":
+        return measure(sys.argv[2:])
     print(__doc__, file=sys.stderr)
     return 2
 

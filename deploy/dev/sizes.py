@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""sizes.py FILE…: names the C++ files over 500 lines and the functions over 60. A file may say why it is longer, in a
-comment that contains "Longer than the rule:"."""
+"""sizes.py FILE…: names the C++ files over 500 lines, the functions over 60 lines and the comment lines over 100 columns. A
+file may say why it is longer, in a comment that contains "Longer than the rule:"."""
 import re
 import sys
 
-MAX_FILE, MAX_FUNCTION = 500, 60
+MAX_FILE, MAX_FUNCTION, MAX_COMMENT = 500, 60, 100
 # A block that opens at a nesting of namespaces and classes only, and is no such block itself.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
 STRIP = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//.*')
 RAW = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"')
 
 
-def long_functions(text):
-    """Yields (line number, lines) of functions over the limit. Reads braces, not C++: close enough for formatted code."""
+def functions(text):
+    """Yields (first line, last line) of functions. Reads braces, not C++: close enough for formatted code."""
     text = RAW.sub(lambda match: '""' + "\n" * match.group(0).count("\n"), text)
     stack = []  # (is a type or namespace, line of the statement's start)
     statement = None
@@ -31,8 +31,8 @@ def long_functions(text):
                 if stack:
                     is_type, start = stack.pop()
                     outer_are_types = all(outer for outer, _ in stack)
-                    if not is_type and outer_are_types and number - start + 1 > MAX_FUNCTION:
-                        yield start, number - start + 1
+                    if not is_type and outer_are_types:
+                        yield start, number
                 statement = None
             elif char == ";":
                 statement = None
@@ -51,9 +51,14 @@ def main():
         if lines > MAX_FILE:
             print(f"{path}: {lines} lines, more than {MAX_FILE}")
             bad += 1
-        for line, length in long_functions(text):
-            print(f"{path}:{line}: a function of {length} lines, more than {MAX_FUNCTION}")
-            bad += 1
+        for start, end in functions(text):
+            if end - start + 1 > MAX_FUNCTION:
+                print(f"{path}:{start}: a function of {end - start + 1} lines, more than {MAX_FUNCTION}")
+                bad += 1
+        for number, line in enumerate(text.split("\n"), 1):
+            if len(line) > MAX_COMMENT and line.lstrip().startswith("//"):
+                print(f"{path}:{number}: a comment line of {len(line)} columns, more than {MAX_COMMENT}")
+                bad += 1
     return 1 if bad else 0
 
 
