@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
-"""sizes.py FILE…: names the C++ files over 500 lines and the functions over 60. A file may say why it is longer, in a
-comment that contains "Longer than the rule:"."""
+"""sizes.py FILE…: lists the C++ files over 500 lines and the functions over 60. A file may be
+longer if a comment that contains "Longer than the rule:" gives the reason."""
 import re
 import sys
 
 MAX_FILE, MAX_FUNCTION = 500, 60
-# A block that opens at a nesting of namespaces and classes only, and is no such block itself.
+# Matches blocks of namespaces and types. Any other block that opens only within such blocks
+# is a function.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
 STRIP = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//.*')
 RAW = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"')
 
 
 def long_functions(text):
-    """Yields (line number, lines) of functions over the limit. Reads braces, not C++: close enough for formatted code."""
+    """Yields (line number, lines) of functions over the limit. Parses braces, not C++, which is
+    sufficient for formatted code."""
     text = RAW.sub(lambda match: '""' + "\n" * match.group(0).count("\n"), text)
-    stack = []  # (is a type or namespace, line of the statement's start)
+    stack = []  # (whether it is a type or namespace, first line of the statement)
     statement = None
     statement_line = 0
     for number, line in enumerate(text.split("\n"), 1):
