@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Trains Fashion-MNIST from a TFJob manifest on this machine: installs what is missing, builds the programs, and runs
-# deploy/examples/fashion-mnist.yaml (chief, two workers, two parameter servers, an evaluator) as local processes.
+# Trains Fashion-MNIST from a TFJob manifest on this machine: installs missing packages, builds the
+# programs, and runs deploy/examples/fashion-mnist.yaml (chief, two workers, two parameter servers,
+# an evaluator) as local processes.
 #
 #   deploy/quickstart.sh [arguments for `tfjob run`, for example --follow]
 #

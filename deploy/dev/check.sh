@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Seconds: format, sizes, scripts, and the rooms' borders.
+# Checks formatting, sizes, scripts and package boundaries. Takes seconds.
 #
-#   deploy/dev/check.sh          says what is wrong
+#   deploy/dev/check.sh          prints what is wrong
 #   deploy/dev/check.sh --fix    formats in place first
-#   deploy/dev/check.sh --tidy   also runs clang-tidy on the files that differ from the last commit (half a minute a file)
+#   deploy/dev/check.sh --tidy   also runs clang-tidy on files that differ from HEAD (30 s per file)
 case ${1:-} in
   "" | --fix | --tidy) ;;
   -h | --help) sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;

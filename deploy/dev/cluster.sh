@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# A Kubernetes cluster on this machine, for development and tests: etcd, API server, controllers and scheduler; this
-# machine as its node with real pods, DNS and services; and nodes that only seem to be there (KWOK), for thousands of pods.
-# Everything is built or installed when it is missing: Debian's packages, Go modules; nothing else is fetched.
+# Runs a Kubernetes cluster on this machine for development and tests: etcd, API server, controllers
+# and scheduler; this machine as a node with real pods, DNS and services; fake nodes (KWOK) for
+# thousands of pods. Builds or installs what is missing from Debian packages and Go modules only.
 #
-#   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]   starts what does not run; returns when it is ready
-#     [--feature-gates GATE=true,…] [--runtime-config API=true,…]      what Kubernetes leaves off, as its own flags say it
-#   deploy/dev/cluster.sh down           stops it and removes all that it made, but for the programs
-#   deploy/dev/cluster.sh status         what runs
-#   deploy/dev/cluster.sh load-image FILE…   makes images (OCI or docker archives) known to the node
+#   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]
+#     [--feature-gates GATE=true,…] [--runtime-config API=true,…]    (as in Kubernetes' own flags)
+#                                        starts what is not running; returns when it is ready
+#   deploy/dev/cluster.sh down           stops it and removes all its files except the programs
+#   deploy/dev/cluster.sh status         lists the components
+#   deploy/dev/cluster.sh load-image FILE…   loads images (OCI or docker archives) into the node
 #   deploy/dev/cluster.sh kubeconfig     prints the path of the administrator's kubeconfig
-#   deploy/dev/cluster.sh bin            prints the folder of the programs (etcd, kube-apiserver, kubectl, helm, kwok, …)
+#   deploy/dev/cluster.sh bin            prints the folder of etcd, kube-apiserver, kubectl, helm, …
 #
-# --state FOLDER (before or behind the verb) is another cluster: control planes run side by side, on ports of their own.
-# A machine has one node; the node needs root, a control plane does not. See docs/development.md.
+# --state FOLDER (before or after the verb) selects another cluster; control planes run side by side
+# on their own ports. A machine has one node; only the node needs root. See docs/development.md.
 usage() { sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 verb="" fake_nodes=0 node=yes feature_gates="" runtime_config="" arguments=()
@@ -34,10 +35,10 @@ if [[ ! $fake_nodes =~ ^[0-9]+$ ]]; then echo "cluster.sh: --fake-nodes wants a 
 source "$(dirname "${BASH_SOURCE[0]}")/cluster/lib.sh"
 for part in build pki control_plane node; do source "$CLUSTER/$part.sh"; done
 
-# Those that may run, the last to stop first.
+# The components that may run; the last in the list is stopped last.
 COMPONENTS=(kwok coredns kube-proxy kubelet kube-scheduler kube-controller-manager kube-apiserver etcd)
 
-# The cluster is what the first `up` said: a later one may only add fake nodes.
+# The first `up` determines the cluster. A later one may only add fake nodes.
 settle() {
   mkdir -p "$STATE"
   if [ -f "$STATE/node" ]; then
@@ -46,7 +47,7 @@ settle() {
   if [ $node = yes ]; then
     [ "$(id -u)" -eq 0 ] || fail "a node needs root; --control-plane-only does not"
     mkdir -p "$RUN"
-    [ "$(cat "$RUN/state" 2>/dev/null || echo "$STATE")" = "$STATE" ] || fail "the node runs already, for $(cat "$RUN/state")"
+    [ "$(cat "$RUN/state" 2>/dev/null || echo "$STATE")" = "$STATE" ] || fail "the node already runs for $(cat "$RUN/state")"
     echo "$STATE" >"$RUN/state"
   fi
   echo $node >"$STATE/node"

@@ -1,4 +1,4 @@
-# Shared by the scripts in deploy/: sourced, never run. Sets ROOT and moves there.
+# Shared by the scripts in deploy/; sourced, never run. Sets ROOT and changes to it.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$ROOT"
@@ -6,7 +6,7 @@ export LC_ALL=C.UTF-8
 
 say() { printf '==> %s\n' "$*"; }
 
-# timed WHAT COMMAND…: runs the command and says how long it took.
+# timed WHAT COMMAND…: runs the command and prints how long it took.
 timed() {
   local what=$1 start=$SECONDS status=0
   shift
@@ -27,7 +27,8 @@ as_root() {
   fi
 }
 
-# install_packages [SECTION…]: installs what these sections of deploy/packages.txt (build) list and this machine lacks.
+# install_packages [SECTION…]: installs the missing packages of these sections of
+# deploy/packages.txt (default: build).
 install_packages() {
   local wanted missing
   wanted=$(awk -v sections=" ${*:-build} " '/^## / {inside = index(sections, " " $2 " "); next} inside && /^[a-z0-9]/' \
@@ -43,8 +44,9 @@ install_packages() {
     install -y --no-install-recommends $missing >/dev/null
 }
 
-# python_environment NAME REQUIREMENTS: prints the python of a virtual environment in ~/.cache/tfjob that has them; made
-# when it is not there, or was made from other requirements.
+# python_environment NAME REQUIREMENTS: prints the path of python in a virtual environment in
+# ~/.cache/tfjob that satisfies the requirements. Creates the environment if it does not exist or
+# was created from other requirements.
 python_environment() {
   local folder=$HOME/.cache/tfjob/python-$1 requirements=$2
   if ! cmp -s "$requirements" "$folder/requirements.txt"; then

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# Writes deploy/tfjob-operator.yaml and deploy/kustomize/base/operator.yaml from the chart, with helm.
+# Renders deploy/tfjob-operator.yaml and deploy/kustomize/base/operator.yaml from the chart, using
+# helm.
 #
-#   deploy/dev/render.sh            writes them anew
-#   deploy/dev/render.sh --check    says whether they are current, and changes nothing
+#   deploy/dev/render.sh            rewrites them
+#   deploy/dev/render.sh --check    checks that they are current and changes nothing
 #
-# HELM names the program; without it, helm in PATH, else the one of `deploy/dev/cluster.sh bin`.
+# HELM names the program. If unset, uses helm in PATH, else the one of `deploy/dev/cluster.sh bin`.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 helm=${HELM:-$(command -v helm || echo "$(deploy/dev/cluster.sh bin)/helm")}
 base=deploy/kustomize/base/operator.yaml
 whole=deploy/tfjob-operator.yaml
 
-# The chart with its defaults, without what only Helm reads: its labels, its hooks, its note to keep the definition, and the
-# comments about source files.
+# Prints the chart with its defaults, without the parts that only Helm reads: its labels, its hooks,
+# its annotation that keeps the definition, and the comments about source files.
 render() {
   "$helm" template tfjob-operator charts/tfjob-operator --namespace tfjob-system --no-hooks --set crds.keep=false |
     sed -e '/^ *helm\.sh\/chart: /d' -e '/^ *app\.kubernetes\.io\/managed-by: Helm$/d' -e '/^# Source: /d'

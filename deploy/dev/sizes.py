@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""sizes.py FILE…: names the C++ files over 500 lines, the functions over 60 lines and the comment lines over 100 columns. A
-file may say why it is longer, in a comment that contains "Longer than the rule:"."""
+"""sizes.py FILE…: lists the C++ files over 500 lines, the functions over 60 lines and the comment lines over 100 columns. A
+file may be longer if a comment that contains "Longer than the rule:" gives the reason; a URL may be longer than a line."""
 import re
 import sys
 
 MAX_FILE, MAX_FUNCTION, MAX_COMMENT = 500, 60, 100
-# A block that opens at a nesting of namespaces and classes only, and is no such block itself.
+# Matches blocks of namespaces and types. Any other block that opens only within such blocks is a function.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
 STRIP = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//.*')
 RAW = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"')
 
 
 def functions(text):
-    """Yields (first line, last line) of functions. Reads braces, not C++: close enough for formatted code."""
+    """Yields (first line, last line) of functions. Parses braces, not C++, which is enough for formatted code."""
     text = RAW.sub(lambda match: '""' + "\n" * match.group(0).count("\n"), text)
-    stack = []  # (is a type or namespace, line of the statement's start)
+    stack = []  # (whether it is a type or namespace, first line of the statement)
     statement = None
     statement_line = 0
     for number, line in enumerate(text.split("\n"), 1):
@@ -56,7 +56,7 @@ def main():
                 print(f"{path}:{start}: a function of {end - start + 1} lines, more than {MAX_FUNCTION}")
                 bad += 1
         for number, line in enumerate(text.split("\n"), 1):
-            if len(line) > MAX_COMMENT and line.lstrip().startswith("//"):
+            if len(line) > MAX_COMMENT and line.lstrip().startswith("//") and "://" not in line:
                 print(f"{path}:{number}: a comment line of {len(line)} columns, more than {MAX_COMMENT}")
                 bad += 1
     return 1 if bad else 0

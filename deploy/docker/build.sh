@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the images of the operator and the trainer as OCI archives, FOLDER/operator.tar and FOLDER/trainer.tar: the
-# programs as Bazel builds them, the libraries of Debian that they need, and nothing else; an image of more than 40 MB is an
-# error. Needs no registry and no daemon.
-# Installs first what the build needs (deploy/packages.txt) and this machine lacks.
+# Builds the images of the operator and the trainer as OCI archives, FOLDER/operator.tar and
+# FOLDER/trainer.tar: Bazel's programs, the Debian libraries they need, and nothing else. An image
+# over 40 MB is an error. Needs no registry or daemon. Installs missing packages for the build first
+# (deploy/packages.txt).
 #
-#   deploy/docker/build.sh FOLDER [operator] [trainer]     both without a name
-#   deploy/docker/build.sh --tree FOLDER NAME              the image's files as a folder (what the Dockerfiles copy)
+#   deploy/docker/build.sh FOLDER [operator] [trainer]     default: both
+#   deploy/docker/build.sh --tree FOLDER NAME              the image's files, for the Dockerfiles
 #
-# `docker load -i`, `ctr images import`, `skopeo copy oci-archive:` and `deploy/dev/cluster.sh load-image` take the archives.
+# docker load -i, ctr images import, skopeo copy oci-archive: and cluster.sh load-image read them.
 usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 case ${1:-} in
   -h | --help) usage && exit ;;
@@ -21,7 +21,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
-# image NAME USER TARGET…: the image's name, and the programs that it holds; the first is its entry point.
+# image NAME USER TARGET…: builds the image NAME with these programs; the first is its entry point.
 image() {
   local bin name=$1 user=$2 output=$folder/$1.tar path programs=()
   shift 2
@@ -41,8 +41,9 @@ image() {
 install_packages >&2
 for name in "$@"; do
   case $name in
-    operator) image operator 65532:65532 //operator/service:tfjob-operator //operator/cli:tfjob ;;  # tfjob: for `helm test`
-    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # writes where its volumes let it
-    *) echo "there is no image $name; there are operator and trainer" >&2 && exit 2 ;;
+    # `helm test` runs tfjob.
+    operator) image operator 65532:65532 //operator/service:tfjob-operator //operator/cli:tfjob ;;
+    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # writes where its volumes allow
+    *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;
   esac
 done

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Writes an image of one layer as an OCI archive that `docker load` reads too, without a registry or a daemon:
+"""Writes an image with one layer as an OCI archive that `docker load` also reads, without a
+registry or daemon:
 
-    oci_image.py --name NAME:TAG… --output FILE.tar --program HOST-PATH=PATH… [--file HOST-PATH=PATH]… [--user UID]
-                 [--at-most MB]
+    oci_image.py --name NAME:TAG… --output FILE.tar --program HOST-PATH=PATH…
+                 [--file HOST-PATH=PATH]… [--user UID] [--at-most MB]
 
-A program brings the shared libraries that `ldd` names, at the same paths; the first program is the entry point. With
---tree the files are laid out in the folder --output instead. The same input gives the same bytes. Prints the size of the
-compressed layer; more than --at-most is an error."""
+The shared libraries that `ldd` lists for a program are added at the same paths; the first
+program is the entry point. With --tree the files are written to the folder --output instead. The
+same input yields the same bytes. Prints the size of the compressed layer; a size over --at-most
+is an error."""
 import argparse
 import gzip
 import hashlib
@@ -22,7 +24,7 @@ MEDIA_TYPE = "application/vnd.oci.image."
 
 
 def libraries(program):
-    """The shared libraries of a program, the loader among them; none of a static one."""
+    """Returns the shared libraries of a program, including the loader; none for a static one."""
     listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     missing = re.findall(r"(\S+) => not found", listing)
     if missing:
@@ -37,7 +39,7 @@ def entry(path, kind=tarfile.REGTYPE, mode=0o644, size=0):
 
 
 def layer(contents):
-    """The tar of {path: (bytes, mode)}, folders first; /tmp is there and open to all."""
+    """Returns the tar of {path: (bytes, mode)}, folders first; includes /tmp, open to all."""
     folders = {"/tmp"}
     for path in contents:
         while (path := os.path.dirname(path)) != "/":

@@ -1,4 +1,4 @@
-# The operator's image, for those who build with Docker: the same files as deploy/docker/build.sh gives.
+# Builds the operator's image with Docker, with the same files as deploy/docker/build.sh.
 #
 #   docker build -f deploy/docker/operator.Dockerfile -t ghcr.io/tfjob/operator .
 FROM debian:bookworm AS build

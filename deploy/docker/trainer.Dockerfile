@@ -1,4 +1,4 @@
-# The trainer's image, for those who build with Docker: the same files as deploy/docker/build.sh gives.
+# Builds the trainer's image with Docker, with the same files as deploy/docker/build.sh.
 #
 #   docker build -f deploy/docker/trainer.Dockerfile -t ghcr.io/tfjob/trainer .
 FROM debian:bookworm AS build

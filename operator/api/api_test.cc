@@ -89,22 +89,22 @@ struct PortCase {
 
 TEST(Defaults, AddThePortLastAndOnlyWhenMissing) {
   const PortCase cases[] = {
-      // After the user's own ports.
+      // Appended after the user's own ports.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"x","containerPort":1}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"containerPort":1,"name":"x"},)"
        R"({"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // Not when a port has the name.
+      // Not added if a port has the name.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})"},
-      // The container named tensorflow wins over the first.
+      // The container named tensorflow takes precedence over the first.
       {R"({"spec":{"containers":[{"name":"a"},{"name":"tensorflow"}]}})",
        R"({"spec":{"containers":[{"name":"a"},{"name":"tensorflow",)"
        R"("ports":[{"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // The first when none has the name.
+      // The first container, if none has the name.
       {R"({"spec":{"containers":[{"name":"a"},{"name":"b"}]}})",
        R"({"spec":{"containers":[{"name":"a","ports":[{"containerPort":2222,"name":"tfjob-port"}]},)"
        R"({"name":"b"}]}})"},
-      // Shapes that are no pod's stay.
+      // Templates that do not have the shape of a pod are left unchanged.
       {R"({"spec":{"containers":[]}})", R"({"spec":{"containers":[]}})"},
       {R"({"spec":{"containers":["x"]}})", R"({"spec":{"containers":["x"]}})"},
       {R"({"spec":{"containers":{"a":1}}})", R"({"spec":{"containers":{"a":1}}})"},
@@ -223,7 +223,7 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
   EXPECT_EQ(PodConditionMessage("p", "m"), "Error pod p condition message: m");
 }
 
-// An event's message has 1,024 bytes.
+// An event's message has at most 1,024 bytes.
 TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   Names names;
   for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));

@@ -9,7 +9,7 @@ using enum ConditionType;
 
 const Time kNow = *ParseTime("2026-11-21T09:30:00Z");
 
-// "Created+ Running-": the types in order, with + for True.
+// Prints "Created+ Running-": the types in order, with + for True.
 std::string Print(const TFJobStatus& status) {
   std::string text;
   for (const Condition& condition : status.conditions) {
@@ -50,16 +50,16 @@ TEST(SetCondition, KeepsTheOrderThatClientsRead) {
       {{{kCreated}, {kRunning}, {kRestarting}}, "Created+ Restarting+"},
       {{{kCreated}, {kRestarting}, {kRunning}}, "Created+ Running+"},
       {{{kCreated}, {kRestarting}, {kFailed}}, "Created+ Restarting+ Failed+"},
-      // Suspend and resume: an entry that changes moves to the end; none of them goes away.
+      // Suspend and resume: an entry that changes moves to the end; none is removed.
       {{{kCreated}, {kRunning}, {kRunning, false, "TFJobSuspended"}, {kSuspended}},
        "Created+ Running- Suspended+"},
       {{{kCreated}, {kSuspended}, {kSuspended, false}, {kRunning}}, "Created+ Suspended- Running+"},
       {{{kCreated}, {kSuspended}, {kSuspended, false}, {kSuspended}}, "Created+ Suspended+"},
-      // The same again changes nothing, the order included.
+      // Setting the same condition again changes nothing, including the order.
       {{{kCreated}, {kRunning}, {kCreated}}, "Created+ Running+"},
-      // A new reason moves it to the end.
+      // A new reason moves the entry to the end.
       {{{kCreated}, {kRunning}, {kCreated, true, "Other"}}, "Running+ Created+"},
-      // Ends are exclusive and final.
+      // Succeeded and Failed are exclusive and final.
       {{{kSucceeded}, {kFailed}}, "Succeeded+"},
       {{{kFailed}, {kSucceeded}}, "Failed+"},
       {{{kFailed}, {kRunning}, {kCreated}}, "Failed+"},

@@ -7,7 +7,8 @@
 namespace tfjob::api {
 namespace {
 
-// The index of the container that listens, or nothing when the template's shape is not a pod's.
+// Returns the index of the container that listens; nullopt if the template does not have the
+// shape of a pod.
 std::optional<size_t> ListeningContainer(const Json& pod_template) {
   const Json* containers = Containers(pod_template);
   if (containers == nullptr || containers->empty()) return std::nullopt;

@@ -1,14 +1,15 @@
-// The reference's defaults, filled in memory only: the stored object keeps what the user wrote.
+// Applies the reference's defaults, in memory only: the stored object keeps what the user wrote.
 #pragma once
 
 #include "operator/api/tfjob.h"
 
 namespace tfjob::api {
 
-// Fills cleanPodPolicy None, and of each type replicas 1, restartPolicy Never and, in a copy of the
-// template, the port {name: tfjob-port, containerPort: 2222}: appended last to the container
-// "tensorflow" (or the first, when none has that name) unless it has a port of that name.
-// Idempotent; a template of an unexpected shape stays as it is.
+// Fills unset fields: cleanPodPolicy with None and, for each replica type, replicas with 1 and
+// restartPolicy with Never. Also adds the port {name: tfjob-port, containerPort: 2222} to a copy
+// of the pod template: it is appended last to the container "tensorflow" (or to the first one, if
+// none has that name), unless that container has a port of that name.
+// Idempotent. A template of an unexpected shape is left unchanged.
 void SetDefaults(TFJob& job);
 
 }  // namespace tfjob::api

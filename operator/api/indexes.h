@@ -1,5 +1,4 @@
-// A set of replica indexes as a value, with the text form of
-// status.replicaStatuses[T].completedIndexes.
+// Holds a set of replica indexes, with its text form in status.replicaStatuses[T].completedIndexes.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +14,19 @@ class IndexSet {
  public:
   IndexSet() = default;
 
-  // Reads "0-3,7" (any order, overlaps allowed, "" is the empty set). InvalidArgument says what is
-  // wrong.
+  // Parses "0-3,7". Any order and overlaps are allowed, and "" is the empty set. InvalidArgument
+  // describes what is wrong.
   static StatusOr<IndexSet> Parse(std::string_view text);
 
-  // `index` ≥ 0.
+  // Requires `index` ≥ 0.
   void Insert(int32_t index);
   bool Contains(int32_t index) const;
   bool empty() const { return ranges_.empty(); }
   int64_t size() const;
-  // How many are below `limit`: those that count after a scale down.
+  // Returns the number of indexes below `limit`, which are those that count after a scale-down.
   int32_t CountBelow(int32_t limit) const;
 
-  // Sorted, neighbours merged: "0-3,7".
+  // Prints the indexes sorted, with neighbours merged: "0-3,7".
   std::string ToString() const;
 
   bool operator==(const IndexSet&) const = default;

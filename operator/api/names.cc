@@ -37,7 +37,7 @@ std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels) {
   const std::string_view type = labels.Find(kReplicaTypeLabel);
   const std::string_view digits = labels.Find(kReplicaIndexLabel);
   const std::optional<ReplicaType> parsed = ParseReplicaType(type);
-  // Exactly our own text: no "PS" for "ps", no "007" for "7".
+  // Accepts exactly the text that the operator writes: not "PS" for "ps", not "007" for "7".
   if (!parsed || LowerName(*parsed) != type) return std::nullopt;
   int32_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

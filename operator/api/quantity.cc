@@ -25,7 +25,7 @@ constexpr std::array<std::pair<std::string_view, int>, 10> kDecimal = {{{"n", -9
                                                                         {"P", 15},
                                                                         {"E", 18}}};
 
-// The power of ten that a suffix or an exponent stands for; false when it is none.
+// Parses the power of ten of a suffix or an exponent; returns false if the text is neither.
 bool ParseDecimalSuffix(std::string_view suffix, int& power) {
   for (const auto& [name, value] : kDecimal) {
     if (suffix == name) {
@@ -91,7 +91,8 @@ StatusOr<Quantity> ParseQuantity(std::string_view text) {
   for (; power > 0; --power) {
     if ((quantity.nanos *= 10) > kMost) return malformed;
   }
-  for (; power < 0; ++power) quantity.nanos = (quantity.nanos + 9) / 10;  // rounded up, as there
+  // Rounds up, as Kubernetes does.
+  for (; power < 0; ++power) quantity.nanos = (quantity.nanos + 9) / 10;
   if (negative) quantity.nanos = -quantity.nanos;
   return quantity;
 }

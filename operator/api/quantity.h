@@ -1,4 +1,5 @@
-// Kubernetes quantities ("500m", "8Gi", "1.5", "2e3") as exact numbers, for sums of resource requests.
+// Represents Kubernetes quantities ("500m", "8Gi", "1.5", "2e3") as exact numbers, for summing
+// resource requests.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 #pragma once
 
@@ -16,11 +17,12 @@ struct Quantity {
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }
 };
 
-// InvalidArgument for anything else, and for more than 2⁶³ units.
+// Parses a quantity. Any other text and a value above 2⁶³ units are InvalidArgument.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
-// The sum is binary when both sides are, or one is 0.
+// The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);
-// "12Gi" for binary ones that a binary suffix divides, else a whole number, else with m, u or n.
+// Prints a binary quantity that a binary suffix divides with that suffix ("12Gi"). Others are
+// printed as a whole number, or with m, u or n.
 std::string ToString(const Quantity& quantity);
 
 }  // namespace tfjob::api

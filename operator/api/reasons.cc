@@ -5,10 +5,10 @@
 namespace tfjob::api {
 namespace {
 
-// Of an event's 1,024 bytes; the rest is for what stands before and behind.
+// The part of an event's 1,024 bytes for names; the rest is for the text before and after them.
 constexpr size_t kMaxNames = 960;
 
-// "Created pods: a, b and 7 more".
+// Returns "Created pods: a, b and 7 more".
 std::string Listed(std::string_view what, const Names& objects) {
   std::string text = StrCat(what, objects.size() == 1 ? ": " : "s: ");
   for (size_t i = 0; i < objects.size(); ++i) {
@@ -77,10 +77,11 @@ std::string InvalidSpecMessage(const TFJob& job, std::string_view problems) {
 }
 
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted) {
-  return StrCat("Pod group ", group, " starts ", kept, " pods together and the job now wants ",
-                wanted, ", which ",
-                "scheduling.k8s.io/v1alpha2 cannot change: the group stays as it is until "
-                "none of the job's pods lives. Suspend and resume the job to have it made anew");
+  return StrCat("Pod group ", group, " starts ", kept, " pods together, but the job now wants ",
+                wanted, ". ",
+                "scheduling.k8s.io/v1alpha2 cannot change this: the group stays as it is until "
+                "none of the job's pods is left. Suspend and resume the job to have it created "
+                "again");
 }
 
 std::string SchedulingGroupDroppedMessage(std::string_view pod) {
@@ -95,7 +96,7 @@ std::string NoNativeGangsMessage(std::string_view served) {
                   ", which this operator does not know: it needs scheduling.k8s.io/", kNeeded);
   }
   return StrCat("the API server has no Workloads: native gang scheduling needs scheduling.k8s.io/",
-                kNeeded, ", switched on by --runtime-config and the feature gates GenericWorkload ",
+                kNeeded, ", enabled by --runtime-config and the feature gates GenericWorkload ",
                 "and GangScheduling");
 }
 
@@ -139,12 +140,12 @@ std::string PodConditionMessage(std::string_view pod, std::string_view message) 
 std::string PodTemplateRestartPolicyMessage(ReplicaType type) {
   return StrCat("spec.tfReplicaSpecs.", Name(type),
                 ".template.spec.restartPolicy has no effect: spec.tfReplicaSpecs.", Name(type),
-                ".restartPolicy decides");
+                ".restartPolicy applies instead");
 }
 
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler) {
   return StrCat("spec.tfReplicaSpecs.", Name(type),
-                ".template.spec.schedulerName is another scheduler than the gang's, ", scheduler,
+                ".template.spec.schedulerName is not the gang's scheduler, ", scheduler,
                 ": these pods are not placed together with the others");
 }
 
@@ -160,9 +161,9 @@ std::string ServiceNameTakenMessage(std::string_view service, std::string_view o
 
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node) {
   return StrCat(
-      "Pod ", pod, " cannot end because node ", node,
-      " is not ready. When the node is surely gone, delete the pod with --force, or set the "
-      "job's annotation ",
+      "Pod ", pod, " cannot terminate because node ", node,
+      " is not ready. If the node is certainly gone, delete the pod with --force, or set the job's "
+      "annotation ",
       kForceDeleteAnnotation, ": \"true\"");
 }
 

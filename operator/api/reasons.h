@@ -1,8 +1,9 @@
-// The catalogue of reasons: every reason that a condition or an event of ours can carry, and the
-// exact messages that clients know. docs/errors.md explains each (a test keeps both equal).
+// Defines the catalogue of reasons: every reason that a condition or an event of this operator
+// can carry, and the exact messages that clients know. docs/errors.md explains each reason (a
+// test keeps both in step).
 //
-// Two kinds of event carry a foreign reason instead: a container's (ImagePullBackOff, OOMKilled, …)
-// and a pod condition's (Unschedulable, …).
+// Two kinds of event carry a foreign reason instead: that of a container (ImagePullBackOff,
+// OOMKilled, …) and that of a pod condition (Unschedulable, …).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace tfjob::api {
 
-// Conditions; Restarting, Failed, Succeeded, Suspended and Resumed are events too.
+// Conditions. Restarting, Failed, Succeeded, Suspended and Resumed are also events.
 inline constexpr char kReasonCreated[] = "TFJobCreated";
 inline constexpr char kReasonRunning[] = "TFJobRunning";
 inline constexpr char kReasonRestarting[] = "TFJobRestarting";
@@ -54,50 +55,51 @@ inline constexpr char kReasonServiceNameTaken[] = "ServiceNameTaken";
 inline constexpr char kReasonPodOnLostNode[] = "PodOnLostNode";
 inline constexpr char kReasonSpecWarning[] = "TFJobSpecWarning";
 
-// Messages of conditions (and of the events that go with them).
+// Messages of conditions, and of the events that accompany them.
 std::string CreatedMessage(const TFJob& job);
-// `refusal`: what the API server said.
+// `refusal`: the API server's message.
 std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
-// `failed` replicas of the type, whose policy does not restart them.
+// `failed`: the number of replicas of the type that failed and that the policy does not restart.
 std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
-// Policy ExitCode and an exit code below 128.
+// For policy ExitCode and an exit code below 128.
 std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
 std::string BackoffLimitMessage(const TFJob& job);
 std::string DeadlineMessage(const TFJob& job);
 std::string SuspendedMessage(const TFJob& job);
 std::string ResumedMessage(const TFJob& job);
-// `problems`: one a line, each with its path.
+// `problems`: one per line, each with its path.
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
-// Messages of events. `objects` are the names of so many `what`, "pod" say: "Created pod: a", "Created pods: a, b". Of names
-// that an event has no room for the number is told. `error`: what the API server said.
+// Messages of events. `objects` are the names of objects of kind `what`, for example "pod":
+// "Created pod: a", "Created pods: a, b". Names that do not fit into an event are counted
+// instead. `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
 // `kept`, `wanted`: numbers of pods that start together.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
-// `pod` was created without the membership that was asked for.
+// `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);
-// `served`: the version of Kubernetes' Workloads that the server has, "" for none.
+// `served`: the version of Kubernetes' Workloads that the server has, "" if it has none.
 std::string NoNativeGangsMessage(std::string_view served);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);
-// An active pod's container that ended, or waits for something, and a pod whose condition is not
-// met.
+// Describe a container of an active pod that terminated or is waiting, and a pod whose
+// condition is not met.
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
                                        int32_t code, std::string_view message);
 std::string ContainerWaitingMessage(std::string_view pod, std::string_view container,
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
-// `scheduler`: of the gang, which that template's pods will not be placed by.
+// `scheduler`: the gang's scheduler, which will not place the pods of that template.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
-// `owner`: who holds the name, "nobody" when it has no controller.
+// `owner`: the owner of the object with that name, "nobody" if it has no controller.
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);

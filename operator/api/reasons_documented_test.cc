@@ -1,4 +1,4 @@
-// Holds docs/errors.md against reasons.h: each reason has its paragraph, and no paragraph outlives its reason.
+// Compares docs/errors.md with reasons.h: each reason has a paragraph, and each paragraph a reason.
 #include <gtest/gtest.h>
 
 #include <regex>

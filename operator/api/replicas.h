@@ -1,24 +1,25 @@
-// How many replicas a job has, and the container and port of each type.
+// Reads the number of replicas of a job, and the container and port of each replica type.
 #pragma once
 
 #include "operator/api/tfjob.h"
 
 namespace tfjob::api {
 
-// The type's replicas: 0 when the job does not have the type, 1 when it says nothing.
+// Returns the number of replicas of the type: 0 if the job does not have the type, 1 if
+// none is given.
 int32_t Replicas(const TFJob& job, ReplicaType type);
-// Over all types.
+// Returns the sum over all types.
 int64_t TotalReplicas(const TFJob& job);
-// A job of exactly one replica trains alone: it gets no TF_CONFIG.
+// True if the job has exactly one replica. It then trains alone and gets no TF_CONFIG.
 bool IsLocal(const TFJob& job);
 
-// spec.containers of a pod template (an array of objects), or nullptr.
+// Returns spec.containers of a pod template (an array of objects), or nullptr.
 const Json* Containers(const Json& pod_template);
-// The container named "tensorflow" of a pod template, or nullptr.
+// Returns the container named "tensorflow" of a pod template, or nullptr.
 const Json* TensorflowContainer(const Json& pod_template);
 
-// containerPort of the port named "tfjob-port" in the type's tensorflow container; 2222 when there
-// is none.
+// Returns the containerPort of the port named "tfjob-port" in the type's tensorflow container, or
+// 2222 if there is none.
 int32_t TFJobPort(const TFJob& job, ReplicaType type);
 
 }  // namespace tfjob::api

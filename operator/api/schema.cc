@@ -6,54 +6,53 @@
 namespace tfjob::api {
 namespace {
 
-constexpr int64_t kMaxReplicas = 100'000;  // operator/policy refuses more in all
+constexpr int64_t kMaxReplicas = 100'000;  // validate.h also limits the sum over all types
 
 std::vector<Field> SchedulingPolicyFields() {
   return {
       {.name = "minAvailable",
        .type = FieldType::kInt32,
-       .description = "How many pods must find a place before any of them starts.",
+       .description = "The number of pods that must be schedulable before any of them starts.",
        .when_absent = "all replicas of all types"},
       {.name = "queue",
-       .description = "The queue of the pod group. Only Volcano reads it. It cannot be changed.",
+       .description = "The queue of the pod group, read only by Volcano. It cannot be changed.",
        .when_absent = "\"default\""},
       {.name = "minResources",
        .type = FieldType::kQuantities,
-       .description = "The resources that the gang needs at least, by name (cpu, memory, "
-                      "nvidia.com/gpu).",
+       .description = "The minimum resources of the gang, by name (cpu, memory, nvidia.com/gpu).",
        .when_absent = "computed from the requests of the first minAvailable pods"},
       {.name = "priorityClass",
-       .description = "The PriorityClass of the pod group. Volcano and Kueue read it; of the pods "
-                      "it is template.spec.priorityClassName."},
+       .description = "The PriorityClass of the pod group, read by Volcano and Kueue. That of the "
+                      "pods is template.spec.priorityClassName."},
       {.name = "scheduleTimeoutSeconds",
        .type = FieldType::kInt32,
-       .description = "How long the scheduler waits for the whole gang. Only the scheduler-plugins "
-                      "read it."},
+       .description = "How long the scheduler waits for the whole gang. Only scheduler-plugins "
+                      "reads it."},
   };
 }
 
 std::vector<Field> EndFields() {
   return {
       {.name = "cleanPodPolicy",
-       .description = "Which pods are deleted when the job has ended: None, Running (those that "
-                      "still run or wait, such as parameter servers) or All. The services go in "
-                      "any case. \"\" means All.",
+       .description = "Which pods are deleted when the job ends: None, Running (those that are "
+                      "still running or waiting, such as parameter servers) or All. Services are "
+                      "always deleted. \"\" means All.",
        .words = {"", "All", "Running", "None"},
        .when_absent = "None, or the operator's --default-clean-pod-policy"},
       {.name = "ttlSecondsAfterFinished",
        .type = FieldType::kInt32,
-       .description = "The job and its pods are deleted this many seconds after the job's end.",
+       .description = "The job and its pods are deleted this many seconds after the job ends.",
        .minimum = 0,
        .when_absent = "never"},
       {.name = "activeDeadlineSeconds",
        .type = FieldType::kInt64,
-       .description = "The job fails when it is active for longer, counted from "
-                      "status.startTime; a resumed job starts anew.",
+       .description = "The job fails if it is active for longer, counted from status.startTime. "
+                      "For a resumed job the time starts over.",
        .minimum = 0,
        .when_absent = "no deadline"},
       {.name = "backoffLimit",
        .type = FieldType::kInt32,
-       .description = "How many restarts of replicas, of all types together, the job survives. "
+       .description = "The number of replica restarts, over all types, that the job survives. "
                       "Evictions and other disruptions do not count, nor do types with "
                       "restartPolicy Never.",
        .minimum = 0,
@@ -67,24 +66,24 @@ std::vector<Field> RunPolicyFields() {
       fields.end(),
       {{.name = "schedulingPolicy",
         .type = FieldType::kObject,
-        .description = "Gang scheduling: all pods start or none. It has an effect where the "
+        .description = "Gang scheduling: either all pods start or none. It takes effect if the "
                        "operator's --gang-scheduler-name or the job's annotation "
                        "tfjob.dev/gang-scheduler names a scheduler.",
         .fields = SchedulingPolicyFields()},
        {.name = "suspend",
         .type = FieldType::kBool,
-        .description = "True deletes the job's pods and holds it until false; queues such as "
-                       "Kueue set it.",
+        .description = "True deletes the job's pods and holds the job until it is false again. "
+                       "Queues such as Kueue set it.",
         .stored_default = "false"},
        {.name = "managedBy",
-        .description = "Who runs this job. A job with kueue.x-k8s.io/multikueue is left to that "
-                       "controller. It cannot be changed.",
+        .description = "The controller that runs this job. A job with kueue.x-k8s.io/multikueue is "
+                       "left to that controller. It cannot be changed.",
         .words = {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"},
         .when_absent = "\"kubeflow.org/training-operator\": this operator"},
        {.name = "restartScope",
         .description = "What a retryable failure restarts: the Replica that failed, or the whole "
                        "Job. Job is for synchronous training, where the other replicas would wait "
-                       "for the one that is gone; the pods of the new attempt carry the label "
+                       "for the missing one. The pods of the new attempt carry the label "
                        "tfjob.dev/attempt.",
         .words = {"Replica", "Job"},
         .when_absent = "Replica"}});
@@ -95,25 +94,25 @@ std::vector<Field> ReplicaSpecFields() {
   return {
       {.name = "replicas",
        .type = FieldType::kInt32,
-       .description = "How many pods of this type. It may be changed while the job runs: the "
-                      "highest indexes go first.",
+       .description = "The number of pods of this type. It may be changed while the job runs: the "
+                      "highest indexes are removed first.",
        .minimum = 0,
        .maximum = kMaxReplicas,
        .when_absent = "1"},
       {.name = "restartPolicy",
-       .description = "What follows when a replica fails. Never: the job fails. OnFailure: it is "
-                      "restarted. Always: it is restarted after success, too. ExitCode: exit codes "
-                      "of 128 and more (signals) restart it, 1 to 127 fail the job. It decides "
-                      "instead of the template's own restartPolicy.",
+       .description = "What happens when a replica fails. Never: the job fails. OnFailure: the "
+                      "replica is restarted. Always: it is also restarted after success. ExitCode: "
+                      "exit codes of 128 and more (signals) restart it, 1 to 127 fail the job. It "
+                      "overrides the template's own restartPolicy.",
        .words = {"", "Always", "OnFailure", "Never", "ExitCode"},
        .when_absent = "Never"},
       {.name = "template",
        .type = FieldType::kPodTemplate,
-       .description = "The pod to create, a v1 PodTemplateSpec (kubectl explain "
-                      "pod.spec describes its fields; every field is passed on). One container "
-                      "must be named \"tensorflow\": it gets TF_CONFIG, and its exit decides. Its "
-                      "port named \"tfjob-port\" is the port of the cluster, 2222 when there is "
-                      "none."},
+       .description = "The pod to create, a v1 PodTemplateSpec (kubectl explain pod.spec describes "
+                      "its fields; every field is passed on). One container must be named "
+                      "\"tensorflow\": it gets TF_CONFIG, and its exit code decides. Its port "
+                      "named \"tfjob-port\" is the port of the TensorFlow cluster, or 2222 if "
+                      "there is none."},
   };
 }
 
@@ -121,9 +120,9 @@ std::vector<Field> SpecFields() {
   return {
       {.name = "tfReplicaSpecs",
        .type = FieldType::kObjectMap,
-       .description = "The replicas by type: Chief or Master (coordinates and decides the end), "
-                      "Worker (trains), PS (parameter server), Evaluator. Keys are read in any "
-                      "letter case. Without a Chief or Master, worker 0 decides.",
+       .description = "The replicas by type: Chief or Master (coordinates and decides when the job "
+                      "ends), Worker (trains), PS (parameter server), Evaluator. Keys may be in "
+                      "any letter case. Without a Chief or Master, worker 0 decides.",
        .required = true,
        .fields = ReplicaSpecFields()},
       {.name = "runPolicy",
@@ -131,14 +130,14 @@ std::vector<Field> SpecFields() {
        .description = "How the job as a whole runs and ends.",
        .fields = RunPolicyFields()},
       {.name = "successPolicy",
-       .description = "When a job without Chief and Master has succeeded: \"\" when worker 0 has, "
-                      "AllWorkers when all workers have.",
+       .description = "When a job without a Chief or Master succeeds: \"\" once worker 0 has "
+                      "succeeded, AllWorkers once all workers have.",
        .words = {"", "AllWorkers"},
        .when_absent = "\"\""},
       {.name = "enableDynamicWorker",
        .type = FieldType::kBool,
-       .description = "Workers may come and go: each task's TF_CONFIG names only itself and the "
-                      "parameter servers, and a failed worker does not fail the job.",
+       .description = "Lets workers join and leave: each task's TF_CONFIG names only itself and "
+                      "the parameter servers, and a failed worker does not fail the job.",
        .when_absent = "false"},
   };
 }
@@ -149,17 +148,17 @@ std::vector<Field> ConditionFields() {
        .description = "Created, Running, Restarting, Succeeded, Failed or Suspended.",
        .required = true},
       {.name = "status",
-       .description = "Whether it is so.",
+       .description = "Whether the condition holds.",
        .required = true,
        .words = {"True", "False", "Unknown"}},
-      {.name = "reason", .description = "One word for programs, such as TFJobRestarting."},
-      {.name = "message", .description = "A sentence for people."},
+      {.name = "reason", .description = "A machine-readable reason, such as TFJobRestarting."},
+      {.name = "message", .description = "A human-readable message."},
       {.name = "lastUpdateTime",
        .type = FieldType::kTime,
        .description = "When this condition was written."},
       {.name = "lastTransitionTime",
        .type = FieldType::kTime,
-       .description = "When its status changed."},
+       .description = "When the condition's status last changed."},
   };
 }
 
@@ -175,19 +174,19 @@ std::vector<Field> ReplicaStatusFields() {
        .type = FieldType::kInt32,
        .description = "Replicas that failed and are not restarted."},
       {.name = "selector",
-       .description = "Selects the pods of this type; the scale subresource and autoscalers read "
+       .description = "Selects the pods of this type. The scale subresource and autoscalers read "
                       "it."},
       {.name = "restarts",
        .type = FieldType::kInt32,
-       .description = "Recreated pods and restarted containers after failures. It never shrinks; "
+       .description = "Recreated pods and restarted containers after failures. It never decreases. "
                       "backoffLimit limits the sum over all types."},
       {.name = "completedIndexes",
-       .description = "The indexes that have completed, such as \"0-3,7\". They are not run again "
-                      "when their pods are gone."},
+       .description = "The indexes that have completed, such as \"0-3,7\". They are not run again, "
+                      "even if their pods are gone."},
       {.name = "replacing",
        .type = FieldType::kStrings,
-       .description = "UIDs of pods that are counted in restarts, or need no count, and still "
-                      "exist."},
+       .description = "UIDs of pods that still exist and are already counted in restarts, or need "
+                      "not be counted."},
   };
 }
 
@@ -195,28 +194,29 @@ std::vector<Field> StatusFields() {
   return {
       {.name = "conditions",
        .type = FieldType::kObjects,
-       .description = "What is true of the job, the latest change last: the type of the last one "
-                      "is the job's state. Succeeded and Failed exclude each other and stay.",
+       .description = "The job's conditions, the latest change last: the type of the last one is "
+                      "the job's state. Succeeded and Failed are exclusive and final.",
        .fields = ConditionFields()},
       {.name = "replicaStatuses",
        .type = FieldType::kObjectMap,
        .description = "Counts by replica type.",
        .fields = ReplicaStatusFields()},
-      {.name = "ready", .description = "Active replicas of all types, of how many: \"4/6\"."},
+      {.name = "ready", .description = "Active and total replicas of all types: \"4/6\"."},
       {.name = "restarts",
        .type = FieldType::kInt32,
-       .description = "The sum of all types' restarts.",
+       .description = "The sum of restarts over all types.",
        .stored_default = "0"},
       {.name = "startTime",
        .type = FieldType::kTime,
        .description = "When the job started, or was resumed."},
-      {.name = "completionTime", .type = FieldType::kTime, .description = "When it ended."},
+      {.name = "completionTime", .type = FieldType::kTime, .description = "When the job ended."},
       {.name = "lastReconcileTime",
        .type = FieldType::kTime,
        .description = "Kept for readers of the Training Operator's status."},
       {.name = "attempt",
        .type = FieldType::kInt32,
-       .description = "How often restartScope Job has restarted all replicas together."},
+       .description = "The number of times that restartScope Job has restarted all replicas "
+                      "together."},
   };
 }
 
@@ -224,24 +224,25 @@ Field Schema() {
   return {.name = "TFJob",
           .type = FieldType::kObject,
           .description =
-              "A distributed training job: replicas of pods that find each other by "
+              "A distributed training job: replicas of pods that find each other through "
               "TF_CONFIG.",
           .fields = {
               {.name = "apiVersion", .description = "kubeflow.org/v1"},
               {.name = "kind", .description = "TFJob"},
               {.name = "metadata",
                .type = FieldType::kMetadata,
-               .description = "The name is the beginning of the names of pods and services "
-                              "(NAME-worker-0), so it is a DNS-1035 label, short enough for all of "
-                              "them to have at most 63 characters."},
+               .description = "The name is the prefix of the names of pods and services "
+                              "(NAME-worker-0). It must therefore be a DNS-1035 label that is "
+                              "short enough for all of them to have at most 63 characters."},
               {.name = "spec",
                .type = FieldType::kObject,
-               .description = "What is to run.",
+               .description = "The job to run.",
                .required = true,
                .fields = SpecFields()},
               {.name = "status",
                .type = FieldType::kObject,
-               .description = "What the operator has seen. Only the operator writes it.",
+               .description = "The state that the operator has observed. Only the operator writes "
+                              "it.",
                .fields = StatusFields()},
           }};
 }

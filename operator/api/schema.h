@@ -1,6 +1,7 @@
-// Every field of the kubeflow.org/v1 TFJob as one table: name, type, bounds and what it means. The manifest reader knows
-// fields and words from here, operator/crd makes the CustomResourceDefinition and the API reference of it. A test
-// compares the table with the structs of tfjob.h.
+// Defines every field of the kubeflow.org/v1 TFJob in one table: name, type, bounds and meaning.
+// The manifest reader takes fields and words from it. operator/crd generates the
+// CustomResourceDefinition and the API reference from it. A test compares the table with the
+// structs of tfjob.h.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ enum class FieldType {
   kQuantities,   // map of names to Kubernetes quantities
   kStrings,      // list
   kObject,       // `fields` are its members
-  kObjects,      // list; `fields` are each element's
-  kObjectMap,    // `fields` are each value's
-  kPodTemplate,  // v1 PodTemplateSpec, open: what we do not know passes
+  kObjects,      // list; `fields` are the members of each element
+  kObjectMap,    // `fields` are the members of each value
+  kPodTemplate,  // v1 PodTemplateSpec, open: unknown fields are passed on
   kMetadata,     // v1 ObjectMeta
 };
 
@@ -31,24 +32,25 @@ struct Field {
   FieldType type = FieldType::kString;
   std::string description;
   bool required = false;
-  std::vector<std::string> words = {};  // the only values of a string; none: any
+  std::vector<std::string> words = {};  // the allowed values of a string; empty: any
   std::optional<int64_t> minimum = std::nullopt;
   std::optional<int64_t> maximum = std::nullopt;
-  // The default that the API server writes into stored objects, as JSON; empty: none. Other defaults are filled in
-  // memory (defaults.h) and are part of the description.
+  // The default that the API server writes into stored objects, as JSON; empty if there is none.
+  // Other defaults are filled in in memory (defaults.h) and are part of the description.
   std::string stored_default = {};
-  // What applies when the field is absent, for people.
+  // The value that applies if the field is absent, as text for users.
   std::string when_absent = {};
   std::vector<Field> fields = {};
 };
 
-// The TFJob itself; its members are apiVersion, kind, metadata, spec and status.
+// Returns the TFJob itself; its members are apiVersion, kind, metadata, spec and status.
 const Field& TFJobSchema();
 
-// The field at a path of member names ("spec.runPolicy.restartScope"; values of maps and elements of lists are skipped:
-// "spec.tfReplicaSpecs.replicas"). A path that does not exist is a bug.
+// Returns the field at a path of member names ("spec.runPolicy.restartScope"). Map values and
+// list elements add no name of their own: "spec.tfReplicaSpecs.replicas". A path that does not
+// exist is a bug.
 const Field& SchemaField(std::string_view path);
-// The names of its members, as they stand in the table.
+// Returns the names of the field's members, in the order of the table.
 std::vector<std::string> SchemaMembers(std::string_view path);
 
 }  // namespace tfjob::api

@@ -9,7 +9,7 @@
 namespace tfjob::api {
 namespace {
 
-// The field's value, or the default of its type.
+// Returns the field's value, or the default of its type.
 template <typename T>
 T ReadOrDefault(const JsonField& field) {
   T value{};

@@ -1,5 +1,6 @@
-// A TFJob's status as JSON, both ways. Names are the API's; ours beyond it are attempt, ready and
-// restarts, and of each replica status restarts, completedIndexes, replacing and selector.
+// Converts a TFJob's status to and from JSON. Names are those of the API. This project adds
+// attempt, ready and restarts, and in each replica status restarts, completedIndexes,
+// replacing and selector.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -7,11 +8,12 @@
 
 namespace tfjob::api {
 
-// The value of "status". Zero counts are omitted, so an all-zero replica status prints {}.
+// Returns the value of "status". Zero counts are omitted, so an all-zero replica status is
+// printed as {}.
 Json StatusToJson(const TFJobStatus& status);
 
-// Never fails: what is not as expected (an unknown condition, a text for a number, indexes that do
-// not parse) counts as absent.
+// Never fails: any unexpected value (an unknown condition, a string in place of a number, indexes
+// that do not parse) counts as absent.
 TFJobStatus ReadStatus(const JsonField& status);
 
 }  // namespace tfjob::api

@@ -1,5 +1,5 @@
-// The kubeflow.org/v1 TFJob as plain values. Optional fields hold what the user wrote; SetDefaults
-// (defaults.h) fills them in memory, never in the stored object.
+// Defines the kubeflow.org/v1 TFJob as plain values. Optional fields hold what the user wrote.
+// SetDefaults (defaults.h) fills them in memory, never in the stored object.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ inline constexpr char kContainerName[] = "tensorflow";
 inline constexpr char kPortName[] = "tfjob-port";
 inline constexpr int32_t kDefaultPort = 2222;
 
-// In the order in which status looks at them.
+// In the order in which the status is computed.
 enum class ReplicaType { kChief, kEvaluator, kMaster, kPS, kWorker };
 inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {
     ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster, ReplicaType::kPS,
     ReplicaType::kWorker};
 std::string_view Name(ReplicaType type);       // "Chief", "Evaluator", "Master", "PS", "Worker"
 std::string_view LowerName(ReplicaType type);  // "chief", …: in names, labels and TF_CONFIG
-// Any letter case ("ps", "WORKER"); nothing for unknown words.
+// Parses a name in any letter case ("ps", "WORKER"); nullopt if it is unknown.
 std::optional<ReplicaType> ParseReplicaType(std::string_view text);
 
 enum class RestartPolicy { kNever, kAlways, kOnFailure, kExitCode };
@@ -39,7 +39,8 @@ std::string_view Name(RestartPolicy policy);   // "Never", "Always", "OnFailure"
 std::string_view Name(CleanPodPolicy policy);  // "None", "Running", "All"
 std::string_view Name(SuccessPolicy policy);   // "", "AllWorkers"
 std::string_view Name(RestartScope scope);     // "Replica", "Job"
-// The exact word, or nothing. "" is a word of the success policy only (the default).
+// Parse the exact word; nullopt for any other. "" is a word only of the success policy
+// (the default).
 std::optional<RestartPolicy> ParseRestartPolicy(std::string_view text);
 std::optional<CleanPodPolicy> ParseCleanPodPolicy(std::string_view text);
 std::optional<SuccessPolicy> ParseSuccessPolicy(std::string_view text);
@@ -48,8 +49,8 @@ std::optional<RestartScope> ParseRestartScope(std::string_view text);
 struct ReplicaSpec {
   std::optional<int32_t> replicas;              // default 1
   std::optional<RestartPolicy> restart_policy;  // default Never
-  // A v1 PodTemplateSpec, carried untouched (unknown and future fields included); never null after
-  // parsing.
+  // A v1 PodTemplateSpec, kept unmodified (including unknown and future fields). Never null
+  // after parsing.
   std::shared_ptr<const Json> pod_template;
 
   bool operator==(const ReplicaSpec& other) const;  // templates by value
@@ -58,7 +59,7 @@ struct ReplicaSpec {
 struct SchedulingPolicy {
   std::optional<int32_t> min_available;  // default: the sum of all replicas
   std::string queue;
-  std::map<std::string, std::string> min_resources;  // quantities, untouched
+  std::map<std::string, std::string> min_resources;  // quantities, unmodified
   std::string priority_class;
   std::optional<int32_t> schedule_timeout_seconds;
 
@@ -66,7 +67,7 @@ struct SchedulingPolicy {
 };
 
 struct RunPolicy {
-  std::optional<CleanPodPolicy> clean_pod_policy;  // default None; "" given explicitly is All
+  std::optional<CleanPodPolicy> clean_pod_policy;  // default None; an explicit "" is All
   std::optional<int32_t> ttl_seconds_after_finished;
   std::optional<int64_t> active_deadline_seconds;
   std::optional<int32_t> backoff_limit;
@@ -107,10 +108,11 @@ struct ReplicaStatus {
   int32_t succeeded = 0;
   int32_t failed = 0;
   std::string selector;  // label selector of the type's pods, for the scale subresource
-  int32_t restarts = 0;  // recreations after failure and containers' restarts; never shrinks
-  std::string completed_indexes;  // "0-3,7": indexes whose container ended with 0 (indexes.h)
-  // "replacing": UIDs of pods that failed or were taken away, are in `restarts` already (where they count), and still exist.
-  // What makes counting idempotent between this status' write and the pods' deletion; sorted.
+  int32_t restarts = 0;  // recreated pods and restarted containers after failures; never shrinks
+  std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
+  // "replacing": sorted UIDs of pods that failed or were removed, are already included in
+  // `restarts` (if they count), and still exist. They make counting idempotent between the write
+  // of this status and the deletion of the pods.
   std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;
@@ -122,10 +124,10 @@ struct TFJobStatus {
   std::optional<Time> start_time;
   std::optional<Time> completion_time;
   std::optional<Time> last_reconcile_time;
-  int32_t attempt = 0;  // grows when restartScope Job restarts everything
-  // For people, who see them as columns:
-  std::string ready;     // "4/6": active replicas of all types, of how many
-  int32_t restarts = 0;  // of all types together
+  int32_t attempt = 0;  // incremented when restartScope Job restarts everything
+  // For users, who see these as columns:
+  std::string ready;     // "4/6": active and total replicas of all types
+  int32_t restarts = 0;  // sum over all types
 
   bool operator==(const TFJobStatus&) const = default;
 };

@@ -10,7 +10,7 @@
 namespace tfjob::api {
 namespace {
 
-constexpr size_t kMaxLabel = 63;  // a DNS label's length
+constexpr size_t kMaxLabel = 63;  // maximum length of a DNS label
 constexpr char kOurManager[] = "kubeflow.org/training-operator";
 const std::string kGangSchedulers[] = {"native", "none", "scheduler-plugins", "volcano"};
 constexpr char kMultiKueue[] = "kueue.x-k8s.io/multikueue";
@@ -28,8 +28,8 @@ bool IsDigit(char c) {
   return '0' <= c && c <= '9';
 }
 
-// Lower-case letters, digits and '-'; the last is no '-'; the first is a letter (RFC 1035) or also
-// a digit (RFC 1123).
+// Accepts lower-case letters, digits and '-'. The last character is not '-'. The first is a
+// letter (RFC 1035) or, optionally, a digit (RFC 1123).
 bool IsDnsLabel(const std::string& text, bool may_start_with_digit) {
   if (text.empty() || text.size() > kMaxLabel || text.back() == '-') return false;
   if (!IsLowerLetter(text[0]) && !(may_start_with_digit && IsDigit(text[0]))) return false;
@@ -57,9 +57,10 @@ void CheckNames(const TFJob& job, Issues& issues) {
   }
 }
 
-// Each replica gets a service, whose name is a DNS label; the longest of a type is the last one's.
+// Each replica has a service whose name is a DNS label. The longest name of a type is that of
+// the last replica.
 void CheckServiceNames(const TFJob& job, Issues& issues) {
-  if (job.metadata.name.size() > kMaxLabel) return;  // said already
+  if (job.metadata.name.size() > kMaxLabel) return;  // already reported
   std::string longest;
   for (const auto& [type, spec] : job.spec.replicas) {
     const int32_t replicas = Replicas(job, type);
@@ -128,7 +129,7 @@ void CheckReplicas(const TFJob& job, Issues& issues) {
   }
   if (const int64_t total = TotalReplicas(job); total > kMaxReplicas) {
     issues.push_back({"spec.tfReplicaSpecs",
-                      StrCat(total, " replicas in all, expected at most ", kMaxReplicas)});
+                      StrCat(total, " replicas in total, expected at most ", kMaxReplicas)});
   }
 }
 
@@ -181,7 +182,7 @@ std::vector<FieldIssue> Warnings(const TFJob& job) {
     if (replicas < 2) continue;
     issues.push_back({StrCat(SpecPath(type), ".replicas"),
                       StrCat(replicas, " replicas of ", Name(type),
-                             " are all chiefs, and all of them must succeed; usually it is 1")});
+                             " are all chiefs, and all of them must succeed; usually there is 1")});
   }
   if (job.status.start_time) CheckGangScheduler(job, issues);
   const auto& scheduling = job.spec.run_policy.scheduling_policy;
@@ -190,7 +191,7 @@ std::vector<FieldIssue> Warnings(const TFJob& job) {
     const int64_t total = TotalReplicas(job);
     if (wanted > total || wanted < 0) {
       issues.push_back({"spec.runPolicy.schedulingPolicy.minAvailable",
-                        StrCat(wanted, " pods are asked for, but the job has ", total,
+                        StrCat(wanted, " pods are requested, but the job has ", total,
                                wanted < 0 ? "" : ": it will never be scheduled as a gang")});
     }
   }

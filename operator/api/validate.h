@@ -1,5 +1,5 @@
-// What is refused at the door although every field has the right type, and what is accepted with a
-// warning.
+// Decides which jobs are refused although every field has the right type, and which are accepted
+// with a warning.
 #pragma once
 
 #include <string>
@@ -17,16 +17,18 @@ struct FieldIssue {
 };
 std::string ToString(const FieldIssue& issue);  // "path: message"
 
-// More slots than any cluster has room for are a mistake: a job with more replicas in all is refused.
+// Limit on the total replicas of a job. No cluster has room for more, so a larger job is
+// refused as a mistake.
 inline constexpr int64_t kMaxReplicas = 100'000;
 
-// The errors of a job, sorted by path; empty when it is valid. Reads the job as written or with
-// defaults. What a CRD cannot hold back, an annotation, is an error until the job has started
-// (status.startTime): later it counts as absent, since nobody should end a running job by it. Total: any template shape is judged, none crashes.
+// Returns the errors of a job, sorted by path; empty if it is valid. Accepts the job as written
+// or with defaults. An invalid annotation, which a CRD cannot reject, is an error only until the
+// job has started (status.startTime). After that it counts as absent, because an annotation
+// should not end a running job. Any template shape is accepted as input; none crashes.
 std::vector<FieldIssue> Validate(const TFJob& job);
 
-// What is probably a mistake, yet accepted (the CRD accepts it too): minAvailable outside 0…total,
-// several chiefs, and of a job that has started an annotation that is wrong.
+// Returns probable mistakes that are accepted (by the CRD too): minAvailable outside 0…total,
+// several chiefs, and an invalid annotation of a job that has started.
 std::vector<FieldIssue> Warnings(const TFJob& job);
 
 }  // namespace tfjob::api

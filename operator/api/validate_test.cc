@@ -145,7 +145,7 @@ TEST(Validate, RefusesTypesThatExcludeEachOtherAndNegativeNumbers) {
        "spec.tfReplicaSpecs.Worker.replicas: expected 0 or more, got -1"},
       {[](TFJob& job) { Add(job, kWorker, 0); }, ""},
       {[](TFJob& job) { Add(job, kWorker, 100'001); },
-       "spec.tfReplicaSpecs: 100001 replicas in all, expected at most 100000"},
+       "spec.tfReplicaSpecs: 100001 replicas in total, expected at most 100000"},
       {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "volcano"; }, ""},
       {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "native"; }, ""},
       {[](TFJob& job) { job.metadata.annotations["tfjob.dev/gang-scheduler"] = "vulcano"; },
@@ -181,10 +181,10 @@ TEST(Warnings, SayWhatIsAcceptedAndOdd) {
   EXPECT_EQ(Print(Validate(job)), "");
   EXPECT_EQ(
       Print(Warnings(job)),
-      "spec.runPolicy.schedulingPolicy.minAvailable: 5 pods are asked for, but the job has 4: "
+      "spec.runPolicy.schedulingPolicy.minAvailable: 5 pods are requested, but the job has 4: "
       "it will never be scheduled as a gang\n"
       "spec.tfReplicaSpecs.Chief.replicas: 2 replicas of Chief are all chiefs, and all of them "
-      "must succeed; usually it is 1");
+      "must succeed; usually there is 1");
   job.spec.run_policy.scheduling_policy->min_available = 4;
   EXPECT_EQ(Warnings(job).size(), 1u);
 }

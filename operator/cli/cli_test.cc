@@ -1,4 +1,4 @@
-// The verbs as a person calls them: exit codes, what is printed, and what is left behind.
+// Tests the verbs as a user calls them: exit codes, output, and what is left behind.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ class CmdTest : public ::testing::Test {
     };
     return Dispatch(line, nowhere, *stop_, console_);
   }
-  // What the worker of job x has written so far.
+  // Returns what the worker of job x has written so far.
   std::string WorkerLog() {
     return ReadFile(folder_ + "/state/logs/x-worker-0/tensorflow.log").value_or("");
   }
@@ -114,7 +114,7 @@ TEST_F(CmdTest, UsageErrorsNameTheProgramAndWhatIsWrong) {
       {{}, "tfjob: a command is missing: get, describe, "},
       {{"descibe"}, "tfjob: unknown command descibe; did you mean \"describe\"?\n"},
       {{"--nonsense"}, "tfjob: unknown flag --nonsense\n"},
-      {{"run"}, "tfjob: run: which manifest? Name a FILE; - is standard input\n"},
+      {{"run"}, "tfjob: run: no manifest given: name a FILE, or - for stdin\n"},
       {{"run", "a", "-f", "b"}, "tfjob: "},
       {{"get", "--nonsense"}, "tfjob: The following argument was not expected: --nonsense\n"},
       {{"explain", "a", "--print=all"}, "tfjob: --print: all not in {defaults,verdict,"},
@@ -146,7 +146,7 @@ TEST_F(CmdTest, HelpAndVersionAreWordsAndFlags) {
 TEST_F(CmdTest, OutputThatCannotBeWrittenIsAFailure) {
   out_.setstate(std::ios::failbit);
   EXPECT_EQ(Call({"validate", "-"}, Job("x", Replica("Worker", "true"))), view::kFailed);
-  EXPECT_EQ(err_.str(), "tfjob: its output cannot be written\n");
+  EXPECT_EQ(err_.str(), "tfjob: the output cannot be written\n");
   out_.clear();
 }
 
@@ -169,7 +169,7 @@ std::vector<BadManifest> BadManifests() {
   return {
       {"not YAML", "a: [b", "standard input"},
       {"no object", "just text", "expected an object"},
-      {"nothing", "", "holds no document"},
+      {"nothing", "", "contains no document"},
       {"wrong type", Job("x", Replica("Worker", "true", "replicas: many")),
        "spec.tfReplicaSpecs.Worker.replicas"},
       {"unknown replica type", Job("x", Replica("Wroker", "true")), "spec.tfReplicaSpecs.Wroker"},
@@ -228,8 +228,7 @@ TEST_F(CmdTest, AFailedJobEndsWith1) {
   EXPECT_EQ(Call({"run", "-"}, Job("x", Replica("Worker", "echo it is broken; exit 7"))),
             view::kFailed);
   EXPECT_NE(out_.str().find("tensorflow.log:\n  it is broken\n"), std::string::npos) << out_.str();
-  EXPECT_NE(out_.str().find("x-worker-0: tensorflow ended with exit code 7 (Error)"),
-            std::string::npos)
+  EXPECT_NE(out_.str().find("x-worker-0: tensorflow exited with code 7 (Error)"), std::string::npos)
       << out_.str();
   EXPECT_NE(out_.str().find("x: Failed"), std::string::npos) << out_.str();
 }
@@ -255,7 +254,7 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   const auto pods = *ListDirectory(state + "/pods");
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
-  // A later run without --keep removes its own volumes, and neither those that were kept nor a stranger's.
+  // A later run without --keep removes its own volumes, but neither kept ones nor those of others.
   ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(state + "/pods"), pods);
@@ -282,7 +281,7 @@ TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {
   EXPECT_NE(out_.str().find("x: stopped"), std::string::npos) << out_.str();
 }
 
-// Takes a few lines, then nothing.
+// Accepts a few lines, then fails.
 class BrokenBuffer : public std::stringbuf {
  protected:
   int sync() override { return std::count(str_.begin(), str_.end(), '\n') < 3 ? 0 : -1; }
@@ -354,7 +353,7 @@ TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
   EXPECT_EQ(Call({"explain", "-", "--print=verdict"},
                  "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"),
             view::kBadInput);
-  EXPECT_EQ(err_.str(), "tfjob: standard input: there is no TFJob in it\n");
+  EXPECT_EQ(err_.str(), "tfjob: standard input: contains no TFJob\n");
 }
 
 }  // namespace

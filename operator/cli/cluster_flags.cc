@@ -8,7 +8,7 @@
 
 namespace tfjob::cli {
 
-// Everything as the parser writes it, before it is checked.
+// Unchecked values, as the parser writes them.
 struct ClusterFlagReader::Texts {
   ClusterFlags cluster;
   std::string request_timeout;
@@ -31,23 +31,24 @@ constexpr char kCluster[] = "Cluster";
 constexpr std::array kVerbs = {"get",    "describe", "logs", "scale", "suspend",
                                "resume", "restart",  "wait", "top"};
 
-// `T` is Texts, which is private to its class.
+// `T` is ClusterFlagReader::Texts, which is private to its class.
 template <typename T>
 void AddClusterFlags(CLI::App& app, T& texts) {
   ClusterFlags& flags = texts.cluster;
-  app.add_option("-n,--namespace", flags.name_space, "Namespace; the context's otherwise")
+  app.add_option("-n,--namespace", flags.name_space, "Namespace (default: the context's)")
       ->group(kCluster);
-  app.add_option("--context", flags.context, "Context of the kubeconfig; its current one otherwise")
+  app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)")
       ->group(kCluster);
   app.add_option("--kubeconfig", flags.kubeconfig,
-                 "Kubeconfig file; otherwise $KUBECONFIG, ~/.kube/config, the pod's own account")
+                 "Kubeconfig file (default: $KUBECONFIG, ~/.kube/config, the pod's service "
+                 "account)")
       ->group(kCluster);
   app.add_option("--as", flags.as, "User to act as")->group(kCluster);
-  app.add_option("--as-group", flags.as_groups, "Group to act as; may be given several times")
+  app.add_option("--as-group", flags.as_groups, "Group to act as; may be repeated")
       ->allow_extra_args(false)
       ->group(kCluster);
   app.add_option("--request-timeout", texts.request_timeout,
-                 "How long the server may take for one answer, such as 5s; 0: no limit")
+                 "Time limit for one answer of the server, such as 5s; 0: no limit")
       ->group(kCluster);
 }
 
@@ -60,26 +61,26 @@ CLI::App* AddVerb(CLI::App& app, const char* name, const char* what, T& texts) {
 
 template <typename T>
 void AddSelection(CLI::App& verb, T& texts) {
-  verb.add_option("JOB", texts.names, "Names of TFJobs; all otherwise");
+  verb.add_option("JOB", texts.names, "Names of TFJobs (default: all)");
   verb.add_flag("-A,--all-namespaces", texts.all_namespaces, "TFJobs of all namespaces");
-  verb.add_option("-l,--selector", texts.selector, "Only with these labels: KEY=VALUE,KEY=VALUE");
+  verb.add_option("-l,--selector", texts.selector, "Only TFJobs with these labels: KEY=VALUE,...");
 }
 
 template <typename T>
 void AddReading(CLI::App& app, T& texts) {
-  CLI::App* get = AddVerb(app, "get", "List TFJobs, or print them whole", texts);
+  CLI::App* get = AddVerb(app, "get", "List TFJobs, or print them in full", texts);
   AddSelection(*get, texts);
-  get->add_option("-o,--output", texts.output, "wide, name, json or yaml")
+  get->add_option("-o,--output", texts.output, "Output format: wide, name, json or yaml")
       ->check(CLI::IsMember({"table", "wide", "name", "json", "yaml"}));
-  get->add_flag("-w,--watch", texts.watch, "Go on with a line for each change");
+  get->add_flag("-w,--watch", texts.watch, "Continue with a line for each change");
 
   CLI::App* describe =
       AddVerb(app, "describe", "Show TFJobs with their pods and events, and why they wait", texts);
   describe->add_option("JOB", texts.names, "Names of TFJobs")->required();
 
-  CLI::App* top = AddVerb(app, "top", "Show how far TFJobs have come", texts);
+  CLI::App* top = AddVerb(app, "top", "Show the training progress of TFJobs", texts);
   AddSelection(*top, texts);
-  top->add_flag("-w,--watch", texts.watch, "Show it again and again");
+  top->add_flag("-w,--watch", texts.watch, "Refresh the output repeatedly");
 }
 
 template <typename T>
@@ -88,53 +89,50 @@ void AddLogs(CLI::App& app, T& texts) {
   CLI::App* verb = AddVerb(app, "logs", "Print the logs of a TFJob's replicas", texts);
   verb->add_option("JOB", logs.name, "Name of a TFJob")->required();
   CLI::Option* follow =
-      verb->add_flag("-f,--follow", logs.follow, "Go on until the TFJob has ended");
+      verb->add_flag("-f,--follow", logs.follow, "Follow the logs until the TFJob has ended");
   verb->add_option("--replica", texts.replicas,
-                   "Only this replica, such as worker/1, or this type; may be given several times")
+                   "Only this replica, such as worker/1, or this replica type; may be repeated")
       ->allow_extra_args(false);
-  verb->add_option("-c,--container", logs.container, "Another container than tensorflow")
+  verb->add_option("-c,--container", logs.container, "Container whose logs are printed")
       ->capture_default_str();
-  verb->add_flag("-p,--previous", logs.previous, "Of the containers before their last restart")
+  verb->add_flag("-p,--previous", logs.previous, "Logs from before the containers' last restart")
       ->excludes(follow);
-  verb->add_flag("--timestamps", logs.timestamps, "With the time of each line");
-  verb->add_option("--tail", logs.tail_lines, "Only the last lines of each log")
+  verb->add_flag("--timestamps", logs.timestamps, "Print the timestamp of each line");
+  verb->add_option("--tail", logs.tail_lines, "Only this many last lines of each log")
       ->check(view::AtLeast(0));
-  verb->add_option("--since", texts.since, "Only lines that are younger, such as 10m");
+  verb->add_option("--since", texts.since, "Only lines newer than this duration, such as 10m");
 }
 
 template <typename T>
 void AddChanges(CLI::App& app, T& texts) {
-  CLI::App* scale = AddVerb(app, "scale", "Change the numbers of replicas of a TFJob", texts);
+  CLI::App* scale = AddVerb(app, "scale", "Change the replica counts of a TFJob", texts);
   scale->add_option("JOB", texts.names, "Name of a TFJob")->required()->expected(1);
-  scale
-      ->add_option("--replicas", texts.scale,
-                   "TYPE=NUMBER, such as worker=3; may be given several times")
+  scale->add_option("--replicas", texts.scale, "TYPE=NUMBER, such as worker=3; may be repeated")
       ->allow_extra_args(false)
       ->required();
-  CLI::App* suspend = AddVerb(app, "suspend", "Let nothing of TFJobs run until resume", texts);
+  CLI::App* suspend = AddVerb(app, "suspend", "Stop TFJobs until they are resumed", texts);
   suspend->add_option("JOB", texts.names, "Names of TFJobs")->required();
-  CLI::App* resume = AddVerb(app, "resume", "Let suspended TFJobs run", texts);
+  CLI::App* resume = AddVerb(app, "resume", "Resume suspended TFJobs", texts);
   resume->add_option("JOB", texts.names, "Names of TFJobs")->required();
-  CLI::App* restart = AddVerb(app, "restart", "Let replicas of TFJobs begin anew", texts);
+  CLI::App* restart = AddVerb(app, "restart", "Restart replicas of TFJobs", texts);
   restart->add_option("JOB", texts.names, "Names of TFJobs")->required();
   restart
       ->add_option("--replica", texts.replicas,
-                   "Only this replica, such as worker/1, or this type; may be given several "
-                   "times")
+                   "Only this replica, such as worker/1, or this replica type; may be repeated")
       ->allow_extra_args(false);
 }
 
 template <typename T>
 void AddWait(CLI::App& app, T& texts) {
-  CLI::App* verb = AddVerb(app, "wait", "Wait until TFJobs have come into a state", texts);
+  CLI::App* verb = AddVerb(app, "wait", "Wait until TFJobs reach a state", texts);
   verb->add_option("JOB", texts.names, "Names of TFJobs")->required();
   verb->add_option(
           "--for", texts.goals,
           "Created, Running, Restarting, Suspended, Succeeded, Failed, condition=NAME[=false] or "
-          "delete; given several times: any of them")
+          "delete; if repeated, any of them suffices")
       ->allow_extra_args(false)
       ->required();
-  verb->add_option("--timeout", texts.timeout, "How long at most, such as 30s; otherwise for ever");
+  verb->add_option("--timeout", texts.timeout, "Time limit, such as 30s (default: no limit)");
 }
 
 StatusOr<std::optional<Duration>> ReadDuration(const std::string& text, std::string_view flag) {
@@ -173,11 +171,11 @@ StatusOr<Selection> ReadSelection(const T& texts) {
   if (!selection.all_namespaces) return selection;
   if (!texts.names.empty()) {
     return InvalidArgument(
-        "--all-namespaces: a TFJob that is named is in one namespace; say it "
-        "with --namespace");
+        "--all-namespaces: cannot be combined with names of TFJobs; give their "
+        "namespace with --namespace");
   }
   if (!texts.cluster.name_space.empty()) {
-    return InvalidArgument("--all-namespaces and --namespace exclude each other");
+    return InvalidArgument("--all-namespaces and --namespace are mutually exclusive");
   }
   return selection;
 }
@@ -243,7 +241,7 @@ StatusOr<std::optional<ClusterCommand>> ClusterFlagReader::Read() const {
   if (!TakesJobNames(verb)) {
     for (const CLI::Option* option : app_.get_options()) {
       if (option->get_group() != kCluster || option->count() == 0) continue;
-      return InvalidArgument(option->get_name(), ": ", verb, " is about no cluster");
+      return InvalidArgument(option->get_name(), ": ", verb, " does not use a cluster");
     }
     return std::optional<ClusterCommand>();
   }

@@ -1,5 +1,5 @@
-// The part of the command line that is about a cluster: its verbs, and the flags that say which
-// cluster.
+// The part of the command line that concerns a cluster: its verbs, and the flags that select
+// the cluster.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@ class App;
 
 namespace tfjob::cli {
 
-// Adds the verbs to a parser and, once that has parsed, reads what they got.
+// Adds the cluster verbs to a parser and reads their values after parsing.
 class ClusterFlagReader {
  public:
-  // `app` outlives it.
+  // `app` must outlive the reader.
   explicit ClusterFlagReader(CLI::App& app);
   ~ClusterFlagReader();
 
-  // The parsed verb; nothing when it is none about a cluster. InvalidArgument for values that no
-  // verb takes, and for cluster flags before a verb that is about none.
+  // Returns the parsed verb; nullopt if it does not concern a cluster. InvalidArgument for values
+  // that no verb takes, and for cluster flags before a verb that does not concern a cluster.
   StatusOr<std::optional<ClusterCommand>> Read() const;
 
  private:
@@ -32,7 +32,7 @@ class ClusterFlagReader {
   const std::unique_ptr<Texts> texts_;
 };
 
-// Whether its first arguments are names of TFJobs.
+// Returns whether the first arguments of the verb are names of TFJobs.
 bool TakesJobNames(const std::string& verb);
 
 }  // namespace tfjob::cli

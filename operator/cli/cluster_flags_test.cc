@@ -1,4 +1,4 @@
-// The verbs about a cluster as a person calls them, and what shells complete, over the object store.
+// Tests the cluster verbs as a user calls them, and shell completion, over the object store.
 #include "operator/cli/cluster_flags.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using testing::Conditions;
 
-// Gives the same cluster to every command line, and notes by which flags.
+// Provides the same cluster for every command line and records the flags.
 class ForwardingCluster : public Cluster {
  public:
   explicit ForwardingCluster(testing::FakeCluster& to) : to_(to) {}
@@ -136,7 +136,7 @@ TEST_F(ClusterFlagsTest, AServerThatIsAwayCompletesNothing) {
   EXPECT_EQ(Completed({"get", ""}), ":4\n");
 }
 
-// A shell sources the script and completes `tfjob get m` by a program that stands for this one.
+// A shell sources the script and completes `tfjob get m` with a program that replaces this one.
 TEST_F(ClusterFlagsTest, BashUnderstandsItsScript) {
   const std::string folder = StrCat(::testing::TempDir(), "completion.", getpid());
   ASSERT_TRUE(MakeDirectories(folder).ok());

@@ -13,7 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Values of flags that have a few only; the flags of all verbs together.
+// Values of flags with a fixed set of them, for the flags of all verbs.
 const std::map<std::string, Words>& FlagValues() {
   static const std::map<std::string, Words> values = {
       {"--output", {"json", "name", "wide", "yaml"}},
@@ -26,13 +26,13 @@ const std::map<std::string, Words>& FlagValues() {
   return values;
 }
 
-// What is known of the words before the last one.
+// State derived from the words before the last one.
 struct Context {
   const CLI::App* verb = nullptr;
-  const CLI::Option* open = nullptr;  // a flag whose value comes next
+  const CLI::Option* open = nullptr;  // a flag that expects its value next
   ClusterFlags cluster;
   size_t positionals = 0;
-  std::set<std::string> names;  // that stand already
+  std::set<std::string> names;  // already on the command line
 };
 
 const CLI::App* FindVerb(const CLI::App& app, const std::string& name) {
@@ -61,7 +61,7 @@ Context ReadContext(const CLI::App& app, const Words& before) {
   Context context;
   for (const std::string& word : before) {
     if (context.open != nullptr) {
-      if (word == "=") continue;  // bash cuts --flag=value into three words
+      if (word == "=") continue;  // bash splits --flag=value into three words
       NoteCluster(*context.open, word, context.cluster);
       context.open = nullptr;
     } else if (word.starts_with("-")) {
@@ -94,7 +94,7 @@ Words FlagsOf(const CLI::App& app) {
 
 Words Jobs(const Context& context, const Connect& connect, bool namespaces) {
   ClusterFlags flags = context.cluster;
-  flags.request_timeout = 2s;  // somebody waits at the keyboard
+  flags.request_timeout = 2s;  // a user waits at the keyboard
   const auto cluster = connect(flags);
   if (!cluster.ok()) return {};
   const std::string place = namespaces ? "" : (*cluster)->name_space();
@@ -147,7 +147,7 @@ Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
                     const Connect& connect) {
   std::string word = words.empty() ? "" : words.back();
   Context context = ReadContext(app, {words.begin(), words.end() - (words.empty() ? 0 : 1)});
-  std::string before;  // of the word, which the shell wants back
+  std::string before;  // the prefix "--flag=", which the shell expects in the candidates
   const size_t equals = word.find('=');
   if (word.starts_with("--") && equals != std::string::npos && context.open == nullptr) {
     context.open = FindFlag(app, context.verb, word);

@@ -1,4 +1,5 @@
-// tfjob completion SHELL: what a shell sources, and what it then asks this program.
+// tfjob completion SHELL: scripts that a shell sources, and the completions that they request from
+// this program.
 #pragma once
 
 #include <string>
@@ -12,25 +13,25 @@ class App;
 
 namespace tfjob::cli {
 
-// The script of "bash", "zsh" or "fish"; "" for other shells.
+// Returns the script for "bash", "zsh" or "fish"; "" for other shells.
 std::string CompletionScript(const std::string& shell);
 
-// The names of the verbs that help lists.
+// Returns the names of the verbs that the help lists.
 std::vector<std::string> Verbs(const CLI::App& app);
 
-// What can stand in the place of the last word, which may be begun or empty.
+// Completions of the last word, which may be partial or empty.
 struct Candidates {
-  std::vector<std::string> words;  // sorted; all begin as the last word does
-  bool files = false;              // files can stand there too
+  std::vector<std::string> words;  // sorted; the last word is a prefix of each
+  bool files = false;              // file names are possible too
 };
 
-// `words` are those after the program's name. Names of TFJobs come from the cluster that the words
-// name; a server that does not answer at once gives none.
+// Completes the last of `words`, the words after the program's name. Names of TFJobs come from the
+// cluster that the words select; a server that does not answer promptly provides none.
 Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
                     const Connect& connect);
 
-// One a line, and last a line ":4", or ":0" when files may follow: as kubectl reads plugins'
-// completions (kubectl_complete-tfjob).
+// Returns one candidate per line and a last line ":4", or ":0" if file names are possible. kubectl
+// reads completions of plugins in this format (kubectl_complete-tfjob).
 std::string Print(const Candidates& candidates);
 
 }  // namespace tfjob::cli

@@ -12,7 +12,7 @@ namespace {
 
 const Logger kLog("cmd");
 
-// What a timeout of 0 means, as it does for kubectl: no call takes that long.
+// The effect of a timeout of 0, which means no limit as in kubectl: no call takes that long.
 constexpr Duration kNoLimit = 24h * 365;
 
 class KubeCluster : public Cluster {
@@ -38,7 +38,7 @@ class KubeCluster : public Cluster {
   KubeLogs logs_;
 };
 
-// --as takes the place of what the kubeconfig says of it.
+// Replaces the kubeconfig's impersonation settings by those of --as and --as-group.
 void ActAs(const ClusterFlags& flags, kube::ClusterConfig& config) {
   if (flags.as.empty()) return;
   std::erase_if(config.headers,
@@ -53,7 +53,7 @@ void ActAs(const ClusterFlags& flags, kube::ClusterConfig& config) {
 
 StatusOr<std::unique_ptr<Cluster>> ConnectToCluster(const ClusterFlags& flags) {
   if (flags.as.empty() && !flags.as_groups.empty()) {
-    return InvalidArgument("--as-group: a group without a user; give --as too");
+    return InvalidArgument("--as-group: a group requires a user; give --as too");
   }
   kube::LoadOptions load;
   load.kubeconfig = flags.kubeconfig;

@@ -35,7 +35,7 @@ TEST(LogTargetTest, SaysWhatIsAskedFor) {
 
 class KubeLogsTest : public ::testing::Test {
  protected:
-  // What is read of a log for which the server gives this.
+  // Returns what is read of a log if the server responds with this.
   Status Read(FakeAnswer answer, bool follow = false, size_t enough = std::string::npos) {
     kube::RestClient rest(
         std::make_unique<kube::FakeTransport>([&](const HttpRequest&) { return answer; }),
@@ -77,7 +77,7 @@ TEST_F(KubeLogsTest, ErrorsAreTheServersWords) {
       404,
       R"({"kind":"Status","reason":"NotFound","details":{"name":"p"},"message":"pods \"p\" not found"})"));
   EXPECT_EQ(gone.code(), StatusCode::kNotFound);
-  EXPECT_EQ(Message(Read(kube::Answer(204, ""))), "it has no node yet, and so no log");
+  EXPECT_EQ(Message(Read(kube::Answer(204, ""))), "it has no node yet, so it has no log");
   EXPECT_EQ(Read(kube::StreamOf({"half"}, FakeAnswer::End::kBroken)).code(),
             StatusCode::kUnavailable);
 }
@@ -122,7 +122,7 @@ TEST_F(ConnectTest, ATimeoutOf0IsNoLimit) {
 
 TEST_F(ConnectTest, NamesWhatIsWrong) {
   EXPECT_EQ(Message(ConnectToCluster({.kubeconfig = kubeconfig_, .as_groups = {"a"}}).status()),
-            "--as-group: a group without a user; give --as too");
+            "--as-group: a group requires a user; give --as too");
   const Status context =
       ConnectToCluster({.kubeconfig = kubeconfig_, .context = "nowhere"}).status();
   EXPECT_NE(Message(context).find("nowhere"), std::string_view::npos) << context;

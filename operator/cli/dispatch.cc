@@ -42,7 +42,7 @@ int Dispatch(const CommandLine& line, const Connect& connect, StopSource& stop,
   const int code = std::visit(Doer{connect, stop, console}, line.command);
   console.out.flush();
   if (console.out.good() || code != view::kSucceeded) return code;
-  view::PrintError(console, Unavailable("its output cannot be written"));
+  view::PrintError(console, Unavailable("the output cannot be written"));
   return view::kFailed;
 }
 

@@ -1,11 +1,11 @@
-// What was asked for on the command line, carried out.
+// Carries out the parsed command line.
 #pragma once
 
 #include "operator/cli/flags.h"
 
 namespace tfjob::cli {
 
-// The program's exit code. `stop` ends a verb that takes its time.
+// Returns the program's exit code. `stop` ends a long-running verb.
 int Dispatch(const CommandLine& line, const Connect& connect, StopSource& stop,
              view::Console& console);
 

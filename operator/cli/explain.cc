@@ -22,7 +22,7 @@ using Stage = ExplainOptions::Stage;
 
 constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
 
-// What exists, of whatever job.
+// The objects that exist, of any job.
 struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
@@ -30,7 +30,7 @@ struct Observed {
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
 };
 
-// By its API's group, of whichever version.
+// Determines the scheduler from the API group; accepts any version.
 StatusOr<policy::PodGroup> ReadPodGroup(const Json& object) {
   using policy::GangScheduler;
   ASSIGN_OR_RETURN(objects::CustomResource group, objects::ParseCustomResource(object));
@@ -138,7 +138,7 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   return snapshot;
 }
 
-// One job, as far as the stage asks for.
+// Returns the parts of the requested stage for one job.
 StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& observed,
                                     const ExplainOptions& asked) {
   const Stage stage = asked.stage;
@@ -157,7 +157,7 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }
 
-// One document for one value of a stage; objects, and what comes of several jobs, as a list.
+// Returns a single value as it is. Objects and the results of several jobs become a list.
 Json Document(std::vector<Json> parts, Stage stage) {
   if (stage != Stage::kObjects && stage != Stage::kDefaults) {
     return parts.size() == 1 ? std::move(parts.front()) : Json(std::move(parts));
@@ -184,7 +184,7 @@ StatusOr<Json> ExplainFile(const ExplainOptions& options, view::Console& console
     parts.insert(parts.end(), stage->begin(), stage->end());
   }
   if (parts.empty() && options.stage != Stage::kObjects) {
-    return InvalidArgument(view::InputName(options.file), ": there is no TFJob in it");
+    return InvalidArgument(view::InputName(options.file), ": contains no TFJob");
   }
   return Document(std::move(parts), options.stage);
 }

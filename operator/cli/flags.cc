@@ -14,7 +14,7 @@
 namespace tfjob::cli {
 namespace {
 
-// Everything that the parser writes into; what was not named keeps its default.
+// Everything that the parser writes. Values that are not given keep their defaults.
 struct Values {
   local::RunOptions run;
   ExplainOptions explain;
@@ -30,10 +30,10 @@ struct Values {
   std::string log_level = "warning";
 };
 
-// As a word, or after a flag; one of the two.
+// Accepts the file either as a positional argument or as a flag, but not both.
 void AddFile(CLI::App& verb, std::string& file) {
-  CLI::Option* word = verb.add_option("FILE", file, "The manifest; - is standard input");
-  verb.add_option("-f,--filename", file, "The same")->excludes(word);
+  CLI::Option* word = verb.add_option("FILE", file, "Manifest file; - is standard input");
+  verb.add_option("-f,--filename", file, "Same as FILE")->excludes(word);
 }
 
 CLI::App* AddRun(CLI::App& app, Values& values) {
@@ -42,36 +42,35 @@ CLI::App* AddRun(CLI::App& app, Values& values) {
       app.add_subcommand("run", "Run the TFJobs of a manifest on this machine until they end");
   AddFile(*verb, run.file);
   verb->add_flag("--follow", run.follow,
-                 "Print the logs of all pods, each line after its pod's name");
+                 "Print the logs of all pods, each line prefixed with its pod's name");
   verb->add_flag("--keep", run.keep,
-                 "Keep emptyDirs and claimed volumes when the run is over (logs always stay)");
+                 "Keep emptyDirs and claimed volumes after the run (logs are always kept)");
   verb->add_option("--state-dir", run.state_dir,
-                   "Folder of logs and volumes; a new one below $TMPDIR otherwise");
+                   "Folder for logs and volumes (default: a new one in $TMPDIR)");
   verb->add_option("--trainer", run.trainer,
-                   "Program that the image tfjob/trainer stands for; otherwise tfjob-trainer "
-                   "beside this program or in "
-                   "PATH");
+                   "Program to run for the image tfjob/trainer (default: tfjob-trainer beside "
+                   "this program or in PATH)");
   verb->add_option("--image", run.images,
-                   "REPOSITORY=PROGRAM: a further image that stands for a program");
+                   "REPOSITORY=PROGRAM: run PROGRAM for this image; may be repeated");
   verb->add_option("--crash-backoff", values.crash_backoff,
                    "Seconds before the second restart of a container; doubles up to 5 minutes")
       ->check(view::AtLeast(0))
       ->capture_default_str();
   verb->add_option("--report-interval", values.report_interval,
-                   "Seconds between progress lines where the output is no terminal")
+                   "Seconds between progress lines if the output is not a terminal")
       ->check(view::AtLeast(0))
       ->capture_default_str();
   return verb;
 }
 
-// Those of tfjob-operator on which the answer depends.
+// Adds the flags of tfjob-operator that affect the result.
 void AddOperatorFlags(CLI::App& verb, Values& values) {
   verb.add_option("--cluster-domain", values.explain.cluster_domain,
-                  "As the operator's: appended to the addresses in TF_CONFIG");
+                  "The operator's flag: domain appended to the addresses in TF_CONFIG");
   verb.add_option("--gang-scheduler-name", values.gang_scheduler,
-                  "As the operator's: volcano, or the name of a scheduler");
+                  "The operator's flag: volcano, or the name of a scheduler");
   verb.add_option("--default-clean-pod-policy", values.clean_pod_policy,
-                  "As the operator's: where a job says nothing")
+                  "The operator's flag: cleanPodPolicy of jobs that set none")
       ->check(CLI::IsMember({"None", "Running", "All"}))
       ->capture_default_str();
 }
@@ -79,34 +78,33 @@ void AddOperatorFlags(CLI::App& verb, Values& values) {
 CLI::App* AddExplain(CLI::App& app, Values& values) {
   ExplainOptions& explain = values.explain;
   CLI::App* verb = app.add_subcommand(
-      "explain", "Print what the operator makes of a manifest; nothing is created");
+      "explain", "Print what the operator would do with a manifest; creates nothing");
   AddFile(*verb, explain.file);
   verb->add_option("--print", values.print,
-                   "defaults: the job as the operator reads it; verdict: what is to be done; "
+                   "defaults: the job as the operator reads it; verdict: the decision; "
                    "objects: the services and pods; plan: the calls, in order")
       ->check(CLI::IsMember({"defaults", "verdict", "objects", "plan"}))
       ->required();
-  verb->add_option("-o,--output", values.output, "The form")
+  verb->add_option("-o,--output", values.output, "Output format")
       ->check(CLI::IsMember({"yaml", "json"}))
       ->capture_default_str();
   verb->add_option("--observed", explain.observed,
                    "A v1 List of the pods, services and pod groups that exist");
   verb->add_option("--now", values.now,
-                   "The time to decide at, as 2026-11-21T09:30:00Z; the clock's otherwise");
+                   "Time of the decision, such as 2026-11-21T09:30:00Z (default: now)");
   AddOperatorFlags(*verb, values);
   return verb;
 }
 
 void AddValidate(CLI::App& app, Values& values) {
   CLI::App* verb =
-      app.add_subcommand("validate", "Check manifests; prints every error with its path");
+      app.add_subcommand("validate", "Check manifests and print every error with its path");
   verb->add_option("FILE", values.validate.files, "Manifests; - is standard input")->required();
 }
 
 void AddCompletion(CLI::App& app, Values& values) {
-  CLI::App* verb = app.add_subcommand("completion",
-                                      "Print a script that completes this program's "
-                                      "words in a shell");
+  CLI::App* verb =
+      app.add_subcommand("completion", "Print a shell completion script for this program");
   verb->add_option("SHELL", values.completion.shell, "bash, zsh or fish")
       ->check(CLI::IsMember({"bash", "zsh", "fish"}))
       ->required();
@@ -130,7 +128,7 @@ void FinishExplain(Values& values) {
 }
 
 Status CheckFile(const std::string& verb, const std::string& file) {
-  return file.empty() ? InvalidArgument(verb, ": which manifest? Name a FILE; - is standard input")
+  return file.empty() ? InvalidArgument(verb, ": no manifest given: name a FILE, or - for stdin")
                       : OkStatus();
 }
 
@@ -154,7 +152,7 @@ class Parser {
  public:
   explicit Parser(const std::string& program)
       : app_(
-            "Runs and explains TFJobs (kubeflow.org/v1) on this machine, and tends those of a "
+            "Runs and explains TFJobs (kubeflow.org/v1) on this machine, and manages those of a "
             "cluster.",
             program),
         cluster_(app_) {
@@ -170,7 +168,7 @@ class Parser {
   }
 
   CLI::App& app() { return app_; }
-  // After app().parse().
+  // Call after app().parse().
   StatusOr<CommandLine> Read();
 
  private:
@@ -195,7 +193,7 @@ StatusOr<CommandLine> Parser::Read() {
   return line;
 }
 
-// What is wrong with a line without a verb: the parser only says that one is missing.
+// Explains what is wrong with a line without a verb. The parser only reports that one is missing.
 std::string NoVerb(const CLI::App& app) {
   const std::vector<std::string> words = app.remaining();
   if (words.empty()) return "a command is missing: " + absl::StrJoin(Verbs(app), ", ");
@@ -230,7 +228,7 @@ CommandLine ParseCommandLine(int argc, const char* const* argv, view::Console& c
   if (first == "__complete") return {CompleteOptions{{argv + 2, argv + argc}}};
   Parser parser(program == "kubectl tfjob" ? program : "tfjob");
   std::vector<std::string> words(argv + 1, argv + argc);
-  if (first == "help") {  // help VERB is VERB --help
+  if (first == "help") {  // treat "help VERB" as "VERB --help"
     words.erase(words.begin());
     words.push_back("--help");
   }

@@ -1,4 +1,4 @@
-// The command line of `tfjob`.
+// Parses the command line of `tfjob`.
 #pragma once
 
 #include <string>
@@ -19,12 +19,12 @@ struct VersionOptions {};
 struct CompletionOptions {
   std::string shell;
 };
-// A shell asks what can stand in the place of the last word.
+// A shell requests completions of the last word.
 struct CompleteOptions {
   std::vector<std::string> words;
 };
-// The program ends with this code: help was asked for, or the usage is wrong; the text is printed
-// already.
+// Makes the program exit with this code: help was requested, or the usage is wrong. The text is
+// already printed.
 struct Quit {
   int code = view::kSucceeded;
 };
@@ -36,11 +36,11 @@ struct CommandLine {
   LogLevel log_level = LogLevel::kWarning;
 };
 
-// argv[0] tells as what the program was called: `kubectl-tfjob` is how kubectl calls `kubectl
-// tfjob`, and `kubectl_complete-tfjob` how it asks for completions.
+// Parses the arguments. argv[0] tells how the program was called: kubectl runs `kubectl-tfjob` for
+// `kubectl tfjob` and `kubectl_complete-tfjob` for completions.
 CommandLine ParseCommandLine(int argc, const char* const* argv, view::Console& console);
 
-// What a shell gets to read for these words (completion.h).
+// Returns the completions of these words as a shell reads them (completion.h).
 std::string CompleteLine(const std::vector<std::string>& words, const Connect& connect);
 
 }  // namespace tfjob::cli

@@ -9,12 +9,12 @@
 namespace tfjob::cli {
 namespace {
 
-constexpr int kNoContent = 204;  // what API servers say of a pod that no node has
+constexpr int kNoContent = 204;  // the API server's response for a pod without a node
 constexpr Duration kTick = 200ms;
-constexpr Duration kPatience = 30s;  // for the first word, and for every further one of a log that
-                                     // is not followed
+constexpr Duration kPatience = 30s;  // for the response head, and for each further piece of a log
+                                     // that is not followed
 
-// The rest of the answer, as far as somebody would read it.
+// Reads the rest of an error response, up to a size that a user would read.
 std::string WholeBody(kube::HttpStream& stream) {
   constexpr size_t kEnough = size_t{1} << 16;
   std::string body;
@@ -50,7 +50,7 @@ Status KubeLogs::Read(const LogRequest& request, const StopSource& stop,
   ASSIGN_OR_RETURN(auto opened, rest_.Open({.method = "GET", .target = LogTarget(request)}, "GET",
                                            kPatience, [](kube::HttpStream*) {}));
   if (opened.head.code == kNoContent) {
-    return FailedPrecondition("it has no node yet, and so no log");
+    return FailedPrecondition("it has no node yet, so it has no log");
   }
   if (opened.head.code != 200) {
     opened.head.body = WholeBody(*opened.stream);

@@ -1,4 +1,4 @@
-// Logs of containers from an API server (the subresource pods/log).
+// Reads logs of containers from an API server (the subresource pods/log).
 #pragma once
 
 #include "operator/cli/verbs/cluster.h"
@@ -8,7 +8,7 @@ namespace tfjob::cli {
 
 class KubeLogs : public LogReader {
  public:
-  // `rest` outlives it.
+  // `rest` must outlive the reader.
   explicit KubeLogs(kube::RestClient& rest) : rest_(rest) {}
 
   Status Read(const LogRequest& request, const StopSource& stop,
@@ -18,7 +18,7 @@ class KubeLogs : public LogReader {
   kube::RestClient& rest_;
 };
 
-// "/api/v1/namespaces/ns/pods/p/log?container=c&follow=true".
+// Returns the request target: "/api/v1/namespaces/ns/pods/p/log?container=c&follow=true".
 std::string LogTarget(const LogRequest& request);
 
 }  // namespace tfjob::cli

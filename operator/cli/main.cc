@@ -1,4 +1,4 @@
-// tfjob: flags → options → one function a verb.
+// tfjob: flags → options → one function per verb.
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,13 +11,13 @@ namespace tfjob::cli {
 namespace {
 
 int Main(int argc, const char* const* argv) {
-  // A reader that goes away is seen in the stream, so that what was started is ended in order.
+  // A closed pipe shows as a broken stream instead, so that a run can shut down in order.
   signal(SIGPIPE, SIG_IGN);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const CommandLine line = ParseCommandLine(argc, argv, console);
   ConfigureLogging(line.log_level, LogFormat::kText);
   static StopSource stop;
-  // What a run has started it must end; every other verb may just go.
+  // A run must end what it started; every other verb can simply exit.
   if (std::holds_alternative<local::RunOptions>(line.command)) StopOnSignals(stop);
   return Dispatch(line, ConnectToCluster, stop, console);
 }

@@ -1,4 +1,4 @@
-// tfjob validate FILE…
+// tfjob validate FILE…: checks manifests.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ struct ValidateOptions {
   std::vector<std::string> files;  // "-": standard input
 };
 
-// Prints every error and warning of every file, then one line a file. kSucceeded when there is no
-// error.
+// Prints all errors and warnings of all files and one line per file. Returns kSucceeded if there
+// are no errors.
 int Validate(const ValidateOptions& options, view::Console& console);
 
 }  // namespace tfjob::cli

@@ -1,19 +1,26 @@
-// The operator's view of a cluster: read, write, watch. Implemented over an in-memory store
-// (operator/local/store) and over REST (operator/kube); both pass the suite in
-// operator/client/contract.h.
+// Defines the operator's view of a cluster: read, write, watch. It is implemented over an
+// in-memory store (operator/local/store) and over REST (operator/kube). Both pass the suite
+// in operator/client/contract.h.
 //
-// Every call is synchronous, thread-safe and has a deadline of the implementation. Up to that
-// deadline it may wait: for the implementation's own flow control, and when the server asks for
-// patience (429 or 5xx with Retry-After), after which it is sent again. Nothing else is tried again,
-// but a transport may send a request twice when a connection breaks: creates carry a name,
-// deletes a UID, updates a resourceVersion.
+// Every call is synchronous and thread-safe, and has a deadline set by the implementation. Until
+// that deadline it may wait for the implementation's own flow control, or because the server asks
+// for a delay (429 or 5xx with Retry-After), after which it is sent again. Nothing else is
+// retried, but a transport may send a request twice if a connection breaks. Therefore creates
+// carry a name, deletes a UID and updates a resourceVersion.
 //
-// Errors: NotFound; AlreadyExists; Aborted (409: the resourceVersion or UID precondition does not
-// hold, or somebody else was first); InvalidArgument (400, 413, 415, 422; the server's message);
-// PermissionDenied (403, admission and quotas included); FailedPrecondition (the namespace is being
-// deleted); Unauthenticated (401); ResourceExhausted (429 until the deadline); Internal (500: the
-// server says what failed inside it, such as an admission webhook), Unavailable and DeadlineExceeded
-// (the server may have done it or not: read again); Cancelled (we are stopping).
+// Errors:
+//  - NotFound
+//  - AlreadyExists
+//  - Aborted (409): the resourceVersion or UID precondition does not hold, or another
+//    writer was first.
+//  - InvalidArgument (400, 413, 415, 422): with the server's message.
+//  - PermissionDenied (403): includes admission and quotas.
+//  - FailedPrecondition: the namespace is being deleted.
+//  - Unauthenticated (401)
+//  - ResourceExhausted (429 until the deadline)
+//  - Internal (500): the server reports a failure inside it, such as in an admission webhook.
+//  - Unavailable, DeadlineExceeded: the server may or may not have executed the call. Read again.
+//  - Cancelled: this process is stopping.
 #pragma once
 
 #include <map>
@@ -39,17 +46,17 @@ enum class Kind {
   kEvent,                 // core/v1
   kPodGroup,              // of Volcano
   kCoschedulingPodGroup,  // of scheduler-plugins
-  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), as is the next
+  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next
   kNativePodGroup,
   kLease,
   kNode,
 };
-// As in "kind" of the objects: "Pod". The three pod groups have the same name.
+// Returns the "kind" of the objects: "Pod". The three pod groups have the same name.
 std::string_view Name(Kind kind);
-// Whether objects of that kind have no namespace: nodes.
+// Returns whether objects of that kind have no namespace: nodes.
 bool IsClusterScoped(Kind kind);
-// The newest apiVersion of that kind that this project knows: "scheduling.k8s.io/v1beta1". A server
-// may have an older one (Discovery).
+// Returns the newest apiVersion of that kind that this project knows:
+// "scheduling.k8s.io/v1beta1". A server may have an older one (Discovery).
 std::string_view NewestApiVersion(Kind kind);
 
 struct Key {
@@ -61,9 +68,9 @@ struct Key {
 };
 std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
-// Compact, immutable, shared: pods and services decoded, every other kind as CustomResource. What
-// lists and watches give may lack metadata.managedFields, and nodes all but their metadata,
-// spec.taints, spec.unschedulable and status.conditions.
+// Compact, immutable and shared. Pods and services are decoded; every other kind is a
+// CustomResource. Objects from lists and watches may lack metadata.managedFields. Nodes may lack
+// everything but their metadata, spec.taints, spec.unschedulable and status.conditions.
 using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
                  std::shared_ptr<const objects::CustomResource>>;
@@ -79,38 +86,39 @@ class Reader {
  public:
   virtual ~Reader() = default;
   virtual StatusOr<Object> Get(const Key& key) = 0;
-  // The whole object as JSON, as the server holds it.
+  // Returns the whole object as JSON, as the server holds it.
   virtual StatusOr<Json> GetJson(const Key& key) = 0;
-  // `name_space` "" lists all namespaces. Sorted by namespace and name.
+  // Lists objects sorted by namespace and name. An empty `name_space` lists all namespaces.
   virtual StatusOr<std::vector<Object>> List(Kind kind, const std::string& name_space,
                                              const LabelSelector& selector) = 0;
 };
 
 struct DeleteOptions {
-  std::optional<std::string> uid;               // precondition: Aborted when the object has another
-  std::optional<int64_t> grace_period_seconds;  // default: the object's own; 0: at once
+  std::optional<std::string> uid;               // precondition: Aborted if the object has another
+  std::optional<int64_t> grace_period_seconds;  // default: the object's own; 0: immediately
 };
 
 class Writer {
  public:
   virtual ~Writer() = default;
-  // `object` is a whole JSON object with metadata.name and metadata.namespace. Gives what the
-  // server stored.
+  // Creates `object`, a whole JSON object with metadata.name and metadata.namespace. Returns the
+  // stored object.
   virtual StatusOr<Object> Create(Kind kind, const Json& object) = 0;
-  // Replaces spec and metadata (not status). With metadata.resourceVersion set it must match
-  // (Aborted); API servers refuse custom resources without it.
+  // Replaces spec and metadata (not status). If metadata.resourceVersion is set, it must match
+  // (Aborted). API servers refuse custom resources without it.
   virtual StatusOr<Object> Update(Kind kind, const Json& object) = 0;
-  // Replaces the status only; metadata.resourceVersion as above.
+  // Replaces only the status; metadata.resourceVersion as above.
   virtual StatusOr<Object> UpdateStatus(Kind kind, const Json& object) = 0;
-  // A JSON merge patch (RFC 7386) on the object (not on its status).
+  // Applies a JSON merge patch (RFC 7386) to the object (not to its status).
   virtual StatusOr<Object> Patch(const Key& key, const Json& merge_patch) = 0;
   virtual Status Delete(const Key& key, const DeleteOptions& options) = 0;
 };
 
-// Receives a kind's objects: first Replaced with the whole list, then one call a change; Replaced
-// again whenever the implementation had to list anew (what is absent is gone). An object that stops
-// matching the selector is deleted for the sink. Calls to one sink come one at a time, in order,
-// from a thread of the implementation, and must return quickly.
+// Receives the objects of a kind: first OnReplaced with the whole list, then one call per change.
+// OnReplaced is called again whenever the implementation had to list again; objects that are
+// absent from it are gone. An object that stops matching the selector is reported as deleted.
+// Calls to one sink arrive one at a time, in order, on a thread of the implementation, and must
+// return quickly.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -119,8 +127,8 @@ class WatchSink {
   virtual void OnDeleted(Object last_state) = 0;
 };
 
-// Ends the subscription when destroyed: no call to the sink is under way or will come afterwards.
-// Not to be destroyed inside a call to its own sink.
+// Ends the subscription when destroyed: from then on no call to the sink is in progress or will
+// follow. Must not be destroyed inside a call to its own sink.
 class Subscription {
  public:
   virtual ~Subscription() = default;
@@ -138,13 +146,13 @@ class Watcher {
 
 class Client : public Reader, public Writer, public Watcher {};
 
-// What a server knows beside the kinds that every cluster has.
+// Reports what a server supports beyond the kinds that every cluster has.
 class Discovery {
  public:
   virtual ~Discovery() = default;
-  // The apiVersion under which objects of the kind are read and written: "v1",
-  // "scheduling.k8s.io/v1beta1". NotFound when the server does not serve the kind (now: a CRD may
-  // come later).
+  // Returns the apiVersion under which objects of the kind are read and written: "v1",
+  // "scheduling.k8s.io/v1beta1". NotFound if the server does not serve the kind at present (a CRD
+  // may be installed later).
   virtual StatusOr<std::string> ApiVersion(Kind kind) = 0;
 };
 

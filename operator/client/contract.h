@@ -1,9 +1,10 @@
-// The contract of Client as tests, for every implementation:
+// Tests the contract of Client, for every implementation:
 //
-//   INSTANTIATE_TEST_SUITE_P(Store, ContractTest, ::testing::Values(ContractTarget{"Store", [] { …
-//   }}), ContractTargetName);
+//   INSTANTIATE_TEST_SUITE_P(Store, ContractTest,
+//                            ::testing::Values(ContractTarget{"Store", [] { … }}),
+//                            ContractTargetName);
 //
-// Link //operator/client:contract; the tests live in contract.cc and contract_watch.cc.
+// Link //operator/client:contract. The tests are in contract.cc and contract_watch.cc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,17 +20,17 @@
 
 namespace tfjob::client {
 
-// One server with a namespace that no other test uses.
+// Provides one server with a namespace that no other test uses.
 class ContractWorld {
  public:
   virtual ~ContractWorld() = default;
   virtual Client& client() = 0;
   virtual std::string name_space() = 0;
-  // Gives watch events a chance to arrive; called until what a test waits for is there.
+  // Gives watch events a chance to arrive. Called until the test's condition holds.
   virtual void Pump() = 0;
-  // Whether somebody deletes objects whose owners are gone.
+  // Returns whether objects are deleted once their owners are gone.
   virtual bool collects_garbage() { return true; }
-  // How long to wait for what is to happen.
+  // How long to wait for an expected change.
   virtual Duration patience() { return 10s; }
 };
 
@@ -39,7 +40,7 @@ struct ContractTarget {
 };
 std::string ContractTargetName(const ::testing::TestParamInfo<ContractTarget>& target);
 
-// Notes what a sink was told: "replaced a b", "upserted a", "deleted a".
+// Records the calls to a sink: "replaced a b", "upserted a", "deleted a".
 class RecordingSink : public WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override;
@@ -65,12 +66,12 @@ class ContractTest : public ::testing::TestWithParam<ContractTarget> {
   Json Job(const std::string& name);
   Json Pod(const std::string& name, const std::string& app, const std::string& node = "");
   Json Service(const std::string& name);
-  // `object` with an owner reference to `owner`, its controller.
+  // Returns `object` with an owner reference to its controller `owner`.
   static Json OwnedBy(Json object, const Object& owner);
 
   Object MustCreate(Kind kind, const Json& object);
   Json MustGetJson(Kind kind, const std::string& name);
-  // Pumps until the condition holds; a failure of the test after the world's patience.
+  // Pumps until the condition holds; the test fails after the world's patience.
   void Eventually(const std::function<bool()>& condition, const std::string& what);
 
   std::unique_ptr<ContractWorld> world_;

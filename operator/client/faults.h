@@ -1,5 +1,5 @@
-// A Client that passes calls on and, where a test asks for it, fails them: before they reach the
-// server, or after the server has carried them out (the answer is lost). Thread-safe.
+// A Client that passes calls on and, where a test requests it, fails them: before they reach the
+// server, or after the server has executed them (the response is lost). Thread-safe.
 #pragma once
 
 #include <functional>
@@ -22,12 +22,12 @@ struct Call {
 
 struct Fault {
   std::function<bool(const Call&)> matches;
-  int nth = 1;            // the first that fails among the matching calls, from 1
-  int times = 1;          // how many in a row
-  Status error;           // what the caller gets; OK: the call is only delayed (before_call)
-  bool executed = false;  // the server does the work, the answer is lost
-  std::function<void()>
-      before_call;  // runs in the caller's thread before the call goes on: a delay, another's write
+  int nth = 1;            // the first matching call that fails, from 1
+  int times = 1;          // how many calls in a row fail
+  Status error;           // returned to the caller; OK: the call is only delayed (before_call)
+  bool executed = false;  // the server executes the call, the response is lost
+  // Runs in the caller's thread before the call continues: a delay, or another client's write.
+  std::function<void()> before_call;
 };
 
 class FaultyClient : public Client {
@@ -36,9 +36,9 @@ class FaultyClient : public Client {
   explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);
-  // Takes all faults away.
+  // Removes all faults.
   void Clear();
-  // Every call so far, in order.
+  // Returns every call so far, in order.
   std::vector<Call> Calls();
 
   StatusOr<Object> Get(const Key& key) override;

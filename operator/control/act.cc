@@ -13,9 +13,10 @@ namespace {
 
 using client::Kind;
 
-// Small enough not to flood a namespace whose quota is used up, large enough for one round trip a usual job.
+// Small enough not to flood a namespace whose quota is exhausted, large enough for one round trip
+// per typical job.
 constexpr size_t kFirstBatch = 8;
-// A look's creates, so that the status of a large job does not wait for all of them.
+// Creates per reconcile, limited so that the status of a large job does not wait for all of them.
 constexpr size_t kMaxCreates = 256;
 constexpr size_t kMaxDeletes = 256;
 constexpr size_t kMaxEventsKept = 1000;
@@ -50,7 +51,7 @@ Kind KindOf(const plan::Delete& wanted) {
   return Kind::kPod;
 }
 
-// Those without which no pods are wanted.
+// True for the objects without which no pods are wanted.
 bool IsOfGang(render::Kind kind) {
   return kind == render::Kind::kWorkload || kind == render::Kind::kPodGroup;
 }
@@ -61,19 +62,19 @@ policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
           metadata.uid, now};
 }
 
-// Errors that say something about the one object only.
+// True for errors that concern only this one object.
 bool IsAboutObject(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument;
 }
 
-// Errors that the server gave a reason for, which a person should read. Internal is one once it is known that the call
-// was not carried out: an admission webhook that fails may do so for ever.
+// True for errors with a reason from the server that a user should read. Internal is one of them
+// once it is known that the call was not carried out: a failing admission webhook may fail forever.
 bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument ||
          status.code() == StatusCode::kPermissionDenied || status.code() == StatusCode::kInternal;
 }
 
-// Whether the server may have carried the call out.
+// True if the server may have carried out the call.
 bool IsUnanswered(const Status& status) {
   return status.code() == StatusCode::kUnavailable ||
          status.code() == StatusCode::kDeadlineExceeded || status.code() == StatusCode::kInternal;
@@ -92,7 +93,7 @@ bool IsPassing(const Status& status) {
   }
 }
 
-// Says once what may go on for long.
+// Reports a problem once, however long it lasts.
 void TellOnce(plan::NamedEvent event, Memory& memory) {
   if (memory.history.reported.count(event.cause) > 0) return;
   const auto same = [&](const plan::NamedEvent& waiting) { return waiting.cause == event.cause; };
@@ -100,7 +101,7 @@ void TellOnce(plan::NamedEvent event, Memory& memory) {
   memory.events.push_back(std::move(event));
 }
 
-// A server whose feature gate is off drops the field without a word.
+// A server whose feature gate is off silently drops the field.
 bool IsAloneAgainstOurWill(const client::Object& created, const policy::Gang& gang) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&created);
   return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
@@ -126,7 +127,8 @@ Status Actor::Act(const Look& look, const Decision& decision, Memory& memory) {
   if (arranged.ok()) {
     const Status created = CreateAll(look, decision, memory);
     if (created.code() == StatusCode::kNotFound) {
-      // The job is gone, or goes with its namespace: there is nothing to come back for.
+      // The job is gone, or is being deleted with its namespace: there is no reason
+      // to reconcile again.
       memory.look_again = false;
     } else {
       Keep(first, created);
@@ -146,7 +148,7 @@ Status Actor::Adopt(const Look& look, const plan::Plan& plan) {
   for (const plan::Adopt& adopt : plan.adopts) {
     const client::Key key{Kind::kService, look.job.metadata.name_space, adopt.name};
     Status status = client_.Patch(key, *adopt.patch).status();
-    // Gone, or somebody else's by now: the watch will tell.
+    // Gone, or owned by another controller by now: the watch will report it.
     if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) continue;
     Keep(first, Annotate(status, StrCat("adopting ", client::ToString(key))));
   }
@@ -158,7 +160,7 @@ Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan, Memory& 
   const plan::ChangePodGroup& change = *plan.change_pod_group;
   const client::Key key{PodGroupKind(change.scheduler), look.job.metadata.name_space, change.name};
   const Status status = client_.Patch(key, *change.patch).status();
-  // Gone, or another's by now: the watch will tell.
+  // Gone, or owned by another controller by now: the watch will report it.
   if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) {
     return OkStatus();
   }
@@ -183,7 +185,7 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
                                               : workloads)
         .push_back(wanted);
   }
-  // Pods without their group would be placed one by one; a group without its workload is refused.
+  // Without their group, pods would be placed one by one; without its workload, a group is refused.
   RETURN_IF_ERROR(Create(look, std::move(workloads), decision, memory));
   RETURN_IF_ERROR(Create(look, std::move(groups), decision, memory));
   Status first = Create(look, std::move(services), decision, memory);
@@ -207,17 +209,17 @@ Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObjec
                               Memory& memory) {
   Status first;
   for (size_t batch = kFirstBatch; !wanted.empty(); batch *= 2) {
-    if (stopping_) return Cancelled("the operator stops");
+    if (stopping_) return Cancelled("the operator is stopping");
     if (!cache_.Stands(look.key, look.job.metadata.uid)) {
-      return NotFound("TFJob ", look.key, " was deleted meanwhile");
+      return NotFound("TFJob ", look.key, " has been deleted");
     }
     const size_t count = std::min(batch, wanted.size());
     std::vector<CreateResult> results(count);
     pool_.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) results[i] = CreateOne(look, wanted[i], decision);
     });
-    std::map<api::ReplicaType, bool> refused;  // of each type: whether all of this batch were
-    Status of_all;                             // an error that would meet all
+    std::map<api::ReplicaType, bool> refused;  // by type: whether all of this batch were refused
+    Status of_all;                             // an error that would affect all
     for (size_t i = 0; i < count; ++i) {
       const Status status =
           Note(look, wanted[i], decision.verdict.gang, std::move(results[i]), created, memory);
@@ -236,15 +238,15 @@ Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObjec
   return first;
 }
 
-// What a server says that cannot even read is nothing about the object.
+// An error from a server that cannot even read says nothing about the object.
 StatusOr<client::Object> Actor::Find(const client::Key& key) {
   StatusOr<client::Object> found = client_.Get(key);
   if (found.status().code() == StatusCode::kInternal) return Unavailable(Message(found.status()));
   return found;
 }
 
-// A name that is taken is a success when its holder is ours: a create whose answer was lost, or which the watch has
-// not shown. So is a create without an answer whose object is there.
+// A taken name is a success if its holder is ours: the answer to an earlier create was lost, or the
+// watch has not shown it yet. So is a create without an answer whose object exists.
 Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObject& wanted,
                                      const Decision& decision) {
   const Kind kind = KindOf(wanted.kind, decision.verdict.gang.scheduler);
@@ -256,7 +258,7 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
     was_there = true;
     object = Find(key);
     if (object.status().code() == StatusCode::kNotFound) {
-      // Not created, or gone meanwhile: again at the next look.
+      // Not created, or gone meanwhile: retried at the next reconcile.
       const bool has_answer = refused.code() == StatusCode::kInternal;
       return {has_answer ? refused : Unavailable(Message(refused)), std::nullopt, std::nullopt};
     }
@@ -264,11 +266,12 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
       return {OkStatus(), std::nullopt, HolderOf(client::MetadataOf(*object), clock_.Now())};
     }
     if (object.ok() && IsOfGang(wanted.kind) && client::MetadataOf(*object).terminating()) {
-      return {Unavailable(client::ToString(key), " of before is still being deleted"), std::nullopt,
+      return {Unavailable(client::ToString(key), " is still being deleted"), std::nullopt,
               std::nullopt};
     }
   }
-  // Aborted is kept for conflicts of the job's status; here a quota met another's write.
+  // Aborted is reserved for conflicts of the job's status; here a quota conflicted
+  // with another write.
   if (object.status().code() == StatusCode::kAborted) {
     return {Unavailable(Message(object.status())), std::nullopt, std::nullopt};
   }
@@ -280,7 +283,7 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
                    CreateResult result, std::vector<plan::Child>& created, Memory& memory) {
   const Kind kind = KindOf(wanted.kind, gang.scheduler);
   if (result.status.code() == StatusCode::kFailedPrecondition) {
-    return NotFound(Message(result.status));  // the namespace is being deleted: as if it were gone
+    return NotFound(Message(result.status));  // the namespace is being deleted: treated as gone
   }
   const bool of_gang = IsOfGang(wanted.kind);
   if (result.holder && of_gang) {
@@ -308,7 +311,7 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
     return OkStatus();
   }
   blocked.erase(wanted.name);
-  // There was room for something: what is refused from now on is news.
+  // Something could be created, so what is refused from now on is news.
   std::erase_if(memory.history.reported, plan::IsCreateFailed);
   const plan::Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {
@@ -333,7 +336,7 @@ Status Actor::WriteStatus(const Look& look, const Decision& decision, Memory& me
     observer_.OnStatus(look.job.metadata, look.job.status, decision.verdict.status, clock_.Now());
     return OkStatus();
   }
-  // A conflict may be with ourselves: a request whose connection broke is sent again.
+  // The conflict may be with our own write: a request whose connection broke is sent again.
   if (IsUnanswered(written.status()) || written.status().code() == StatusCode::kAborted) {
     memory.unanswered = {PrintJson(wanted["status"]), decision.plan.events, look.job.status,
                          decision.verdict.status};
@@ -368,7 +371,7 @@ Status Actor::DeleteOne(const Look& look, const plan::Delete& wanted) {
   options.grace_period_seconds = wanted.grace_period_seconds;
   const Status status = client_.Delete(key, options);
   if (status.code() != StatusCode::kAborted) return status;
-  // Another has the name by now, or the server was in conflict with somebody else's write.
+  // Another object has the name by now, or the server met a conflict with another write.
   const StatusOr<client::Object> found = Find(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
@@ -387,7 +390,7 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
   }
   observer_.OnDeleted(KindOf(wanted), look.job.metadata.name_space);
   if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
-    // The server's answer does not say how long; the watch will.
+    // The server's answer does not contain the grace period; the watch will show it.
     cache_.Deleted(look.key, wanted.uid,
                    {TruncateToSeconds(clock_.Now()), wanted.grace_period_seconds.value_or(30)});
   } else {
@@ -416,13 +419,13 @@ void Actor::SendEvents(Memory& memory) {
     }
   });
   for (size_t i = 0; i < events.size(); ++i) {
-    // The name tells the cause, so that a taken name is an event that was sent before.
+    // The name is derived from the cause, so a taken name means that the event was sent before.
     if (results[i].ok() || results[i].code() == StatusCode::kAlreadyExists) {
       if (events[i].standing) memory.history.reported.insert(events[i].cause);
     } else if (IsPassing(results[i])) {
-      kLog.Debug("event waits", {{"event", events[i].event.message}, {"error", results[i]}});
+      kLog.Debug("event not sent yet", {{"event", events[i].event.message}, {"error", results[i]}});
       if (memory.events.size() < kMaxEventsKept) memory.events.push_back(std::move(events[i]));
-    } else if (results[i].code() != StatusCode::kFailedPrecondition) {  // the namespace goes
+    } else if (results[i].code() != StatusCode::kFailedPrecondition) {  // namespace terminating
       kLog.Warning("event refused", {{"event", events[i].event.message}, {"error", results[i]}});
     }
   }

@@ -1,5 +1,5 @@
-// Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events. What was done is
-// noted in the cache at once, so that the next look sees it.
+// Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events.
+// Every completed action is noted in the cache at once, so that the next reconcile sees it.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace tfjob::control {
 
-// One job at one look.
+// One job as one reconcile sees it.
 struct Look {
   std::string key;  // "namespace/name"
   uint64_t id = 0;  // of the reconcile, for logs
@@ -29,24 +29,26 @@ struct Look {
   policy::Snapshot snapshot;
 };
 
-// What is to be done about it.
+// What to do about the job.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;
   plan::Plan plan;
 };
 
-// Takes an event to be sent, under the name that its object is to have; sees to it that it arrives, or not. Thread-safe.
+// Queues an event under `name`, the name that its object is to have; delivery is
+// best effort. Thread-safe.
 using Record = std::function<void(std::string name, objects::Event event)>;
 
-// Whether an event tells of everyday business ("Created pods: x, y"), so that it may go missing where there are too many.
+// True if an event reports routine work ("Created pods: x, y"), so that it may be dropped if there
+// are too many.
 bool IsRoutine(const objects::Event& event);
 
-// Thread-safe; for one job by one worker at a time.
+// Thread-safe; one worker at a time per job.
 class Actor {
  public:
-  // Calls of one plan go out on `pool`, several at a time. Events go to `record`, or without it through `client` like
-  // every other call. All must outlive this.
+  // Calls of one plan run on `pool`, several at a time. Events go to `record` or, if it is empty,
+  // through `client` like every other call. All must outlive this.
   Actor(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool, Observer& observer,
         Record record)
       : client_(client),
@@ -56,37 +58,41 @@ class Actor {
         observer_(observer),
         record_(std::move(record)) {}
 
-  // The first error that a later try may cure, events apart: they are no reason to try again. Aborted: the status was
-  // decided from an old version of the job; nothing that follows the status was done.
+  // Returns the first error that a later try may cure, except for events: they are no reason to
+  // retry. Aborted: the status was decided from an old version of the job; nothing that follows the
+  // status was done.
   Status Act(const Look& look, const Decision& decision, Memory& memory);
 
-  // Large plans in hand end after the calls that are under way: Cancelled.
+  // Ends large plans in progress after the calls that are under way; Act then returns Cancelled.
   void Stop() { stopping_ = true; }
 
-  // Sends memory.events; those that fail for a passing reason stay, to be sent with a later look.
+  // Sends memory.events; those that fail for a transient reason stay, to be sent by
+  // a later reconcile.
   void SendEvents(Memory& memory);
 
  private:
   struct CreateResult {
     Status status;                              // OK: one of the two below is set
-    std::optional<client::Object> object;       // ours, now there
-    std::optional<policy::BlockedName> holder;  // the stranger that holds the name
-    // It was found, not answered to the create: perhaps told of before. Its event is named after it alone, and comes once.
+    std::optional<client::Object> object;       // ours, which now exists
+    std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
+    // The object already existed, so an earlier pass may have reported it. Its event is named after
+    // this object alone, and is sent once.
     bool was_there = false;
   };
 
   Status Adopt(const Look& look, const plan::Plan& plan);
   Status ArrangePodGroup(const Look& look, const plan::Plan& plan, Memory& memory);
   Status CreateAll(const Look& look, const Decision& decision, Memory& memory);
-  // Creates those of `wanted`, all of one kind, in growing batches, until a batch meets an error that would meet all; one
-  // event tells of them. A replica type of which the server refused a whole batch as invalid is left alone. NotFound: the
-  // namespace or the job is gone, or going.
+  // Creates the objects in `wanted`, all of one kind, in growing batches, until a batch meets an
+  // error that would affect all; reports them in one event. If the server refuses a whole batch of
+  // a replica type as invalid, the rest of that type is skipped. NotFound: the namespace or the job
+  // is gone, or being deleted.
   Status Create(const Look& look, std::vector<render::DesiredObject> wanted,
                 const Decision& decision, Memory& memory);
   Status CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
                          const Decision& decision, std::vector<plan::Child>& created,
                          Memory& memory);
-  // Reads it. Never Internal.
+  // Reads the object. Never returns Internal.
   StatusOr<client::Object> Find(const client::Key& key);
   CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
                          const Decision& decision);
@@ -94,7 +100,7 @@ class Actor {
               CreateResult result, std::vector<plan::Child>& created, Memory& memory);
   Status WriteStatus(const Look& look, const Decision& decision, Memory& memory);
   Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
-  // NotFound: that object, by its UID, is gone.
+  // NotFound: the object with that UID is gone.
   Status DeleteOne(const Look& look, const plan::Delete& wanted);
   Status NoteDeleted(const Look& look, const plan::Delete& wanted, const Status& status,
                      Memory& memory);

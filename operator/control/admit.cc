@@ -11,11 +11,11 @@
 namespace tfjob::control {
 namespace {
 
-// What says whose the job is and what is left of it at its end.
+// Fields that determine which controller owns the job and what remains of it once it has ended.
 constexpr const char* kKept[] = {"managedBy", "cleanPodPolicy", "ttlSecondsAfterFinished"};
 
-// What remains of a job whose spec cannot be read: enough to leave it to another controller, or to write a condition
-// and clean up.
+// Returns what remains of a job whose spec cannot be read: enough to leave it to another
+// controller, or to write a condition and clean up.
 api::TFJob WithoutSpec(const objects::CustomResource& stored) {
   const JsonField policy = JsonField(*stored.object)["spec"]["runPolicy"];
   Json rest = *stored.object;

@@ -1,5 +1,5 @@
-// A TFJob as the server holds it → as decisions take it, or why it cannot be run: the CRD refuses most of that at the
-// door, but an older one may have let it through.
+// Turns a TFJob as the server stores it into the form that decisions use, or reports why it cannot
+// be run. The CRD rejects most such jobs up front, but an older CRD may have let them through.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -9,14 +9,14 @@
 namespace tfjob::control {
 
 struct Admission {
-  // With defaults. When `verdict` is an error of decoding: only metadata, status,
-  // and those of managedBy, cleanPodPolicy and ttlSecondsAfterFinished that can be read.
+  // With defaults. If `verdict` is a decoding error: only metadata, status, and those of managedBy,
+  // cleanPodPolicy and ttlSecondsAfterFinished that can be read.
   api::TFJob job;
-  // InvalidArgument, one problem a line, each with its path.
+  // InvalidArgument, one problem per line, each with its path.
   Status verdict;
 };
 
-// `clean_pod_policy` is for jobs that say nothing of it.
+// `clean_pod_policy` applies to jobs that specify none.
 Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy);
 
 }  // namespace tfjob::control

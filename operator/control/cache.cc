@@ -23,7 +23,7 @@ std::string JobKey(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.name);
 }
 
-// The job that a pod or service belongs to; "/" at the end: none.
+// Returns the key of the job that a pod or service belongs to; "/" at the end means none.
 std::string ParentKey(const ObjectMeta& metadata) {
   const objects::OwnerReference* controller = metadata.controller();
   if (controller != nullptr && controller->kind == api::kKind) {
@@ -38,7 +38,7 @@ policy::GangScheduler SchedulerOf(Kind kind) {
                                                : policy::GangScheduler::kNative;
 }
 
-// Pod groups are watched without a selector, and most may be others' business.
+// Pod groups are watched without a selector, so most may belong to others.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
   if constexpr (!std::is_same_v<T, CustomResource>) return false;

@@ -1,10 +1,11 @@
-// What the watches have shown of TFJobs, their pods and services, indexed by job, together with our own writes that
-// the watches have not shown yet. A look costs as much as the job has pods.
+// Holds what the watches have shown of TFJobs, their pods and services, indexed by job, together
+// with our own writes that the watches have not shown yet. Looking at a job costs as much as
+// it has pods.
 //
-// A pod belongs to the job that its controller reference names, or else to the one that its label job-name names, so
-// that a change of an object that only blocks a name wakes the job too.
+// A pod belongs to the job that its controller reference names, or else to the job that its label
+// job-name names, so that a change to an object that only blocks a name also wakes the job.
 //
-// What is watched comes in scopes: a namespace, or all of them, each with sinks of its own. A list that is shown anew
+// Watches come in scopes: one namespace, or all of them, each with its own sinks. A new list
 // replaces what its scope held before, and nothing else.
 #pragma once
 
@@ -27,81 +28,88 @@
 
 namespace tfjob::control {
 
-// Null for an object of another form: a client that mixes kinds up must not take the operator down.
+// Returns nullptr for an object of another type: a client that mixes up kinds must not
+// crash the operator.
 template <typename T>
 std::shared_ptr<const T> As(const client::Object& object) {
   const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
   return held == nullptr ? nullptr : *held;
 }
 
-// As the client calls the pod groups of that scheduler.
+// Returns the client's kind for the pod groups of that scheduler.
 client::Kind PodGroupKind(policy::GangScheduler scheduler);
 
-// Thread-safe. The sinks are called by the client, everything else by workers, one a job.
+// Thread-safe. The client calls the sinks; workers call everything else, one worker per job.
 class Cache {
  public:
-  // `changed` is called with the key ("namespace/name") of each job about which something has changed; it must not
-  // call back.
+  // `changed` is called with the key ("namespace/name") of each job that something has changed
+  // about; it must not call back.
   Cache(Clock& clock, std::function<void(const std::string&)> changed);
 
-  // The sinks of one namespace ("": of all); they live as long as the cache.
+  // The sinks of one namespace ("" for all); they live as long as the cache.
   struct Scope {
     client::WatchSink& jobs;
     client::WatchSink& pods;
     client::WatchSink& services;
   };
   Scope AddScope(const std::string& name_space);
-  // One for a kind of pod groups, or for Kubernetes' workloads, in that namespace. Unless it is `required`, Synced() does
-  // not wait for it.
+  // Adds a sink for one kind of pod groups, or for Kubernetes' workloads, in that namespace.
+  // Synced() waits for it only if it is `required`.
   client::WatchSink& AddGroups(client::Kind kind, const std::string& name_space, bool required);
-  // Its sinks, which nobody writes to any more. What they showed stays until another list replaces it.
+  // Removes the sinks of that kind; nothing may write to them any more. What they showed stays
+  // until another list replaces it.
   void DropGroups(client::Kind kind);
-  // Whether the groups of that kind are known: a sink for them was added, and all have shown their first list.
+  // True if the groups of that kind are known: a sink for them was added, and all such sinks have
+  // shown their first list.
   bool GroupsSynced(client::Kind kind);
-  // Whether every sink (that is required) has shown its first list; of that job's scope alone.
+  // True if every required sink has shown its first list. With a key, considers only the scope
+  // of that job.
   bool Synced();
   bool Synced(const std::string& key);
-  // The lists that are missing: "TFJob", or "Pod in namespace a".
+  // Returns the lists that are missing: "TFJob", or "Pod in namespace a".
   std::vector<std::string> Waiting();
 
-  // What is held, for gauges.
+  // Numbers of objects held, for gauges.
   struct Numbers {
-    // By namespace and state: the newest condition that is True, "Pending" without one.
+    // By namespace and state: the newest condition that is True, or "Pending" without one.
     std::map<std::pair<std::string, std::string>, int64_t> jobs;
     int64_t pods = 0;
     int64_t services = 0;
   };
   Numbers Count();
 
-  // The newest known version, or nullptr. Reads its text: not for each of many.
+  // Returns the newest known version, or nullptr. Parses its text, so avoid calling it
+  // for many jobs.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
-  // Whether that job is still there and not on its way out. Cheap.
+  // True if that job still exists and is not being deleted. Cheap.
   bool Stands(const std::string& key, const std::string& uid);
-  // The job's children, `uid` being its own; history and nodes are the caller's to add.
+  // Returns the children of the job with UID `uid`. The caller adds history and nodes.
   policy::Snapshot Look(const std::string& key, const std::string& uid);
 
-  // Own writes. `newer` was written or read by us when `base` was the newest known version; it stands until the watch
-  // shows it or something newer.
+  // Own writes. `newer` was written or read by us when `base` was the newest known version; it
+  // holds until the watch shows it or something newer.
   void Wrote(const std::string& key, const std::string& base,
              std::shared_ptr<const objects::CustomResource> newer);
   void Created(const std::string& key, client::Kind kind, const client::Object& object);
   void Deleted(const std::string& key, const std::string& uid, const Deletion& deletion);
   void Gone(const std::string& key, const std::string& uid);
-  // UIDs of objects of others under this job's names that have gone since the last call.
+  // Returns the UIDs of other owners' objects under this job's names that have gone since
+  // the last call.
   std::vector<std::string> TakeFreed(const std::string& key);
-  // The departed pods of a look are dealt with.
+  // Marks the departed pods of a look as dealt with.
   void Acknowledge(const std::string& key, const policy::Snapshot& looked);
 
-  // Whether a list has shown the job as it was before we wrote it: it was read before, or the store was put back to an
-  // earlier state. It is to be read, and Wrote.
+  // True if a list has shown the job as it was before our write: the list was read before
+  // the write, or the store was restored to an earlier state. The caller must read the job
+  // and call Wrote.
   bool Doubted(const std::string& key);
-  // Creates of ours that the watch has not shown for `patience`, and what a list shows although we deleted it: to be
-  // Read.
+  // Returns creates of ours that the watch has not shown for `patience`, and objects that a list
+  // shows although we deleted them. The caller must read them and call Read.
   std::vector<client::Key> Unconfirmed(const std::string& key, Duration patience);
-  // What was found; nullopt: it does not exist.
+  // Records the result of a read; nullopt: the object does not exist.
   void Read(const std::string& key, const client::Key& object,
             const std::optional<client::Object>& found);
-  // Whether creates of ours wait to be shown.
+  // True if creates of ours are waiting to be shown.
   bool WaitsForWatch(const std::string& key);
 
  private:
@@ -109,7 +117,7 @@ class Cache {
     std::shared_ptr<const PackedJob> seen;
     std::shared_ptr<const PackedJob> written;  // newer than seen, or null
     std::set<std::string> superseded;          // versions older than `written`
-    bool doubted = false;                      // `written`, by a list
+    bool doubted = false;                      // a list casts doubt on `written`
     const std::shared_ptr<const PackedJob>& newest() const {
       return written != nullptr ? written : seen;
     }
@@ -120,7 +128,8 @@ class Cache {
     std::vector<std::string> freed;
   };
 
-  // What the sinks have in common: whose they are, and whether their first list is there.
+  // Common part of the sinks: which kind and namespace they cover, and whether their first
+  // list has come.
   class Sink : public client::WatchSink {
    public:
     Sink(Cache& cache, client::Kind kind, std::string name_space)
@@ -128,15 +137,16 @@ class Cache {
 
     client::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
-    // Whether the job of that key lies in this scope.
+    // True if the job with that key lies in this scope.
     bool Covers(const std::string& key) const;
-    // Whether what it shows may be acted on, as far as this list is concerned.
+    // True if what the cache shows may be acted on, as far as this list is concerned.
     bool ready() const { return synced || !required; }
-    bool synced = false;   // under the cache's lock
-    bool required = true;  // never changes once it is added
+    bool synced = false;   // guarded by the cache's lock
+    bool required = true;  // never changes after it is added
 
    protected:
-    // A list has come. With the last first list of a scope all its jobs are told of: what came before was left.
+    // Notes that a list has come. The last first list of a scope reports all its jobs as changed,
+    // because earlier changes were skipped.
     void NoteList();
 
     Cache& cache_;
@@ -166,7 +176,7 @@ class Cache {
     Children<T>& Of(Entry& entry) const;
   };
 
-  // Whether the job has to be looked at.
+  // Returns whether the job has to be reconciled.
   bool Upsert(std::shared_ptr<const PackedJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename T>
   static void Depart(Entry& entry, const std::shared_ptr<const T>& child);

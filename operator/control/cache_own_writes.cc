@@ -1,4 +1,5 @@
-// What we did ourselves and the watches have not shown yet, and what is to be read to be sure of it.
+// Tracks what we did ourselves and the watches have not shown yet, and what must be read
+// to confirm it.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -15,7 +16,7 @@ using objects::Service;
 
 namespace {
 
-// What a read of a child has found; nullopt: nothing.
+// Records the result of reading a child; nullopt: it does not exist.
 template <typename T>
 void Settle(Children<T>& children, const std::string& name, const std::optional<Object>& found,
             Duration now) {
@@ -36,7 +37,7 @@ void Cache::Wrote(const std::string& key, const std::string& base,
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
   Entry& entry = found->second;
-  // Otherwise the watch has shown this version, or a newer one, already.
+  // Otherwise the watch has already shown this version or a newer one.
   if (entry.newest()->metadata().resource_version != base) return;
   entry.superseded.insert(base);
   entry.superseded.insert(entry.seen->metadata().resource_version);

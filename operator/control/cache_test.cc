@@ -46,7 +46,7 @@ class CacheTest : public ::testing::Test {
     return pod;
   }
 
-  // "uid uid*": the pods of a look, '*' marks terminating ones.
+  // "uid uid*": the pods of a look; '*' marks terminating pods.
   std::string Pods() {
     std::vector<std::string> uids;
     for (const auto& pod : cache_.Look(kKey, kUid).pods) {
@@ -75,7 +75,7 @@ TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThereAndThenTellsOfEveryJob) {
   EXPECT_EQ(changed_, std::vector<std::string>{kKey});
 }
 
-// A namespace that is refused, or gone, holds back nobody else.
+// A namespace that is refused, or gone, delays no other.
 TEST(CacheScopes, AreSyncedEachByItself) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
@@ -161,7 +161,7 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));
 }
 
-// A list may be older than a deletion of ours, or the store was put back to before it.
+// A list may be older than a deletion of ours, or the store may have been restored to before it.
 TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));
@@ -213,7 +213,7 @@ TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
   EXPECT_EQ(changed_.size(), 1u);
 }
 
-// As the test above, for the job itself.
+// Like the test above, for the job itself.
 TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsDoubted) {
   scope_.jobs.OnReplaced({Job("1")});
   cache_.Wrote(kKey, "1", Job("2"));
@@ -227,7 +227,7 @@ TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsDoubted) {
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
 
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Wrote(kKey, "2", Job("1"));  // read: the store was put back
+  cache_.Wrote(kKey, "2", Job("1"));  // read: the store was restored
   EXPECT_FALSE(cache_.Doubted(kKey));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "1");
   scope_.jobs.OnUpserted(Job("1b"));

@@ -1,5 +1,6 @@
-// The pods (or services) of one job as the watch has shown them, under our own writes that it has not shown yet: a
-// decision must never rest on a view older than what we did ourselves. Not thread-safe: the cache locks.
+// Holds the pods (or services) of one job as the watch has shown them, overlaid with our own writes
+// that it has not shown yet: a decision must never rest on a view older than what we did ourselves.
+// Not thread-safe: the cache locks.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace tfjob::control {
 
-// An accepted deletion: when it was asked for, and how long the object may take.
+// An accepted deletion: when it was requested, and how long the object may take.
 struct Deletion {
   Time requested;
   int64_t grace_seconds = 0;
@@ -26,10 +27,10 @@ class Children {
   using Pointer = std::shared_ptr<const T>;
 
   bool empty() const { return seen_.empty() && created_.empty(); }
-  // What the watch shows.
+  // Number of objects that the watch shows.
   size_t size() const { return seen_.size(); }
 
-  // What the watch tells.
+  // Watch events.
   void Upsert(Pointer object) {
     const objects::ObjectMeta& metadata = object->metadata;
     DropCreated(metadata);
@@ -51,8 +52,8 @@ class Children {
     const auto found = seen_.find(metadata.name);
     if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
   }
-  // The whole list; gives what is gone. What we did may be younger than the list, or from before the store was put back:
-  // it stays until it is confirmed.
+  // Takes a whole list; returns the objects that are gone. What we did may be newer than the list,
+  // or older than a restore of the store: it stays until it is confirmed.
   std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
     std::vector<Pointer> gone;
     std::set<std::string> listed;
@@ -70,7 +71,8 @@ class Children {
     return gone;
   }
 
-  // What we did, or read. An object that the watch shows already needs no memory; one that was taken for gone is not.
+  // Records what we created or read. An object that the watch already shows need not be remembered;
+  // one that was taken for gone is not gone.
   void Created(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
@@ -83,7 +85,7 @@ class Children {
       created_[name] = {std::move(object), now};
     }
   }
-  // Nothing: it is gone already.
+  // Records a deletion; nullopt: the object is already gone.
   void Deleted(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
@@ -96,7 +98,7 @@ class Children {
       created = same && !ends ? created_.erase(created) : std::next(created);
     }
   }
-  // `name` turned out not to exist any more.
+  // Records that `name` turned out not to exist any more.
   void Unconfirm(const std::string& name) {
     doubted_.erase(name);
     const auto created = created_.find(name);
@@ -105,8 +107,8 @@ class Children {
     created_.erase(created);
   }
 
-  // Names to be read: of creates that the watch has not shown since `since`, and of those that we deleted and a list has
-  // shown as if nothing were.
+  // Returns the names to be read: of creates that the watch has not shown since `since`, and of
+  // objects that we deleted but a list has shown unchanged.
   std::vector<std::string> Unconfirmed(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : created_) {

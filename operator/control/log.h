@@ -1,4 +1,4 @@
-// The room's logger. Inside the room only.
+// The package's logger. Private to this package.
 #pragma once
 
 #include "runtime/base/log.h"

@@ -11,12 +11,13 @@
 namespace tfjob::control {
 namespace {
 
-// Of a job that meets errors: a quota is noticed to be free again within this.
+// Backoff of a job that meets errors: a quota that is free again is noticed within the maximum.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
-// What is due sooner than this waits for the back-off of an error.
+// After an error, whatever is due sooner than this waits for the backoff.
 constexpr Duration kErrorPatience = 1s;
 
-// A scheduler that is not installed has no list of pod groups; the attempt to create one tells why.
+// If a scheduler is not installed, there is no list of pod groups; the attempt to create
+// one shows why.
 constexpr Duration kPodGroupPatience = 3s;
 
 std::set<std::string> NamespacesOf(const Options& options) {
@@ -78,7 +79,7 @@ Status Manager::Subscribe(const std::string& name_space) {
     client::LabelSelector selector;
     client::WatchSink& sink;
   };
-  // Children first: a job is looked at when its pods are known.
+  // Children first: a job is reconciled once its pods are known.
   for (const Watch& watch : {Watch{client::Kind::kPod, ours, scope.pods},
                              Watch{client::Kind::kService, ours, scope.services},
                              Watch{client::Kind::kTFJob, {}, scope.jobs}}) {
@@ -155,7 +156,7 @@ bool Manager::Step() {
 }
 
 void Manager::ReconcileOne(const std::string& key) {
-  if (!cache_.Synced(key)) return queue_.Done(key);  // told of again with its scope's last list
+  if (!cache_.Synced(key)) return queue_.Done(key);  // added again by its scope's last list
   const Duration begin = options_.clock->Monotonic();
   const Outcome outcome = reconciler_.Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
@@ -163,15 +164,15 @@ void Manager::ReconcileOne(const std::string& key) {
   if (outcome.status.ok()) {
     queue_.Forget(key);
   } else {
-    // A conflict is everyday business, and so is the end.
+    // Conflicts are routine, and so is shutting down.
     if (outcome.status.code() != StatusCode::kAborted &&
         outcome.status.code() != StatusCode::kCancelled) {
-      kLog.Warning("job is tried again",
+      kLog.Warning("reconcile failed, will be retried",
                    {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.status}});
     }
     queue_.AddBackedOff(key);
   }
-  // After an error a plan that is due at once would undo the back-off.
+  // After an error, a plan that is due at once would undo the backoff.
   if (outcome.again_after && (outcome.status.ok() || *outcome.again_after >= kErrorPatience)) {
     queue_.AddAfter(key, *outcome.again_after);
   }

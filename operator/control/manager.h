@@ -1,8 +1,8 @@
-// The control loop: watches → caches → work queue → reconcile, on threads or step by step.
+// Runs the control loop: watches → caches → work queue → reconcile, on threads or step by step.
 //
-// Threads: `workers` take keys and reconcile, `parallel_writes` more carry out the writes of one plan side by side;
-// watch events come on the client's threads. With workers 0 nothing runs by itself: Step() does, for tests with a
-// FakeClock.
+// Threads: `workers` threads take keys and reconcile; `parallel_writes` more carry out the writes
+// of one plan in parallel; watch events arrive on the client's threads. With workers 0 nothing runs
+// by itself: call Step(), for tests with a FakeClock.
 #pragma once
 
 #include <map>
@@ -23,11 +23,12 @@
 namespace tfjob::control {
 
 struct Options {
-  std::vector<std::string> name_spaces;  // none: all
+  std::vector<std::string> name_spaces;  // empty: all
   int workers = 4;
-  int parallel_writes = 16;  // 0: a plan's writes go out one by one
+  int parallel_writes = 16;  // 0: a plan's writes are sent one by one
   Settings settings;
-  // Who tells whether the server has gangs of its own; nullptr: it has none. Must outlive the manager.
+  // Reports whether the server has gangs of its own; nullptr: it has none. Must
+  // outlive the manager.
   client::Discovery* discovery = nullptr;
   Clock* clock = &RealClock();
   Observer* observer = &NoObserver();
@@ -35,17 +36,18 @@ struct Options {
 
 class Manager {
  public:
-  // Subscribes and starts the workers. `client` must outlive the manager. Work on a
-  // namespace's jobs begins when its first lists are there.
+  // Subscribes and starts the workers. `client` must outlive the manager. Work on a namespace's
+  // jobs begins once its first lists have arrived.
   static StatusOr<std::unique_ptr<Manager>> Start(client::Client& client, Options options);
-  // Stop().
+  // Calls Stop().
   ~Manager();
 
-  // Lets the workers finish the job in hand (of a large one, the calls that are under way), ends the subscriptions and
-  // joins all threads. Idempotent.
+  // Lets the workers finish the jobs in progress (for a large job, the calls that are under way),
+  // ends the subscriptions and joins all threads. Idempotent.
   void Stop();
 
-  // Whether the first lists are there, and which are not: "TFJob", "Pod in namespace a".
+  // True once the first lists have arrived.
+  // Waiting() returns those that are missing: "TFJob", "Pod in namespace a".
   bool Synced() { return cache_.Synced(); }
   std::vector<std::string> Waiting() { return cache_.Waiting(); }
 
@@ -55,16 +57,16 @@ class Manager {
     WorkQueue::Numbers queue;
   };
   Numbers Count() { return {cache_.Count(), queue_.Count()}; }
-  // Its part that costs nothing, whatever the caches hold.
+  // The part that costs nothing, whatever the caches hold.
   WorkQueue::Numbers CountQueue() { return queue_.Count(); }
 
-  // With workers 0: reconciles one job that is due; false when none is.
+  // With workers 0: reconciles one job that is due; returns false if none is.
   bool Step();
-  // How long until a job is due by itself (0: now); nothing when none waits for a time.
+  // Returns the time until a job is due by itself (0: now); nullopt if none waits for a time.
   std::optional<Duration> NextTimer() { return queue_.NextTimer(); }
 
  private:
-  // Pod groups (and workloads) that are watched, since when, and of Kubernetes' own under which version.
+  // Watched pod groups (and workloads): since when and, for Kubernetes' own, under which version.
   struct GroupWatch {
     Duration since{0};
     std::string version;
@@ -75,7 +77,8 @@ class Manager {
   Manager(client::Client& client, Options options);
 
   Status Subscribe(const std::string& name_space);
-  // Subscribes where that has not happened yet, or to another version; false while the first list may still come.
+  // Subscribes if not yet subscribed, or subscribed to another version; returns false while the
+  // first list may still arrive.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   void SubscribeToGroups(client::Kind kind, GroupWatch& watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -25,7 +25,7 @@ Json Job(const std::string& name, int workers) {
           {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
 }
 
-// How many calls changed something.
+// Returns how many calls changed something.
 int Writes(client::FaultyClient& client) {
   int writes = 0;
   for (const client::Call& call : client.Calls()) {
@@ -39,7 +39,7 @@ size_t CountPods(store::Store& store) {
   return store.List(Kind::kPod, "", {})->size();
 }
 
-// By hand: the watch tells only when the test says so.
+// Steps by hand: the watch reports only when the test says so.
 class SteppedManagerTest : public ::testing::Test {
  public:
   static store::Options StoreOptions(Clock& clock) {
@@ -99,7 +99,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
-// Shows jobs as the test says.
+// Shows jobs when the test says so.
 class JobSinkKeeper : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -113,7 +113,7 @@ class JobSinkKeeper : public client::FaultyClient {
   client::WatchSink* jobs = nullptr;
 };
 
-// It was read before the write, or the server's store was put back: only the server knows.
+// The list was read before the write, or the server's store was restored: only the server knows.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store(SteppedManagerTest::StoreOptions(clock));
@@ -144,7 +144,8 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   EXPECT_EQ(Writes(client), writes);
 }
 
-// The garbage collector takes away what is made for it, which the watch of groups tells at once.
+// The garbage collector deletes what is made for the job, which the watch of groups
+// reports at once.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::Options store_options = SteppedManagerTest::StoreOptions(clock);
@@ -169,7 +170,7 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
       if (i % 10 == 0) clock.Advance(100ms);
     }
   };
-  run();  // groups are watched since the job was looked at
+  run();  // groups are watched since the first reconcile
   ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
   ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
   run();
@@ -213,7 +214,7 @@ TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
   client_.Inject({.matches = is(client::Verb::kUpdateStatus),
                   .error = Aborted("the object has been modified"),
                   .executed = true});
-  // The server shows the status with a default of the CRD in it.
+  // The server shows the status with a default of the CRD added.
   client_.Inject({.matches = is(client::Verb::kGet), .before_call = [this] {
                     Json job = *store_.GetJson({Kind::kTFJob, "ns", "a"});
                     job["status"]["restarts"] = 0;
@@ -239,7 +240,7 @@ TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
 }
 
-// On threads, with a kubelet that lets every pod run.
+// Runs on threads, with a kubelet that runs every pod.
 class RunningKubelet : public client::WatchSink {
  public:
   explicit RunningKubelet(client::Client& client) : client_(client) {}
@@ -296,7 +297,7 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
 }
 
-// A server whose feature gate is off: it drops the field without a word.
+// A server whose feature gate is off silently drops the field.
 class PruningClient : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

@@ -1,5 +1,5 @@
-// What the loop keeps of one job between two looks, in memory only: losing it at a restart of the operator does no
-// harm. Belongs to the worker that holds the job's key.
+// Holds what the loop keeps about one job between two reconciles, in memory only: losing it when
+// the operator restarts does no harm. Belongs to the worker that holds the job's key.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,16 @@ struct Memory {
   std::string uid;  // of the job; another job of the same name starts with a new memory
   policy::History history;
   std::vector<plan::NamedEvent> events;  // to be sent
-  bool look_again = false;               // the last look changed the history: look again at once
+  bool look_again = false;               // the last reconcile left work: reconcile again at once
 
-  // The pod group was created: when it is gone, the job may be gone, too, and its watch be behind.
+  // The pod group was created: if it is gone, the job may be gone too, and its watch behind.
   bool had_group = false;
 
-  // Since when (Clock::Monotonic) the status has been behind in its counts alone.
+  // Since when (Clock::Monotonic) the status has been out of date in its counts alone.
   std::optional<Duration> counts_behind;
 
-  // A status write whose answer was lost: when it turns out to have been carried out, its events are due.
+  // A status write whose answer was lost: if it turns out to have been carried out, its
+  // events are due.
   struct Unanswered {
     std::string status;  // as JSON
     std::vector<plan::NamedEvent> events;

@@ -7,7 +7,7 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerLasts = 10min;
-// Of a server that has none that is known, gave no answer, or is doubted.
+// For a server that has no known version, gave no answer, or is doubted.
 constexpr Duration kDoubtLasts = 30s;
 
 }  // namespace
@@ -19,7 +19,7 @@ StatusOr<std::string> NativeApi::Version() {
   if (version_ && now < asked_at_ + (doubted_ ? kDoubtLasts : kAnswerLasts)) return *version_;
   StatusOr<std::string> answer = discovery_->ApiVersion(client::Kind::kWorkload);
   if (answer.ok()) answer = discovery_->ApiVersion(client::Kind::kNativePodGroup);
-  // 1.35 had groups inside of Workloads.
+  // Kubernetes 1.35 had groups inside Workloads.
   if (answer.status().code() == StatusCode::kNotFound) {
     answer = discovery_->ApiVersion(client::Kind::kWorkload);
   }
@@ -28,7 +28,7 @@ StatusOr<std::string> NativeApi::Version() {
   doubted_ = policy::NativeVersionOf(answer.value_or("")) == policy::NativeVersion::kNone;
   if (!answer.ok()) {
     if (!version_) return answer;
-    kLog.Warning("the server does not say whether it has Workloads", {{"error", answer.status()}});
+    kLog.Warning("cannot tell whether the server has Workloads", {{"error", answer.status()}});
     return *version_;
   }
   if (version_ != *answer) {

@@ -1,5 +1,5 @@
-// Under which version the server has Workloads and PodGroups of its own (scheduling.k8s.io), asked for when somebody wants
-// to know and the last answer is old.
+// Determines under which version the server has Workloads and PodGroups of its own
+// (scheduling.k8s.io). Asks the server on demand, if the last answer is old.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace tfjob::control {
 
-// Thread-safe; who asks while the server is asked waits.
+// Thread-safe; callers wait while the server is being asked.
 class NativeApi {
  public:
   // `discovery` nullptr: the server has none. Both must outlive this.
   NativeApi(client::Discovery* discovery, Clock& clock) : discovery_(discovery), clock_(clock) {}
 
-  // "scheduling.k8s.io/v1beta1", "" when the server has none. An error when the server cannot be asked and never answered
-  // before.
+  // Returns "scheduling.k8s.io/v1beta1", or "" if the server has none. Returns an error if the
+  // server cannot be asked and has never answered before.
   StatusOr<std::string> Version();
-  // A call said that the server does not know what it knew: the answer may be old.
+  // Reports a call in which the server did not know what it knew before: the answer may be old.
   void Doubt();
 
  private:
@@ -29,7 +29,7 @@ class NativeApi {
   Mutex mutex_;
   std::optional<std::string> version_ ABSL_GUARDED_BY(mutex_);
   Duration asked_at_ ABSL_GUARDED_BY(mutex_){0};
-  bool doubted_ ABSL_GUARDED_BY(mutex_) = true;  // the answer may be old soon
+  bool doubted_ ABSL_GUARDED_BY(mutex_) = true;  // the answer expires sooner
 };
 
 }  // namespace tfjob::control

@@ -9,7 +9,8 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerHolds = 10s;
-// A pod that hangs on a node that is there has other reasons, a finalizer say; the node may go later.
+// A pod that hangs on a node that is not lost has other reasons, such as a finalizer; the node may
+// still be lost later.
 constexpr Duration kAskAgain = 60s;
 
 bool IsReady(const Json& node) {

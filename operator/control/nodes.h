@@ -1,5 +1,5 @@
-// Nodes that are gone, asked for only when a pod outstays its deletion on one: no watch of all nodes, and no right to
-// read them is needed where nobody asks.
+// Finds nodes that are gone. Asks only if a pod outlives its deletion on a node: all nodes need not
+// be watched, and the right to read nodes is needed only when asking.
 #pragma once
 
 #include <functional>
@@ -19,19 +19,20 @@ using IsNodeLost = std::function<bool(const std::string& node)>;
 
 struct LostNodes {
   std::set<std::string> names;
-  std::optional<Duration> ask_again;  // a pod may outstay its deletion by then
+  std::optional<Duration> ask_again;  // a pod may outlive its deletion by then
 };
 
-// Asks about the nodes of those pods that outstay the end of their grace period by `lost_pod_after`.
+// Asks about the nodes of those pods that outlive their grace period by `lost_pod_after`.
 LostNodes FindLostNodes(const policy::Snapshot& snapshot, Time now, Duration lost_pod_after,
                         const IsNodeLost& is_lost);
 
-// Asks the server, about one node at most every 10 s. Thread-safe. A node that may not be read counts as there.
+// Asks the server, about each node at most every 10 s. Thread-safe. A node that may not be read
+// counts as present.
 class Nodes {
  public:
   Nodes(client::Client& client, Clock& clock) : client_(client), clock_(clock) {}
 
-  // Whether the node is not Ready, or does not exist.
+  // True if the node is not Ready, or does not exist.
   bool IsLost(const std::string& name);
 
  private:

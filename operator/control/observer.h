@@ -1,5 +1,5 @@
-// What the control loop tells whoever measures it. Calls come from workers, several at once; they return quickly and do
-// not call back. By default nobody listens.
+// Receives measurements of the control loop. Calls come from workers, several at once;
+// implementations must return quickly and not call back. By default nothing is observed.
 #pragma once
 
 #include <string>
@@ -16,24 +16,25 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // The server has acknowledged that the status of `job` went from `before` to `after`.
+  // The server has acknowledged that the status of `job` changed from `before` to `after`.
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/, Time /*now*/) {}
-  // Objects of jobs, and TFJobs deleted when their time to live was over.
+  // Objects of jobs, and TFJobs deleted when their TTL expired.
   virtual void OnCreated(client::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnCreateFailed(client::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnDeleted(client::Kind /*kind*/, const std::string& /*name_space*/) {}
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 
-  // The work queue: a key is added, is taken after it waited, was worked on, failed and is to be tried again.
+  // The work queue: a key is added, is taken after waiting, was processed, failed and is
+  // to be retried.
   virtual void OnQueueAdd() {}
   virtual void OnQueueGet(Duration /*waited*/) {}
   virtual void OnQueueDone(Duration /*worked*/) {}
   virtual void OnQueueRetry() {}
 };
 
-// One that listens to nothing; lives for ever.
+// Returns an observer that does nothing; it lives forever.
 Observer& NoObserver();
 
 }  // namespace tfjob::control

@@ -20,12 +20,12 @@ std::string StateOf(const objects::CustomResource& job) {
   return "Pending";
 }
 
-// The fast reader knows all but what is nested too deeply for it.
+// The fast reader handles all JSON except what is nested too deeply for it.
 Json Parse(const std::string& text) {
   thread_local JsonDocument document;
   if (const auto view = document.Parse(text); view.ok()) return ToJson(*view);
   StatusOr<Json> json = ParseJson(text, "");
-  ENFORCE(json.ok(), "a job that was read does not parse again");
+  ENFORCE(json.ok(), "the text of a stored job does not parse");
   return *std::move(json);
 }
 

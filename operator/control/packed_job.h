@@ -1,4 +1,5 @@
-// A TFJob between two looks at it: its JSON as text, which takes a fifth of what it takes as a tree.
+// Holds a TFJob between two reconciles: its JSON as text, which takes a fifth of the memory
+// of the tree.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ class PackedJob {
   const objects::ObjectMeta& metadata() const { return metadata_; }
   // The type of the newest condition that is True; "Pending" without one.
   const std::string& state() const { return state_; }
-  // The job again, as a tree of its own.
+  // Returns the job as a new tree.
   std::shared_ptr<const objects::CustomResource> Unpack() const;
 
  private:

@@ -19,13 +19,13 @@ namespace {
 using client::Kind;
 using objects::CustomResource;
 
-// How often a look is repeated at once when somebody else wrote the job meanwhile.
+// How often a reconcile is repeated at once if another writer has changed the job meanwhile.
 constexpr int kConflictTries = 4;
-// A create that no watch event has confirmed for so long is read.
+// A create that no watch event has confirmed for this long is read.
 constexpr Duration kWatchPatience = 10s;
-// When events that could not be sent are tried again, if nothing happens before.
+// When events that could not be sent are tried again, unless something happens before.
 constexpr Duration kEventRetry = 5s;
-// How often a job looks whether the first list of pod groups is there.
+// How often a job checks whether the first list of pod groups has arrived.
 constexpr Duration kPodGroupPoll = 50ms;
 
 client::Key JobKey(const std::string& key) {
@@ -48,7 +48,7 @@ std::string LastCondition(const api::TFJobStatus& status) {
   return StrCat(api::Name(last.type), "=", last.status ? "True" : "False", " ", last.reason);
 }
 
-// Whether nothing but how many replicas are active, succeeded, failed or ready has changed.
+// True if nothing but the numbers of active, succeeded, failed or ready replicas has changed.
 bool OnlyCountsDiffer(const api::TFJobStatus& before, api::TFJobStatus after) {
   after.ready = before.ready;
   for (auto& [type, replica] : after.replica_statuses) {
@@ -61,7 +61,7 @@ bool OnlyCountsDiffer(const api::TFJobStatus& before, api::TFJobStatus after) {
   return after == before;
 }
 
-// One line a decision, none when there is nothing to do.
+// Logs one line per decision, none if there is nothing to do.
 void LogDecision(const Look& look, const policy::Verdict& verdict, const plan::Plan& plan) {
   if (plan.empty() || !Logger::Enabled(LogLevel::kInfo)) return;
   kLog.Info("decided", {{"job", look.key},
@@ -75,7 +75,7 @@ void LogDecision(const Look& look, const policy::Verdict& verdict, const plan::P
                         {"events", plan.events.size()}});
 }
 
-// A name whose holder is gone may be tried at once.
+// Unblocks names whose holder is gone, so that they may be tried at once.
 void Unblock(const std::vector<std::string>& freed, policy::History& history) {
   if (freed.empty()) return;
   const auto is_free = [&](const auto& blocked) {
@@ -113,7 +113,7 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     outcome.id = id;
     if (outcome.status.code() != StatusCode::kAborted) return outcome;
     const Status reread = Reread(key, stored->metadata.resource_version, *memory);
-    if (reread.code() == StatusCode::kNotFound) return {id, OkStatus(), {}};  // the watch will tell
+    if (reread.code() == StatusCode::kNotFound) return {id, OkStatus(), {}};  // watch reports it
     if (!reread.ok()) return {id, reread, std::nullopt};
   }
   return outcome;
@@ -161,7 +161,7 @@ Outcome Reconciler::LookAndAct(const std::string& key,
   if (wants_group && outcome.status.ok()) memory.had_group = true;
   if (!memory.history.refusal.empty()) native_api_.Doubt();
   outcome.again_after = Earlier(outcome.again_after, decision.plan.requeue_after);
-  // After an error the back-off decides.
+  // After an error the backoff decides.
   const bool look_again = std::exchange(memory.look_again, false);
   if (look_again && outcome.status.ok()) outcome.again_after = Duration(0);
   if (!memory.events.empty()) outcome.again_after = Earlier(outcome.again_after, kEventRetry);
@@ -251,7 +251,7 @@ void Reconciler::SettleUnanswered(const CustomResource& found, Memory& memory) {
   if (!memory.unanswered) return;
   const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
   if (found.metadata.uid != memory.uid) return;
-  // As values: the server adds defaults.
+  // Compares values, since the server adds defaults.
   const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
   if (PrintJson(status) != attempt.status) return;
   observer_.OnStatus(found.metadata, attempt.before, attempt.after, clock_.Now());

@@ -1,4 +1,5 @@
-// A job's key → what happened. Reads as a list: fetch, admit, look, decide, render, plan, carry out.
+// Reconciles a job, given its key. Reads as a list: fetch, admit, observe, decide,
+// render, plan, act.
 #pragma once
 
 #include <atomic>
@@ -23,32 +24,34 @@
 
 namespace tfjob::control {
 
-// What decisions depend on beside the cluster.
+// What decisions depend on besides the cluster.
 struct Settings {
   policy::Options policy;
   render::Options render;
   render::AddressScheme address;  // required
-  // What the cleanPodPolicy is where a job does not say.
+  // The cleanPodPolicy of jobs that specify none.
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
-  // No function: nodes are not observed.
+  // Empty: nodes are not observed.
   IsNodeLost is_node_lost;
-  // How long a status may be behind when nothing but its counts has changed: pods that start one after the other make one
-  // write. Conditions are written at once.
+  // How long a status may be out of date if only its counts have changed: pods that start one after
+  // the other cause one write. Conditions are written at once.
   Duration count_patience{0};
-  // Where events go; none: through the client, at once, and again with a later look when that fails.
+  // Where events go. Empty: through the client, at once, and again with a later reconcile
+  // if that fails.
   Record record;
 };
 
 struct Outcome {
   uint64_t id = 0;                      // of the reconcile, for logs
-  Status status;                        // not OK: again after a back-off
-  std::optional<Duration> again_after;  // look again then, if nothing happens before
+  Status status;                        // not OK: retry after a backoff
+  std::optional<Duration> again_after;  // reconcile then, unless something happens before
 };
 
-// Sees to it that the pod groups of that scheduler are watched. False while their first list may still come.
+// Ensures that the pod groups of that scheduler are watched. False while their first list
+// may still arrive.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
-// Thread-safe; a key by one worker at a time.
+// Thread-safe; one worker at a time per key.
 class Reconciler {
  public:
   Reconciler(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool,
@@ -57,27 +60,29 @@ class Reconciler {
 
   Outcome Reconcile(const std::string& key);
 
-  // Large plans in hand are broken off.
+  // Breaks off large plans in progress.
   void Stop() { actor_.Stop(); }
 
  private:
   Outcome LookAndAct(const std::string& key,
                      const std::shared_ptr<const objects::CustomResource>& stored, uint64_t id,
                      Memory& memory);
-  // Whether the job's pod group is known, as far as it can be; `gang` is the job's.
+  // True if the job's pod group is known, as far as it can be; `gang` is the job's.
   bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
-  // How long the plan can wait, since it only brings counts up to date; nothing when it is to be carried out now.
+  // Returns how long the plan can wait, since it only brings counts up to date; nullopt if it must
+  // be carried out now.
   std::optional<Duration> CanWait(const Look& look, const Decision& decision, Memory& memory);
-  // Gives when a pod may turn out to hang on a node that is gone.
+  // Returns the time until a pod may turn out to hang on a node that is gone.
   std::optional<Duration> ObserveNodes(Time now, policy::Snapshot& snapshot);
   Decision Decide(const Look& look, const Status& admitted, Time now);
   std::shared_ptr<Memory> MemoryOf(const std::string& key, const std::string& uid);
   void Forget(const std::string& key);
   // Reads the job from the server and notes it in the cache.
   Status Reread(const std::string& key, const std::string& known_version, Memory& memory);
-  // What became of a status write without an answer, or one that the server may have seen twice.
+  // Determines the outcome of a status write without an answer, or of one that the server may
+  // have received twice.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
-  // Reads what the watch should have shown by now of our creates and deletes.
+  // Reads those of our creates and deletes that the watch should have shown by now.
   Status Confirm(const std::string& key);
 
   client::Client& client_;

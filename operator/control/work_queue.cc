@@ -29,7 +29,7 @@ void WorkQueue::AddAfter(const std::string& key, Duration delay) {
     waiting->second = due;
   }
   delayed_.emplace(due, key);
-  // The sleeper may have to wake earlier.
+  // The sleeping worker may have to wake earlier.
   if (delayed_.begin()->second == key) changed_.NotifyOne();
 }
 
@@ -81,7 +81,7 @@ std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     if (std::optional<std::string> key = TakeLocked()) {
-      // Whoever slept until the next delayed key is now at work: another has to.
+      // The worker that slept until the next delayed key is now busy: another must sleep instead.
       if (!delayed_.empty()) changed_.NotifyOne();
       return key;
     }

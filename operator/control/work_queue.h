@@ -1,5 +1,6 @@
-// Keys that want work. A key is a request, not a message: added often, it is worked on once. Several workers take
-// keys, never two the same one; a key that is added while it is worked on is worked on again afterwards.
+// Queues keys that need work. A key is a request, not a message: however often it is added, it is
+// worked on once. Several workers take keys, but never the same key; a key that is added while
+// being worked on is worked on again afterwards.
 #pragma once
 
 #include <deque>
@@ -17,32 +18,35 @@
 
 namespace tfjob::control {
 
-// Thread-safe. Times are the clock's monotonic ones; Get() sleeps on real time, so that only a real clock suits it.
+// Thread-safe. Times are the clock's monotonic ones; Get() sleeps in real time, so it works only
+// with a real clock.
 class WorkQueue {
  public:
   explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver())
       : clock_(clock), backoff_(backoff), observer_(observer) {}
 
   void Add(const std::string& key);
-  // Adds the key when the time comes; of two waiting times the earlier stays.
+  // Adds the key after `delay`; if it is already waiting, the earlier time holds.
   void AddAfter(const std::string& key, Duration delay);
-  // After a failure: adds it after the back-off of its failures so far (5 ms, 10 ms, …).
+  // After a failure: adds the key after the backoff of its failures so far (5 ms, 10 ms, …).
   void AddBackedOff(const std::string& key);
-  // After a success: its failures are forgotten.
+  // After a success: forgets the failures of the key.
   void Forget(const std::string& key);
 
-  // A key to work on; Done(key) must follow. Get waits for one, and gives nothing once the queue is shut down.
+  // Return a key to work on; Done(key) must follow. Get waits for one, and returns nullopt once the
+  // queue is shut down.
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
 
-  // Wakes all who wait; nothing is given out or added any more.
+  // Wakes all waiting workers; no key is handed out or added any more.
   void ShutDown();
 
-  // How long until the next delayed key is due (0: now); nothing when none waits.
+  // Returns the time until the next delayed key is due (0: now); nullopt if none is delayed.
   std::optional<Duration> NextTimer();
 
-  // For gauges. `unfinished`: the time that the keys in work have taken so far, added up; `longest`: the most.
+  // For gauges. `unfinished`: total time spent so far on the keys being worked on;
+  // `longest`: the maximum.
   struct Numbers {
     int64_t depth = 0;
     int64_t working = 0;
@@ -62,7 +66,7 @@ class WorkQueue {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
-  // In ready_, or to be once done: since when.
+  // Keys in ready_, or to be put there once done: since when.
   std::unordered_map<std::string, Duration> wanted_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> working_ ABSL_GUARDED_BY(mutex_);  // since when
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);

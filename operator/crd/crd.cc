@@ -13,12 +13,14 @@ namespace {
 using api::Field;
 using api::FieldType;
 
-// Bounds that keep the estimated cost of the rules finite. Keys in several spellings leave room for a friendly text.
+// Bounds that keep the estimated cost of the rules finite. kMaxReplicaTypes leaves room for keys
+// in several spellings, which then get a friendly message.
 constexpr int kMaxReplicaTypes = 10;
 constexpr int kMaxContainers = 128;
 constexpr int kMaxContainerName = 63;
 
-// The grammar of quantities: a sign, a decimal number, a binary or decimal suffix or an exponent.
+// The grammar of quantities: a sign, a decimal number, and a binary or decimal suffix
+// or an exponent.
 constexpr char kQuantityPattern[] =
     R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)";
 
@@ -31,7 +33,7 @@ Json OpenObject() {
   return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
 }
 
-// Declared is what the rules look at; all else passes.
+// Declares only what the rules read; everything else is accepted.
 Json PodTemplate() {
   Json container = OpenObject();
   container["properties"] = {{"name", {{"type", "string"}, {"maxLength", kMaxContainerName}}},
@@ -55,13 +57,13 @@ Json Quantities() {
 
 Json SchemaOf(const Field& field, const std::string& place);
 
-// The object with the field's members; `place` is the object's.
+// Returns the object's schema with the field's members; `place` is that of the object.
 Json ObjectOf(const Field& field, const std::string& place) {
   Json schema = {{"type", "object"}};
   for (const Field& member : field.fields) {
     const std::string member_place = place.empty() ? member.name : StrCat(place, ".", member.name);
     schema["properties"][member.name] = SchemaOf(member, member_place);
-    // At the root a rule asks for them (rules.h).
+    // At the root, a rule requires them (rules.h).
     if (member.required && !place.empty()) schema["required"].push_back(member.name);
   }
   return schema;
@@ -111,7 +113,7 @@ std::string DescriptionOf(const Field& field) {
 Json SchemaOf(const Field& field, const std::string& place) {
   Json schema = TypeOf(field, place);
   AddRules(place, schema);
-  // The API server knows a description of metadata itself, and allows none of ours there.
+  // The API server describes metadata itself and allows no description here.
   if (field.type != FieldType::kMetadata) schema["description"] = DescriptionOf(field);
   if (!field.words.empty()) schema["enum"] = field.words;
   if (field.minimum) schema["minimum"] = *field.minimum;
@@ -130,19 +132,18 @@ Json Column(const char* name, const char* type, const char* path, const char* de
   return column;
 }
 
-// State and Age are the reference's; State stays first.
+// State and Age are the reference's. State stays first.
 Json PrinterColumns() {
   return {
       Column("State", "string", ".status.conditions[-1:].type", "The latest condition.", 0),
-      Column("Ready", "string", ".status.ready", "Active replicas, of how many.", 0),
+      Column("Ready", "string", ".status.ready", "Active and total replicas.", 0),
       Column("Restarts", "integer", ".status.restarts", "Restarts after failures.", 0),
-      Column("Age", "date", ".metadata.creationTimestamp", "Since the job was created.", 0),
-      Column("Started", "date", ".status.startTime", "Since the job started or was resumed.", 1),
-      Column("Ended", "date", ".status.completionTime", "Since the job ended.", 1),
-      Column("Message", "string", ".status.conditions[-1:].message",
-             "What the latest condition "
-             "says.",
+      Column("Age", "date", ".metadata.creationTimestamp", "Time since the job was created.", 0),
+      Column("Started", "date", ".status.startTime", "Time since the job started or was resumed.",
              1),
+      Column("Ended", "date", ".status.completionTime", "Time since the job ended.", 1),
+      Column("Message", "string", ".status.conditions[-1:].message",
+             "The message of the latest condition.", 1),
   };
 }
 

@@ -1,5 +1,5 @@
-// The CustomResourceDefinition of TFJobs, and its reference for people: both are made from the table of fields
-// (operator/api/schema.h) and the rules (rules.h).
+// Generates the CustomResourceDefinition of TFJobs and its reference for users, both from the
+// table of fields (operator/api/schema.h) and the rules (rules.h).
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace tfjob::crd {
 
-// apiextensions.k8s.io/v1. The pod template is open: what it declares beyond its type is what the rules read.
+// Returns the apiextensions.k8s.io/v1 object. The pod template is open: apart from its type, it
+// declares only what the rules read.
 Json CustomResourceDefinition();
 
-// crds/kubeflow.org_tfjobs.yaml, with a comment that says where it comes from.
+// Returns crds/kubeflow.org_tfjobs.yaml, with a comment that names its sources.
 std::string CrdYaml();
 
-// docs/api.md: every field, and every rule with its text.
+// Returns docs/api.md: every field, and every rule with its text.
 std::string ApiReference();
 
 }  // namespace tfjob::crd

@@ -80,7 +80,7 @@ TEST(CustomResourceDefinition, EveryFieldIsExplained) {
   }
 }
 
-// The checker itself.
+// Tests the checker itself.
 TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   const auto errors_with = [](const char* pointer, const Json& value) {
     Json schema = Schema();
@@ -95,7 +95,7 @@ TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   EXPECT_EQ(errors_with("/properties/spec/x-kubernetes-validations/0/fieldPath", ".no").size(), 1u);
   Json unbounded = Schema();
   unbounded["properties"]["spec"]["properties"]["tfReplicaSpecs"].erase("maxProperties");
-  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // the replica specs' rules, the containers'
+  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // rules of replica specs, of containers
 }
 
 }  // namespace

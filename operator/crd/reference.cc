@@ -14,8 +14,8 @@ constexpr char kHead[] = R"(# The TFJob
 
 <!-- Made from operator/api/schema.cc and operator/crd/rules.cc: bazel run //operator/crd:write -- $PWD -->
 
-`kubeflow.org/v1`, kind `TFJob`, short name `tfj`, namespaced. `kubectl explain tfjob.spec` shows the same texts. What
-is ours beyond the Training Operator's TFJob is `spec.runPolicy.restartScope`, in the status `attempt`, `ready`,
+`kubeflow.org/v1`, kind `TFJob`, short name `tfj`, namespaced. `kubectl explain tfjob.spec` shows the same descriptions.
+This project adds to the Training Operator's TFJob `spec.runPolicy.restartScope`, the status fields `attempt`, `ready`,
 `restarts`, `replicaStatuses.*.restarts`, `.completedIndexes` and `.replacing`, and the
 [annotations](#annotations-and-labels).
 
@@ -51,26 +51,26 @@ constexpr char kTail[] = R"(
 ## Scale
 
 `kubectl scale tfjob NAME --replicas=N` and autoscalers change `spec.tfReplicaSpecs.Worker.replicas`. The key must be
-spelled `Worker` and have `replicas` in the manifest. More workers get the indexes that follow; fewer lose the highest.
-Replicas that run keep the `TF_CONFIG` that they started with.
+spelled `Worker` and have `replicas` in the manifest. Added workers get the next indexes; the highest indexes are
+removed first. Running replicas keep the `TF_CONFIG` that they started with.
 
 ## Columns
 
-| column | is |
+| column | meaning |
 |---|---|
 | State | the type of the last condition |
-| Ready | active replicas of all types, of how many |
+| Ready | active and total replicas of all types |
 | Restarts | restarts after failures, of all types |
-| Age | since the job was created |
-| Started, Ended, Message | with `-o wide`: since the start, since the end, what the last condition says |
+| Age | time since the job was created |
+| Started, Ended, Message | with `-o wide`: time since the start, time since the end, message of the last condition |
 
 ## Annotations and labels
 
 | on the TFJob | meaning |
 |---|---|
-| annotation `tfjob.dev/gang-scheduler` | `volcano`, `scheduler-plugins`, `native` (Kubernetes' own) or `none`: this job's gang scheduler, instead of the operator's flag |
-| annotation `tfjob.dev/force-delete-lost-pods` | `"true"`: pods that cannot end because their node is lost are deleted by force |
-| label `kueue.x-k8s.io/queue-name` | Kueue's: the queue that suspends and resumes the job |
+| annotation `tfjob.dev/gang-scheduler` | `volcano`, `scheduler-plugins`, `native` (Kubernetes' own) or `none`: this job's gang scheduler, overriding the operator's flag |
+| annotation `tfjob.dev/force-delete-lost-pods` | `"true"`: force-deletes pods that cannot terminate because their node is lost |
+| label `kueue.x-k8s.io/queue-name` | the Kueue queue that suspends and resumes the job |
 
 | on its pods and services | value |
 |---|---|
@@ -78,7 +78,7 @@ Replicas that run keep the `TF_CONFIG` that they started with.
 | label `training.kubeflow.org/job-name` | the job's name |
 | label `training.kubeflow.org/replica-type` | `chief`, `evaluator`, `master`, `ps`, `worker` |
 | label `training.kubeflow.org/replica-index` | from `0` |
-| label `training.kubeflow.org/job-role` | pods: `master` on every chief and master, without one on worker 0 |
+| label `training.kubeflow.org/job-role` | pods: `master` on every chief and master, or on worker 0 if there is neither |
 | label `tfjob.dev/attempt` | pods: `status.attempt` |
 )";
 
@@ -144,7 +144,7 @@ void AppendTable(const Field& field, const std::string& place, std::string& text
   }
 }
 
-// Where a rule's error points to, as the API server prints it.
+// Returns the path that a rule's error points to, as the API server prints it.
 std::string PathOf(const Rule& rule) {
   if (rule.place.empty()) return rule.field.empty() ? "metadata.name" : rule.field.substr(1);
   if (rule.place == kContainerPlace) {
@@ -158,16 +158,16 @@ std::string PathOf(const Rule& rule) {
 void AppendRules(std::string& text) {
   text +=
       "\n## What is refused\n\n"
-      "Beside wrong types, words and bounds of the tables above, by rules in the definition "
-      "itself: there is no webhook. What was stored under older rules stays readable, and its "
-      "status can be written.\n\n"
-      "| at | refused with |\n|---|---|\n";
+      "In addition to the types, words and bounds in the tables above, the API server enforces "
+      "rules in the definition itself. There is no webhook. Objects stored under older rules stay "
+      "readable, and their status can be written.\n\n"
+      "| field | message |\n|---|---|\n";
   for (const Rule& rule : Rules()) {
     text += StrCat("| `", PathOf(rule), "` | ", rule.message, " |\n");
   }
   text +=
-      "\n`tfjob validate FILE` says the same without a cluster, and more: misspelled fields, and "
-      "what is accepted but probably wrong.\n";
+      "\n`tfjob validate FILE` reports the same errors without a cluster. It also reports "
+      "misspelled fields, and values that are accepted but probably wrong.\n";
 }
 
 }  // namespace

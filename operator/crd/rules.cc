@@ -10,18 +10,19 @@ constexpr char kNameMessage[] =
     "metadata.name: expected at most 63 lower-case letters, digits and \"-\", starting with a "
     "letter and not ending with \"-\" (DNS-1035)";
 
-// Of the type with key `t` in the replica specs `specs`: its replicas.
+// Returns the expression for the replicas of the type with key `t` in the replica specs `specs`.
 std::string ReplicasOf(const std::string& specs) {
   return StrCat("(has(", specs, "[t].replicas) ? ", specs, "[t].replicas : 1)");
 }
 
-// How long a job's name may be because of the type with key `t`: NAME-TYPE-INDEX has at most 63 characters.
+// Returns the expression for the length that a job's name may have because of the type with key
+// `t`: NAME-TYPE-INDEX has at most 63 characters.
 std::string RoomForName(const std::string& specs) {
   return StrCat("61 - size(t) - size(string(", ReplicasOf(specs), " - 1))");
 }
 
-// A number from kLeastRoom to kMostRoom as text. The server takes the length of string(n) for unlimited, and with it the
-// cost of a message.
+// Returns the expression for a number from kLeastRoom to kMostRoom as text. The server assumes
+// that the length of string(n) is unlimited, and with it the cost of a message.
 std::string Digits(const std::string& number) {
   constexpr int kLeastRoom = 47;  // evaluator-99999
   constexpr int kMostRoom = 58;   // ps-0
@@ -93,7 +94,7 @@ std::vector<Rule> ReplicaTypeRules() {
        .reason = "FieldValueForbidden"},
       {.place = kReplicaSpecs,
        .expression = StrCat("self.map(t, ", ReplicasOf("self"), ").sum() <= 100000"),
-       .message = "expected at most 100000 replicas in all"},
+       .message = "expected at most 100000 replicas in total"},
   };
 }
 

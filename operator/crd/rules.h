@@ -1,9 +1,11 @@
-// What the API server refuses by itself: rules in the Common Expression Language, each at a place of the schema. Together
-// with types, bounds and words they say what api::Validate says, before a job is stored; no webhook is needed.
+// Defines what the API server refuses by itself: rules in the Common Expression Language, each at
+// a place of the schema. Together with types, bounds and words they enforce what api::Validate
+// checks, before a job is stored. No webhook is needed.
 //
-// The server puts the path of the place before a message, except at the root. Rules at the root pass for an object that
-// was stored before (by an older CRD), so that its status can be written; everything else is excused by the server itself
-// while the old value stays (ratcheting).
+// The server prefixes a message with the path of the place, except at the root. Rules at the
+// root accept an object that was stored before (under an older CRD), so that its status can be
+// written. Elsewhere the server itself excuses a violation as long as the old value is
+// unchanged (ratcheting).
 #pragma once
 
 #include <string>
@@ -14,13 +16,13 @@
 namespace tfjob::crd {
 
 struct Rule {
-  std::string place;       // as in api::SchemaField; or a place inside the pod template
-  std::string expression;  // true: accepted
+  std::string place;       // as in api::SchemaField, or a place inside the pod template
+  std::string expression;  // true if the object is accepted
   std::string message;
-  std::string message_expression = {};  // the same with the culprits' names
-  std::string field = {};               // ".image": the member that is meant, below the place
+  std::string message_expression = {};  // the message with the offending names
+  std::string field = {};               // ".image": the offending member, relative to the place
   std::string reason = "FieldValueInvalid";
-  // Runs at creation, too, with `oldSelf` as an optional.
+  // Also evaluated at creation, with `oldSelf` as an optional.
   bool optional_old_self = false;
 };
 
@@ -30,7 +32,7 @@ inline constexpr char kContainerPlace[] = "spec.tfReplicaSpecs.template.spec.con
 
 const std::vector<Rule>& Rules();
 
-// x-kubernetes-validations of a place: a list, empty when there are no rules.
+// Returns x-kubernetes-validations of a place: a list, empty if there are no rules.
 Json ValidationsAt(const std::string& place);
 
 }  // namespace tfjob::crd

@@ -51,7 +51,7 @@ bool Fits(const std::string& type, const Json& value) {
   return value.is_number();
 }
 
-// ".template.spec.containers": every member is declared.
+// Returns whether every member of a path such as ".template.spec.containers" is declared.
 bool IsDeclared(const Json& schema, const std::string& field_path) {
   const Json* place = &schema;
   for (size_t at = 0; at < field_path.size();) {
@@ -197,7 +197,7 @@ void Match(const Json& schema, const Json& value, const std::string& path, Error
   if (IsIntOrString(schema)) {
     const std::string text = value.is_string() ? value.get<std::string>() : PrintJson(value);
     const std::regex pattern(schema.value("pattern", ""));
-    if (!std::regex_match(text, pattern)) errors.push_back(path + ": no quantity");
+    if (!std::regex_match(text, pattern)) errors.push_back(path + ": not a quantity");
     return;
   }
   const std::string type = schema.value("type", "");
@@ -219,7 +219,7 @@ std::vector<std::string> StructuralErrors(const Json& schema) {
   Check(schema, "", true, errors);
   const Json metadata = {{"type", "object"}};
   if (!Has(schema["properties"], "metadata", metadata)) {
-    errors.push_back(".metadata: nothing but its type may be said");
+    errors.push_back(".metadata: only its type may be declared");
   }
   return errors;
 }

@@ -1,5 +1,5 @@
-// Writes what is made from the table of fields and the rules: the definition, for kubectl and for the chart, and the API
-// reference.
+// Writes the files generated from the table of fields and the rules: the definition, for kubectl
+// and for the chart, and the API reference.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kCombined[] = "(combined from similar events): ";
 
-// The object and the reason; an UID is worth all the rest of a reference.
+// Identifies the object and the reason. A UID makes the rest of a reference unnecessary.
 std::string KeyOf(const objects::Event& event, bool with_type) {
   const objects::ObjectReference& object = event.involved;
   const std::string identity = object.uid.empty() ? StrCat(object.api_version, "/", object.kind,
@@ -41,7 +41,7 @@ Verdict Correlator::Observe(std::string name, const objects::Event& event, Time 
   const bool combined = Combine(group_key, event, elapsed);
   if (combined) {
     result.event.message = StrCat(kCombined, event.message);
-    name.clear();  // it is of one cause, the combined event of many
+    name.clear();  // it names one cause, but the combined event has many
     seen = &seen_.Use(group_key);
   }
   if (seen->count++ == 0) {
@@ -55,7 +55,7 @@ Verdict Correlator::Observe(std::string name, const objects::Event& event, Time 
   return TakeToken(KeyOf(event, false), elapsed) ? Verdict::kSend : Verdict::kFiltered;
 }
 
-// Whether the event is one of too many similar ones to stand for itself.
+// Returns whether there are too many similar events for this one to be sent on its own.
 bool Correlator::Combine(const std::string& group_key, const objects::Event& event,
                          Duration elapsed) {
   Group& group = groups_.Use(group_key);

@@ -1,5 +1,6 @@
-// What becomes of an event: the same as one before, one of many similar ones, too many of its kind.
-// Pure but for its memory: no clock, no calls. recorder.h has the rules.
+// Decides what happens to an event: it may be the same as an earlier one, one of many similar
+// ones, or one too many of its kind. Pure except for its memory: no clock, no calls. The rules
+// are in recorder.h.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 namespace tfjob::events {
 
 struct CorrelatorOptions {
-  size_t max_similar = 10;  // from so many different messages on they are combined
+  size_t max_similar = 10;  // from this many different messages on they are combined
   Duration similar_within{600s};
   int burst = 25;
-  Duration refill{300s};  // one more call every so often
-  size_t memory = 4096;   // of each kind: events, groups of similar ones, objects
+  Duration refill{300s};  // interval at which one more call is allowed
+  size_t memory = 4096;   // per kind: events, groups of similar ones, objects
 };
 
-// An event as the server is to have it.
+// An event as the server should store it.
 struct Observation {
   std::string name;  // of the Event object
   objects::Event event;
@@ -37,16 +38,17 @@ class Correlator {
  public:
   explicit Correlator(const CorrelatorOptions& options);
 
-  // `now` is what the event shows, `elapsed` a steady time. kSend: `result` is what the server is to
-  // have. kFiltered: too many, it is only counted. kRepeated: the same name as last time.
-  // `name` "": made from object and time.
+  // `now` is the time shown by the event, `elapsed` a steady time. kSend: `result` is the event
+  // that the server should store. kFiltered: over the limit, only counted. kRepeated: the same
+  // name as last time.
+  // An empty `name` is derived from the object and the time.
   Verdict Observe(std::string name, const objects::Event& event, Time now, Duration elapsed,
                   Observation& result);
 
  private:
   struct Seen {
     std::string name;   // of the Event object
-    std::string cause;  // the name that came with the last of them
+    std::string cause;  // the name given with the last one
     Time first;
     int64_t count = 0;
   };

@@ -1,4 +1,4 @@
-// A map of bounded size that forgets what was not used for longest. Not thread-safe.
+// A map of bounded size that evicts the least recently used entry. Not thread-safe.
 #pragma once
 
 #include <list>
@@ -13,7 +13,8 @@ class Lru {
  public:
   explicit Lru(size_t capacity) : capacity_(capacity) {}
 
-  // The value of the key, a new one when there is none; now the last used. Valid until the next call.
+  // Returns the value of the key, a new one if there is none, and marks it as the most recently
+  // used. Valid until the next call.
   Value& Use(const std::string& key) {
     const auto found = index_.find(key);
     if (found != index_.end()) {
@@ -35,7 +36,7 @@ class Lru {
   using Order = std::list<std::pair<std::string, Value>>;
 
   const size_t capacity_;
-  Order order_;  // the last used first
+  Order order_;  // most recently used first
   std::unordered_map<std::string, typename Order::iterator> index_;
 };
 

@@ -16,7 +16,7 @@ using client::Kind;
 
 const Logger kLog("events");
 
-// How often the log tells of events that are dropped.
+// Minimum time between two logs of dropped events.
 constexpr Duration kComplaint = 1min;
 
 double Random() {
@@ -34,14 +34,14 @@ client::Key KeyOf(const Observation& observation) {
   return {Kind::kEvent, name_space.empty() ? "default" : name_space, observation.name};
 }
 
-// "TFJob ns/mnist", "Node a".
+// Returns "TFJob ns/mnist" or "Node a".
 std::string ObjectOf(const objects::Event& event) {
   const objects::ObjectReference& object = event.involved;
   const char* slash = object.name_space.empty() ? "" : "/";
   return StrCat(object.kind, " ", object.name_space, slash, object.name);
 }
 
-// Nothing was said about the event itself: another try may succeed.
+// Returns whether a retry may succeed: the error is not about the event itself.
 bool IsPassing(const Status& status) {
   switch (status.code()) {
     case StatusCode::kUnavailable:
@@ -62,7 +62,7 @@ Json WholeEvent(const Observation& observation) {
   return event;
 }
 
-// What has changed since the first of its kind.
+// Returns the members that have changed since the first event of its kind.
 Json EventPatch(const Observation& observation) {
   const Json event = WholeEvent(observation);
   Json patch = Json::object();
@@ -105,7 +105,7 @@ void Recorder::Enqueue(Outgoing outgoing) {
   const std::string key = client::ToString(KeyOf(outgoing.observation));
   const auto found = waiting_.find(key);
   if (found != waiting_.end()) {
-    // It goes out with what it is by now.
+    // The waiting event is sent with its latest state.
     ++counters_.merged;
     if (outgoing.observation.count > found->second.observation.count) {
       found->second.observation = std::move(outgoing.observation);
@@ -132,7 +132,7 @@ void Recorder::Overflow(const Outgoing& outgoing) {
   if (complained_ && now - *complained_ < kComplaint) return;
   complained_ = now;
   const objects::Event& event = outgoing.observation.event;
-  kLog.Warning("events are dropped: too many wait to be sent",
+  kLog.Warning("events dropped: too many are waiting to be sent",
                {{"events", std::exchange(overflowed_, 0)},
                 {"waiting", waiting_.size()},
                 {"object", ObjectOf(event)},
@@ -179,7 +179,7 @@ Status Recorder::Send(const Outgoing& outgoing) {
   }
   const Status patched = patch();
   if (patched.code() != StatusCode::kNotFound) return patched;
-  // Never sent, or older than the server keeps events.
+  // The event was never sent, or is older than the server keeps events.
   const Status created = create();
   if (created.code() != StatusCode::kAlreadyExists) return created;
   return Unavailable("the event was created meanwhile");
@@ -191,14 +191,15 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
     return;
   }
   const objects::Event& event = outgoing.observation.event;
-  if (status.code() == StatusCode::kCancelled) {  // the client was stopped: Stop() says how many
+  if (status.code() == StatusCode::kCancelled) {  // the client was stopped: Stop() logs how many
     ++Dropped(outgoing.routine);
     ++cut_off_;
     return;
   }
   if (!IsPassing(status)) {
     ++counters_.refused;
-    // Not of a namespace that is being deleted, nor of hundreds at the moment when the lease is lost.
+    // Not logged for a namespace that is being deleted, nor for the hundreds of events at the
+    // moment when the lease is lost.
     if (status.code() == StatusCode::kFailedPrecondition) return;
     kLog.Warning("event refused", {{"object", ObjectOf(event)},
                                    {"reason", event.reason},
@@ -208,11 +209,11 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   }
   if (++outgoing.tries >= options_.tries) {
     ++counters_.expired;
-    kLog.Warning("event given up", {{"object", ObjectOf(event)},
-                                    {"reason", event.reason},
-                                    {"event", event.message},
-                                    {"tries", outgoing.tries},
-                                    {"error", status}});
+    kLog.Warning("event abandoned", {{"object", ObjectOf(event)},
+                                     {"reason", event.reason},
+                                     {"event", event.message},
+                                     {"tries", outgoing.tries},
+                                     {"error", status}});
     return;
   }
   ++counters_.retried;
@@ -220,7 +221,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   const auto delay =
       Duration(std::llround(static_cast<double>(options_.retry_period.count()) * part));
   const std::string key = client::ToString(KeyOf(outgoing.observation));
-  // A newer state of it may have come in between: it is sent instead.
+  // A newer state of the event may have been queued meanwhile, and is sent instead.
   if (waiting_.emplace(key, std::move(outgoing)).second) {
     later_.emplace(options_.clock->Monotonic() + delay, key);
   }
@@ -267,7 +268,7 @@ void Recorder::Stop(Duration patience) {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    // What waits for another try has failed already: it is not worth a delay.
+    // Events that wait for a retry have already failed and are not worth a delay.
     while (!threads_.empty() && (!ready_.empty() || !routine_.empty() || sending_ > 0) &&
            changed_.WaitUntil(mutex_, deadline)) {
     }
@@ -284,7 +285,7 @@ void Recorder::Stop(Duration patience) {
   threads_.clear();
   MutexLock lock(mutex_);
   if (cut_off_ > 0)
-    kLog.Warning("events were not sent: the end came first", {{"events", cut_off_}});
+    kLog.Warning("events not sent before the recorder stopped", {{"events", cut_off_}});
   cut_off_ = 0;
 }
 

@@ -43,7 +43,7 @@ class RecorderTest : public ::testing::Test {
     while (recorder().Step()) {
     }
   }
-  // "message ×count" of each event, sorted by name.
+  // Returns "message ×count" for each event, sorted by name.
   std::vector<std::string> Events() {
     std::vector<std::string> lines;
     const std::vector<client::Object> listed = *server_.List(Kind::kEvent, "ns", {});
@@ -136,11 +136,11 @@ TEST_F(RecorderTest, OfManySimilarOnesNineStandForThemselvesAndOneCountsTheOther
     }
   }
   EXPECT_EQ(single, 9);
-  // What the limit let through: 25 calls less the first nine.
+  // The number that the limit lets through: 25 calls minus the first nine.
   EXPECT_EQ(combined, "(combined from similar events): Created pod: mnist-worker-24 ×16");
-  EXPECT_EQ(client_.Calls().size(), 10u);  // they waited together, and went out as one
+  EXPECT_EQ(client_.Calls().size(), 10u);  // they waited together and were sent as one
 
-  // The next one that may go has the whole count.
+  // The next event that may be sent carries the whole count.
   clock_.Advance(300s);
   recorder().Record("mnist.x", EventOf("Created pod: mnist-worker-1000"));
   SendAll();
@@ -208,7 +208,7 @@ TEST_F(RecorderTest, WhatFailsInPassingIsTriedAgain) {
   EXPECT_EQ(recorder().counters().waiting, 1u);
   clock_.Advance(4999ms);
   EXPECT_FALSE(recorder().Step());
-  clock_.Advance(1ms);  // the first delay is a part of the period
+  clock_.Advance(1ms);  // the first delay is a fraction of the period
   EXPECT_TRUE(recorder().Step());
   clock_.Advance(9999ms);
   EXPECT_FALSE(recorder().Step());
@@ -298,7 +298,7 @@ TEST_F(RecorderTest, TheLogTellsOnceAMinuteOfEventsThatAreDropped) {
     return testing::internal::GetCapturedStderr();
   };
   EXPECT_EQ(log_of(kCreated, 3), "");
-  const std::string first = log_of("TFJobFailed", 5);  // one waits
+  const std::string first = log_of("TFJobFailed", 5);  // one of them waits
   EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 1) << first;
   EXPECT_NE(first.find("events=1"), std::string::npos) << first;
   EXPECT_NE(first.find("reason=TFJobFailed"), std::string::npos) << first;
@@ -322,13 +322,13 @@ TEST_F(RecorderTest, OfAThousandJobsAtOnceNoEventIsLostButRoutine) {
       recorder().Record("", EventOf(reason, reason, uid));
     }
   }
-  // First those that a user needs.
+  // Events that a user needs are sent first.
   for (int i = 0; i < 3 * kJobs; ++i) ASSERT_TRUE(recorder().Step());
   int needed = 0;
   for (const std::string& event : Events()) needed += event.starts_with("TFJob");
   EXPECT_EQ(needed, 3 * kJobs);
   SendAll();
-  EXPECT_GT(Events().size(), 3u * kJobs);  // as long as there was room
+  EXPECT_GT(Events().size(), 3u * kJobs);  // routine events were accepted while there was room
 }
 
 TEST_F(RecorderTest, MemoryIsBounded) {

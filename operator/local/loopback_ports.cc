@@ -16,7 +16,7 @@ namespace tfjob::local {
 namespace {
 
 constexpr int32_t kFirst = 10'000, kLast = 65'535;
-constexpr int32_t kBlock = 32;  // ports are reserved by the block
+constexpr int32_t kBlock = 32;  // ports are reserved in blocks
 
 bool IsFree(int32_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -30,8 +30,9 @@ bool IsFree(int32_t port) {
   return free;
 }
 
-// A socket in the abstract namespace: whoever binds the name first has it until it is closed, at
-// the latest by the kernel at the end of the process. -1 when another has it.
+// Binds a socket in the abstract namespace. The first process to bind the name holds it until it
+// closes the socket; at the latest, the kernel does so when the process exits. -1 if another
+// holds it.
 int ReserveBlock(int32_t first) {
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
@@ -89,7 +90,7 @@ StatusOr<int32_t> LoopbackPorts::Choose(int32_t count) {
     }
   }
   return ResourceExhausted("no ", count,
-                           " neighbouring ports are free between 10000 and 65535, outside of "
+                           " consecutive ports are free between 10000 and 65535, outside of "
                            "/proc/sys/net/ipv4/ip_local_port_range");
 }
 

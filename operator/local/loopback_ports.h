@@ -1,4 +1,4 @@
-// Ports of this machine for the tasks of a job: a run of neighbours, chosen once a job.
+// Chooses consecutive ports of this machine for the tasks of a job, once per job.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ struct PortRange {
   int32_t last = 0;
 };
 
-// The ports from 10000 on that the kernel gives to nobody by itself: those outside of its range for
-// outgoing connections, whose text ("32768\t60999") is what /proc/sys/net/ipv4/ip_local_port_range
-// holds.
+// Returns the ports from 10000 on that the kernel never assigns by itself: those outside its
+// range for outgoing connections. `ephemeral` is the content of
+// /proc/sys/net/ipv4/ip_local_port_range ("32768\t60999").
 std::vector<PortRange> OutsideEphemeral(const std::string& ephemeral);
 
-// Gives out runs of ports which are free at that moment. What it gave stays reserved for its
-// lifetime: other LoopbackPorts of this machine, in any process, choose others.
+// Assigns runs of ports that are free at that moment. They stay reserved for the lifetime of the
+// object: other LoopbackPorts of this machine, in any process, choose others.
 class LoopbackPorts {
  public:
   LoopbackPorts();
@@ -29,14 +29,14 @@ class LoopbackPorts {
   LoopbackPorts(const LoopbackPorts&) = delete;
   LoopbackPorts& operator=(const LoopbackPorts&) = delete;
 
-  // The first of `count` neighbouring ports. ResourceExhausted when there is no such run.
+  // Returns the first of `count` consecutive ports. ResourceExhausted if there is no such run.
   StatusOr<int32_t> Choose(int32_t count);
 
  private:
   bool Reserve(int32_t first, int32_t count);
 
   std::vector<PortRange> ranges_;
-  std::vector<int> reservations_;  // sockets whose names say that a block of ports is taken
+  std::vector<int> reservations_;  // sockets whose names mark a block of ports as taken
 };
 
 }  // namespace tfjob::local

@@ -14,14 +14,15 @@
 namespace tfjob::manifest {
 namespace {
 
-// Whether `longer` is `path` or lies below it.
+// Returns whether `longer` is `path` or lies below it.
 bool IsWithin(std::string_view longer, std::string_view path) {
   return longer.starts_with(path) &&
          (longer.size() == path.size() ||
           std::string_view(".[:").find(longer[path.size()]) != std::string_view::npos);
 }
 
-// Whether an issue may be there only because of one of the lines `path: message`, whose field counts as absent.
+// Returns whether an issue may exist only because of one of the lines `path: message`, whose
+// field counts as absent.
 bool MayFollow(const api::FieldIssue& issue, std::string_view lines) {
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -42,7 +43,7 @@ class ManifestReader {
     if (!documents.ok()) {
       Error(Message(documents.status()));
     } else if (documents->empty()) {
-      Error(StrCat(what_, ": the text holds no document"));
+      Error(StrCat(what_, ": the text contains no document"));
     } else {
       for (size_t i = 0; i < documents->size(); ++i) {
         const std::string number = documents->size() > 1 ? StrCat(", document ", i + 1) : "";
@@ -53,14 +54,15 @@ class ManifestReader {
   }
 
  private:
-  // ` "name"`, ` "namespace/name"`, or nothing.
+  // Returns ` "name"`, ` "namespace/name"` or an empty string.
   static std::string Quoted(const JsonField& metadata, const std::string& name) {
     const std::string name_space = metadata["namespace"].StringOr("").value_or("");
     if (name.empty()) return "";
     return StrCat(" \"", name_space, name_space.empty() ? "" : "/", name, "\"");
   }
 
-  // A job that nobody would run here, or ours in other letters, which no API server knows.
+  // Returns whether the object is a job that would not run here: another kind of kubeflow.org, or
+  // TFJob in other letter case, which no API server knows.
   static bool IsOtherJob(const std::string& version, const std::string& kind) {
     if (kind == api::kKind) return false;
     return version.starts_with("kubeflow.org/") || strcasecmp(kind.c_str(), api::kKind) == 0;
@@ -104,7 +106,7 @@ class ManifestReader {
     report_.objects.push_back(std::move(object));
   }
 
-  // False when there were errors.
+  // Returns false if there were errors.
   bool DecodeJob(ManifestObject& object) {
     PartialTFJob read = ReadTFJob(*object.object);
     const std::string_view unreadable = Message(read.status);
@@ -121,7 +123,7 @@ class ManifestReader {
     return true;
   }
 
-  // Two objects of one kind, namespace and name cannot both exist.
+  // Two objects of the same kind, namespace and name cannot both exist.
   bool CheckUnique(const ManifestObject& object, const std::string& place) {
     const JsonField metadata = JsonField(*object.object)["metadata"];
     const StatusOr<objects::ObjectMeta> parsed = objects::ParseObjectMeta(metadata);
@@ -133,7 +135,7 @@ class ManifestReader {
     const std::string key = StrCat(object.kind, "/", parsed->name_space, "/", parsed->name);
     const auto [first, fresh] = places_.emplace(key, place);
     if (fresh) return true;
-    Error(StrCat(object.where, ": metadata.name: the same object stands in ", first->second));
+    Error(StrCat(object.where, ": metadata.name: the same object is already in ", first->second));
     return false;
   }
 
@@ -155,7 +157,7 @@ class ManifestReader {
   const std::string what_;
   const bool validate_;
   ManifestReport report_;
-  std::map<std::string, std::string> places_;  // kind/namespace/name → where it stands
+  std::map<std::string, std::string> places_;  // kind/namespace/name → place in the text
 };
 
 std::string Count(size_t number, std::string_view noun) {

@@ -7,7 +7,7 @@
 namespace tfjob::manifest {
 namespace {
 
-// One YAML document of a job that is valid unless the arguments say otherwise.
+// Returns one YAML document with a job that is valid unless the arguments make it invalid.
 std::string Job(std::string_view name, std::string_view replica_specs) {
   return StrCat("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: ", name,
                 "}\nspec:\n  tfReplicaSpecs:\n", replica_specs);
@@ -37,12 +37,12 @@ TEST(CheckManifest, AcceptsAPlainJob) {
   EXPECT_EQ(Print(report, "job.yaml"), "job.yaml: valid, 1 TFJob\n");
 }
 
-// The list "Bad input" of the specification, manifests.
+// Covers the list "Bad input" of the specification of manifests.
 TEST(BadInput, NotYaml) {
   EXPECT_EQ(ErrorsOf("a: [1, 2\nb: }"),
             "job.yaml: line 2, column 2: end of sequence flow not found");
   EXPECT_EQ(ErrorsOf("a: \xff"), "job.yaml: line 1: the text is not UTF-8");
-  EXPECT_EQ(ErrorsOf(""), "job.yaml: the text holds no document");
+  EXPECT_EQ(ErrorsOf(""), "job.yaml: the text contains no document");
   EXPECT_EQ(ErrorsOf("just words"),
             "job.yaml: the document: expected an object with apiVersion, kind and metadata, got "
             "\"just words\"");
@@ -153,7 +153,7 @@ TEST(CheckManifest, PrintsWarnings) {
             "warning: - (TFJob \"mnist\"): spec.ttlSecondsAfterFinished: this field has no effect "
             "here; move it to spec.runPolicy.ttlSecondsAfterFinished\n"
             "warning: - (TFJob \"mnist\"): spec.tfReplicaSpecs.Chief.replicas: 2 replicas of Chief "
-            "are all chiefs, and all of them must succeed; usually it is 1\n"
+            "are all chiefs, and all of them must succeed; usually there is 1\n"
             "-: valid, 1 TFJob\n");
 }
 
@@ -198,8 +198,8 @@ TEST(ParseManifest, RefusesBrokenLists) {
 TEST(ParseManifest, RefusesTheSameObjectTwice) {
   const std::string job = Job("mnist", Replica("Worker"));
   EXPECT_EQ(Message(ParseManifest(job + "---\n" + job, "job.yaml").status()),
-            "job.yaml, document 2 (TFJob \"mnist\"): metadata.name: the same object stands in "
-            "job.yaml, document 1");
+            "job.yaml, document 2 (TFJob \"mnist\"): metadata.name: the same object is already "
+            "in job.yaml, document 1");
 }
 
 }  // namespace

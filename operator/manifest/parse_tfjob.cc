@@ -11,7 +11,7 @@ namespace {
 
 using WordList = std::vector<std::string>;
 
-// Of metadata our table of fields says nothing: it is Kubernetes' own.
+// The table of fields does not describe metadata, which is Kubernetes' own.
 const WordList kMetadataFields = {
     "name",       "generateName",      "namespace",         "uid",
     "labels",     "annotations",       "ownerReferences",   "resourceVersion",
@@ -25,7 +25,7 @@ const WordList kRunPolicyFields = api::SchemaMembers("spec.runPolicy");
 const WordList kSchedulingFields = api::SchemaMembers("spec.runPolicy.schedulingPolicy");
 const WordList kSuccessWords = api::SchemaField("spec.successPolicy").words;
 
-// The words to choose from: "" is read, but nobody is advised to write it.
+// Returns the words to suggest: "" is accepted but not suggested.
 WordList WordsOf(std::string_view path) {
   WordList words = api::SchemaField(path).words;
   std::erase(words, "");
@@ -50,7 +50,7 @@ objects::ObjectMeta ReadMetadata(const JsonField& field, Reader& reader) {
   reader.WarnOfUnknown(field, kMetadataFields);
   StatusOr<objects::ObjectMeta> metadata = objects::ParseObjectMeta(field);
   if (metadata.ok()) return *std::move(metadata);
-  // The parser stops at the first error: each member alone gives all of them.
+  // The parser stops at the first error. Parsing each member alone finds all of them.
   Json readable = Json::object();
   for (const auto& [key, value] : field.value()->items()) {
     const Json alone = {{key, value}};
@@ -61,7 +61,7 @@ objects::ObjectMeta ReadMetadata(const JsonField& field, Reader& reader) {
   return objects::ParseObjectMeta(JsonField(readable)).value_or(objects::ObjectMeta());
 }
 
-// A quantity is an integer or a string, and stays text.
+// Reads quantities. Each is an integer or a string and is kept as text.
 void ReadQuantities(const JsonField& field, std::map<std::string, std::string>& quantities,
                     Reader& reader) {
   if (!reader.IsObject(field)) return;
@@ -92,7 +92,7 @@ void ReadSchedulingPolicy(const JsonField& field, api::RunPolicy& policy, Reader
 void ReadRunPolicy(const JsonField& field, api::RunPolicy& policy, Reader& reader) {
   if (!reader.IsObject(field)) return;
   reader.WarnOfUnknown(field, kRunPolicyFields);
-  // An explicit "" cleans everything up, as the reference does.
+  // An explicit "" means All, as in the reference.
   reader.ReadWord<api::CleanPodPolicy>(field["cleanPodPolicy"], api::ParseCleanPodPolicy,
                                        kCleanPodWords, api::CleanPodPolicy::kAll,
                                        policy.clean_pod_policy);
@@ -149,7 +149,7 @@ void ReadReplicaSpecs(const JsonField& field, api::TFJobSpec& spec, Reader& read
   }
 }
 
-// The old fields stood under spec itself before v1.2 of the reference.
+// Before v1.2 of the reference, the fields of runPolicy were placed directly under spec.
 void WarnOfUnknownInSpec(const JsonField& spec, Reader& reader) {
   Json others = Json::object();
   for (const auto& [key, value] : spec.value()->items()) {

@@ -5,7 +5,7 @@
 namespace tfjob::manifest {
 namespace {
 
-// Only what is set appears.
+// Prints only values that are set.
 template <typename T>
 void Set(Json& json, const char* key, const std::optional<T>& value) {
   if (value) json[key] = *value;

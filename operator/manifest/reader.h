@@ -1,4 +1,4 @@
-// Collects every error and warning while an object is decoded, instead of stopping at the first.
+// Collects all errors and warnings while an object is decoded, instead of stopping at the first.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,13 @@ using Words = std::span<const std::string>;
 
 class Reader {
  public:
-  // `message` begins with the path.
+  // `message` starts with the path.
   void Error(std::string message) { errors_.insert(std::move(message)); }
   void Warn(std::string path, std::string message);
 
-  // False when absent; an error as well when it is something else than an object.
+  // Returns false if the field is absent, or is not an object, which is also recorded as an error.
   bool IsObject(const JsonField& field);
-  // Absent and null leave `value`.
+  // Leaves `value` unchanged if the field is absent or null.
   template <typename T>
   void Read(const JsonField& field, T& value) {
     Note(objects::Read(field, value));
@@ -31,7 +31,7 @@ class Reader {
   void Note(const Status& status) {
     if (!status.ok()) Error(std::string(Message(status)));
   }
-  // A string that `parse` knows, out of `words`; "" gives `empty`.
+  // Reads a string that `parse` accepts; errors list `words`. An empty string yields `empty`.
   template <typename Enum>
   void ReadWord(const JsonField& field, std::optional<Enum> (*parse)(std::string_view), Words words,
                 std::optional<Enum> empty, std::optional<Enum>& value) {
@@ -41,10 +41,10 @@ class Reader {
     value = text.empty() ? empty : parse(text);
     if (!text.empty() && !value) Error(UnknownWord(field, text, words));
   }
-  // A warning for every member that is not among `known`.
+  // Adds a warning for every member that is not in `known`.
   void WarnOfUnknown(const JsonField& object, Words known);
 
-  // OK, or InvalidArgument with one sorted line an error.
+  // Returns OK, or InvalidArgument with one sorted line per error.
   Status ToStatus() const;
   // Sorted by path.
   std::vector<api::FieldIssue> warnings() const;

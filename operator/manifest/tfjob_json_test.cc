@@ -11,7 +11,7 @@ Json Parse(std::string_view text) {
   return *ParseJson(text, "test");
 }
 
-// A job whose spec is that text.
+// Returns a job with that text as its spec.
 Json WithSpec(std::string_view spec) {
   return {{"apiVersion", "kubeflow.org/v1"},
           {"kind", "TFJob"},

@@ -33,14 +33,14 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// As controller-runtime has them.
+// Same as in controller-runtime.
 const Buckets kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
                                    0.4,   0.45, 0.5,   0.6,  0.7, 0.8,  0.9, 1,    1.25, 1.5,
                                    1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,    7,
                                    8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
-// As client-go has them: 10 ns to 10 s.
+// Same as in client-go: 10 ns to 10 s.
 const Buckets kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
-// As client-go has them.
+// Same as in client-go.
 const Buckets kRequestBuckets = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
 const Buckets kSizeBuckets = {64,    256,    512,     1024,    4096,    16384,
                               65536, 262144, 1048576, 4194304, 16777216};
@@ -63,7 +63,7 @@ bool IsPodGroup(Kind kind) {
 }  // namespace
 
 struct Metrics::Families {
-  // A family of one series without labels, or with those that never change.
+  // Registers a family with one series, which has no labels or constant ones.
   Counter& OneCounter(const char* name, const char* help, const prometheus::Labels& labels = {}) {
     return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
   }
@@ -84,7 +84,7 @@ struct Metrics::Families {
     family.Add({{"job_namespace", name_space}, {"framework", "tensorflow"}}).Increment();
   }
 
-  // The series of one HTTP method at one server.
+  // The series of one HTTP method on one server.
   struct Verb {
     Histogram* time = nullptr;
     Histogram* limiter_time = nullptr;
@@ -97,7 +97,7 @@ struct Metrics::Families {
 
   Counter* EventCounter(const char* result) { return &event_results.Add({{"result", result}}); }
 
-  // Sets the gauges that are asked for.
+  // Updates the gauges that are read from a source.
   void Refresh();
   void RefreshEvents();
   void RefreshProcess();
@@ -106,7 +106,7 @@ struct Metrics::Families {
 
   Family<Counter>& created = JobCounter("training_operator_jobs_created_total", "TFJobs created");
   Family<Counter>& deleted = JobCounter("training_operator_jobs_deleted_total",
-                                        "TFJobs deleted when their time to live was over");
+                                        "TFJobs deleted because their time to live was over");
   Family<Counter>& successful =
       JobCounter("training_operator_jobs_successful_total", "TFJobs that succeeded");
   Family<Counter>& failed = JobCounter("training_operator_jobs_failed_total", "TFJobs that failed");
@@ -115,7 +115,7 @@ struct Metrics::Families {
 
   Counter& created_pods = OneCounter("created_pods_total", "Pods created");
   Counter& deleted_pods = OneCounter("deleted_pods_total", "Pods deleted");
-  Counter& failed_pods = OneCounter("failed_pods_total", "Pods that ended with a failure");
+  Counter& failed_pods = OneCounter("failed_pods_total", "Pods that failed");
   Counter& created_services = OneCounter("succeeded_service_creation_total", "Services created");
   Counter& failed_services =
       OneCounter("failed_service_creation_total", "Services that could not be created");
@@ -123,22 +123,22 @@ struct Metrics::Families {
   Counter& deleted_pod_groups = OneCounter("deleted_pod_groups_total", "Pod groups deleted");
 
   Family<Gauge>& jobs =
-      BuildGauge().Name("tfjob_jobs").Help("TFJobs by their newest condition").Register(registry);
-  Gauge& cached_pods = OneGauge("tfjob_cached_objects", "Objects held", {{"kind", "Pod"}});
-  Gauge& cached_services = OneGauge("tfjob_cached_objects", "Objects held", {{"kind", "Service"}});
+      BuildGauge().Name("tfjob_jobs").Help("TFJobs by newest true condition").Register(registry);
+  Gauge& cached_pods = OneGauge("tfjob_cached_objects", "Cached objects", {{"kind", "Pod"}});
+  Gauge& cached_services =
+      OneGauge("tfjob_cached_objects", "Cached objects", {{"kind", "Service"}});
   Histogram& pending = OneHistogram("tfjob_job_phase_duration_seconds",
-                                    "How long jobs were in a phase: pending, from creation or "
-                                    "resumption to Running; running, from startTime to the end",
+                                    "Duration of job phases: pending, from creation or resumption "
+                                    "to Running; running, from startTime to the end",
                                     {{"phase", "pending"}}, kPhaseBuckets);
   Histogram& running =
       OneHistogram("tfjob_job_phase_duration_seconds", "", {{"phase", "running"}}, kPhaseBuckets);
 
-  Family<Counter>& event_results =
-      BuildCounter()
-          .Name("tfjob_events_total")
-          .Help("What became of Events that the operator wanted to send")
-          .Register(registry);
-  Gauge& events_waiting = OneGauge("tfjob_events_waiting", "Events that wait to be sent");
+  Family<Counter>& event_results = BuildCounter()
+                                       .Name("tfjob_events_total")
+                                       .Help("Events that the operator recorded, by result")
+                                       .Register(registry);
+  Gauge& events_waiting = OneGauge("tfjob_events_waiting", "Events waiting to be sent");
   const std::vector<std::pair<Counter*, int64_t events::Counters::*>> by_fate = {
       {EventCounter("sent"), &events::Counters::sent},
       {EventCounter("merged"), &events::Counters::merged},
@@ -151,43 +151,43 @@ struct Metrics::Families {
 
   Family<Counter>& reconciles = BuildCounter()
                                     .Name("controller_runtime_reconcile_total")
-                                    .Help("Looks at a job, by result")
+                                    .Help("Reconciles, by result")
                                     .Register(registry);
-  // By control::Result.
+  // Indexed by control::Result.
   std::array<Counter*, 4> by_result = {ResultCounter("success"), ResultCounter("error"),
                                        ResultCounter("requeue"), ResultCounter("requeue_after")};
   Counter& reconcile_errors =
-      OneCounter("controller_runtime_reconcile_errors_total", "Looks that ended with an error",
+      OneCounter("controller_runtime_reconcile_errors_total", "Reconciles that ended with an error",
                  {{"controller", kController}});
-  // Named for dashboards, and always 0: every error is tried again, nothing throws, and a look has no time limit.
+  // Present for dashboards, and always 0: every error is retried, nothing throws, and a reconcile
+  // has no time limit.
   Counter& terminal_errors =
       OneCounter("controller_runtime_terminal_reconcile_errors_total",
-                 "Errors that are not tried again: none are", {{"controller", kController}});
-  Counter& panics = OneCounter("controller_runtime_reconcile_panics_total",
-                               "Panics: there are none", {{"controller", kController}});
-  Counter& timeouts =
-      OneCounter("controller_runtime_reconcile_timeouts_total", "Looks that were cut off: none are",
-                 {{"controller", kController}});
+                 "Errors that are not retried: always 0", {{"controller", kController}});
+  Counter& panics = OneCounter("controller_runtime_reconcile_panics_total", "Panics: always 0",
+                               {{"controller", kController}});
+  Counter& timeouts = OneCounter("controller_runtime_reconcile_timeouts_total",
+                                 "Timed out reconciles: always 0", {{"controller", kController}});
   Histogram& reconcile_time =
-      OneHistogram("controller_runtime_reconcile_time_seconds", "How long a look took",
+      OneHistogram("controller_runtime_reconcile_time_seconds", "Duration of reconciles",
                    {{"controller", kController}}, kReconcileBuckets);
-  Gauge& workers = OneGauge("controller_runtime_max_concurrent_reconciles", "Threads that look",
+  Gauge& workers = OneGauge("controller_runtime_max_concurrent_reconciles", "Reconcile threads",
                             {{"controller", kController}});
-  Gauge& active_workers = OneGauge("controller_runtime_active_workers", "Threads at work",
+  Gauge& active_workers = OneGauge("controller_runtime_active_workers", "Reconcile threads at work",
                                    {{"controller", kController}});
 
   const prometheus::Labels queue = {{"controller", kController}, {"name", kController}};
-  Gauge& depth = OneGauge("workqueue_depth", "Keys that wait", queue);
+  Gauge& depth = OneGauge("workqueue_depth", "Keys waiting", queue);
   Counter& adds = OneCounter("workqueue_adds_total", "Keys added", queue);
   Counter& retries = OneCounter("workqueue_retries_total", "Keys added after a failure", queue);
-  Histogram& waited = OneHistogram("workqueue_queue_duration_seconds", "How long keys waited",
+  Histogram& waited = OneHistogram("workqueue_queue_duration_seconds", "Time that keys waited",
                                    queue, kQueueBuckets);
   Histogram& worked = OneHistogram("workqueue_work_duration_seconds",
-                                   "How long keys were worked on", queue, kQueueBuckets);
+                                   "Time that keys were worked on", queue, kQueueBuckets);
   Gauge& unfinished = OneGauge("workqueue_unfinished_work_seconds",
-                               "How long the keys in work have been worked on, in all", queue);
+                               "Total time spent so far on the keys in work", queue);
   Gauge& longest = OneGauge("workqueue_longest_running_processor_seconds",
-                            "How long the longest of them", queue);
+                            "Longest time spent so far on a key in work", queue);
 
   Family<Counter>& requests = BuildCounter()
                                   .Name("rest_client_requests_total")
@@ -195,23 +195,23 @@ struct Metrics::Families {
                                   .Register(registry);
   Family<Counter>& request_retries = BuildCounter()
                                          .Name("rest_client_request_retries_total")
-                                         .Help("Calls that were sent before")
+                                         .Help("Calls that were retried")
                                          .Register(registry);
   Family<Histogram>& request_time = BuildHistogram()
                                         .Name("rest_client_request_duration_seconds")
-                                        .Help("How long calls took")
+                                        .Help("Duration of calls")
                                         .Register(registry);
   Family<Histogram>& limiter_time = BuildHistogram()
                                         .Name("rest_client_rate_limiter_duration_seconds")
-                                        .Help("How long calls waited for our own flow control")
+                                        .Help("Time that calls waited for flow control")
                                         .Register(registry);
   Family<Histogram>& request_size = BuildHistogram()
                                         .Name("rest_client_request_size_bytes")
-                                        .Help("Bodies of requests")
+                                        .Help("Size of request bodies")
                                         .Register(registry);
   Family<Histogram>& response_size = BuildHistogram()
                                          .Name("rest_client_response_size_bytes")
-                                         .Help("Bodies of answers")
+                                         .Help("Size of response bodies")
                                          .Register(registry);
 
   Family<Gauge>& leader = BuildGauge()
@@ -226,10 +226,10 @@ struct Metrics::Families {
   Counter& cpu = OneCounter("process_cpu_seconds_total", "User and system time");
   Gauge& resident = OneGauge("process_resident_memory_bytes", "Resident memory");
   Gauge& virtual_memory = OneGauge("process_virtual_memory_bytes", "Virtual memory");
-  Gauge& start_time = OneGauge("process_start_time_seconds", "When the process began");
+  Gauge& start_time = OneGauge("process_start_time_seconds", "Start time of the process");
   Gauge& threads = OneGauge("process_threads", "Threads");
   Gauge& open_files = OneGauge("process_open_fds", "Open files");
-  Gauge& max_files = OneGauge("process_max_fds", "How many files may be open");
+  Gauge& max_files = OneGauge("process_max_fds", "Maximum number of open files");
 
   Mutex mutex;
   std::function<control::Manager::Numbers()> source ABSL_GUARDED_BY(mutex);
@@ -304,7 +304,7 @@ void Metrics::OnQueueRetry() {
   families_->retries.Increment();
 }
 
-// Finding a series among its family's costs more than counting, and calls are many.
+// Caches the series: finding one in its family costs more than counting, and calls are frequent.
 void Metrics::OnCall(const kube::RestCall& call) {
   Families& all = *families_;
   const std::string method(call.method);
@@ -361,7 +361,8 @@ void Metrics::Families::Refresh() {
     MutexLock lock(mutex);
     ask = source;
   }
-  // It waits for the caches and walks through them; calls are counted meanwhile.
+  // Called without the lock: the source waits for the caches and walks through them, and calls
+  // must be counted meanwhile.
   const control::Manager::Numbers now = ask ? ask() : control::Manager::Numbers();
   MutexLock lock(mutex);
   cached_pods.Set(static_cast<double>(now.cache.pods));
@@ -370,7 +371,7 @@ void Metrics::Families::Refresh() {
   active_workers.Set(static_cast<double>(now.queue.working));
   unfinished.Set(Seconds(now.queue.unfinished));
   longest.Set(Seconds(now.queue.longest));
-  // A state that nothing is in any more goes back to 0, once, and is gone with the next reading.
+  // A state that no job is in any more is set to 0 once and removed at the next reading.
   std::erase_if(states, [&](const auto& state) {
     if (now.cache.jobs.contains(state.first)) return false;
     const bool shown_as_none = state.second->Value() == 0;

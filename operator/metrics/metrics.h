@@ -1,7 +1,8 @@
-// Every metric of the operator: listens to the control loop and the client, and prints itself as Prometheus text.
+// Collects every metric of the operator: observes the control loop and the client, and prints
+// itself as Prometheus text.
 //
-// Thread-safe. Counters are counted on what the server has acknowledged. Gauges of what the caches hold are asked for
-// when somebody reads.
+// Thread-safe. Counters count what the server has acknowledged. Gauges of the contents of the
+// caches are computed when the metrics are read.
 #pragma once
 
 #include <functional>
@@ -32,18 +33,19 @@ class Metrics : public control::Observer, public kube::RestObserver {
   void OnQueueRetry() override;
   void OnCall(const kube::RestCall& call) override;
 
-  // Whether this process leads, by the name of the lease.
+  // Sets whether this process leads, by the name of the lease.
   void SetLeader(const std::string& lease, bool leads);
-  // A renewal had to read the lease first.
+  // Counts a renewal that had to read the lease first.
   void OnSlowRenewal(const std::string& lease);
   void SetWorkers(int workers);
-  // Where gauges come from while the control loop runs; an empty function: it does not. Called outside of every lock; a
-  // reading that is under way may still call the one before.
+  // Sets the source of the gauges while the control loop runs; empty if it does not run. The
+  // source is called outside of all locks. A read in progress may still call the previous source.
   void SetSource(std::function<control::Manager::Numbers()> source);
-  // The same for what became of events; what they are counted in never goes back.
+  // Sets the source of the counts of events. The metrics made from it never decrease.
   void SetEventSource(std::function<events::Counters()> source);
 
-  // The exposition format, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/
+  // Returns the exposition format, version 0.0.4:
+  // https://prometheus.io/docs/instrumenting/exposition_formats/
   std::string Text();
   static constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -12,7 +12,8 @@
 namespace tfjob::metrics {
 namespace {
 
-// Seconds between the epoch and the machine's start: the line "btime N" of /proc/stat.
+// Returns the seconds between the epoch and the boot of the machine: the line "btime N"
+// of /proc/stat.
 double BootTime() {
   std::istringstream lines(ReadFile("/proc/stat").value_or(""));
   for (std::string line; std::getline(lines, line);) {
@@ -26,11 +27,12 @@ double BootTime() {
 ProcessNumbers ReadProcess() {
   ProcessNumbers numbers;
   const std::string stat = ReadFile("/proc/self/stat").value_or("");
-  // The program's name is in brackets and may hold anything; behind it are numbers, the first that of field 3.
+  // The program's name is in parentheses and may contain anything. The fields after it start with
+  // field 3, the state; the others are numbers.
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 2)));
   std::string state;
   fields >> state;
-  double values[25] = {};  // fields 4 to 24, by their number
+  double values[25] = {};  // fields 4 to 24, indexed by field number
   for (int field = 4; field <= 24 && fields >> values[field]; ++field) {
   }
   const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
@@ -40,7 +42,8 @@ ProcessNumbers ReadProcess() {
   numbers.virtual_bytes = values[23];
   numbers.resident_bytes = values[24] * static_cast<double>(sysconf(_SC_PAGESIZE));
   const auto files = ListDirectory("/proc/self/fd");
-  if (files.ok()) numbers.open_files = static_cast<double>(files->size()) - 1;  // the folder's own
+  // One descriptor belongs to the listing itself.
+  if (files.ok()) numbers.open_files = static_cast<double>(files->size()) - 1;
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
     numbers.max_files = static_cast<double>(limit.rlim_cur);

@@ -1,4 +1,4 @@
-// What the kernel says of this process.
+// Reads what the kernel reports about this process.
 #pragma once
 
 namespace tfjob::metrics {
@@ -13,7 +13,7 @@ struct ProcessNumbers {
   double max_files = 0;
 };
 
-// What cannot be read is 0.
+// Values that cannot be read are 0.
 ProcessNumbers ReadProcess();
 
 }  // namespace tfjob::metrics

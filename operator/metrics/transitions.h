@@ -1,5 +1,6 @@
-// Two statuses of a job, one after the other → what happened between them. Counting what a server has acknowledged
-// counts each thing once, over conflicts, repeated looks and restarts of the operator.
+// Determines what happened to a job between two consecutive statuses. Counting statuses that the
+// server has acknowledged counts each change once, despite conflicts, repeated reconciles and
+// restarts of the operator.
 #pragma once
 
 #include <optional>
@@ -14,11 +15,11 @@ struct Transitions {
   bool restarted = false;  // replicas, or an attempt
   bool succeeded = false;
   bool failed = false;
-  int failed_pods = 0;  // that ended badly, whether or not their replica runs again
+  int failed_pods = 0;  // pods that failed, whether or not their replica runs again
 
-  // How long a phase took that ends here.
+  // Duration of a phase that ends here.
   std::optional<Duration> pending;  // from creation, or resumption, until Running
-  std::optional<Duration> running;  // from startTime to the end, however it ended
+  std::optional<Duration> running;  // from startTime to the end, whatever the outcome
 
   bool operator==(const Transitions&) const = default;
 };

@@ -44,7 +44,7 @@ TEST(Transitions, PendingEndsWithTheFirstRunning) {
   api::TFJobStatus created;
   Set(created, ConditionType::kCreated, 1);
   EXPECT_EQ(Compare(Job(), created, Running()), (Transitions{.pending = 10s}));
-  // Running again after a restart is no new start.
+  // Running again after a restart is not a new start.
   api::TFJobStatus restarting = Running();
   Set(restarting, ConditionType::kRestarting, 20);
   EXPECT_EQ(Compare(Job(), restarting, Running()).pending, std::nullopt);

@@ -1,6 +1,6 @@
-// A custom resource as it came: metadata decoded, the rest untouched JSON. TFJobs cross the client
-// in this form, so that one which an older CRD let through can still be reported on
-// (operator/manifest decodes it).
+// Holds a custom resource as received: metadata decoded, the rest as unmodified JSON. TFJobs
+// cross the client in this form, so that a job that an older CRD accepted can still be reported
+// on (operator/manifest decodes it).
 #pragma once
 
 #include <memory>

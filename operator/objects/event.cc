@@ -9,9 +9,9 @@ namespace tfjob::objects {
 namespace {
 
 constexpr char kComponent[] = "tfjob-controller";
-constexpr size_t kMaxMessage = 1024;  // the API server refuses longer ones
+constexpr size_t kMaxMessage = 1024;  // the API server refuses longer messages
 
-// FNV-1a: equal in every build and process, which std::hash is not.
+// FNV-1a, which is the same in every build and process. std::hash is not.
 uint32_t Hash(std::string_view text) {
   uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
@@ -25,7 +25,7 @@ std::string EventName(const Event& event, Time now) {
   return StrCat(event.involved.name, ".", absl::StrFormat("%016x%08x", nanoseconds, Hash(content)));
 }
 
-// The longest beginning of at most kMaxMessage bytes that cuts no character.
+// Shortens a message to at most kMaxMessage bytes without splitting a character.
 std::string Shorten(const std::string& message) {
   if (message.size() <= kMaxMessage) return message;
   constexpr std::string_view kMark = "...";

@@ -1,6 +1,6 @@
-// Reads an optional member of an object into a variable that already holds its default: absent and
-// null leave it as it is, a wrong type is InvalidArgument. A Field is a JsonField, whose errors tell
-// the path, or a JsonView (runtime/base/json_view.h), which is faster.
+// Reads an optional member of an object into a variable that already holds its default. Absent
+// and null leave the variable unchanged; a wrong type is InvalidArgument. A Field is a JsonField,
+// whose errors contain the path, or a JsonView (runtime/base/json_view.h), which is faster.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@
 
 namespace tfjob::objects {
 
-// RFC 3339, cut to whole seconds as metav1.Time is; what lies before 1970 reads as unset. False when
-// it is no such text.
+// Parses an RFC 3339 time, truncated to whole seconds as in metav1.Time. Times before 1970 read
+// as unset. Returns false if the text is not such a time.
 bool ReadTime(std::string_view text, Time& value);
 
 template <typename Field>
@@ -76,7 +76,8 @@ Status Read(const Field& field, std::vector<std::string>& value) {
   return OkStatus();
 }
 
-// A map of strings (labels, annotations, selectors). A null value reads as "", as Kubernetes does.
+// Reads a map of strings (labels, annotations, selectors). A null value reads as "", as
+// in Kubernetes.
 template <typename Field>
 Status Read(const Field& field, std::map<std::string, std::string>& value) {
   if (!field.present()) return OkStatus();
@@ -97,7 +98,7 @@ Status Read(const Field& field, LabelMap& value) {
   return OkStatus();
 }
 
-// Present values only; absent leaves nothing.
+// Sets `value` only if the field is present.
 template <typename Field, typename T>
 Status Read(const Field& field, std::optional<T>& value) {
   if (!field.present()) return OkStatus();

@@ -1,5 +1,6 @@
-// Labels in one piece of memory. A cache holds them for every pod and service: as a std::map the six of a
-// pod take 1.3 KB in nineteen allocations, here 0.3 KB in one.
+// Stores labels in one block of memory. A cache holds labels for every pod and service: as
+// a std::map, the six labels of a pod take 1.3 KB in nineteen allocations; here they take
+// 0.3 KB in one.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tfjob::objects {
 
-// A map that is read often and changed rarely: finding and changing walk through it. Iterates in the
-// order of the keys. Views into it are valid until it changes.
+// A map that is read often and changed rarely: lookups and changes scan it linearly. Iterates in
+// key order. Views into it are valid until it changes.
 class LabelMap {
  public:
   using value_type = std::pair<std::string_view, std::string_view>;
@@ -36,7 +37,7 @@ class LabelMap {
   };
 
   LabelMap() = default;
-  // Of other maps without a name for it: builders work with std::map.
+  // Implicit conversion from other maps: builders work with std::map.
   LabelMap(
       const std::map<std::string, std::string>& labels);  // NOLINT(google-explicit-constructor)
   LabelMap(std::initializer_list<std::pair<const std::string, std::string>> labels)
@@ -48,7 +49,7 @@ class LabelMap {
   const_iterator begin() const { return const_iterator(packed_.data()); }
   const_iterator end() const { return const_iterator(packed_.data() + packed_.size()); }
 
-  // Null data where there is none, which an empty value is not.
+  // Returns a view with null data if the key is absent, unlike for an empty value.
   std::string_view Find(std::string_view key) const;
   bool contains(std::string_view key) const { return Find(key).data() != nullptr; }
   void Set(const std::string& key, std::string value);
@@ -56,7 +57,7 @@ class LabelMap {
   bool operator==(const LabelMap&) const = default;
 
  private:
-  std::string packed_;  // of each: length of the key, length of the value (32 bits), key, value
+  std::string packed_;  // per label: key length, value length (32 bits each), key, value
 };
 
 }  // namespace tfjob::objects

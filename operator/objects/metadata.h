@@ -1,4 +1,4 @@
-// metav1.ObjectMeta and metav1.OwnerReference: what every Kubernetes object carries.
+// Defines metav1.ObjectMeta and metav1.OwnerReference, which every Kubernetes object carries.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
 #pragma once
 
@@ -37,22 +37,22 @@ struct ObjectMeta {
   std::vector<OwnerReference> owner_references;
   std::vector<std::string> finalizers;
   Time creation_timestamp;  // whole seconds
-  std::optional<Time>
-      deletion_timestamp;  // set while the object is terminating: when its grace period ends
+  // Set while the object is terminating: the time at which its grace period ends.
+  std::optional<Time> deletion_timestamp;
   std::optional<int64_t> deletion_grace_period_seconds;
 
   bool terminating() const { return deletion_timestamp.has_value(); }
-  // The reference with controller: true, or nullptr.
+  // Returns the reference with controller: true, or nullptr.
   const OwnerReference* controller() const;
   bool IsControlledBy(std::string_view uid) const;
-  // The label's value, or "".
+  // Returns the label's value, or "".
   std::string_view label(std::string_view key) const { return labels.Find(key); }
 
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// Reads the member "metadata" of an object (absent: all empty). Unknown members are ignored; a
-// wrong type and text that is not UTF-8 are InvalidArgument with the path.
+// Parses the member "metadata" of an object; if it is absent, all fields are empty. Unknown
+// members are ignored. A wrong type and text that is not UTF-8 are InvalidArgument with the path.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata);
 // Writes the members that are set.

@@ -95,7 +95,7 @@ template <typename Field>
 StatusOr<Pod> ReadPod(const Field& root) {
   if (!root.IsObject()) return root.Mismatch("a Pod object");
   Pod pod;
-  // Annotations may be large, and nothing decides by them.
+  // Annotations may be large, and no decision uses them.
   ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
   pod.metadata.annotations.clear();
   RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
@@ -124,7 +124,7 @@ Json StateToJson(const ContainerStatus& container) {
   return {{"terminated", detail}};
 }
 
-// The API requires image and imageID; nothing here decides by them.
+// The API requires image and imageID; no decision uses them.
 Json ToJson(const ContainerStatus& container) {
   return {{"name", container.name},
           {"ready", container.ready},

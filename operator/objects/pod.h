@@ -1,5 +1,6 @@
-// A pod as the operator observes it: the few fields that decisions need, never a DOM (about 1 KB a
-// pod). https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+// Holds a pod as the operator observes it: the few fields that decisions need, never a DOM (about
+// 1 KB per pod).
+// https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
 #include "operator/objects/metadata.h"
@@ -20,8 +21,8 @@ struct ContainerStatus {
   int32_t restart_count = 0;
   int32_t exit_code = 0;  // of the terminated state
   int32_t signal = 0;
-  std::string
-      reason;  // of the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed"
+  // From the waiting or terminated state: "ImagePullBackOff", "OOMKilled", "Completed".
+  std::string reason;
   std::string message;
   Time started_at;   // of the running or terminated state
   Time finished_at;  // of the terminated state
@@ -50,27 +51,28 @@ struct Pod {
   std::string host_ip;
   Time start_time;
   std::vector<PodCondition> conditions;
-  std::vector<ContainerStatus>
-      containers;  // init containers first, each in the order of the API server
+  // Init containers first; both groups in the order of the API server.
+  std::vector<ContainerStatus> containers;
 
-  // The (init or regular) container of that name, or nullptr.
+  // Returns the init or regular container of that name, or nullptr.
   const ContainerStatus* container(std::string_view name) const;
   const PodCondition* condition(std::string_view type) const;
-  // The sum of restart counts of init and regular containers.
+  // Returns the sum of the restart counts of init and regular containers.
   int32_t restart_count() const;
 
   bool operator==(const Pod&) const = default;
 };
 
-// Leaves out the conditions of a pod with containers that say nothing to anyone: those that are True, but
-// for a DisruptionTarget. A cache holds thousands of pods that run.
+// Removes the conditions that are of no interest for a pod with containers: those that are True,
+// except DisruptionTarget. A cache holds thousands of running pods.
 void DropSettledConditions(Pod& pod);
 
-// Reads a v1 Pod. Unknown members are ignored, an unknown phase is kUnknown. Annotations are left
-// out: nothing decides by them, and they may be large.
+// Parses a v1 Pod. Unknown members are ignored and an unknown phase is kUnknown. Annotations are
+// omitted: no decision uses them, and they may be large.
 StatusOr<Pod> ParsePod(const Json& object);
 StatusOr<Pod> ParsePod(const JsonView& object);
-// The status subresource of the pod, as a kubelet writes it (`{"status": …}` without metadata).
+// Returns the status subresource of the pod, as a kubelet writes it (`{"status": …}`
+// without metadata).
 Json StatusToJson(const Pod& pod);
 
 }  // namespace tfjob::objects

@@ -1,4 +1,4 @@
-// A service as the operator observes it: nothing but its metadata decides.
+// Holds a service as the operator observes it: decisions need only its metadata.
 #pragma once
 
 #include "operator/objects/metadata.h"

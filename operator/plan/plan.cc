@@ -11,7 +11,7 @@
 namespace tfjob::plan {
 namespace {
 
-// Begins the causes of events about refused creates.
+// Prefix of the causes of events about refused creates.
 constexpr std::string_view kCreateFailed = "create-failed/";
 
 objects::ObjectReference ReferenceTo(const api::TFJob& job) {
@@ -35,8 +35,8 @@ NamedEvent MakeEvent(const api::TFJob& job, objects::EventType type, std::string
   return event;
 }
 
-// A merge patch replaces a list as a whole: owners that are no controllers stay in it. The UID is a
-// precondition.
+// A merge patch replaces a list as a whole, so owners that are not controllers are kept in it. The
+// UID is a precondition.
 Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
                 const policy::Snapshot& snapshot) {
   objects::ObjectMeta metadata;
@@ -51,7 +51,7 @@ Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
           std::make_shared<const Json>(Json{{"metadata", objects::ToJson(metadata)}})};
 }
 
-// Everything that identifies the job; the status subresource ignores the rest.
+// Contains everything that identifies the job; the status subresource ignores the rest.
 std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJobStatus& status) {
   objects::ObjectMeta metadata;
   metadata.name = job.metadata.name;
@@ -64,8 +64,8 @@ std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJob
                                            {"status", api::StatusToJson(status)}});
 }
 
-// A resume is acknowledged before anything is created: beside a status that says Suspended new pods
-// would be taken for those from before.
+// A resume is acknowledged before anything is created: next to a status that says Suspended, new
+// pods would be taken for those from before.
 bool IsResumed(const api::TFJobStatus& before, const api::TFJobStatus& after) {
   return api::IsTrue(before, api::ConditionType::kSuspended) &&
          !api::IsTrue(after, api::ConditionType::kSuspended);
@@ -108,7 +108,7 @@ std::string_view Name(DeleteKind kind) {
   return "";
 }
 
-// What the events about one kind of object say.
+// The words of the events about one kind of object.
 struct Words {
   const char* what;
   const char* created;
@@ -171,7 +171,8 @@ const Words& WordsOf(render::Kind kind) {
   return WordsOf(DeleteKind::kPod);
 }
 
-// "pods=5" of a quota, an index, a port: they change from try to try, what is wrong does not.
+// Replaces numbers, such as "pods=5" of a quota, an index or a port: they change from try to try,
+// while the problem stays the same.
 std::string WithoutNumbers(std::string_view text) {
   std::string shape;
   for (const char c : text) {

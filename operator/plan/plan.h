@@ -1,13 +1,16 @@
-// Verdict and desired objects → the calls to make, in order. Carried out by operator/control:
+// Turns a verdict and the desired objects into the calls to make, in order. operator/control
+// carries them out:
 //
-//   1. adopts; the pod group, created (after its workload) or changed; creates (services before pods), several at a time
-//      is fine
-//   2. status, when set: one write; on Aborted read the job and decide again, do nothing below
-//   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that it is gone already
+//   1. adopts; the pod group, created (after its workload) or changed; creates (services before
+//      pods), several at a time is fine
+//   2. the status, if set: one write; on Aborted, read the job and decide again, do nothing below
+//   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that the object is
+//      already gone
 //   4. events
 //   5. requeue
 //
-// The plan of a resume creates nothing yet: it writes the status and asks for another look at once.
+// The plan of a resume creates nothing yet: it writes the status and requests another
+// reconcile at once.
 #pragma once
 
 #include <memory>
@@ -51,7 +54,7 @@ struct Delete {
 struct NamedEvent {
   std::string name;
   objects::Event event;
-  std::string cause;  // to remember in History::reported when standing
+  std::string cause;  // to remember in History::reported if standing
   bool standing = false;
 };
 
@@ -59,23 +62,23 @@ struct Plan {
   std::vector<Adopt> adopts;
   std::optional<ChangePodGroup> change_pod_group;
   std::vector<render::DesiredObject> creates;  // built by render::Desired::Build
-  // The TFJob to send to the status subresource, with the resourceVersion that it was decided from;
-  // nullptr when the status stays.
+  // The TFJob to send to the status subresource, with the resourceVersion on which it was decided;
+  // nullptr if the status does not change.
   std::shared_ptr<const Json> status;
   std::vector<Delete> deletes;
   std::vector<NamedEvent> events;
   std::optional<Duration> requeue_after;
 
-  // Nothing to write: only, perhaps, a time to look again.
+  // True if there is nothing to write; there may still be a time to requeue.
   bool empty() const;
 };
 
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
               const policy::Snapshot& snapshot);
 
-// The events that follow an acting: "Created pods: x, y" under SuccessfulCreatePod, "Deleted service:
-// x", one for all of a kind; and their failures "Error creating: …" as standing warnings. Refusals
-// that differ in nothing but numbers have one cause, but names of their own.
+// Return the events that follow an action: "Created pods: x, y" under SuccessfulCreatePod, "Deleted
+// service: x", one for all objects of a kind; and failures, "Error creating: …", as standing
+// warnings. Refusals that differ only in numbers share one cause, but have names of their own.
 struct Child {
   std::string name;
   std::string uid;
@@ -84,12 +87,12 @@ NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<C
 NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error);
 // The pod group could not be brought into step with the spec.
 NamedEvent ChangeFailed(const api::TFJob& job, const Status& error);
-// Whether that is the cause of a CreateFailed or ChangeFailed.
+// True if `cause` is that of a CreateFailed or ChangeFailed.
 bool IsCreateFailed(std::string_view cause);
 NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children);
 NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);
 
-// A pod is not the member of its group as which it was created.
+// Reports that a pod is not a member of the group it was created for.
 NamedEvent SchedulingGroupDropped(const api::TFJob& job, const std::string& pod);
 
 Json Print(const Plan& plan);

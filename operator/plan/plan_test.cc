@@ -22,8 +22,8 @@ Plan PlanOf(Scene& scene, int64_t at) {
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
 }
 
-// The first plan creates services, then pods, and writes the status with the version it was decided
-// from.
+// The first plan creates services, then pods, and writes the status with the version on which
+// it was decided.
 TEST(MakePlan, CreatesAndWrites) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   const Plan plan = PlanOf(scene, 0);
@@ -41,7 +41,7 @@ TEST(MakePlan, CreatesAndWrites) {
   EXPECT_FALSE(plan.empty());
 }
 
-// When everything is as it should be there is nothing to write.
+// If everything is as it should be, there is nothing to write.
 TEST(MakePlan, IsEmptyAtRest) {
   Scene scene(StartedJob({{kWorker, 2}}));
   for (const char* name : {"mnist-worker-0", "mnist-worker-1"}) {
@@ -55,7 +55,7 @@ TEST(MakePlan, IsEmptyAtRest) {
   EXPECT_EQ(plan.requeue_after, Duration(58s));
 }
 
-// A resume is in the status before anything is created.
+// A resume is written to the status before anything is created.
 TEST(MakePlan, WritesAResumeFirst) {
   Scene scene(StartedJob({{kWorker, 2}}));
   api::SetCondition(scene.job.status, api::ConditionType::kSuspended, true, "TFJobSuspended", "",
@@ -68,7 +68,7 @@ TEST(MakePlan, WritesAResumeFirst) {
   EXPECT_EQ(PlanOf(scene, 2).creates.size(), 2u);
 }
 
-// A status that went to the server and back is equal: it is not written again.
+// A status that went to the server and back compares equal: it is not written again.
 TEST(MakePlan, SurvivesTheRoundTrip) {
   Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));
@@ -113,7 +113,8 @@ TEST(MakePlan, AdoptsBesideOtherOwners) {
   EXPECT_EQ(metadata["ownerReferences"][1]["uid"], "job-uid");
 }
 
-// The events after an acting, in the words that clients know; failures of one kind share a name.
+// The events that follow an action, in the words that clients know; failures of one kind
+// share a name.
 TEST(Events, FollowActions) {
   const api::TFJob job = MakeJob({{kWorker, 1}});
   const NamedEvent created = Created(job, render::Kind::kPod, {{"mnist-worker-0", "u1"}});

@@ -1,5 +1,5 @@
-// Wanted names that strangers hold: they block one slot alone, and are tried again every
-// options.blocked_retry.
+// Handles wanted names held by objects of other owners. A taken name blocks only its own slot, and
+// is tried again every options.blocked_retry.
 #pragma once
 
 #include <map>
@@ -10,11 +10,11 @@
 
 namespace tfjob::policy {
 
-// What is left until the name may be tried again; nothing when it may be tried now.
+// Returns the time left until the name may be tried again; nullopt if it may be tried now.
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
                                     const std::string& name, Time now, const Options& options);
 
-// Tells of every blocked name, once a holder, and has the job looked at again.
+// Emits one event per blocked name and holder, and requeues the job.
 void WarnAboutBlockedNames(Draft& draft);
 
 }  // namespace tfjob::policy

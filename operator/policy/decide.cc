@@ -36,15 +36,15 @@ Verdict Ignore(const api::TFJob& job) {
 }
 
 void WriteCreated(Draft& draft) {
-  // Its reason may have become another: the server refuses the pods.
+  // The condition may have another reason by now: the server refuses the pods.
   if (api::Find(draft.status(), ConditionType::kCreated) != nullptr) return;
   api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                     api::CreatedMessage(draft.job), draft.now);
   for (Event& event : WarnAboutSpec(draft.job, draft.verdict.gang)) draft.Tell(std::move(event));
 }
 
-// The cause of an event that comes with a condition's change: the same for every look at that
-// change.
+// Returns the cause of an event that accompanies a change of a condition: the same for every
+// reconcile at that change.
 std::string CauseAt(std::string_view what, Time now) {
   return StrCat(what, "/", FormatTime(now));
 }
@@ -70,13 +70,13 @@ void ResumeOrStart(Draft& draft) {
     draft.Tell(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                CauseAt("resumed", draft.now));
   }
-  // Time in a queue is not time at work.
+  // Time spent in a queue does not count.
   if (!draft.status().start_time && !draft.waits_for_queue) {
     draft.status().start_time = TruncateToSeconds(draft.now);
   }
 }
 
-// What remains of a job that ended: its clean-up, and its time to live.
+// Handles a job that has ended: its clean-up, then its TTL.
 void CleanUp(Draft& draft) {
   draft.verdict.stage = Stage::kEnded;
   CleanUpPods(draft);

@@ -1,21 +1,19 @@
-// The heart of the operator: one job, what was observed of it, and the time → what to do.
+// Decides what to do about one job, given what was observed of it and the time.
 //
-// Pure and stateless: no clock, no I/O, nothing kept. Idempotent: with the verdict's status in the
-// job and the same observations, the next verdict has the same status, no further events (standing
-// ones apart) and the same objects. Reading: decide.cc is a list, one decision a file. Linear in
-// the number of pods and indexes.
+// Pure and stateless: no clock, no I/O, no memory. Idempotent: given the verdict's status in the
+// job and the same observations, the next verdict has the same status, no further events (except
+// standing ones) and the same objects. decide.cc reads as a list, with one decision per file. Runs
+// in time linear in the number of pods and indexes.
 //
-// What the caller owes:
-//  * `job` carries defaults (api::SetDefaults) and passed validation (else Refuse). Its status is
-//  the newest known: that
-//    of the caller's own last acknowledged write while its cache is behind, since pods' events may
-//    overtake the job's.
-//  * The order of acting is the Plan's (plan/plan.h): creates; the status, acknowledged; only then
-//  deletes; events last.
-//    When the status write fails, neither deletes nor events of this verdict may happen.
-//  * A wanted pod or service that turns out to exist under our UID is a success; one under another
-//  UID goes into
-//    History::blocked_pods or blocked_services.
+// The caller must ensure:
+//  * `job` has defaults (api::SetDefaults) and passed validation (otherwise call Refuse). Its
+//    status is the newest known: while the caller's cache is behind, that is the status of the
+//    caller's own last acknowledged write, since pod events may overtake job events.
+//  * Actions follow the order of the Plan (plan/plan.h): creates; the status, acknowledged; only
+//    then deletes; events last. If the status write fails, neither deletes nor events of this
+//    verdict may happen.
+//  * A wanted pod or service that turns out to exist under our UID counts as a success. One under
+//    another UID goes into History::blocked_pods or blocked_services.
 #pragma once
 
 #include "operator/policy/facts/options.h"
@@ -27,9 +25,9 @@ namespace tfjob::policy {
 
 Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options);
 
-// For a job that cannot be run (validation or rendering said `why`, permanently): Failed with that
-// message, then clean-up and TTL as for every job that ended. A job that ended already is treated
-// as by Decide.
+// Fails a job that cannot be run because validation or rendering failed permanently with `why`,
+// using that message; then cleans up and applies the TTL as for every job that has ended. A job
+// that has already ended is treated as by Decide.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
                const Options& options);
 

@@ -1,4 +1,4 @@
-// The list of decisions as a whole: a job's start, its ends, and what is left alone.
+// Tests the list of decisions as a whole: a job's start, its ends, and what is left alone.
 #include "operator/policy/decide.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::vector<std::string> Names(const std::vector<ServiceToCreate>& services) {
   return names;
 }
 
-// The first look creates everything in slot order and starts the clock.
+// The first reconcile creates everything in slot order and starts the clock.
 TEST(Decide, StartsAJob) {
   Scene scene(MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}}), false);
   const Verdict verdict = scene.LookAndWrite(0);
@@ -46,7 +46,7 @@ TEST(Decide, StartsAJob) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// Any worker that runs makes a job without a chief Running; with one, only the chief does.
+// Any running worker makes a job without a chief Running; with a chief, only the chief does.
 TEST(Decide, FollowsTheDriver) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kPending));
@@ -109,7 +109,7 @@ TEST(Decide, EndsInSuccessForEver) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// One look that shows success and a failure gives success.
+// A reconcile that sees both success and a failure reports success.
 TEST(Decide, PutsSuccessFirst) {
   Scene scene(StartedJob({{kChief}, {kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 5;
@@ -120,7 +120,7 @@ TEST(Decide, PutsSuccessFirst) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
 }
 
-// A permanent failure ends the job; an ExitCode one warns.
+// A permanent failure ends the job; under ExitCode the event is a warning.
 TEST(Decide, EndsInFailure) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   scene.Put(Running("mnist-worker-0"));
@@ -134,7 +134,7 @@ TEST(Decide, EndsInFailure) {
   EXPECT_THAT(Created(verdict), IsEmpty());
 }
 
-// The deadline fires by itself: the verdict asks to be looked at then.
+// The deadline fires by itself: the verdict requests a reconcile at that time.
 TEST(Decide, WakesForTheDeadline) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 60;
@@ -147,7 +147,7 @@ TEST(Decide, WakesForTheDeadline) {
             "Job mnist has failed because it was active longer than specified deadline");
 }
 
-// The clean-up deletes by policy, services always, and waits for the time to live.
+// The clean-up deletes pods by policy and services always, and then waits for the TTL.
 TEST(Decide, CleansUpByPolicy) {
   const struct {
     api::CleanPodPolicy policy;
@@ -178,7 +178,8 @@ TEST(Decide, CleansUpByPolicy) {
   }
 }
 
-// A kubelet says Running for a moment after the last container has ended: such a pod keeps its logs.
+// A kubelet reports Running for a moment after the last container has terminated. Such a pod
+// keeps its logs.
 TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   objects::Pod chief = Exited("mnist-chief-0", 0);
   chief.phase = PodPhase::kRunning;
@@ -192,7 +193,7 @@ TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   }
 }
 
-// An index that was done stays done: its pod may go, it is never created again, and it counts.
+// A completed index stays completed: its pod may go, is never created again, and counts.
 TEST(Decide, RemembersCompletedIndexes) {
   Scene scene(StartedJob({{kChief}, {kWorker, 3}}));
   scene.Put(Running("mnist-chief-0"));
@@ -212,7 +213,7 @@ TEST(Decide, RemembersCompletedIndexes) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
 }
 
-// A pod that was done and is gone before the first look speaks through the watch.
+// A pod that completed and is gone before the first reconcile counts through the watch.
 TEST(Decide, RemembersDepartedPods) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
   scene.snapshot.departed = {Share(Exited("mnist-worker-0", 0)),
@@ -222,7 +223,7 @@ TEST(Decide, RemembersDepartedPods) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
 }
 
-// A dynamic worker that failed for good stays, counted, and is told of once.
+// A dynamic worker that failed permanently stays, is counted, and is reported once.
 TEST(Decide, ToleratesDynamicWorkers) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.job.spec.enable_dynamic_worker = true;
@@ -238,7 +239,7 @@ TEST(Decide, ToleratesDynamicWorkers) {
   EXPECT_THAT(scene.LookAndWrite(11).events, IsEmpty());
 }
 
-// Accepted oddities are told of once, at the first look.
+// Accepted oddities are reported once, at the first reconcile.
 TEST(Decide, WarnsAboutTheSpecOnce) {
   Scene scene(MakeJob({{kChief, 2}, {kWorker, 1}}));
   const Json with_policy = {
@@ -251,7 +252,7 @@ TEST(Decide, WarnsAboutTheSpecOnce) {
   EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
 }
 
-// What cannot run fails with the reason, and is cleaned up like every job that ended.
+// A job that cannot run fails with the reason, and is cleaned up like every job that has ended.
 TEST(Refuse, FailsTheJob) {
   Scene scene(MakeJob({{kWorker, 1}}));
   const Verdict verdict =
@@ -267,8 +268,7 @@ TEST(Refuse, FailsTheJob) {
             verdict.status);
 }
 
-// A number of replicas that no memory holds is refused, not tried.
-// Equal causes give equal names; another job's, or another cause's, differ.
+// Equal causes give equal names; those of another job or another cause differ.
 TEST(EventName, IsDeterministic) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   const std::string name = EventName(job, "exit/uid-1");
@@ -279,7 +279,7 @@ TEST(EventName, IsDeterministic) {
   EXPECT_NE(EventName(job, "exit/uid-1"), name);
 }
 
-// The printed form of a verdict, whole.
+// The complete printed form of a verdict.
 TEST(Print, ShowsTheVerdict) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}), false);
   scene.job.status = {};
@@ -291,7 +291,7 @@ TEST(Print, ShowsTheVerdict) {
   EXPECT_EQ(json["createServices"], (Json::array({"mnist-worker-0", "mnist-worker-1"})));
   EXPECT_EQ(
       json["waitingPods"],
-      (Json::array({{{"name", "mnist-worker-1"}, {"why", "the pod before it is not gone yet"}}})));
+      (Json::array({{{"name", "mnist-worker-1"}, {"why", "the previous pod still exists"}}})));
   EXPECT_EQ(json["status"]["conditions"][1]["type"], "Restarting");
   EXPECT_EQ(json["events"][0]["reason"], "TFJobRestarting");
 }

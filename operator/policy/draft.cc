@@ -9,7 +9,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Slots before strays, then by name.
+// Sorts slots before strays, then by name.
 template <typename Ref>
 void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   const auto key = [&](const Ref& ref) {
@@ -19,8 +19,8 @@ void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   std::sort(refs.begin(), refs.end(), [&](const Ref& a, const Ref& b) { return key(a) < key(b); });
 }
 
-// Whether `now` says anything that `before` does not, apart from forgetting UIDs in `replacing`:
-// that alone is no reason to write.
+// True if `now` contains anything that `before` does not. Forgotten UIDs in `replacing` do not
+// count: they alone are no reason to write.
 bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
   api::TFJobStatus same_notes = now;
   for (auto& [type, replica] : same_notes.replica_statuses) {
@@ -76,7 +76,7 @@ Verdict Draft::Finish() {
   SortBySlot(job.metadata.name, verdict.delete_services);
   SortBySlot(job.metadata.name, verdict.adopt_services);
   ForgetGonePods(snapshot, verdict.status);
-  // A job that ended keeps what it had.
+  // A job that has ended keeps its summary.
   if (!api::IsFinished(job.status)) Summarize(job, verdict.status);
   if (!IsNews(job.status, verdict.status)) verdict.status = job.status;
   return std::move(verdict);

@@ -1,4 +1,5 @@
-// A verdict in the making: what every step of Decide reads, and the few ways in which steps write.
+// Holds a verdict under construction: what every step of Decide reads, and the few ways in
+// which steps write.
 #pragma once
 
 #include <memory>
@@ -20,29 +21,31 @@ class Draft {
   const Snapshot& snapshot;
   const Time now;
   const Options& options;
-  Verdict verdict;  // starts with the job's status
+  Verdict verdict;  // initially has the job's status
   Replicas replicas;
-  // Nothing may be created before the pod group is let into its queue, or can be made at all.
+  // Nothing may be created until the pod group has been admitted to its queue, or can be
+  // created at all.
   bool waits_for_queue = false;
-  // Why it cannot be made; "" when it can.
+  // Why the pod group cannot be created; "" if it can.
   std::string obstacle;
-  // The job is resumed: pods that are gone belong to its life before.
+  // The job is being resumed: departed pods belong to its run before the suspension.
   bool begins_anew = false;
 
   api::TFJobStatus& status() { return verdict.status; }
   const History* history() const { return snapshot.history; }
   std::string NameOf(const Slot& slot) const;
 
-  // Arranges the pods anew by what the status says now.
+  // Arranges the pods again according to the current status.
   void Rearrange();
-  // Adds an event unless it is a standing one that was reported.
+  // Adds an event unless it is a standing one that has already been reported.
   void Tell(Event event);
   void Tell(objects::EventType type, std::string reason, std::string message, std::string cause);
-  // Asks for a look after `delay` at the latest.
+  // Requests a reconcile after `delay` at the latest.
   void WakeAfter(Duration delay);
   void DeletePod(const objects::Pod& pod, DeleteReason reason);
 
-  // The verdict, its lists in slot order; its status is the job's own when nothing of it is news.
+  // Returns the verdict, with its lists in slot order. Its status is the job's own if it
+  // contains no news.
   Verdict Finish();
 };
 

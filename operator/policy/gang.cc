@@ -17,7 +17,8 @@ using Totals = std::map<std::string, api::Quantity>;
 constexpr char kCoschedulingDefault[] = "scheduler-plugins-scheduler";
 constexpr char kDefaultQueue[] = "default";
 
-// Adds what one pod of the template asks for, `times` over. What is no quantity is the API server's to refuse.
+// Adds the requests of one pod of the template, multiplied by `times`. Invalid quantities are left
+// for the API server to refuse.
 void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
   const Json* containers = api::Containers(pod_template);
   if (containers == nullptr) return;
@@ -59,7 +60,7 @@ std::string TextOf(const JsonField& field) {
   return field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
 }
 
-// By their values: a server may write "1000m" where we wrote "1".
+// Compares values: a server may write "1000m" where we wrote "1".
 bool SameResources(const JsonField& found, const std::map<std::string, std::string>& wanted) {
   const auto members = found.Members();
   if (!members.ok() || members->size() != wanted.size()) return false;
@@ -97,7 +98,7 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
   return {group.scheduler, group.object->metadata.name, group.object->metadata.uid};
 }
 
-// What the annotation or the flag says.
+// Returns the gang that the annotation or the flag selects.
 Gang ChosenGang(const api::TFJob& job, const Options& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (annotation == job.metadata.annotations.end()) return options.gang;
@@ -106,7 +107,7 @@ Gang ChosenGang(const api::TFJob& job, const Options& options) {
   if (word == Name(GangScheduler::kVolcano) || word == Name(GangScheduler::kNative)) {
     return GangFromFlag(word);
   }
-  if (word != Name(GangScheduler::kCoscheduling)) return options.gang;  // api::Warnings tells
+  if (word != Name(GangScheduler::kCoscheduling)) return options.gang;  // api::Warnings reports it
   const bool flag_names_one = options.gang.scheduler == GangScheduler::kCoscheduling;
   return {GangScheduler::kCoscheduling,
           flag_names_one ? options.gang.scheduler_name : kCoschedulingDefault};

@@ -1,4 +1,5 @@
-// Gang scheduling: the pod group of a job, created before its pods, kept in step with the spec, gone with its end.
+// Manages gang scheduling: the job's pod group is created before its pods, kept in step with the
+// spec, and deleted when the job ends.
 #pragma once
 
 #include "operator/policy/draft.h"
@@ -6,22 +7,24 @@
 
 namespace tfjob::policy {
 
-// The job's annotation tfjob.dev/gang-scheduler over the operator's choice; a word that is none counts as absent. None for a job without replicas.
+// Returns the gang settings of the job. Its annotation tfjob.dev/gang-scheduler takes precedence
+// over the operator's choice; an unknown value counts as absent. kNone for a job without replicas.
 Gang GangOf(const api::TFJob& job, const Options& options);
 
-// minMember is minAvailable or all replicas; minResources what the job says, or the sum over the first minMember pods of
-// their containers' requests (limits, where there are no requests), in the order Chief, Master, PS, Worker, Evaluator.
+// Returns the wanted spec. minMember is minAvailable, or else all replicas. minResources is what
+// the job specifies, or else the sum of the container requests (limits, if there are no requests)
+// of the first minMember pods, in the order Chief, Master, PS, Worker, Evaluator.
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 
-// Why the server cannot have the group at all; "" when it can.
+// Returns why the server cannot have the group at all; "" if it can.
 std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 
-// Whether pods have to wait for the group: Volcano asks for it until it lets the group into its queue; Kubernetes' own has
-// to be known to the server, and the one before it gone.
+// True if pods have to wait for the group. Volcano requires this until it admits the group to its
+// queue. Kubernetes' own group must be known to the server, and the previous one must be gone.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
-// Creates the group, or changes it where the spec wants it otherwise; deletes those of other schedulers. What is special
-// about Kubernetes' own is in native_gang.h.
+// Creates the group, or changes it if the spec differs; deletes the groups of other schedulers.
+// native_gang.h contains what is specific to Kubernetes' own scheduler.
 void WantPodGroup(Draft& draft);
 void DropPodGroups(Draft& draft);
 

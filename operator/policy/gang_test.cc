@@ -29,7 +29,7 @@ api::TFJob JobWithRequests() {
   return job;
 }
 
-// The job's own pod group as it was created, in the given phase.
+// Puts the job's own pod group as created, in the given phase.
 void PutGroup(Scene& scene, const PodGroupSpec& spec, const std::string& phase) {
   auto group = std::make_shared<objects::CustomResource>();
   group->metadata.name = scene.job.metadata.name;
@@ -93,7 +93,8 @@ TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
   EXPECT_TRUE(verdict.gang.alone);
 }
 
-// After a suspension, say: what ended before it does not come again, and the others are placed together.
+// For example after a suspension: replicas that ended before are not created again, and the others
+// are placed together.
 TEST(Gang, AGroupDoesNotWaitForReplicasThatHaveEndedBefore) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}, {ReplicaType::kEvaluator, 1}}));
   scene.options.gang = GangFromFlag("native");

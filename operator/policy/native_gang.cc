@@ -21,7 +21,7 @@ bool AnyPod(const Snapshot& snapshot, Predicate holds) {
                      [&](const auto& pod) { return holds(*pod); });
 }
 
-// The job's group, rather one that stays.
+// Returns the job's group, preferably one that is not being deleted.
 const objects::CustomResource* FindNativeGroup(const Snapshot& snapshot) {
   const objects::CustomResource* found = nullptr;
   for (const PodGroup& group : snapshot.pod_groups) {
@@ -43,7 +43,8 @@ int64_t MinCountOf(const objects::CustomResource& group) {
   return spec["schedulingPolicy"]["gang"]["minCount"].IntOr(0).value_or(0);
 }
 
-// How many members that have not ended the group has, once every replica that wants a pod has one.
+// Returns the number of members of the group that have not ended, once every replica that wants a
+// pod has one.
 int64_t MembersToCome(const Draft& draft) {
   int64_t members = 0;
   for (const ReplicaGroup& group : draft.replicas.groups) {
@@ -76,7 +77,8 @@ bool AnyEnded(const Draft& draft) {
                      });
 }
 
-// As wanted, but for replicas that have ended, in a life before a suspension say: they do not come again.
+// Returns the wanted spec less the replicas that have ended, for example before a suspension: they
+// are not created again.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {
@@ -155,7 +157,7 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
       min_count = wanted.min_member;
     }
   }
-  // Before any pod of the group has come past the scheduler, too few members wait for more.
+  // Until any pod of the group has passed the scheduler, too few members wait for more.
   gang.alone = (AnyPlaced(draft) || AnyEnded(draft)) && MembersToCome(draft) < min_count;
 }
 

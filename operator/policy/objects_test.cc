@@ -1,4 +1,4 @@
-// Which objects are wanted: scale, strays, taken names, lost nodes, services.
+// Tests which objects are wanted: scaling, strays, taken names, lost nodes, services.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Scaling down deletes the highest indexes and their services, scaling up creates what is missing,
-// neither is a failure.
+// Scaling down deletes the highest indexes and their services, and scaling up creates what is
+// missing. Neither is a failure.
 TEST(Scale, DownAndUp) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   for (const char* name : {"mnist-worker-0", "mnist-worker-1", "mnist-worker-2"}) {
@@ -35,7 +35,7 @@ TEST(Scale, DownAndUp) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
 
-  // A terminating pod beyond the end makes nothing: no slot below it is filled.
+  // A terminating pod beyond the end has no effect: no slot below it is filled.
   scene.Remove("mnist-worker-1");
   scene.Put(Terminating(RestartedTimes(Running("mnist-worker-2"), 1), 2));
   scene.snapshot.services.resize(1);
@@ -51,7 +51,7 @@ TEST(Scale, DownAndUp) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
 }
 
-// An index that is done is remembered even if the same look scales it away.
+// A completed index is recorded even if the same reconcile scales it away.
 TEST(Scale, RemembersWhatWasDone) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
   scene.Put(Running("mnist-worker-0"));
@@ -69,8 +69,8 @@ TEST(Scale, RemembersWhatWasDone) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 1);
 }
 
-// A type that left the spec, an index far out, a second pod for a slot: all go, whatever their
-// labels say.
+// Pods of a type removed from the spec, of an index far out, or of an occupied slot are all
+// deleted, whatever their labels say.
 TEST(Scale, DeletesStrays) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Running("mnist-worker-0"));
@@ -86,7 +86,8 @@ TEST(Scale, DeletesStrays) {
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
 }
 
-// A stranger's pod blocks its index alone: one event, and another try two seconds after each.
+// A pod of another owner blocks only its own index: one event, and a retry two seconds
+// after each try.
 TEST(TakenNames, BlockOneIndex) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -106,7 +107,7 @@ TEST(TakenNames, BlockOneIndex) {
   EXPECT_EQ(verdict.requeue_after, Duration(2s));
 }
 
-// A name that was taken and holds the job's own pod by now is no matter any more.
+// A taken name no longer matters once the job's own pod holds it.
 TEST(TakenNames, AreForgottenOnceOurs) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", At(0)};
@@ -117,7 +118,7 @@ TEST(TakenNames, AreForgottenOnceOurs) {
   EXPECT_EQ(verdict.requeue_after, std::nullopt);
 }
 
-// A restart does not wait for a name that a stranger took meanwhile.
+// A restart does not wait for a name that another owner has taken meanwhile.
 TEST(TakenNames, DoNotHoldRunningUp) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -130,8 +131,8 @@ TEST(TakenNames, DoNotHoldRunningUp) {
   EXPECT_EQ(scene.LookAndWrite(4).status, status);
 }
 
-// A pod that outstays its grace period by a minute on a lost node: told of once, or deleted if the
-// job asks for it.
+// A pod that outlives its grace period by a minute on a lost node is reported once, or deleted if
+// the job asks for it.
 TEST(LostNodes, HoldPods) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.Put(Terminating(Running("mnist-worker-0"), 0, 30));
@@ -150,8 +151,8 @@ TEST(LostNodes, HoldPods) {
   EXPECT_THAT(Deleted(scene.LookAndWrite(90)), IsEmpty());
 }
 
-// A service of ours without a controller is adopted; one that terminates is waited for; taken names
-// block nothing else.
+// A service of ours without a controller is adopted, and a terminating one is waited for. Taken
+// names block nothing else.
 TEST(Services, AreCreatedOrAdopted) {
   Scene scene(StartedJob({{kWorker, 4}}), false);
   objects::Service terminating = MakeService("mnist-worker-1");
@@ -171,7 +172,7 @@ TEST(Services, AreCreatedOrAdopted) {
   EXPECT_THAT(Reasons(verdict), ElementsAre("ServiceNameTaken"));
 }
 
-// Pods that do not get on are told of once a cause.
+// Pods that make no progress are reported once per cause.
 TEST(PodWarnings, NameTheReason) {
   Scene scene(StartedJob({{kWorker, 4, kOnFailure}}));
   objects::Pod pulling = MakePod("mnist-worker-0", PodPhase::kPending);

@@ -1,5 +1,5 @@
-// What users should know about pods that are there and do not get on: images that cannot be pulled,
-// containers that crash and are restarted in place, pods that no node can take.
+// Warns users about pods that exist but make no progress: images that cannot be pulled, containers
+// that crash and are restarted in place, pods that fit on no node.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace tfjob::policy {
 
-// Standing events about one active pod (Pending or Running, not terminating), appended to `events`:
-// a container that ended with another code than 0, or waits and says why; without any container
-// status, the newest condition that is not True. The reasons are those of the container or
-// condition.
+// Appends standing events about one active pod (Pending or Running, not terminating) to `events`:
+// for each container that terminated with a non-zero code, or that is waiting and says why. Without
+// any container status: for the newest condition, if it is not True. The reasons are those of the
+// container or condition.
 void WarnAboutPod(const objects::Pod& pod, std::vector<Event>& events);
 
 }  // namespace tfjob::policy

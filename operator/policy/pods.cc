@@ -10,11 +10,11 @@
 namespace tfjob::policy {
 namespace {
 
-// Why a slot without a usable pod gets none now; nothing when it may.
+// Returns why a slot without a usable pod gets none now; nullopt if it may get one.
 std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const Replica& replica) {
   PodThatWaits waits{slot, draft.NameOf(slot), std::nullopt, ""};
   if (replica.state != ReplicaState::kMissing) {
-    waits.why = "the pod before it is not gone yet";
+    waits.why = "the previous pod still exists";
     return waits;
   }
   if (draft.waits_for_queue) {
@@ -22,25 +22,25 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
     return waits;
   }
   if (draft.replicas.any_outdated) {
-    waits.why = "pods of the attempt before are not gone yet";
+    waits.why = "pods of the previous attempt still exist";
     return waits;
   }
   if (draft.verdict.status.attempt != draft.job.status.attempt) {
-    waits.not_before = draft.now;  // at the next look
-    waits.why = "the new attempt's number is written first";
+    waits.not_before = draft.now;  // at the next reconcile
+    waits.why = "the status must record the new attempt first";
     return waits;
   }
   const History* history = draft.history();
   if (history == nullptr) return std::nullopt;
   if (const auto left = TimeBlocked(history->blocked_pods, waits.name, draft.now, draft.options)) {
     waits.not_before = draft.now + *left;
-    waits.why = "a pod of that name belongs to somebody else";
+    waits.why = "a pod of that name belongs to another owner";
     return waits;
   }
   const Time not_before = NotBefore(history->Find(slot), draft.options);
   if (not_before <= draft.now) return std::nullopt;
   waits.not_before = not_before;
-  waits.why = "it failed before: recreations are delayed";
+  waits.why = "it failed before, so its recreation is delayed";
   return waits;
 }
 

@@ -1,4 +1,4 @@
-// Properties of Decide over generated jobs and clusters. Seeded: a failure prints its seed.
+// Tests properties of Decide over generated jobs and clusters. Seeded: a failure prints its seed.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ using namespace testing;
 
 constexpr uint32_t kSeeds = 600;
 
-// Draws jobs, pods and what befalls them.
+// Generates jobs, pods and what happens to them.
 class Generator {
  public:
   explicit Generator(uint32_t seed) : random_(seed) {}
@@ -42,7 +42,7 @@ class Generator {
     return job;
   }
 
-  // A new pod, or what becomes of one.
+  // Generates a new pod, or the next state of one.
   objects::Pod Pod(const std::string& name, int32_t attempt, int64_t now) {
     objects::Pod pod = Kind(name);
     pod.metadata.uid = StrCat("uid-", ++uids_);
@@ -73,7 +73,7 @@ class Generator {
   int uids_ = 0;
 };
 
-// Carries a verdict out as control would, as far as the cluster shows it at once.
+// Carries out a verdict as control would, as far as the cluster shows it at once.
 void CarryOut(const Verdict& verdict, Generator& generator, int64_t now, Scene& scene) {
   for (const PodToCreate& pod : verdict.create_pods) {
     scene.Put(generator.Pod(pod.name, pod.attempt, now));
@@ -85,7 +85,7 @@ void CarryOut(const Verdict& verdict, Generator& generator, int64_t now, Scene& 
   }
 }
 
-// Things that happen without us.
+// Makes changes that the operator did not cause.
 void Disturb(Generator& generator, int64_t now, Scene& scene) {
   for (auto& pod : scene.snapshot.pods) {
     if (!generator.Chance(30)) continue;
@@ -116,8 +116,8 @@ std::string Show(const Verdict& verdict) {
   return PrintJsonIndented(Print(verdict));
 }
 
-// With the verdict's status in the job and the same observations, a second look changes no status,
-// tells nothing new and wants the same objects; those of a new attempt only now.
+// With the verdict's status in the job and the same observations, a second reconcile changes no
+// status, emits no new events and wants the same objects; those of a new attempt only now.
 void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   const api::TFJobStatus before = scene.job.status;
   scene.job.status = first.status;
@@ -141,12 +141,12 @@ void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   scene.job.status = before;
 }
 
-// What holds between any two looks.
+// Checks what holds between any two reconciles.
 void ExpectInvariants(const Scene& scene, const api::TFJobStatus& before, const Verdict& verdict) {
-  EXPECT_GE(Restarts(verdict.status), Restarts(before)) << "restarts never shrink";
+  EXPECT_GE(Restarts(verdict.status), Restarts(before)) << "restarts never decrease";
   EXPECT_FALSE(api::IsSucceeded(verdict.status) && api::IsFailed(verdict.status));
   if (api::IsFinished(before)) {
-    EXPECT_EQ(verdict.status, before) << "the end is for ever";
+    EXPECT_EQ(verdict.status, before) << "the end is final";
   }
   for (const PodToCreate& pod : verdict.create_pods) {
     for (const auto& present : scene.snapshot.pods) {
@@ -181,8 +181,8 @@ TEST(DecideProperties, HoldInGeneratedLives) {
   }
 }
 
-// Left alone, with every order carried out and every pod running, a job comes to rest: one more
-// look wants nothing.
+// Left alone, with every verdict carried out and every pod running, a job settles: another
+// reconcile wants nothing.
 TEST(DecideProperties, JobsComeToRest) {
   for (uint32_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

@@ -1,13 +1,13 @@
-// A job whose pods the server refuses (a quota, an admission webhook, an invalid template) says so in its condition, as long
-// as nothing of it runs.
+// Reports in a job's condition that the server refuses its pods (a quota, an admission webhook, an
+// invalid template), as long as nothing of the job runs.
 #pragma once
 
 #include "operator/policy/draft.h"
 
 namespace tfjob::policy {
 
-// While objects are refused and the job has not got beyond Created, the condition Created says why; when all pods are there,
-// or the job runs, it is as before.
+// While objects are refused and the job has not got beyond Created, the condition Created says why.
+// Once all pods exist, or the job runs, the original condition is restored.
 void WriteRefusal(Draft& draft);
 
 }  // namespace tfjob::policy

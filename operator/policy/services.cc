@@ -12,7 +12,7 @@ void Drop(const objects::Service& service, Draft& draft) {
   draft.verdict.delete_services.push_back({service.metadata.name, service.metadata.uid});
 }
 
-// The slots whose service exists or is adopted, sorted.
+// Returns the slots whose service exists or is adopted, sorted.
 std::vector<Slot> ProvidedSlots(Draft& draft) {
   const std::string& job_name = draft.job.metadata.name;
   std::vector<Slot> provided;

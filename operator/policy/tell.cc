@@ -56,8 +56,8 @@ void TellRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
     if (!vanished) TellExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
     if (!told.insert({type, vanished}).second) continue;
-    // A pod that vanished leaves no trace in the status: its cause stands until the next pod is
-    // there.
+    // A pod that vanished leaves no trace in the status: its cause persists until the
+    // next pod exists.
     draft.Tell(Event{objects::EventType::kWarning, api::kReasonRestarting,
                      api::RestartingMessage(draft.job, type) + Detail(restart, draft),
                      StrCat("restart/", UidOf(restart, draft)), vanished});

@@ -1,5 +1,5 @@
-// Which events a look tells: each cause once. Most come with a change of status, which is seen in
-// one look only; the others are standing (verdict.h).
+// Decides which events a reconcile emits: one per cause. Most accompany a change of status, which
+// only one reconcile sees; the others are standing (verdict.h).
 #pragma once
 
 #include <vector>
@@ -9,19 +9,19 @@
 
 namespace tfjob::policy {
 
-// "Pod: ns.x exited with code 1", when the code is known.
+// Reports "Pod: ns.x exited with code 1", if the code is known.
 void TellExit(const objects::Pod& pod, Draft& draft);
 
-// The exits that are news at the end: of failures that were not tolerated before, or would have
-// been restarted.
+// Reports the exits that are new at the end of the job: of failures that were not tolerated before,
+// or would have been restarted.
 void TellExitsAtEnd(Draft& draft);
 
-// Each exit, and one TFJobRestarting for each type that restarts in this look (one more if pods of
-// it vanished).
+// Reports each exit, and one TFJobRestarting per type that restarts in this reconcile (one more if
+// pods of the type vanished).
 void TellRestarts(const std::vector<Restarted>& restarts, Draft& draft);
 
-// What changes nothing and is worth telling: pods that do not get on, and failures that are
-// tolerated.
+// Reports what changes nothing but is worth an event: pods that make no progress, and failures
+// that are tolerated.
 void TellOfReplicas(Draft& draft);
 
 }  // namespace tfjob::policy

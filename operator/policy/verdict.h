@@ -1,6 +1,6 @@
-// What is to be done about a job: its next status and the objects that should exist, come and go. A
-// value without any reference to what it was decided from; printable; equal inputs give equal
-// verdicts, lists in a fixed order.
+// Describes what to do about a job: its next status, and the objects that should exist, be created
+// and be deleted. A value without references to its inputs; printable. Equal inputs give equal
+// verdicts, with lists in a fixed order.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@
 
 namespace tfjob::policy {
 
-// Which line of Decide's list settled the job.
+// The line of Decide's list that settled the job.
 enum class Stage {
-  kIgnored,  // another controller's job (managedBy), or one that is being deleted: nothing is done
-  kSuspended,  // nothing may exist; also while a resumed job waits for its old pods to go
+  kIgnored,    // another controller's job (managedBy), or one that is being deleted: nothing to do
+  kSuspended,  // nothing may exist; also while a resumed job waits for its old pods to be gone
   kRunning,    // replicas are wanted
-  kEnded,      // Succeeded or Failed stands in the status: clean up, then TTL
+  kEnded,      // the status is Succeeded or Failed: clean up, then TTL
 };
 std::string_view Name(Stage stage);  // "Ignored", …
 
@@ -37,16 +37,16 @@ struct PodToCreate {
 struct PodThatWaits {
   Slot slot;
   std::string name;
-  std::optional<Time> not_before;  // nothing: an event (the old pod's deletion) will wake the job
-  std::string why;                 // "the pod before it is terminating", "restart delay", …
+  std::optional<Time> not_before;  // nullopt: an event (the old pod's deletion) will wake the job
+  std::string why;                 // "the previous pod still exists", …
 
   bool operator==(const PodThatWaits&) const = default;
 };
 
 enum class DeleteReason {
-  kRestart,     // failed, and is replaced
-  kNewAttempt,  // belongs to an attempt that is over
-  kScaleDown,   // index beyond `replicas`, a type that left the spec, or a second pod of a slot
+  kRestart,     // failed, and is being replaced
+  kNewAttempt,  // belongs to an earlier attempt
+  kScaleDown,   // index beyond `replicas`, a type removed from the spec, or a second pod of a slot
   kSuspend,
   kCleanUp,   // the job ended
   kLostNode,  // terminating on a node that is gone: grace period 0
@@ -55,7 +55,7 @@ std::string_view Name(DeleteReason reason);  // "Restart", …
 
 struct PodToDelete {
   std::string name;
-  std::string uid;  // a precondition of the delete
+  std::string uid;  // precondition of the delete
   std::optional<int64_t> grace_period_seconds;
   DeleteReason reason = DeleteReason::kRestart;
 
@@ -69,7 +69,7 @@ struct ServiceToCreate {
   bool operator==(const ServiceToCreate&) const = default;
 };
 
-// A service to delete, or to adopt by a patch of its owner references.
+// A service to delete, or to adopt by patching its owner references.
 struct ServiceRef {
   std::string name;
   std::string uid;
@@ -85,7 +85,7 @@ struct PodGroupRef {
   bool operator==(const PodGroupRef&) const = default;
 };
 
-// A Workload of Kubernetes itself.
+// Kubernetes' own Workload.
 struct WorkloadRef {
   std::string name;
   std::string uid;
@@ -100,16 +100,16 @@ struct PodGroupChange {
   bool operator==(const PodGroupChange&) const = default;
 };
 
-// An event on the job. `cause` names what happened so that equal causes are equal texts at every
-// look and in every process ("exit/<pod uid>"): the event's object name is derived from it
-// (EventName), so a second creation meets AlreadyExists and is no error.
+// An event on the job. `cause` identifies what happened: equal causes have equal texts in every
+// reconcile and every process ("exit/<pod uid>"). The name of the event object is derived from it
+// (EventName), so a second creation meets AlreadyExists, which is not an error.
 struct Event {
   objects::EventType type = objects::EventType::kNormal;
   std::string reason;
   std::string message;
   std::string cause;
-  // False: it tells of a change of status, and is seen in no later look. True: its cause may still
-  // stand at the next look; remember it in History::reported.
+  // False: the event accompanies a change of status, which no later reconcile sees. True: its cause
+  // may persist at the next reconcile; remember it in History::reported.
   bool standing = false;
 
   bool operator==(const Event&) const = default;
@@ -117,8 +117,8 @@ struct Event {
 
 struct Verdict {
   Stage stage = Stage::kIgnored;
-  api::TFJobStatus status;                      // equal to the job's when nothing changed
-  Gang gang;                                    // that new pods are members of
+  api::TFJobStatus status;                      // equal to the job's if nothing changed
+  Gang gang;                                    // of which new pods are members
   std::optional<PodGroupSpec> create_workload;  // before the pod group
   std::optional<PodGroupSpec> create_pod_group;
   std::optional<PodGroupChange> change_pod_group;
@@ -131,13 +131,13 @@ struct Verdict {
   std::vector<ServiceRef> delete_services;
   std::vector<ServiceRef> adopt_services;
   std::vector<Event> events;
-  bool delete_job = false;                // its time to live is over
-  std::optional<Duration> requeue_after;  // look again then, if nothing happens before
+  bool delete_job = false;                // its TTL has expired
+  std::optional<Duration> requeue_after;  // reconcile then, unless something happens before
 
   bool operator==(const Verdict&) const = default;
 };
 
-// `<job>.<16 hex digits>`: the same for the same cause at the same job (by UID).
+// Returns `<job>.<16 hex digits>`, the same for equal causes of the same job (by UID).
 std::string EventName(const api::TFJob& job, std::string_view cause);
 
 Json Print(const Verdict& verdict);

@@ -1,4 +1,5 @@
-// Where a replica can be reached: the one thing in which a cluster and a single machine differ.
+// Determines where a replica can be reached: the only difference between a cluster and
+// a single machine.
 #pragma once
 
 #include <functional>
@@ -12,11 +13,12 @@ namespace tfjob::render {
 // (job with defaults, slot) → "host:port". Pure; called for every slot of a job.
 using AddressScheme = std::function<std::string(const api::TFJob&, const policy::Slot&)>;
 
-// `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`; an empty domain ends in ".svc".
+// `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`; with an empty domain the host
+// ends in ".svc".
 AddressScheme ClusterDns(std::string domain);
 
-// `127.0.0.1:<base + n>` with n the slot's place in the job (types in the order of
-// api::kReplicaTypes). The base is chosen once a job, by the caller.
+// `127.0.0.1:<base + n>`, where n is the slot's position in the job (types in the order of
+// api::kReplicaTypes). The caller chooses the base once per job.
 AddressScheme Loopback(int32_t base_port);
 
 }  // namespace tfjob::render

@@ -11,13 +11,13 @@ namespace {
 using policy::NativeVersion;
 
 constexpr char kApiGroup[] = "kubeflow.org";
-constexpr char kTemplate[] = "replicas";  // of the Workload, from which the group is made
+constexpr char kTemplate[] = "replicas";  // of the Workload; the group is made from it
 
 Json Together(int64_t min_count) {
   return {{"gang", {{"minCount", min_count}}}};
 }
 
-// How a group names its workload and the template.
+// Returns how a group refers to its workload and the template.
 std::pair<const char*, Json> TemplateReference(NativeVersion version, const std::string& workload) {
   if (version == NativeVersion::kV1Alpha2) {
     return {"podGroupTemplateRef",

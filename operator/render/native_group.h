@@ -1,4 +1,4 @@
-// The Workload and the PodGroup of a job in the forms of scheduling.k8s.io.
+// Builds the Workload and the PodGroup of a job in the forms of scheduling.k8s.io.
 // https://github.com/kubernetes/api (scheduling/v1alpha2 of 1.36, scheduling/v1beta1 of 1.37)
 #pragma once
 
@@ -8,13 +8,14 @@
 
 namespace tfjob::render {
 
-// Both bear the job's name. `version` is not kNone.
+// Both bear the job's name. `version` must not be kNone.
 Json BuildWorkload(const api::TFJob& job, policy::NativeVersion version,
                    const policy::PodGroupSpec& spec);
 Json BuildNativeGroup(const api::TFJob& job, policy::NativeVersion version,
                       const policy::PodGroupSpec& spec);
 
-// A merge patch's spec that changes how many pods start together: of versions that allow it.
+// Returns the spec of a merge patch that changes how many pods start together, for versions
+// that allow it.
 Json PatchNativeGroup(const policy::PodGroupSpec& spec);
 
 }  // namespace tfjob::render

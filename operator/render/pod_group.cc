@@ -10,7 +10,7 @@ namespace {
 
 using policy::GangScheduler;
 
-// kubectl's copy of the whole manifest: large, and of no use to a scheduler.
+// kubectl's copy of the whole manifest: large, and useless to a scheduler.
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 
 Json SpecOf(const policy::Gang& gang, const policy::PodGroupSpec& wanted) {
@@ -54,7 +54,7 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   }
   Json changed = SpecOf(gang, spec);
   changed.erase("queue");
-  // A merge patch adds to a map and does not take away: resources that went are named with null by replacing the whole.
+  // A merge patch adds to a map but never removes from it: null removes the map as a whole.
   if (!changed.contains("minResources")) changed["minResources"] = nullptr;
   if (gang.scheduler == GangScheduler::kVolcano && !changed.contains("priorityClassName")) {
     changed["priorityClassName"] = nullptr;

@@ -1,6 +1,7 @@
-// The PodGroup of a job, in the form of its scheduler, and what makes a pod a member of it.
-// https://github.com/volcano-sh/apis (scheduling/v1beta1), https://github.com/kubernetes-sigs/scheduler-plugins
-// (scheduling/v1alpha1); Kubernetes' own is native_group.h's.
+// Builds the PodGroup of a job in the form of its scheduler, and makes pods members of it.
+// native_group.h builds Kubernetes' own.
+// https://github.com/volcano-sh/apis (scheduling/v1beta1)
+// https://github.com/kubernetes-sigs/scheduler-plugins (scheduling/v1alpha1)
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -9,15 +10,18 @@
 
 namespace tfjob::render {
 
-// The object to create. It bears the job's name and, since schedulers read them there, the job's annotations.
+// Returns the object to create. It bears the job's name and, since schedulers read them there,
+// the job's annotations.
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
-// A merge patch that brings an existing one into step; the queue stays as it is. `uid` is a precondition.
+// Returns a merge patch that brings an existing group into step; the queue stays as it is. `uid`
+// is a precondition.
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const std::string& uid);
 
-// What makes a pod a member of the group, in its metadata or its spec; `type` is its replica type in lower case.
+// Makes a pod a member of the group, in its metadata or its spec; `type` is its replica type
+// in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec);
 

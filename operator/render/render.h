@@ -1,6 +1,6 @@
-// Verdict → the objects to create, as JSON exactly as they are sent to the API server. Rules:
-// names, labels, owner references and template transformation of the reference (facts 2.1–2.3),
-// with services that publish the addresses of pods that are not ready, and ports that keep their
+// Turns a verdict into the objects to create, as JSON exactly as sent to the API server. Names,
+// labels, owner references and the transformation of templates follow the reference (facts
+// 2.1–2.3); services publish the addresses of pods that are not ready, and ports keep their
 // order and protocol.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace tfjob::render {
 enum class Kind { kWorkload, kPodGroup, kService, kPod };
 std::string_view Name(Kind kind);  // "Service"
 
-// Settings of the operator that shape objects; none yet beside the address scheme.
+// Operator settings that shape objects; none yet besides the address scheme.
 struct Options {};
 
 // An object to create.
@@ -33,8 +33,8 @@ struct DesiredObject {
   bool operator==(const DesiredObject&) const = default;
 };
 
-// The objects of one verdict. Each is built when asked for, since TF_CONFIG names all tasks in each
-// of their pods; what they share is prepared once. A value: cheap to copy, holds all it needs;
+// Holds the objects of one verdict. Each is built on request, since TF_CONFIG names all tasks in
+// each of their pods; what they share is prepared once. A value: cheap to copy, self-contained;
 // const calls are thread-safe.
 class Desired {
  public:
@@ -42,9 +42,9 @@ class Desired {
 
   // The workload, the pod group, then services, then pods, each in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
-  // `object` is one of objects().
+  // `object` must be one of objects().
   Json Build(const DesiredObject& object) const;
-  // All of them.
+  // Builds all objects.
   std::vector<Json> BuildAll() const;
 
  private:
@@ -56,10 +56,10 @@ class Desired {
   std::shared_ptr<const Shared> shared_;
 };
 
-// InvalidArgument, with the path, for a template that cannot become a pod (no container
-// `tensorflow`, containers that are no list, labels that are no strings): permanent until the spec
-// changes, so policy::Refuse is the answer. Only types of which something is to be created are
-// looked at.
+// Returns InvalidArgument, with the path, for a template that cannot become a pod (no container
+// `tensorflow`, containers that are not a list, labels that are not strings). This is permanent
+// until the spec changes, so the caller should use policy::Refuse. Looks only at types of which
+// something is to be created.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const Options& options);
 

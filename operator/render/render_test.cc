@@ -38,7 +38,7 @@ StatusOr<Desired> RenderFirst(const api::TFJob& job) {
   return Render(job, policy::Decide(job, {}, At(0), {}), ClusterDns(""), {});
 }
 
-// Everything of that name that the job's first look creates.
+// Builds the object of that name that the job's first reconcile creates.
 Json BuildFirst(const api::TFJob& job, Kind kind, const std::string& name) {
   const StatusOr<Desired> desired = RenderFirst(job);
   EXPECT_TRUE(desired.ok()) << desired.status();
@@ -49,7 +49,7 @@ Json BuildFirst(const api::TFJob& job, Kind kind, const std::string& name) {
   return nullptr;
 }
 
-// Static mode: one cluster for everyone, keys sorted, the evaluator in it, byte for byte.
+// Static mode: one cluster for all tasks, keys sorted, the evaluator included, byte for byte.
 TEST(TfConfig, Static) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}, {kEvaluator}});
   const std::string cluster =
@@ -71,7 +71,7 @@ TEST(TfConfig, Static) {
             R"("task":{"type":"master","index":0},"environment":"cloud"})");
 }
 
-// Dynamic mode: each task knows itself and the servers, byte for byte.
+// Dynamic mode: each task knows itself and the parameter servers, byte for byte.
 TEST(TfConfig, Dynamic) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 3}, {kEvaluator}});
   job.spec.enable_dynamic_worker = true;
@@ -99,7 +99,7 @@ TEST(TfConfig, Dynamic) {
             R"("task":{"type":"master","index":0}})");
 }
 
-// What is written here, the trainer reads.
+// The trainer can read what is written here.
 TEST(TfConfig, ReadsBack) {
   for (const bool dynamic : {false, true}) {
     api::TFJob job = MakeJob({{kChief}, {kPS, 1}, {kWorker, 2}, {kEvaluator}});
@@ -116,7 +116,7 @@ TEST(TfConfig, ReadsBack) {
   }
 }
 
-// Each scheme's addresses; a type's port comes from its template.
+// The addresses of each scheme; a type's port comes from its template.
 TEST(AddressScheme, GivesHostAndPort) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}});
   SetTemplate(job, kPS, R"({"spec":{"containers":[{"name":"tensorflow","ports":
@@ -129,7 +129,7 @@ TEST(AddressScheme, GivesHostAndPort) {
   EXPECT_EQ(Loopback(20000)(job, {kWorker, 1}), "127.0.0.1:20004");
 }
 
-// A pod, whole: the template's fields pass, ours win.
+// A complete pod: the template's fields are passed on, and ours override them.
 TEST(Pod, AsItIsSent) {
   api::TFJob job = MakeJob({{kPS}, {kWorker, 2, RestartPolicy::kExitCode}});
   SetTemplate(job, kWorker, R"({
@@ -173,7 +173,7 @@ TEST(Pod, AsItIsSent) {
       "training.kubeflow.org/job-role"));
 }
 
-// Every restart policy as kubelet gets it.
+// Every restart policy as the kubelet gets it.
 TEST(Pod, MapsTheRestartPolicy) {
   const std::pair<RestartPolicy, const char*> kCases[] = {{RestartPolicy::kAlways, "Always"},
                                                           {RestartPolicy::kOnFailure, "OnFailure"},
@@ -185,7 +185,7 @@ TEST(Pod, MapsTheRestartPolicy) {
   }
 }
 
-// A job of one replica trains alone: no TF_CONFIG, but an identity.
+// A job of one replica trains alone: it has no TF_CONFIG, but an identity.
 TEST(Pod, OfALocalJob) {
   const api::TFJob job = MakeJob({{kWorker, 1}, {kPS, 0}});
   EXPECT_EQ(BuildFirst(job, Kind::kPod, "mnist-worker-0")["spec"]["containers"][0]["env"],
@@ -193,7 +193,7 @@ TEST(Pod, OfALocalJob) {
                       {"name":"TFJOB_ATTEMPT","value":"0"}])"));
 }
 
-// Under enableDynamicWorker a worker's TF_CONFIG does not say who the chief is; a variable does.
+// Under enableDynamicWorker a worker's TF_CONFIG does not name the chief; a variable does.
 TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
   const std::pair<ReplicaType, const char*> kCases[] = {
       {kChief, "chief"}, {kMaster, "master"}, {kPS, "worker"}};
@@ -207,7 +207,7 @@ TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
   }
 }
 
-// The attempt is a label and a variable.
+// The attempt is a label and an environment variable.
 TEST(Pod, CarriesItsAttempt) {
   api::TFJob job = MakeJob({{kWorker, 2}});
   job.status.attempt = 3;
@@ -216,7 +216,8 @@ TEST(Pod, CarriesItsAttempt) {
   EXPECT_EQ(pod["spec"]["containers"][0]["env"][1]["value"], "3");
 }
 
-// A service, whole: headless, early, with every port in order and protocol, each named.
+// A complete service: headless, publishing early, with every port in order, with its protocol
+// and a name.
 TEST(Service, AsItIsSent) {
   api::TFJob job = MakeJob({{kPS}});
   SetTemplate(job, kPS, R"({"metadata":{"labels":{"team":"vision"}},

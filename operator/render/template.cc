@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kTcp[] = "TCP";
 
-// The restart policy that kubelet sees. Under ExitCode it is we who restart.
+// Returns the restart policy that the kubelet sees. Under ExitCode the operator restarts.
 std::string_view PodRestartPolicy(api::RestartPolicy policy) {
   return policy == api::RestartPolicy::kExitCode ? api::Name(api::RestartPolicy::kNever)
                                                  : api::Name(policy);
@@ -29,14 +29,15 @@ StatusOr<size_t> FindContainer(const JsonField& containers) {
                          api::kContainerName, "\"");
 }
 
-// A service needs a name for each of several ports; containers need not have any.
+// A service with several ports needs a name for each; container ports need none.
 std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
   if (!name.empty()) return name;
   if (protocol == kTcp) return StrCat("port-", port);
   return StrCat("port-", port, "-", absl::AsciiStrToLower(protocol));
 }
 
-// A service's ports from a container's, in their order. A port that is listed twice is one port.
+// Returns a service's ports from a container's, in their order. A port that is listed twice
+// is one port.
 StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   Json ports = Json::array();
   std::set<std::pair<int32_t, std::string>> seen;
@@ -53,7 +54,7 @@ StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   return ports;
 }
 
-// Members of the template's metadata that its pods take over.
+// Adds the members of the template's metadata that its pods inherit.
 StatusOr<objects::ObjectMeta> PodMetadata(const objects::ObjectMeta& shared,
                                           const JsonField& template_metadata) {
   objects::ObjectMeta metadata = shared;
@@ -111,7 +112,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
                    const PodEnvironment& environment) const {
   objects::ObjectMeta metadata = pod_metadata_;
   metadata.name = api::ReplicaName(job_name_, slot.type, slot.index);
-  // Ours win over the template's.
+  // Our labels override the template's.
   api::Labels labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
   labels[api::kAttemptLabel] = StrCat(environment.attempt);
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;

@@ -1,4 +1,4 @@
-// What all pods and services of one replica type share, prepared once from the type's template.
+// Prepares what all pods and services of one replica type share, once, from the type's template.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace tfjob::render {
 
-// The environment of one pod beyond its template's.
+// Environment variables of one pod beyond its template's.
 struct PodEnvironment {
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
-  std::string chief;      // TFJOB_CHIEF; "" leaves it out
-  std::string tf_config;  // TF_CONFIG, last; "" leaves it out
+  std::string chief;      // TFJOB_CHIEF; omitted if ""
+  std::string tf_config;  // TF_CONFIG, last; omitted if ""
 };
 
 class Template {
  public:
-  // InvalidArgument with the path inside the TFJob. `job` must outlive this only for the call.
-  // Pods are members of the job's pod group under `gang`.
+  // Returns InvalidArgument with the path inside the TFJob. `job` need only outlive the call. Pods
+  // become members of the job's pod group under `gang`.
   static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type,
                                    const policy::Gang& gang);
 
@@ -33,7 +33,7 @@ class Template {
   Template() = default;
 
   std::string job_name_;
-  objects::ObjectMeta metadata_;  // without name and our labels; of pods also with the template's
+  objects::ObjectMeta metadata_;  // without name and our labels; pods add the template's
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
   size_t container_ = 0;  // index of the container `tensorflow`

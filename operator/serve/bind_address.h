@@ -1,4 +1,5 @@
-// Where a server listens, as flags say it: ":8080", "127.0.0.1:8080", "[::1]:8080"; "0" or "" is nowhere.
+// Parses the address that a server listens on, as given by flags: ":8080", "127.0.0.1:8080",
+// "[::1]:8080"; "0" or "" switches it off.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct BindAddress {
   bool operator==(const BindAddress&) const = default;
 };
 
-// Nothing when it is switched off.
+// Returns nullopt if it is switched off.
 StatusOr<std::optional<BindAddress>> ParseBindAddress(std::string_view text);
 
 }  // namespace tfjob::serve

@@ -1,4 +1,5 @@
-// Answers of /healthz and /readyz, made from named checks as Kubernetes' own components do.
+// Builds the responses of /healthz and /readyz from named checks, as Kubernetes' own
+// components do.
 #pragma once
 
 #include <functional>
@@ -12,11 +13,11 @@ namespace tfjob::serve {
 
 struct Check {
   std::string name;
-  std::function<Status()> run;  // quick, on the server's thread
+  std::function<Status()> run;  // runs on the server's thread; must be quick
 };
 
-// 200 "ok" when all pass (with the query "verbose" one line a check), else 503 with one line a check:
-// "[+]ping ok", "[-]caches failed: waiting for Pod".
+// Responds 200 "ok" if all checks pass (with the query "verbose", one line per check), otherwise
+// 503 with one line per check: "[+]ping ok", "[-]caches failed: waiting for Pod".
 Handler AllPass(std::vector<Check> checks);
 
 }  // namespace tfjob::serve

@@ -14,11 +14,11 @@
 namespace tfjob::serve {
 namespace {
 
-// A plain socket to the server, so that bad requests can be sent too.
+// A plain socket to the server, so that malformed requests can also be sent.
 class Peer {
  public:
   explicit Peer(uint16_t port) : Peer() { Connect(port); }
-  // Not connected yet.
+  // Creates the socket without connecting it.
   Peer() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {}
   ~Peer() { close(socket_); }
 
@@ -32,7 +32,7 @@ class Peer {
     EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   void Send(const std::string& text) { send(socket_, text.data(), text.size(), MSG_NOSIGNAL); }
-  // Everything until the server closes.
+  // Reads until the server closes the connection.
   std::string ReadAll() {
     std::string all;
     char chunk[4096];
@@ -120,7 +120,7 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
 }
 
-// No new descriptors for this process while it lives.
+// Prevents this process from opening descriptors during its lifetime.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -149,7 +149,7 @@ TEST_F(ServerTest, WaitsForDescriptorsWithoutSpinning) {
     const NoDescriptors none;
     const auto before = ProcessorTime();
     peer.Connect(server->port());
-    std::this_thread::sleep_for(500ms);  // what is measured
+    std::this_thread::sleep_for(500ms);  // the measured interval
     EXPECT_LT(ProcessorTime() - before, 10ms);
   }
   peer.Send("GET /ok HTTP/1.0\r\n\r\n");

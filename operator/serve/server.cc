@@ -24,16 +24,18 @@ using tcp = boost::asio::ip::tcp;
 const Logger kLog("serve");
 
 constexpr uint32_t kMaxHead = 16 << 10;
-// A connection that cannot be accepted, since descriptors or memory are short, stays in the queue.
+// Pause after a failed accept. A connection that cannot be accepted because descriptors or memory
+// are short stays in the queue.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-// What connections share; belongs to the server's thread.
+// State shared by the connections. Used only on the server's thread.
 struct Shared {
   const Options options;
   int connections = 0;
 };
 
-// One connection: reads a request, answers, reads the next. Kept alive by the operation that is under way.
+// One connection: reads a request, responds, reads the next one. The operation in progress
+// keeps it alive.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
@@ -64,7 +66,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (error.category() == http::make_error_code(http::error::bad_method).category()) {
       return Refuse(http::status::bad_request, error.message() + "\n");
     }
-    if (error) return;  // gone, or too slow
+    if (error) return;  // closed by the client, or too slow
     const auto& request = parser_->get();
     answer_ = AnswerTo(request);
     answer_.version(request.version());
@@ -108,7 +110,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write(bool keep_alive, bool head_only) {
     answer_.keep_alive(keep_alive);
     answer_.prepare_payload();
-    if (head_only) answer_.body().clear();  // the length in the head stays
+    if (head_only) answer_.body().clear();  // Content-Length is kept
     stream_.expires_after(shared_.options.deadline);
     http::async_write(stream_, answer_,
                       [self = shared_from_this(), keep_alive](beast::error_code error, size_t) {
@@ -150,7 +152,7 @@ class BeastServer : public Server {
       if (error) return InvalidArgument(address.host, ": expected an IP address");
     }
     acceptor_.open(endpoint.protocol(), error);
-    if (error && address.host.empty()) {  // a machine without IPv6
+    if (error && address.host.empty()) {  // the machine has no IPv6
       endpoint = {tcp::v4(), address.port};
       acceptor_.open(endpoint.protocol(), error);
     }
@@ -184,7 +186,7 @@ class BeastServer : public Server {
     while (!context_.stopped()) {
       try {
         context_.run();
-      } catch (const std::exception& error) {  // memory is short, say: that connection is lost
+      } catch (const std::exception& error) {  // such as out of memory: that connection is lost
         kLog.Error("a request failed", {{"error", error.what()}});
       }
     }
@@ -208,7 +210,7 @@ class BeastServer : public Server {
     });
   }
 
-  // The order matters: what waits in the context holds connections, which refer to what they share.
+  // The order matters: operations pending in the context hold connections, which refer to shared_.
   Shared shared_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;

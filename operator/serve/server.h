@@ -1,7 +1,8 @@
-// A small HTTP/1.1 server for probes and metrics: GET and HEAD of a few paths.
+// Serves probes and metrics with a small HTTP/1.1 server: GET and HEAD of a few paths.
 //
-// One thread serves all connections. Every connection has a deadline for each request and each answer; heads are at most
-// 16 KiB, bodies are refused, and of more than `max_connections` the newest are closed at once.
+// One thread serves all connections. Each request and each response on a connection has a
+// deadline. Heads are limited to 16 KiB, bodies are refused, and connections beyond
+// `max_connections` are closed immediately.
 #pragma once
 
 #include <functional>
@@ -21,19 +22,21 @@ struct Response {
   std::string body;
 };
 
-// `query` is what follows the path's '?', "" when nothing does. Called on the server's thread, one at a time: quick.
+// `query` is the text after the '?' of the path, "" if there is none. Called on the server's
+// thread, one call at a time; must be quick.
 using Handler = std::function<Response(const std::string& query)>;
 
 struct Options {
   BindAddress address;
   std::map<std::string, Handler> handlers;  // by path
-  Duration deadline = 10s;  // of one request, of one answer; also how long an idle connection stays
+  Duration deadline = 10s;  // per request and per response; also limits idle connections
   int max_connections = 64;
 };
 
 class Server {
  public:
-  // Listens and serves from now on. Unavailable: the address is taken, or none of this machine's.
+  // Listens and serves from now on. Unavailable if the address is taken or does not belong
+  // to this machine.
   static StatusOr<std::unique_ptr<Server>> Create(Options options);
   // Closes all connections.
   virtual ~Server() = default;

@@ -1,4 +1,4 @@
-// The cluster that the operator works on, as the program needs it: an API server, or a stand-in of tests.
+// Interface to the cluster on which the operator works: an API server, or a double in tests.
 #pragma once
 
 #include <functional>
@@ -17,27 +17,29 @@ class OperatorCluster {
  public:
   virtual ~OperatorCluster() = default;
 
-  // "https://10.0.0.1:443 (in-cluster)", for logs.
+  // Returns a name for logs: "https://10.0.0.1:443 (in-cluster)".
   virtual std::string name() const = 0;
-  // Where the Lease lies unless it is said.
+  // Returns the default namespace of the Lease.
   virtual std::string own_namespace() const = 0;
   virtual client::Client& client() = 0;
-  // For Events: with connections and flow control of its own, so that no write of client() waits for them.
+  // Writes Events. Has its own connections and flow control, so that no write of client() waits
+  // for Events.
   virtual client::Client& event_client() = 0;
-  // With connections and flow control of its own, and a short deadline.
+  // Serves the Lease. Has its own connections and flow control, and a short deadline.
   virtual client::Client& lease_client() = 0;
   virtual client::Discovery& discovery() = 0;
-  // The subscriptions of client() that do not work.
+  // Returns the subscriptions of client() that do not work.
   virtual std::vector<kube::WatchTrouble> Troubles() = 0;
-  // Ends every call of client(), event_client() and discovery() that is under way or comes later with Cancelled.
+  // Fails every current and future call of client(), event_client() and discovery() with Cancelled.
   virtual void CancelCalls() = 0;
-  // The same of lease_client().
+  // Does the same for lease_client().
   virtual void CancelLeaseCalls() = 0;
 };
 
-// Connects nothing yet: the server may be away. InvalidArgument, NotFound: the configuration is wrong or absent.
-// `observer` outlives the cluster and is told of every call. `may_write` is asked before each write of client() and
-// event_client() leaves, never for those of lease_client().
+// Creates the cluster without connecting: the server may be unavailable. Returns InvalidArgument or
+// NotFound if the configuration is wrong or missing. `observer` is notified of every call and must
+// outlive the cluster. `may_write` is called before each write of client() and event_client() is
+// sent, never for writes of lease_client().
 using ConnectOperator = std::function<StatusOr<std::unique_ptr<OperatorCluster>>(
     const OperatorOptions& options, kube::RestObserver& observer,
     const std::function<bool()>& may_write)>;

@@ -18,7 +18,8 @@
 namespace tfjob::service {
 namespace {
 
-// Flags of the Training Operator that have no meaning here: accepted, so that a Deployment need not be edited.
+// Flags of the Training Operator without a meaning here. They are accepted so that a Deployment
+// need not be edited.
 constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "webhook-service-name",
                                           "webhook-secret-name",
@@ -32,7 +33,7 @@ constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "zap-stacktrace-level",
                                           "zap-time-encoding"};
 
-// Everything as the parser writes it, before it is checked.
+// Unchecked values, as the parser writes them.
 struct Texts {
   std::string metrics_address = ":8080";
   std::string health_address = ":8081";
@@ -49,58 +50,59 @@ struct Texts {
 
 void AddLeaderFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_flag("--leader-elect", options.leader_elect,
-               "Of several operators let one work at a time, by a Lease");
+               "Use a Lease to let only one of several operators work at a time");
   app.add_option("--leader-election-id", options.leader_election_id, "Name of the Lease")
       ->capture_default_str();
   app.add_option("--leader-election-namespace", options.leader_election_namespace,
-                 "Namespace of the Lease; the operator's own otherwise");
+                 "Namespace of the Lease (default: the operator's own)");
   app.add_option("--leader-election-lease-duration", texts.lease_duration,
-                 "How long others wait for a leader that is silent")
+                 "How long a leader may be silent before others take over")
       ->capture_default_str();
   app.add_option("--leader-election-renew-deadline", texts.renew_deadline,
-                 "After how long without a renewal the leader stops")
+                 "How long a leader may go without a renewal before it stops")
       ->capture_default_str();
   app.add_option("--leader-election-retry-period", texts.retry_period,
-                 "How often the Lease is renewed or tried for")
+                 "Interval between attempts to renew or acquire the Lease")
       ->capture_default_str();
 }
 
 void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_option("--config", texts.config,
-                 "YAML file with the names of these flags as keys; flags win");
+                 "YAML file with the names of these flags as keys; flags take precedence");
   app.add_option("--kubeconfig", options.kubeconfig,
-                 "Otherwise $KUBECONFIG, the pod's service account, ~/.kube/config");
+                 "Kubeconfig file (default: $KUBECONFIG, the pod's service account, "
+                 "~/.kube/config)");
   app.add_option("--namespace", options.name_spaces,
-                 "A namespace to work in; may be repeated; all without it [$KUBEFLOW_NAMESPACE]")
+                 "Namespace to work in; may be repeated (default: all) [$KUBEFLOW_NAMESPACE]")
       ->allow_extra_args(false)
       ->delimiter(',');
-  app.add_option("--metrics-bind-address", texts.metrics_address, "/metrics; 0 switches it off")
+  app.add_option("--metrics-bind-address", texts.metrics_address,
+                 "Address of /metrics; 0 disables it")
       ->capture_default_str();
   app.add_option("--health-probe-bind-address", texts.health_address,
-                 "/healthz and /readyz; 0 switches them off")
+                 "Address of /healthz and /readyz; 0 disables them")
       ->capture_default_str();
   AddLeaderFlags(app, options, texts);
   app.add_option("--controller-threads", options.controller_threads,
-                 "How many jobs are looked at side by side")
+                 "Number of jobs reconciled in parallel")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
   app.add_option("--kube-api-qps", options.kube_api_qps,
-                 "Calls a second to the API server; 0: no limit of our own")
+                 "Calls per second to the API server; 0: no limit on the client's side")
       ->check(view::AtLeast(0))
       ->capture_default_str();
-  app.add_option("--kube-api-burst", options.kube_api_burst, "Calls at once, 1 or more")
+  app.add_option("--kube-api-burst", options.kube_api_burst, "Burst of calls, 1 or more")
       ->check(view::AtLeast(1))
       ->capture_default_str();
   app.add_option("--gang-scheduler-name", options.gang_scheduler_name,
                  "volcano, native, or the name of a scheduler with the scheduler-plugins' "
-                 "PodGroup; a job's annotation tfjob.dev/gang-scheduler wins");
-  app.add_option("--enable-scheme", texts.schemes, "tfjob; there is nothing else")
-      ->allow_extra_args(false);
+                 "PodGroup; a job's annotation tfjob.dev/gang-scheduler takes precedence");
+  app.add_option("--enable-scheme", texts.schemes, "Accepts only tfjob")->allow_extra_args(false);
   app.add_option("--cluster-domain", options.cluster_domain,
-                 "Appended to the addresses in TF_CONFIG, as cluster.local "
+                 "Domain appended to the addresses in TF_CONFIG, such as cluster.local "
                  "[$CUSTOM_CLUSTER_DOMAIN]");
   app.add_option("--default-clean-pod-policy", texts.clean_pod_policy,
-                 "Where a job says nothing: None, Running or All")
+                 "cleanPodPolicy of jobs that set none: None, Running or All")
       ->capture_default_str();
   app.add_option("--log-level", texts.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
@@ -115,15 +117,15 @@ bool IsRepeatable(const CLI::Option& option) {
   return name == "namespace" || name == "enable-scheme";
 }
 
-// Of a flag that is given twice the last one holds, as with Go's flags: a chart's extraArgs can so set what the chart
-// sets, too.
+// If a flag is repeated, the last value wins, as with Go's flags. A chart's extraArgs can thus
+// override what the chart sets.
 void LetTheLastWin(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (!IsRepeatable(*option)) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }
 
-// "-namespace=x" as Go's flags are written too.
+// Also accepts "-namespace=x", as Go's flags do.
 std::vector<std::string> Arguments(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   for (int i = argc - 1; i > 0; --i) {  // the parser takes them from the back
@@ -143,7 +145,7 @@ std::vector<std::string> KnownKeys(const CLI::App& app) {
   return keys;
 }
 
-// Gives the option its values unless somebody of higher rank did.
+// Sets the option's values unless a source of higher precedence has set them.
 void Offer(CLI::App& app, const std::string& name, const std::vector<std::string>& values) {
   CLI::Option* option = app.get_option("--" + name);
   if (option->count() > 0 || values.empty()) return;
@@ -168,7 +170,7 @@ StatusOr<std::vector<std::string>> ConfigValues(const JsonField& field) {
   }
   for (const JsonField& element : elements) {
     if (!element.present() || element.value()->is_structured()) {
-      return field.Mismatch("a text, a number, true or false, or a list of texts");
+      return field.Mismatch("a string, a number, true or false, or a list of these");
     }
     values.push_back(element.value()->is_string() ? element.String().value_or("")
                                                   : PrintJson(*element.value()));
@@ -176,7 +178,7 @@ StatusOr<std::vector<std::string>> ConfigValues(const JsonField& field) {
   return values;
 }
 
-// Every key that is wrong, one a line.
+// Applies the configuration file. Reports every wrong key, one per line.
 Status OfferConfig(CLI::App& app, const std::string& path) {
   if (path.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
@@ -264,7 +266,7 @@ Status Finish(const Texts& texts, OperatorOptions& options) {
   return OkStatus();
 }
 
-// The parser's message, with a suggestion for an unknown flag.
+// Prints the parser's message, with a suggestion for an unknown flag.
 void PrintUsageError(const CLI::App& app, const CLI::ParseError& error, int argc,
                      const char* const* argv, view::Console& console) {
   std::string message = error.what();

@@ -1,4 +1,4 @@
-// tfjob-operator's flags, environment and configuration file.
+// Tests tfjob-operator's flags, environment and configuration file.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

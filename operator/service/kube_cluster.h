@@ -1,4 +1,4 @@
-// The API server that a kubeconfig, or the pod's service account, leads to.
+// Connects to the API server named by a kubeconfig or by the pod's service account.
 #pragma once
 
 #include "operator/service/cluster.h"

@@ -1,4 +1,4 @@
-// tfjob-operator's connections, against a server that only counts and echoes.
+// Tests tfjob-operator's connections against a server that only counts and echoes.
 #include "operator/service/kube_cluster.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class OperatorKubeTest : public ::testing::Test {
  protected:
   ~OperatorKubeTest() override { unlink(path_.c_str()); }
 
-  // Gives the options that lead to it.
+  // Returns the options that connect to it.
   OperatorOptions Serve(OperatorOptions options, kube::TestServer::Handler handler) {
     kube::TestServer::Options plain;
     plain.tls = false;
@@ -70,7 +70,7 @@ TEST_F(OperatorKubeTest, NoWriteWaitsForEvents) {
   options.kube_api_qps = 6;
   options.kube_api_burst = 6;
   Connect(options, Echo);
-  // Their share is used up: one at once, one a second.
+  // Their share is exhausted: a burst of one, then one per second.
   std::thread events([&] {
     for (const char* name : {"e1", "e2"}) {
       EXPECT_TRUE(cluster_->event_client().Create(Kind::kEvent, Named(name)).ok());
@@ -113,7 +113,7 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
   EXPECT_EQ(most, 2);
 }
 
-// Answers the lease's calls as long as it is told to, and nothing else.
+// Answers the lease's calls as long as it is told to, and no others.
 class OnlyTheLease {
  public:
   void operator()(const TestRequest& request, TestConnection& connection) {
@@ -129,7 +129,7 @@ class OnlyTheLease {
   }
 
   std::atomic<bool> silent = false;
-  std::atomic<int> leases = 0;  // calls that wait
+  std::atomic<int> leases = 0;  // waiting calls
   std::atomic<int> others = 0;
 };
 
@@ -158,7 +158,7 @@ TEST_F(OperatorKubeTest, AnOperatorWhoseServerIsSilentEndsWithinTwoSeconds) {
     while (calls == 0 && SteadyClock::now() < deadline) std::this_thread::sleep_for(1ms);
     EXPECT_GT(calls, 0);
   };
-  await(lease.others);  // it leads, and its lists hang
+  await(lease.others);  // the operator leads, and its lists hang
   lease.silent = true;
   await(lease.leases);
   const auto begin = SteadyClock::now();

@@ -12,18 +12,18 @@
 namespace tfjob::service {
 namespace {
 
-// From the request to the end of the process, whatever hangs.
+// Maximum time from the stop request to the exit of the process, even if something hangs.
 constexpr auto kLeaveWithin = std::chrono::milliseconds(1800);
 
-// The process leaves without destructors of what lives as long as it does: threads of libraries may still run. Log lines
-// are flushed one by one.
+// Exits without running destructors of static objects, since threads of libraries may still use
+// them. Log lines are already flushed one by one.
 [[noreturn]] void Leave(int code) {
   std::cout.flush();
   std::_Exit(code);
 }
 
 int Main(int argc, const char* const* argv) {
-  // A heap a thread would hold a third more.
+  // One heap per thread would use a third more memory.
   mallopt(M_ARENA_MAX, 2);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const auto parsed = ParseOperatorFlags(argc, argv, console);

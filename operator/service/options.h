@@ -1,5 +1,5 @@
-// What tfjob-operator is told: by flags, by the environment and by a configuration file with the same keys, in this order
-// of precedence.
+// Options of tfjob-operator. They come from flags, from the environment, and from a configuration
+// file with the same keys, in this order of precedence.
 #pragma once
 
 #include <string>
@@ -15,13 +15,14 @@
 namespace tfjob::service {
 
 struct OperatorOptions {
-  std::string kubeconfig;                // "": as controllers look for it
-  std::vector<std::string> name_spaces;  // none: all
+  std::string kubeconfig;                // "": found as controllers find it
+  std::vector<std::string> name_spaces;  // empty: all
   std::optional<serve::BindAddress> metrics_address = serve::BindAddress{"", 8080};
   std::optional<serve::BindAddress> health_address = serve::BindAddress{"", 8081};
 
   bool leader_elect = false;
-  // The Training Operator's, so that both never work side by side when both elect.
+  // The Training Operator's ID, so that both never work at the same time if both use
+  // leader election.
   std::string leader_election_id = "1ca428e5.training-operator.kubeflow.org";
   std::string leader_election_namespace;  // "": the pod's own
   Duration lease_duration = 15s;
@@ -40,7 +41,8 @@ struct OperatorOptions {
   std::vector<std::string> warnings;  // to be logged once
 };
 
-// The program is to end with this code: help or the version was asked for, or something is wrong; the text is printed.
+// Tells the program to exit with this code: help or the version was requested, or something is
+// wrong. The text is already printed.
 struct OperatorQuit {
   int code = view::kSucceeded;
 };

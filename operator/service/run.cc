@@ -19,24 +19,28 @@
 namespace tfjob::service {
 namespace {
 
-// Given to StopSource::Request; signals are positive.
+// Passed to StopSource::Request; signals are positive.
 constexpr int kLeaseLost = -1;
 constexpr int kGivenUp = -2;
 constexpr int kMisconfigured = -3;
-// How often a standby looks whether it leads, and a starting operator whether the lists are there.
+// How often a standby checks whether it leads, and a starting operator whether the lists
+// have arrived.
 constexpr Duration kPoll = 50ms;
 constexpr Duration kLook = 1s;
-// How often one that waits says for what, and one that works looks whether its watches do.
+// How often a waiting operator logs what it waits for, and a working one checks its watches.
 constexpr Duration kComplaint = 10s;
-// A leader that sees nothing for so long leaves, so that another may try. As controller-runtime waits for its caches.
+// A leader that sees nothing for this long exits, so that another operator may try.
+// controller-runtime waits for its caches just as long.
 constexpr Duration kBlind = 2min;
-// Calls that hang are cut off so long after the end was asked for, and those for the lease, which is given up last.
+// Calls that hang are cancelled this long after the stop request. Calls for the lease, which is
+// released last, get more time.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
-// Pods of a job that start within this make one write of its counts.
+// Pods of a job that start within this period cause a single write of its counts.
 constexpr Duration kCountPatience = 250ms;
 constexpr Duration kEventsMayTake = 300ms;
-// A worker that does not come back is stuck: no call takes so long, nor do the many calls of one look.
+// A worker that is busy for this long is stuck: neither one call nor the many calls of one
+// reconcile take that long.
 constexpr Duration kStuck = 15min;
 
 std::string Join(const std::vector<std::string>& words) {
@@ -45,13 +49,13 @@ std::string Join(const std::vector<std::string>& words) {
   return text;
 }
 
-// Of the process, by what ended it.
+// Returns the exit code of the process for the stop request that ended it.
 int CodeOf(int signal) {
   if (signal == kMisconfigured) return view::kBadInput;
   return signal > 0 ? view::kSucceeded : view::kFailed;
 }
 
-// One life of the operator. Stop() must be called, after the end was asked for.
+// Runs the operator once. Stop() must be called after `stop` was requested.
 class Operator {
  public:
   Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks)
@@ -61,35 +65,35 @@ class Operator {
 
   Status Serve();
   Status Connect(const ConnectOperator& connect);
-  // Waits for leadership, runs the control loop, returns when the end is asked for.
+  // Waits for leadership, then runs the control loop until a stop is requested.
   Status Run();
   void Stop();
 
  private:
-  // The thread that sees the end come, and hurries it.
+  // Runs on departure_: waits for the stop request and cancels calls that delay the shutdown.
   void Depart();
   Status StartElection();
   Status StartLoop();
   control::Options LoopOptions();
   Status AwaitLists();
-  // Until the end is asked for; an error: this leader has been blind for too long.
+  // Runs until a stop is requested. Returns an error if this leader has seen nothing for too long.
   Status WatchTheWatches();
-  // Those that the control loop cannot do without.
+  // Returns the broken watches that the control loop cannot work without.
   std::vector<kube::WatchTrouble> Troubles();
-  // Why nothing can be seen of them.
+  // The reason why a watch delivers nothing.
   struct Obstacle {
     std::string text;
-    bool of_everyone = false;  // another operator would meet it, too
+    bool of_everyone = false;  // another operator would have it too
     std::string what;          // "Pod team-a/*"
     Duration lasting{0};
   };
   Obstacle Explain(const kube::WatchTrouble& trouble);
-  // Of the one that another operator would be without, or else of the first.
+  // Explains the first trouble that another operator would not have, or else the first.
   Obstacle Explain(const std::vector<kube::WatchTrouble>& troubles);
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
-  // Asked by calls that had to wait, after the gate has let them through.
+  // Called for calls that had to wait, after the gate has let them through.
   bool MayWrite() const;
 
   const OperatorOptions& options_;
@@ -104,11 +108,11 @@ class Operator {
   std::unique_ptr<events::Recorder> recorder_;
   std::unique_ptr<control::Nodes> nodes_;
   std::unique_ptr<control::Manager> manager_;
-  // What the servers' thread may look at.
+  // Read by the servers' thread.
   std::atomic<kube::LeaderElection*> seen_election_ = nullptr;
   std::atomic<control::Manager*> seen_manager_ = nullptr;
-  std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // by departure_
-  StopSource ended_;                                      // all but departure_
+  std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // read by departure_
+  StopSource ended_;                                      // everything but departure_ has ended
   std::thread departure_;
 };
 
@@ -147,7 +151,8 @@ std::vector<serve::Check> Operator::HealthChecks() {
              if (manager == nullptr) return OkStatus();
              const Duration longest = manager->CountQueue().longest;
              if (longest < kStuck) return OkStatus();
-             return DeadlineExceeded("a worker has been at one job for ", FormatDuration(longest));
+             return DeadlineExceeded("a worker has been reconciling one job for ",
+                                     FormatDuration(longest));
            }}};
 }
 
@@ -155,7 +160,7 @@ std::vector<serve::Check> Operator::ReadyChecks() {
   return {{"caches", [this] { return CheckReady(); }}};
 }
 
-// A standby is ready: it takes over within moments.
+// A standby counts as ready, since it can take over within moments.
 Status Operator::CheckReady() {
   control::Manager* manager = seen_manager_;
   if (manager == nullptr) {
@@ -193,11 +198,11 @@ Status Operator::StartElection() {
   kube::LeaseCallbacks callbacks;
   callbacks.on_started_leading = [this] { metrics_.SetLeader(options_.leader_election_id, true); };
   callbacks.on_lost = [this](const Status& why) {
-    kLog.Error("the lease is lost: nothing is written any more", {{"error", why}});
+    kLog.Error("the lease is lost; writing has stopped", {{"error", why}});
     stop_.Request(kLeaseLost);
   };
   callbacks.on_new_leader = [](const std::string& identity) {
-    kLog.Info("leader", {{"identity", identity.empty() ? "nobody" : identity}});
+    kLog.Info("leader", {{"identity", identity.empty() ? "none" : identity}});
   };
   callbacks.on_slow_renewal = [this] { metrics_.OnSlowRenewal(options_.leader_election_id); };
   metrics_.SetLeader(options_.leader_election_id, false);
@@ -258,7 +263,7 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
         return false;
       case client::Kind::kWorkload:
         return gang != policy::GangScheduler::kNative;
-      default:  // one job's annotation must not end the operator of all
+      default:  // one job's annotation must not end the operator for all jobs
         return gang == policy::GangScheduler::kNone || trouble.kind != control::PodGroupKind(gang);
     }
   });
@@ -268,7 +273,7 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
 Operator::Obstacle Operator::Explain(const kube::WatchTrouble& trouble) {
   Obstacle obstacle{trouble.why.ToString(), false,
                     client::ToString({trouble.kind, trouble.name_space, "*"}), trouble.lasting};
-  // Rights are those of the service account, which all of a Deployment have in common.
+  // Permissions belong to the service account, which all operators of a Deployment share.
   obstacle.of_everyone = trouble.why.code() == StatusCode::kResourceExhausted ||
                          trouble.why.code() == StatusCode::kPermissionDenied;
   if (obstacle.of_everyone) return obstacle;
@@ -330,7 +335,8 @@ Status Operator::WatchTheWatches() {
     if (troubles.empty()) continue;
     const Obstacle obstacle = Explain(troubles);
     const std::string lasting = FormatDuration(obstacle.lasting);
-    kLog.Warning("blind", {{"for", lasting}, {"watch", obstacle.what}, {"because", obstacle.text}});
+    kLog.Warning("no changes seen",
+                 {{"for", lasting}, {"watch", obstacle.what}, {"because", obstacle.text}});
     if (election_ == nullptr || obstacle.of_everyone) continue;
     return Unavailable("this leader has seen no change of ", obstacle.what, " for ", lasting, ": ",
                        obstacle.text, "; it leaves the lease to another");
@@ -378,7 +384,7 @@ void Operator::Stop() {
 int RunOperator(const OperatorOptions& options, const ConnectOperator& connect, StopSource& stop,
                 const OperatorHooks& hooks) {
   for (const std::string& warning : options.warnings) kLog.Warning(warning);
-  kLog.Info("tfjob-operator starts", {{"version", kVersion}});
+  kLog.Info("starting tfjob-operator", {{"version", kVersion}});
   Operator one(options, stop, hooks);
   int reason = kGivenUp;
   Status status = one.Serve();

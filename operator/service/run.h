@@ -1,4 +1,5 @@
-// tfjob-operator, wired: probes and metrics, the connection, the lease, the control loop; and its end.
+// Wires up tfjob-operator: probes and metrics, the connection, the lease, the control loop, and
+// the shutdown.
 #pragma once
 
 #include <functional>
@@ -10,18 +11,19 @@ namespace tfjob::service {
 
 // Members may be empty.
 struct OperatorHooks {
-  // A server listens, for this flag.
+  // Called when the server for this flag listens.
   std::function<void(const std::string& flag, uint16_t port)> listening;
-  // The end has begun and will have this code: what does not end by itself within moments may be cut off. Called once, by
-  // another thread, whatever the operator is at.
+  // Called when shutdown begins, with the exit code. Whatever does not end by itself within moments
+  // may be cut off. Called once, on another thread, regardless of what the operator is doing.
   std::function<void(int code)> leaving;
-  // Measures how patient it is with the server.
+  // Measures how long the operator waits for the server.
   Clock* clock = &RealClock();
 };
 
-// Runs until `stop` asks for the end (kSucceeded), the lease is lost or it cannot go on (kFailed); kBadInput: the
-// configuration of the cluster is wrong. Logs everything. From the request on it takes as long as calls take, but cuts
-// them off after 1 s, and those for the lease, which is given up last, after 1.5 s.
+// Runs the operator and returns the exit code: kSucceeded if `stop` was requested, kFailed if the
+// lease is lost or the operator cannot continue, kBadInput if the cluster configuration is wrong.
+// Logs everything. After a stop request it waits for calls to finish, but cancels them after 1 s,
+// and calls for the lease, which is released last, after 1.5 s.
 int RunOperator(const OperatorOptions& options, const ConnectOperator& connect, StopSource& stop,
                 const OperatorHooks& hooks);
 

@@ -1,4 +1,4 @@
-// tfjob-operator over the in-memory store: its probes, its lease, its end.
+// Tests tfjob-operator over the in-memory store: probes, lease, and shutdown.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -25,7 +25,7 @@ class FakeCluster {
         event_client(store),
         lease_client(store) {}
 
-  // From now on calls hang until they are cancelled.
+  // Makes calls hang from now on until they are cancelled.
   void Hang() {
     client.Inject(Hanging(cancelled));
     event_client.Inject(Hanging(cancelled));
@@ -55,11 +55,11 @@ class FakeCluster {
   client::FaultyClient client;
   client::FaultyClient event_client;
   client::FaultyClient lease_client;
-  std::function<bool()> may_write;  // of the operator that connected last, as long as it lives
+  std::function<bool()> may_write;  // of the last connected operator, while it lives
   StopSource cancelled;
   StopSource lease_cancelled;
-  std::atomic<int> hanging = 0;  // calls, so far
-  std::atomic<int> looks = 0;    // for troubles, so far
+  std::atomic<int> hanging = 0;  // number of hanging calls so far
+  std::atomic<int> looks = 0;    // number of checks for troubles so far
 
   struct : client::Discovery {
     StatusOr<std::string> ApiVersion(Kind kind) override {
@@ -110,7 +110,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-// An operator on a thread of its own.
+// Runs an operator on a thread of its own.
 class Running {
  public:
   explicit Running(FakeCluster& cluster, OperatorOptions options = {})
@@ -127,7 +127,7 @@ class Running {
     stop_.Request(15);
     return Join();
   }
-  // Until it ends by itself, while its clock advances in steps of this.
+  // Waits until the operator ends by itself while its clock advances in steps of this duration.
   int JoinAdvancing(Duration by) {
     EXPECT_TRUE(Eventually([&] {
       clock_.Advance(by);
@@ -139,7 +139,7 @@ class Running {
     if (thread_.joinable()) thread_.join();
     return code_;
   }
-  // What the last server that listens answers.
+  // Returns the response of the server that listened last.
   std::string Get(const std::string& path) { return port_ == 0 ? "" : serve::HttpGet(port_, path); }
   FakeClock& clock() { return clock_; }
 
@@ -183,7 +183,7 @@ size_t Pods(FakeCluster& cluster) {
   return cluster.store.List(Kind::kPod, "ns", {})->size();
 }
 
-// Who leads as the lease says.
+// Returns the leader named by the lease.
 std::string Holder(FakeCluster& cluster) {
   const auto lease =
       cluster.store.GetJson({Kind::kLease, "operator", OperatorOptions().leader_election_id});
@@ -216,7 +216,7 @@ TEST_F(OperatorTest, EndsWithCode0WithinTwoSecondsWhenTheServerHangs) {
   EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
   cluster_.Hang();
   ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
-  // A renewal, and the first calls for the job.
+  // One renewal, and the first calls for the job.
   EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 2; }));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(running.Stop(), view::kSucceeded);
@@ -299,7 +299,7 @@ TEST_F(OperatorTest, StopsWritingAndFailsWhenTheLeaseIsLost) {
 TEST_F(OperatorTest, ALeaderWithoutItsFirstListsLeavesTheLeaseToAnother) {
   FakeCluster silent(true);
   silent.SetTroubles({{Kind::kService, "team-b", 1h, PermissionDenied("services is forbidden")},
-                      {Kind::kPod, "", 121s, Unavailable("no answer has come yet")}});
+                      {Kind::kPod, "", 121s, Unavailable("no answer yet")}});
   testing::internal::CaptureStderr();
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   Running running(silent, Electing());
@@ -307,7 +307,7 @@ TEST_F(OperatorTest, ALeaderWithoutItsFirstListsLeavesTheLeaseToAnother) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_NE(log.find("for 2m1s"), std::string::npos) << log;
   EXPECT_NE(log.find("TFJob, Pod, Service"), std::string::npos) << log;
-  EXPECT_NE(log.find("no answer has come yet"), std::string::npos) << log;
+  EXPECT_NE(log.find("no answer yet"), std::string::npos) << log;
   EXPECT_EQ(Holder(silent), "");
 }
 

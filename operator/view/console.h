@@ -1,4 +1,4 @@
-// What a verb reads from and writes to, and the codes that the program ends with.
+// Streams that a verb reads and writes, and exit codes of the program.
 #pragma once
 
 #include <iosfwd>
@@ -12,19 +12,19 @@ struct Console {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
-  bool terminal = false;  // `out` is a terminal, on which lines may be written over
+  bool terminal = false;  // `out` is a terminal, on which lines may be overwritten
 };
 
 inline constexpr int kSucceeded = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kBadInput = 2;  // bad usage, or an invalid manifest
 
-// The file's content, or all of standard input for "-".
+// Returns the content of the file, or all of standard input for "-".
 StatusOr<std::string> ReadInput(const std::string& path, Console& console);
-// How messages call it: the path, or "standard input".
+// Returns the name of the input for messages: the path, or "standard input".
 std::string InputName(const std::string& path);
 
-// Writes "tfjob: message" lines to standard error, one a line of the message.
+// Writes "tfjob: message" to standard error, once per line of the message.
 void PrintError(Console& console, const Status& status);
 
 }  // namespace tfjob::view

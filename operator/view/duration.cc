@@ -7,9 +7,9 @@
 namespace tfjob::view {
 namespace {
 
-constexpr double kMost = 1e9;  // of a unit; and as many hours in all, which Duration can hold
+constexpr double kMost = 1e9;  // per unit, and in hours for the sum, which Duration can represent
 
-// Microseconds; 0 for a unit that is none.
+// Returns the microseconds of a unit; 0 if the unit is unknown.
 double MicrosecondsOf(std::string_view unit) {
   if (unit == "us") return 1;
   if (unit == "ms") return 1e3;

@@ -1,4 +1,4 @@
-// Durations as flags and events say them.
+// Parses durations as flags and events contain them.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@
 
 namespace tfjob::view {
 
-// As Go writes them, of h, m, s, ms and us: "30s", "1h30m", "0.5s", "250ms", "0". Not negative; InvalidArgument otherwise.
+// Parses a duration in Go's format with the units h, m, s, ms and us: "30s", "1h30m", "0.5s",
+// "250ms", "0". InvalidArgument for other texts and for negative durations.
 StatusOr<Duration> ParseDuration(std::string_view text);
 
 }  // namespace tfjob::view

@@ -1,4 +1,4 @@
-// What the values of flags are held to. The parser's own checks of numbers print the limits of the type.
+// Checks for values of flags. The parser's own number checks print the limits of the type.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,9 @@
 
 namespace tfjob::view {
 
-// For CLI::Option::check: "" for a finite number of `least` or more, otherwise what is wrong with the text.
+// A check for CLI::Option::check. Returns "" if the text is valid, otherwise what is wrong with it.
 using FlagCheck = std::function<std::string(const std::string&)>;
+// Returns a check that accepts finite numbers of `least` or more.
 FlagCheck AtLeast(int least);
 
 }  // namespace tfjob::view

@@ -1,4 +1,4 @@
-// Times and durations as people read them.
+// Formats times and durations for people.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace tfjob::view {
 
-// As kubectl writes ages: "59s", "5m12s", "3h4m", "47h", "3d2h", "200d", "2y10d".
+// Formats a duration as kubectl formats ages: "59s", "5m12s", "3h4m", "47h", "3d2h",
+// "200d", "2y10d".
 std::string HumanDuration(Duration duration);
-// From then to now; "<unknown>" for a time that is unset.
+// Formats the time from `then` to `now`; "<unknown>" if `then` is unset.
 std::string HumanAge(Time then, Time now);
 
 }  // namespace tfjob::view

@@ -11,7 +11,7 @@ namespace {
 
 using objects::ContainerStatus;
 
-// With so many significant digits, as people write numbers.
+// Formats a number with this many significant digits.
 std::string Number(double value, int digits) {
   char text[40];
   snprintf(text, sizeof(text), "%.*g", digits, value);
@@ -130,10 +130,10 @@ std::vector<std::string> PodReporter::Report(const objects::Pod& pod) {
     std::string text;
     if (container.state == ContainerStatus::State::kTerminated && container.exit_code != 0 &&
         !pod.metadata.terminating()) {
-      text = StrCat(who, "ended with exit code ", container.exit_code, " (", why, ")");
+      text = StrCat(who, "exited with code ", container.exit_code, " (", why, ")");
     } else if (container.state == ContainerStatus::State::kWaiting &&
                container.reason != "PodInitializing") {
-      text = StrCat(who, "waits (", why, ")");
+      text = StrCat(who, "is waiting (", why, ")");
     } else if (container.state == ContainerStatus::State::kRunning &&
                container.restart_count > seen.restarts) {
       text = StrCat(who, "restarted, ", container.restart_count, " so far");

@@ -1,4 +1,4 @@
-// What a person wants to know of a running job, as text.
+// Formats the state of a running job as text for people.
 #pragma once
 
 #include <map>
@@ -12,37 +12,37 @@
 
 namespace tfjob::view {
 
-// How many pods of one type are in which state.
+// Number of pods of one replica type in each state.
 struct ReplicaCounts {
   int pending = 0, running = 0, succeeded = 0, failed = 0, terminating = 0;
 };
 
 struct JobView {
   std::string name;
-  std::string state;  // StateOf the job
+  std::string state;  // see StateOf
   std::map<api::ReplicaType, ReplicaCounts> replicas;
-  std::optional<progress::Progress> training;    // of the chief, as last told
+  std::optional<progress::Progress> training;    // of the chief, as last reported
   std::optional<progress::Progress> evaluation;  // of the evaluator
 };
 
-// The newest condition that is True: "Running"; "" before the first.
+// Returns the newest condition that is True, such as "Running"; "" if there is none yet.
 std::string StateOf(const api::TFJobStatus& status);
 
 JobView MakeView(const api::TFJob& job,
                  const std::vector<std::shared_ptr<const objects::Pod>>& pods);
 
-// "chief 1 running, worker 1 running 1 pending".
+// Returns "chief 1 running, worker 1 running 1 pending".
 std::string ReplicasText(const JobView& view);
-// "step 300/9380, 812 steps/s, loss 0.4121, accuracy 0.852, 11s left"; "" when nothing is known.
+// Returns "step 300/9380, 812 steps/s, loss 0.4121, accuracy 0.852, 11s left"; "" if unknown.
 std::string ProgressText(const JobView& view);
-// One line for a terminal, at most `width` characters.
+// Returns one line for a terminal, of at most `width` characters.
 std::string LiveLine(const JobView& view, size_t width);
 
-// Says what happens to the containers of pods: ends that are no success, waits for a reason,
-// restarts. Each once.
+// Reports what happens to the containers of pods: failures, waits with their reason, and restarts.
+// Reports each once.
 class PodReporter {
  public:
-  // The lines that this state of the pod gives after the states before it.
+  // Returns the lines to report for this state of the pod, given its earlier states.
   std::vector<std::string> Report(const objects::Pod& pod);
 
  private:
@@ -54,7 +54,8 @@ class PodReporter {
   std::map<std::string, Seen> seen_;  // by pod UID and container
 };
 
-// The conditions that `now` has and `before` has not, as "Running: TFJob default/x is running.".
+// Returns the true conditions of `now` that are new compared with `before`, in the form
+// "Running: TFJob default/x is running.".
 std::vector<std::string> NewConditions(const api::TFJobStatus& before, const api::TFJobStatus& now);
 
 }  // namespace tfjob::view

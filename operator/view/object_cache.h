@@ -1,4 +1,4 @@
-// The newest state of every object of one kind, fed by a watch.
+// Holds the newest state of every object of one kind, fed by a watch.
 #pragma once
 
 #include <map>
@@ -15,24 +15,25 @@ namespace tfjob::view {
 class ObjectCache : public client::WatchSink {
  public:
   struct Change {
-    client::Object object;  // of a deleted one its last state
+    client::Object object;  // the last state if deleted
     bool deleted = false;
   };
 
-  // Subscribes to one namespace, or with "" to all. `client` must outlive it.
+  // Subscribes to one namespace, or to all if it is "". `client` must outlive the cache.
   static StatusOr<std::unique_ptr<ObjectCache>> Create(client::Client& client, client::Kind kind,
                                                        const std::string& name_space = "",
                                                        const client::LabelSelector& selector = {});
 
   std::map<client::Key, client::Object> Objects();
-  // Every change since the last call, in order; the first ones are the objects that were there.
+  // Returns all changes since the last call, in order. The first are the objects that existed at
+  // the beginning.
   std::vector<Change> TakeChanges();
 
-  // Whether the list is known, which comes first, before `timeout`.
+  // Waits for the initial list; returns false if it has not arrived after `timeout`.
   bool AwaitList(Duration timeout);
-  // Waits for a change to take; false when there is none after `timeout`.
+  // Waits for a change to take; returns false if there is none after `timeout`.
   bool AwaitChange(Duration timeout);
-  // False when there are still objects after `timeout`.
+  // Waits until there are no objects; returns false if there still are some after `timeout`.
   bool AwaitEmpty(Duration timeout);
 
   void OnReplaced(std::vector<client::Object> objects) override;
@@ -51,7 +52,7 @@ class ObjectCache : public client::WatchSink {
   bool listed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<client::Key, client::Object> objects_ ABSL_GUARDED_BY(mutex_);
   std::vector<Change> changes_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<client::Subscription> subscription_;  // ends before the rest goes
+  std::unique_ptr<client::Subscription> subscription_;  // destroyed before the other members
 };
 
 }  // namespace tfjob::view

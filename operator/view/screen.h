@@ -1,4 +1,4 @@
-// The terminal, or the file, that a run reports to.
+// Writes the reports of a run to a terminal or a file.
 #pragma once
 
 #include <string>
@@ -9,18 +9,19 @@
 
 namespace tfjob::view {
 
-// Lines that stay, and on a terminal below them a few that are written over. Not thread-safe.
+// Prints permanent lines and, on a terminal, keeps a few live lines below them that are
+// overwritten. Not thread-safe.
 class Screen {
  public:
   explicit Screen(Console& console) : console_(console) {}
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the lines that do not stay; without a terminal they are not shown at all.
+  // Replaces the live lines. Without a terminal they are not shown at all.
   void Live(std::vector<std::string> lines);
-  // Whether the output takes nothing any more: its reader is gone, or its disk is full.
+  // Returns whether the output can no longer be written: its reader is gone, or its disk is full.
   bool broken() const;
-  // How many characters a live line may have; 0 without a terminal.
+  // Returns the maximum length of a live line in characters; 0 without a terminal.
   size_t width() const;
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kGap = 3;
 
-// Characters on the screen: the bytes of UTF-8 that begin one.
+// Returns the number of characters on the screen: the bytes that start a UTF-8 sequence.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));

@@ -1,4 +1,4 @@
-// Columns of text, aligned as kubectl aligns them.
+// Formats text in columns, aligned as kubectl aligns them.
 #pragma once
 
 #include <string>
@@ -6,18 +6,18 @@
 
 namespace tfjob::view {
 
-// The columns keep their widths from one Take() to the next and only ever grow, so that rows which
-// come later stand below those before.
+// Collects rows and returns them as lines. Columns keep their widths from one Take() to the next
+// and only grow, so that later rows align with earlier ones.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::string indent = "")
       : header_(std::move(header)), indent_(std::move(indent)) {}
 
-  // As many cells as the header has; an empty one is written "<none>".
+  // Adds a row with as many cells as the header. An empty cell is written as "<none>".
   void Add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
 
-  // The lines of the rows added since the last call, the first time with the header before them.
+  // Returns the lines of the rows added since the last call, preceded by the header the first time.
   std::string Take();
 
  private:

@@ -1,4 +1,4 @@
-// Which replicas speak for a job.
+// Selects the replicas that report progress for a job.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace tfjob::view {
 
-// Chief, master or worker 0: whose progress is that of the job.
+// Returns the replica whose progress is that of the job: chief, master or worker 0.
 std::optional<policy::Slot> TrainingSlot(const api::TFJob& job);
 std::optional<policy::Slot> EvaluationSlot(const api::TFJob& job);
 

@@ -69,9 +69,8 @@ TEST(PodReporterTest, TellsEndsWaitsAndRestartsOnce) {
   container.state = State::kTerminated;
   container.exit_code = 137;
   container.reason = "OOMKilled";
-  EXPECT_EQ(
-      reporter.Report(pod),
-      std::vector<std::string>{"mnist-ps-0: tensorflow ended with exit code 137 (OOMKilled)"});
+  EXPECT_EQ(reporter.Report(pod),
+            std::vector<std::string>{"mnist-ps-0: tensorflow exited with code 137 (OOMKilled)"});
   EXPECT_TRUE(reporter.Report(pod).empty());
   container.state = State::kRunning;
   container.restart_count = 1;
@@ -80,9 +79,9 @@ TEST(PodReporterTest, TellsEndsWaitsAndRestartsOnce) {
   container.state = State::kWaiting;
   container.reason = "ErrImageNotLocal";
   container.message = "no such image";
-  EXPECT_EQ(
-      reporter.Report(pod),
-      std::vector<std::string>{"mnist-ps-0: tensorflow waits (ErrImageNotLocal: no such image)"});
+  EXPECT_EQ(reporter.Report(pod),
+            std::vector<std::string>{
+                "mnist-ps-0: tensorflow is waiting (ErrImageNotLocal: no such image)"});
   EXPECT_TRUE(reporter.Report(pod).empty());
 }
 

@@ -1,4 +1,4 @@
-// Exponential back-off as arithmetic: no clock, no sleep.
+// Computes exponential backoff. Pure arithmetic: no clock, no sleep.
 #pragma once
 
 #include "runtime/base/clock.h"
@@ -12,10 +12,10 @@ struct BackoffPolicy {
   double jitter = 0.0;  // a delay d becomes d * (1 + jitter * u), u uniform in [0, 1)
 };
 
-// The delay before retry number `failures` (0 or less: none; 1: initial; 2: initial * factor; …),
-// without jitter.
+// Returns the delay before retry number `failures`, without jitter. 0 or less: no delay; 1:
+// initial; 2: initial * factor; and so on.
 Duration BackoffDelay(const BackoffPolicy& policy, int failures);
-// The same with jitter; `uniform` is in [0, 1).
+// The same with jitter. `uniform` is in [0, 1).
 Duration BackoffDelay(const BackoffPolicy& policy, int failures, double uniform);
 
 }  // namespace tfjob

@@ -1,6 +1,6 @@
-// ENFORCE: what is provable inside the program. A failure is a bug of ours, never bad input (that
-// is a Status): the process prints the place and the reason and aborts, in every build. DCHECK is
-// the same in builds without NDEBUG.
+// ENFORCE checks an invariant that the program can guarantee itself. A failure is a bug in this
+// project, never bad input (which is reported as a Status): the process prints the place and the
+// reason and aborts, in every build. TFJOB_DCHECK is the same, in builds without NDEBUG only.
 #pragma once
 
 #include <string_view>

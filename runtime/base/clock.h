@@ -1,5 +1,5 @@
-// Time as an argument. Policies take `Time now`; loops take a Clock. Wall-clock times are what
-// Kubernetes stores (RFC 3339, UTC); durations are measured on the steady clock.
+// Makes time an argument: policies take `Time now`, loops take a Clock. Wall-clock times are what
+// Kubernetes stores (RFC 3339, UTC). Durations are measured on the steady clock.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace tfjob {
 
-// Wall-clock time with microsecond resolution. A default-constructed Time is the epoch and means
-// "unset".
+// Wall-clock time with microsecond resolution. A default-constructed Time is the epoch and
+// means "unset".
 using Time = std::chrono::time_point<std::chrono::system_clock, std::chrono::microseconds>;
 using Duration = std::chrono::microseconds;
 using std::chrono_literals::operator""ms;
@@ -22,15 +22,15 @@ using std::chrono_literals::operator""us;
 using std::chrono_literals::operator""min;
 using std::chrono_literals::operator""h;
 
-// "2026-11-21T09:30:00Z": seconds, as metav1.Time. An unset time gives "".
+// Formats whole seconds, as metav1.Time: "2026-11-21T09:30:00Z". Returns "" for an unset time.
 std::string FormatTime(Time time);
-// "2026-11-21T09:30:00.123456Z": as metav1.MicroTime.
+// Formats microseconds, as metav1.MicroTime: "2026-11-21T09:30:00.123456Z".
 std::string FormatMicroTime(Time time);
-// Reads both forms, with any fraction and with offsets.
+// Parses both forms, with any fraction of a second and with offsets.
 StatusOr<Time> ParseTime(std::string_view text);
-// The time cut to whole seconds, as it will read back from an API server.
+// Truncates the time to whole seconds, which is what an API server returns for it.
 Time TruncateToSeconds(Time time);
-// "1h2m3s", "250ms": for people.
+// Formats a duration for humans: "1h2m3s", "250ms".
 std::string FormatDuration(Duration duration);
 
 // Thread-safe.
@@ -38,14 +38,14 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual Time Now() = 0;
-  // Steady time since some start; never goes back.
+  // Steady time since an arbitrary start. Never decreases.
   virtual Duration Monotonic() = 0;
 };
 
-// The machine's clock; lives for ever.
+// Returns the machine's clock. It is never destroyed.
 Clock& RealClock();
 
-// A clock that a test moves by hand. Both times advance together. Thread-safe.
+// A clock that a test advances by hand. Both times advance together. Thread-safe.
 class FakeClock : public Clock {
  public:
   explicit FakeClock(Time start) : now_(start) {}

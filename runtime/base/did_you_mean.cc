@@ -13,7 +13,7 @@ bool SameLetter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// Damerau's distance, restricted to swaps of letters that nothing else touches.
+// Computes Damerau's distance, restricted to swaps of letters that no other edit touches.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -35,7 +35,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view word, std::span<const std::string> candidates) {
-  // Names of this project are short; a longer word is not a misspelling of one and would cost
+  // This project's names are short. A longer word is not a misspelling of one and would take
   // quadratic time.
   if (word.size() > 100) return "";
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
@@ -55,7 +55,7 @@ std::string DidYouMean(std::string_view word, std::span<const std::string> candi
   if (!nearest.empty()) return StrCat("; did you mean \"", nearest, "\"?");
   std::string all;
   for (const std::string& candidate : candidates) all += (all.empty() ? "" : ", ") + candidate;
-  return all.empty() ? "" : StrCat("; known are ", all);
+  return all.empty() ? "" : StrCat("; known: ", all);
 }
 
 }  // namespace tfjob

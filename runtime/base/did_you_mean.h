@@ -1,4 +1,4 @@
-// Suggestions for misspelt names.
+// Suggests corrections for misspelt names.
 #pragma once
 
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace tfjob {
 
-// The candidate that is nearest to `word` when it is near enough to be a typing error: at most a
-// third of the word's characters (at least one) inserted, left out, changed or swapped with their
-// neighbour, case ignored. "" when none is.
+// Returns the candidate nearest to `word`, or "" if none is near enough to be a typing error. A
+// candidate is near if at most a third of the word's characters (at least one) are inserted,
+// omitted, changed or swapped with their neighbour. Case is ignored.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
-// The end of an error message: "; did you mean "batch_size"?", or, when nothing is near, "; known
-// are a, b, c".
+// Returns the end of an error message: "; did you mean "batch_size"?", or, if no candidate is near,
+// "; known are a, b, c".
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace tfjob

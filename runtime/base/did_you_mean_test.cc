@@ -18,7 +18,7 @@ TEST(DidYouMean, FindsTypingErrors) {
 
 TEST(DidYouMean, ListsTheNamesWhenNothingIsNear) {
   EXPECT_EQ(NearestName("optimizer", kNames), "");
-  EXPECT_EQ(DidYouMean("optimizer", kNames), "; known are batch_size, epochs, seed, model_dir");
+  EXPECT_EQ(DidYouMean("optimizer", kNames), "; known: batch_size, epochs, seed, model_dir");
   EXPECT_EQ(DidYouMean("epoch", kNames), "; did you mean \"epochs\"?");
 }
 

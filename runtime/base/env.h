@@ -1,4 +1,4 @@
-// The only reader of the process's environment.
+// Reads the process's environment. No other file does.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace tfjob {
 
-// The variable's value, or nothing when it is not set. An empty value is a value.
+// Returns the variable's value; nullopt if it is not set. An empty value is a value.
 std::optional<std::string> GetEnv(const char* name);
-// "NAME=value" of every variable.
+// Returns "NAME=value" for every variable.
 std::vector<std::string> EnvironmentBlock();
-// This machine's host name.
+// Returns this machine's host name.
 std::string HostName();
-// How many processors this process may use: the affinity mask and the cgroup's CPU quota (v1 and
-// v2), rounded up; ≥ 1.
+// Returns how many processors this process may use: the affinity mask and the cgroup's CPU quota
+// (v1 and v2), rounded up; ≥ 1.
 int AvailableProcessors();
 
 }  // namespace tfjob

@@ -1,4 +1,4 @@
-// Whole files. Errors name the path.
+// Reads and writes whole files. Errors name the path.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@ namespace tfjob {
 
 StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes a temporary file beside `path`, syncs it, renames it over `path` and syncs the folder:
-// after a crash the path holds the old content or the new, never a part.
+// Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
+// After a crash the path holds either the old or the new content, never a part of it.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
-// Makes the folder and its parents; an existing folder is no error.
+// Creates the folder and its parents. An existing folder is not an error.
 Status MakeDirectories(const std::string& path);
 
-// fsync of the folder, so that renames in it survive a crash.
+// Calls fsync on the folder, so that renames in it survive a crash.
 Status SyncDirectory(const std::string& path);
 
-// The names in a folder, sorted, without "." and "..".
+// Returns the names in a folder, sorted, without "." and "..".
 StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
 }  // namespace tfjob

@@ -7,7 +7,7 @@
 namespace tfjob {
 namespace {
 
-// Builds a DOM from parse events, refusing what the plain parser lets through: deep nesting and
+// Builds a DOM from parse events and refuses what the plain parser accepts: deep nesting and
 // duplicate keys.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
@@ -92,8 +92,8 @@ bool IsUtf8(std::string_view text) {
     if (lead < 0x80) continue;
     if (lead < 0xC2 || lead > 0xF4) return false;
     const int continuations = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-    // The first continuation byte excludes overlong forms, surrogates and what lies beyond
-    // U+10FFFF.
+    // The limits of the first continuation byte exclude overlong forms, surrogates and code points
+    // beyond U+10FFFF.
     unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
     unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
     for (int k = 0; k < continuations; ++k, low = 0x80, high = 0xBF) {

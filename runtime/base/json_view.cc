@@ -11,7 +11,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// Buffers for texts longer than this are given back after the next text.
+// Buffers for longer texts are released after the next text.
 constexpr size_t kKeptCapacity = size_t{1} << 20;
 constexpr size_t kSmallestCapacity = 16 << 10;
 

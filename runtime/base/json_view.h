@@ -1,7 +1,7 @@
-// The fast reader for JSON that arrives by the thousand: parses a text to a flat form (simdjson's)
-// and reads from it without building a DOM. The same typed reading as JsonField (json.h), so that
-// one decoder serves both; its errors do not tell the path: who wants one reads the text again with
-// ParseJson.
+// Reads JSON fast, for texts that arrive in large numbers: parses a text into simdjson's flat form
+// and reads from that without building a DOM. The typed reading is the same as JsonField's
+// (json.h), so one decoder serves both. Errors do not contain the path; a caller that needs it
+// parses the text again with ParseJson.
 //
 //   JsonDocument document;  // keeps its buffers from one text to the next
 //   ASSIGN_OR_RETURN(const JsonView root, document.Parse(text));
@@ -20,8 +20,8 @@
 
 namespace tfjob {
 
-// A value inside a JsonDocument; cheap to copy, valid until the next Parse. An absent member, and an
-// explicit null, are values that are not present.
+// A value inside a JsonDocument. Cheap to copy; valid until the next Parse. An absent member and an
+// explicit null are values that are not present.
 class JsonView {
  public:
   JsonView() = default;
@@ -30,22 +30,23 @@ class JsonView {
   bool IsObject() const;
   bool IsArray() const;
 
-  // Of members of the same name the first.
+  // If several members have the same name, returns the first.
   JsonView operator[](std::string_view key) const;
 
-  // InvalidArgument when absent or of another type. As JsonField's.
+  // Return InvalidArgument if the value is absent or of another type, as JsonField's do.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
   StatusOr<bool> Bool() const;
-  // Points into the document; "" unless it is a string.
+  // Points into the document; "" unless the value is a string.
   std::string_view Text() const;
 
-  // All members in their order, or elements; empty when absent; InvalidArgument for another type.
+  // Return all members, in their order, or all elements. Empty if the value is absent;
+  // InvalidArgument if it is of another type.
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 
-  // "expected an integer".
+  // Returns the error "expected an integer".
   Status Mismatch(std::string_view expected) const;
 
  private:
@@ -56,13 +57,13 @@ class JsonView {
   alignas(8) unsigned char element_[16] = {};  // simdjson::dom::element, kept out of this header
 };
 
-// As a DOM.
+// Converts the value to a DOM.
 Json ToJson(const JsonView& view);
 
 // Not thread-safe.
 class JsonDocument {
  public:
-  // How many readable bytes, of any content, a text must have behind its end for ParsePadded.
+  // Number of readable bytes, of any content, that must follow a text passed to ParsePadded.
   static constexpr size_t kPadding = 64;
 
   JsonDocument();
@@ -70,8 +71,8 @@ class JsonDocument {
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
-  // InvalidArgument with the position's reason when it is not JSON, not UTF-8, or nested deeper than
-  // 200 levels.
+  // Return InvalidArgument, with simdjson's reason, if the text is not JSON, is not UTF-8 or is
+  // nested deeper than 200 levels.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

@@ -61,7 +61,7 @@ TEST(JsonView, RefusesWhatIsNotJson) {
         std::string("{\"a\":1e999}"), std::string("nul")}) {
     EXPECT_FALSE(document.Parse(text).ok()) << text;
   }
-  // And goes on reading.
+  // The document can still parse.
   EXPECT_TRUE(document.Parse("{}").ok());
 }
 

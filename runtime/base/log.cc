@@ -32,7 +32,7 @@ const char* NameOf(LogLevel level) {
 }
 
 spdlog::logger& Sink() {
-  // Never destroyed: threads may log until the process ends.
+  // Never destroyed: threads may log until the process exits.
   static auto* logger = [] {
     auto* made = new spdlog::logger("tfjob", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%v");
@@ -43,7 +43,7 @@ spdlog::logger& Sink() {
   return *logger;
 }
 
-// As logfmt: bare when it holds no space, quote or control character.
+// Formats a value as logfmt does: bare if it contains no space, quote or control character.
 std::string Quoted(const std::string& value) {
   const bool bare = !value.empty() && value.find_first_of(" \"=\n\t\\") == std::string::npos;
   return bare ? value : PrintJson(Json(value));

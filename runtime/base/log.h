@@ -1,10 +1,11 @@
-// Structured logging over spdlog: a constant message and key=value fields, one named logger a room.
+// Structured logging over spdlog: a constant message and key=value fields, with one named
+// logger per package.
 //
 //   const Logger kLog("control");
 //   kLog.Info("job suspended", {{"job", key}, {"pods", 4}});
 //   → 2026-11-21T09:30:00.123Z INFO control job suspended job=ns/a pods=4
 //
-// Lines go to standard error. Thread-safe; a line is written whole.
+// Writes to standard error. Thread-safe; lines are never interleaved.
 #pragma once
 
 #include <initializer_list>
@@ -19,10 +20,11 @@ namespace tfjob {
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 enum class LogFormat { kText, kJson };
 
-// "debug", "info", "warning" (or "warn"), "error", "off".
+// Parses "debug", "info", "warning" (or "warn"), "error", "off".
 StatusOr<LogLevel> ParseLogLevel(std::string_view text);
 
-// For the whole process; call before threads start. Info and text until then.
+// Configures the whole process; call it before threads start. Until then the level is info and
+// the format text.
 void ConfigureLogging(LogLevel level, LogFormat format);
 
 // One key=value pair. Lives only during the call that it is an argument of.
@@ -51,7 +53,8 @@ class Logger {
   void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) const;
   void Error(std::string_view message, std::initializer_list<LogField> fields = {}) const;
 
-  // Whether a line of this level would be written, to spare the making of costly fields.
+  // Returns whether a line of this level would be written. Lets callers avoid computing
+  // costly fields.
   static bool Enabled(LogLevel level);
 
  private:

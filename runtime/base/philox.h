@@ -1,5 +1,6 @@
-// Random numbers without state: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), a
-// function of a key and a counter. What stands at a counter is the same on every machine and in every order.
+// Random numbers without state: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", 2011), a function of a key and a counter. The words of a counter are the same on every
+// machine and in every order of evaluation.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@ namespace tfjob {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-// Four words for the counter (words in the paper's order) under the key.
+// Returns four words for the counter (its words in the paper's order) under the key.
 constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   uint32_t key_low = static_cast<uint32_t>(key);
   uint32_t key_high = static_cast<uint32_t>(key >> 32);
@@ -25,7 +26,8 @@ constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   return counter;
 }
 
-// A key for a named stream below a seed: FNV-1a of the name, mixed with the seed by one block.
+// Derives a key for a named stream from a seed: FNV-1a of the name, mixed with the
+// seed by one block.
 constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
@@ -34,7 +36,7 @@ constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
   return mixed[0] | uint64_t{mixed[1]} << 32;
 }
 
-// A generator for loops: the blocks 0, 1, 2, … of a key, word by word.
+// Generates numbers for loops: the blocks 0, 1, 2, … of a key, word by word.
 class PhiloxStream {
  public:
   explicit constexpr PhiloxStream(uint64_t key) : key_(key) {}
@@ -48,12 +50,13 @@ class PhiloxStream {
     }
     return block_[used_++];
   }
-  // In [0, 1), in steps of 2^-53.
+  // Returns a number in [0, 1), in steps of 2^-53.
   constexpr double Uniform() {
     const uint64_t high = Next() >> 5, low = Next() >> 6;
     return static_cast<double>(high << 26 | low) * 0x1p-53;
   }
-  // In [0, bound), every value equally likely (Lemire, "Fast random integer generation in an interval", 2019).
+  // Returns a number in [0, bound), every value equally likely (Lemire, "Fast random integer
+  // generation in an interval", 2019).
   constexpr uint32_t Below(uint32_t bound) {
     uint64_t product = uint64_t{Next()} * bound;
     if (static_cast<uint32_t>(product) < bound) {

@@ -4,19 +4,20 @@
 #include <string.h>
 #include <unistd.h>
 
-// What runs before the check is compiled for every processor of the architecture, whatever the flags say.
+// Code that runs before the check is compiled for every processor of the architecture, whatever
+// the flags say.
 #define TFJOB_ANY_PROCESSOR [[gnu::target("arch=x86-64"), gnu::noinline]]
 
 namespace tfjob {
 namespace {
 
 TFJOB_ANY_PROCESSOR void Say(const char* text) {
-  // There is nobody to tell that the message cannot be written.
+  // A failure to write the message cannot be reported anywhere.
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
 }
 
-#ifdef __AVX2__  // as --config=release is built; otherwise any processor will do
-// 101 is the first priority that is not the implementation's own.
+#ifdef __AVX2__  // set by --config=release; other builds run on any processor
+// 101 is the first priority that is not reserved for the implementation.
 TFJOB_ANY_PROCESSOR [[gnu::constructor(101)]] void CheckAtStart() {
   __builtin_cpu_init();
   RequireProcessor(__builtin_cpu_supports("x86-64-v3"));
@@ -30,7 +31,7 @@ TFJOB_ANY_PROCESSOR void RequireProcessor(bool supported) {
   Say(program_invocation_short_name);
   Say(": this processor lacks AVX2, FMA or another part of x86-64-v3, which this program is built "
       "for; "
-      "Intel's have them since Haswell, AMD's since Zen\n");
+      "Intel has had them since Haswell, AMD since Zen\n");
   _exit(1);
 }
 

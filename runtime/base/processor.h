@@ -1,10 +1,11 @@
-// The processor that a program is built for. A program that links this is ended on any other one with a message and code 1
-// rather than SIGILL, before anything else of it runs, its static variables' initializers among them.
+// Checks for the processor that a program is built for. On any other processor, a program that
+// links this library prints a message and exits with code 1 instead of dying of SIGILL. The check
+// runs before anything else in the program, including initializers of static variables.
 #pragma once
 
 namespace tfjob {
 
-// Ends the process unless `supported`. Called by itself at start; async-signal-safe.
+// Exits the process unless `supported`. Runs automatically at start; async-signal-safe.
 void RequireProcessor(bool supported);
 
 }  // namespace tfjob

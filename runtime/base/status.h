@@ -1,18 +1,18 @@
-// The project's one error type: Abseil's Status, its constructors and its two macros.
+// The project's only error type: Abseil's Status, its constructors and its two macros.
 //
-// Which code (docs/errors.md has the whole table):
-//   InvalidArgument     the input is wrong and stays wrong: tell the user
+// Which code to use (docs/errors.md contains the whole table):
+//   InvalidArgument     the input is wrong and will stay wrong: report it to the user
 //   NotFound, AlreadyExists, PermissionDenied, Unauthenticated   as the names say
-//   Aborted             somebody else was first (HTTP 409 conflict): read again, decide again
+//   Aborted             another writer was first (HTTP 409 conflict): read again, decide again
 //   FailedPrecondition  not now; wait for a change
 //   Unavailable, DeadlineExceeded   the peer or the network: retry the call
 //   ResourceExhausted   a limit: retry later, or ask for less
 //   DataLoss            bytes do not match their checksum or their format
-//   Cancelled           we were told to stop
-//   Internal            a bug of ours
+//   Cancelled           this process was asked to stop
+//   Internal            a bug in this project
 //
-// A message names the culprit (task, host:port, file, JSON path), what was expected, what came,
-// what to change. An error is logged or returned, never both; only loops log.
+// A message names the culprit (task, host:port, file, JSON path), what was expected, what was found
+// and what to change. An error is either logged or returned, never both; only loops log.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ inline Status OkStatus() {
 }
 
 namespace internal {
-// StrCat's arguments are made from Abseil's own string_view; std's is converted at this border.
+// StrCat's arguments are built from Abseil's own string_view; std's is converted here.
 inline absl::string_view Piece(std::string_view text) {
   return {text.data(), text.size()};
 }
@@ -51,7 +51,7 @@ const T& Piece(const T& value) {
 }
 }  // namespace internal
 
-// StrCat of strings, numbers and characters-as-strings.
+// StrCat of strings, numbers and characters as strings.
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {
   return absl::StrCat(internal::Piece(parts)...);
@@ -79,13 +79,14 @@ TFJOB_DEFINE_ERROR(Cancelled, kCancelled)
 TFJOB_DEFINE_ERROR(Internal, kInternal)
 #undef TFJOB_DEFINE_ERROR
 
-// The status with `context` and a colon before its message; an OK status stays as it is.
+// Returns the status with `context` and a colon before its message. An OK status is returned as is.
 Status Annotate(const Status& status, std::string_view context);
 
-// An Unavailable, DeadlineExceeded, Internal… from errno: "open /x: No such file or directory".
+// Converts errno to NotFound, PermissionDenied, ResourceExhausted and so on; Unavailable if no
+// other code fits. The message is "open /x: No such file or directory".
 Status ErrnoStatus(int errno_value, std::string_view what);
 
-// The message as a std::string_view, for logs and tests.
+// Returns the message as a std::string_view, for logs and tests.
 inline std::string_view Message(const Status& status) {
   return {status.message().data(), status.message().size()};
 }
@@ -95,7 +96,7 @@ inline std::string_view Message(const Status& status) {
 #define TFJOB_CONCAT_INNER(a, b) a##b
 #define TFJOB_CONCAT(a, b) TFJOB_CONCAT_INNER(a, b)
 
-// Returns from the enclosing function when `expr` is an error.
+// Returns from the enclosing function if `expr` is an error.
 #define RETURN_IF_ERROR(expr)                              \
   do {                                                     \
     if (::tfjob::Status status_ = (expr); !status_.ok()) { \
@@ -103,7 +104,7 @@ inline std::string_view Message(const Status& status) {
     }                                                      \
   } while (false)
 
-// ASSIGN_OR_RETURN(auto value, MakeValue()): assigns, or returns the error.
+// ASSIGN_OR_RETURN(auto value, MakeValue()): assigns the value, or returns the error.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   ASSIGN_OR_RETURN_IMPL(TFJOB_CONCAT(status_or_, __LINE__), lhs, expr)
 #define ASSIGN_OR_RETURN_IMPL(temporary, lhs, expr) \

@@ -1,5 +1,5 @@
-// The wish that a process, or a part of it, comes to an end: asked for by a signal (or by a test), seen by loops between
-// two pieces of work and by whoever waits.
+// Asks a process, or a part of it, to stop. A signal (or a test) makes the request; loops check for
+// it between two units of work, and waits return early.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace tfjob {
 
-// Thread-safe, and safe to ask for in a signal handler. Once asked for, it stays so.
+// Thread-safe, and safe to request from a signal handler. A request is never withdrawn.
 class StopSource {
  public:
   StopSource();
@@ -16,22 +16,23 @@ class StopSource {
   StopSource(const StopSource&) = delete;
   StopSource& operator=(const StopSource&) = delete;
 
-  // `signal_number` says why; the first one counts.
+  // `signal_number` is the reason; the first request's counts.
   void Request(int signal_number);
 
   bool requested() const { return signal() != 0; }
-  // The number that was asked with, 0 when nobody asked.
+  // The signal number of the request; 0 if there is none.
   int signal() const { return signal_.load(std::memory_order_acquire); }
-  // Waits until it is asked for, at most so long. Returns requested().
+  // Waits until a stop is requested or `timeout` has passed. Returns requested().
   bool WaitFor(Duration timeout) const;
 
  private:
   std::atomic<int> signal_{0};
-  int event_;  // readable once asked for
+  int event_;  // readable once a stop is requested
 };
 
-// From now on SIGTERM and SIGINT ask `source`; a second one ends the process at once, with the signal's own effect. Call
-// once, before threads start; `source` lives as long as the process.
+// Makes SIGTERM and SIGINT request a stop of `source`. A second signal ends the process at once,
+// with the signal's default action. Call once, before threads start; `source` must live as long
+// as the process.
 void StopOnSignals(StopSource& source);
 
 }  // namespace tfjob

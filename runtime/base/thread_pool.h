@@ -1,5 +1,5 @@
 // A fixed set of threads that run closures, and ParallelFor over index ranges. Waiting threads
-// sleep; nobody spins.
+// sleep; none of them spins.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,12 @@
 
 namespace tfjob {
 
-// Thread-safe. The destructor runs what was scheduled, then joins. Closures must not throw.
+// Thread-safe. The destructor runs everything that was scheduled, then joins. Closures
+// must not throw.
 class ThreadPool {
  public:
-  // `threads` ≥ 0; with 0 every closure runs in the caller. `name` is cut to 15 characters and
-  // shown by ps and gdb.
+  // `threads` ≥ 0; with 0 every closure runs in the caller's thread. `name` is cut to 15 characters
+  // and shown by ps and gdb.
   ThreadPool(std::string name, int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -27,19 +28,19 @@ class ThreadPool {
 
   void Schedule(std::function<void()> closure);
 
-  // Cuts [0, count) into at most threads() + 1 ranges of at least `grain` indices, runs body(begin,
-  // end) on each, one of them in the caller, and returns when all are done. Does not allocate. May
-  // not be nested in a closure of the same pool.
+  // Splits [0, count) into at most threads() + 1 ranges of at least `grain` indices, runs
+  // body(begin, end) on each, one of them in the caller's thread, and returns when all are done.
+  // Does not allocate. Must not be called from a closure of the same pool.
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
-  // A ParallelFor under way. Lives on its caller's stack: in the list while pieces are to be taken, and
-  // until `unfinished` is 0.
+  // A ParallelFor in progress. Lives on its caller's stack. It is in the list while pieces are left
+  // to take, and must live until `unfinished` is 0.
   struct Loop {
     const std::function<void(int64_t, int64_t)>& body;
     int64_t count;
     int64_t pieces;
-    int64_t next = 0;  // the first piece that nobody has taken
+    int64_t next = 0;  // the first piece that no thread has taken
     int64_t unfinished = 0;
     Loop* after = nullptr;
     CondVar finished;
@@ -48,7 +49,7 @@ class ThreadPool {
   };
 
   void Work();
-  // Runs pieces until all are taken; takes the loop off the list with the last.
+  // Runs pieces until all are taken. Removes the loop from the list when taking the last one.
   void TakePieces(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -57,12 +58,11 @@ class ThreadPool {
   Mutex mutex_;
   CondVar wake_;
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
-  Loop* loops_ ABSL_GUARDED_BY(mutex_) =
-      nullptr;  // those with pieces to be taken, the oldest first
+  Loop* loops_ ABSL_GUARDED_BY(mutex_) = nullptr;  // loops with pieces left to take, oldest first
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Names the calling thread.
+// Sets the name of the calling thread.
 void SetThreadName(const std::string& name);
 
 }  // namespace tfjob

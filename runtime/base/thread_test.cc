@@ -1,4 +1,4 @@
-// Waiting and running in threads: what mutex.h and thread_pool.h promise.
+// Waiting and running in threads, as mutex.h and thread_pool.h promise.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes)) return memory;
   std::abort();
 }
-// AddressSanitizer wants every form of new to match delete.
+// AddressSanitizer requires every form of new to match delete.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes);
@@ -35,7 +35,7 @@ void operator delete(void* memory, size_t) noexcept {
 }
 
 #ifndef __SANITIZE_THREAD__
-// In front of the C library's, to see which clock a wait is measured on.
+// Overrides the C library's function, to see which clock a wait uses.
 extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                       clockid_t clock, const timespec* deadline) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

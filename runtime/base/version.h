@@ -1,4 +1,4 @@
-// The version that every program of this workspace bears.
+// The version of every program in this workspace.
 #pragma once
 
 namespace tfjob {

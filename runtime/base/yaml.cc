@@ -14,8 +14,8 @@
 namespace tfjob {
 namespace {
 
-// Aliases may multiply a small text ("billion laughs"): to this many values and bytes, and to a few
-// times the text itself, which no text without aliases reaches.
+// Aliases can multiply a small text ("billion laughs"). They may expand it to this many values and
+// bytes, plus a few times the text itself, which no text without aliases reaches.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
@@ -79,7 +79,7 @@ Json Scalar(const std::string& tag, const std::string& text) {
   return text;
 }
 
-// "<<: *anchor" or a list of them; the first mapping that has a key wins.
+// Merges the value of "<<": an alias or a list of them. The first mapping that contains a key wins.
 bool Merge(const Json& value, Json& merged) {
   const Json sources = value.is_array() ? value : Json::array({value});
   for (const Json& source : sources) {
@@ -91,12 +91,12 @@ bool Merge(const Json& value, Json& merged) {
   return true;
 }
 
-// Builds the value of one document from parse events, without yaml-cpp's node graph: a cycle cannot
-// arise, and an alias has a known cost before it is copied. After the first error it ignores all
-// further events.
+// Builds the value of one document from parse events, without yaml-cpp's node graph. A cycle cannot
+// arise, and the cost of an alias is known before it is copied. After the first error all further
+// events are ignored.
 class YamlBuilder : public YAML::EventHandler {
  public:
-  // `budget`: how many values and bytes of text the document may have, aliases expanded.
+  // `budget`: how many values and bytes of text the document may contain with its aliases expanded.
   explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
   const Status& status() const { return status_; }
@@ -111,7 +111,7 @@ class YamlBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) return Fail(mark, "an alias stands inside the value it refers to");
+    if (found == anchors_.end()) return Fail(mark, "an alias is inside the value it refers to");
     const Sized& value = found->second;
     if (!ExpectsKey()) return Place(mark, value, YAML::NullAnchor);
     if (!value.json.is_string()) return Fail(mark, "a key must be a string");
@@ -143,7 +143,7 @@ class YamlBuilder : public YAML::EventHandler {
     Sized value;
     YAML::Mark mark;
     YAML::anchor_t anchor = YAML::NullAnchor;
-    std::optional<std::string> key;  // read, its value not yet
+    std::optional<std::string> key;  // set between the key and its value
     bool is_merge = false;           // the key is "<<"
     Json merged = Json::object();
   };
@@ -190,7 +190,7 @@ class YamlBuilder : public YAML::EventHandler {
     parent.key.reset();
   }
 
-  // What the unfinished containers cost so far.
+  // Returns the cost of the unfinished containers so far.
   size_t OpenCost() const {
     size_t cost = 0;
     for (const Container& container : open_) cost += container.value.cost;
@@ -231,7 +231,7 @@ class YamlBuilder : public YAML::EventHandler {
 void Emit(const Json& value, YAML::Emitter& out);
 
 void EmitString(const std::string& text, YAML::Emitter& out) {
-  // Quoted whenever a reader could take the plain form for something else.
+  // Quotes the text if a reader could take the plain form for a value of another type.
   const Json reread = Scalar("?", text);
   if (!reread.is_string()) out << YAML::DoubleQuoted;
   out << text;
@@ -268,7 +268,7 @@ void Emit(const Json& value, YAML::Emitter& out) {
   }
 }
 
-// yaml-cpp passes any bytes on.
+// yaml-cpp passes on bytes unchecked.
 Status CheckUtf8(std::string_view text, std::string_view what) {
   if (IsUtf8(text)) return OkStatus();
   int line = 1;
@@ -293,7 +293,7 @@ StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view wh
       YamlBuilder builder(kFreeExpansion + 4 * text.size());
       if (!parser.HandleNextDocument(builder)) break;
       if (!builder.status().ok()) return Annotate(builder.status(), what);
-      // At a stray "," or "]" the parser gives empty documents without end and reads no further.
+      // At a stray "," or "]" the parser reports empty documents endlessly without reading further.
       if (builder.start().pos == last_start) {
         return Annotate(At(builder.start(), "no document can begin here"), what);
       }

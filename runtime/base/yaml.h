@@ -1,6 +1,6 @@
-// The one door to yaml-cpp: YAML text becomes JSON values, read as Kubernetes' own tools read YAML
-// (YAML 1.1 booleans, quoted scalars stay strings, integers in base 10, 8 (0o7 and 07) and 16,
-// anchors and merge keys resolved).
+// Wraps yaml-cpp: converts YAML text to JSON values, read as Kubernetes' own tools read YAML (YAML
+// 1.1 booleans; quoted scalars stay strings; integers in base 10, 8 (0o7 and 07) and 16; anchors
+// and merge keys resolved).
 #pragma once
 
 #include <string_view>
@@ -10,12 +10,12 @@
 
 namespace tfjob {
 
-// Every document of the text; empty documents are left out. JSON is YAML. Errors name `what`, line
-// and column; duplicate keys, keys that are not strings, alias loops and more than 200 levels are
-// errors.
+// Parses every document of the text; empty documents are left out. JSON is valid YAML. Errors
+// contain `what`, line and column. Duplicate keys, keys that are not strings, alias loops and more
+// than 200 levels are errors.
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what);
 
-// Block style, members in the value's order.
+// Prints block style, with members in the value's order.
 std::string PrintYaml(const Json& value);
 
 }  // namespace tfjob

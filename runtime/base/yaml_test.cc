@@ -60,7 +60,7 @@ TEST(ParseYaml, BoundsAliasesOfLongTexts) {
 
 TEST(ParseYaml, RefusesAnAliasInsideItsOwnValue) {
   EXPECT_EQ(OneAsJson("a: &a [*a]"),
-            "doc: line 1, column 8: an alias stands inside the value it refers to");
+            "doc: line 1, column 8: an alias is inside the value it refers to");
 }
 
 TEST(ParseYaml, EndsAtTextThatIsNoDocument) {

@@ -1,15 +1,16 @@
-// Who takes part in a job: TF_CONFIG's text as a value, and back.
+// Describes the tasks of a job: converts TF_CONFIG's text to a value and back.
 //
 // Format:
 // https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
-// The sparse form, which tolerates workers that come and go, gives a job as an object from index to
-// address. A task is told of itself and of the servers; a server, of itself alone, as a list of one:
+// The sparse form, which tolerates workers that join and leave, writes the tasks of a type as an
+// object from index to address. A worker is given its own address and those of the servers; a
+// server is given only its own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
-// (tf-operator before 1.2 called its key "sparseCluster"; both are read.) It does not say who the
-// job's chief is: the variable TFJOB_CHIEF does.
+// (tf-operator before 1.2 called its key "sparseCluster"; both are read.) The sparse form does not
+// name the job's chief; the variable TFJOB_CHIEF does.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@
 
 namespace tfjob::cluster {
 
-// One process of a job. `type` is TensorFlow's word: "chief", "master", "worker", "ps",
-// "evaluator".
+// One process of a job. `type` is TensorFlow's term: "chief", "master", "worker",
+// "ps", "evaluator".
 struct Task {
   std::string type;
   int32_t index = 0;
@@ -36,9 +37,8 @@ std::string ToString(const Task& task);  // "/job:worker/task:1"
 struct Job {
   std::string name;
   std::map<int32_t, std::string> addresses;
-  bool sparse =
-      false;  // written as an object; else as a list, whose indexes run from 0 without a gap
-  bool null = false;  // written as null (the reference's dynamic form without parameter servers)
+  bool sparse = false;  // written as an object, else as a list with indexes from 0 without gaps
+  bool null = false;    // written as null (the reference's dynamic form without parameter servers)
 
   bool operator==(const Job&) const = default;
 };
@@ -47,11 +47,12 @@ struct Cluster {
   std::vector<Job> jobs;  // in the order in which they are written
 
   const Job* job(std::string_view name) const;
-  // "" when there is no such task.
+  // Returns "" if there is no such task.
   const std::string& address(const Task& task) const;
   int size(std::string_view job_name) const;
   bool empty() const { return jobs.empty(); }
-  // In the sparse form nobody knows all workers, and they may come and go.
+  // Returns whether the cluster has the sparse form, in which no task knows all workers and workers
+  // may join and leave.
   bool sparse() const;
 
   bool operator==(const Cluster&) const = default;
@@ -61,52 +62,55 @@ struct TfConfig {
   Cluster cluster;  // empty: this process trains alone
   Task task{"worker", 0};
   std::string environment;  // "cloud", or "" (not written)
-  // Sparse form: the type of the job's chief ("chief", "master", "worker"), whose index is 0; "" when
-  // nobody said. Not written.
+  // Sparse form: the type of the job's chief ("chief", "master", "worker"), whose index is 0; "" if
+  // unknown. Not written.
   std::string chief_type;
 
   bool operator==(const TfConfig&) const = default;
 };
 
-// Compact, members in the order cluster, task, environment, as the Training Operator writes it.
+// Prints compact JSON with members in the order cluster, task, environment, as the Training
+// Operator writes it.
 std::string Print(const TfConfig& config);
-// The same in two halves, for a writer of one cluster to its many tasks.
+// The same in two halves, for writing one cluster to its many tasks.
 std::string PrintCluster(const Cluster& cluster);
 std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
 
-// "" and "{}" mean: alone. InvalidArgument, with the JSON path, for: not JSON, addresses without a
-// port, one address twice, negative indexes, Chief and Master together, more than one of either, a
-// task that the cluster does not have (an evaluator may be missing from it).
+// Parses TF_CONFIG. "" and "{}" mean that the process trains alone. Returns InvalidArgument, with
+// the JSON path, for text that is not JSON, addresses without a port, an address that occurs twice,
+// negative indexes, Chief and Master together, more than one of either, and a task that is not in
+// the cluster (an evaluator need not be).
 StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 
-// What a task does. The chief initialises, saves and ends the job, and trains as a worker does.
+// What a task does. The chief initialises variables, saves checkpoints and ends the job; it also
+// trains, as a worker does.
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
-// The job's chief: what chief_type says; else chief 0, else master 0, else worker 0 (also in the sparse
-// form, as TensorFlow has it).
+// Returns the job's chief: the task named by chief_type, else chief 0, else master 0, else worker 0
+// (also in the sparse form, as in TensorFlow).
 Task ChiefOf(const TfConfig& config);
 Role RoleOf(const TfConfig& config);
 
-// All tasks that compute gradients, the chief first, then the workers by index; of the sparse form
-// those that it names.
+// Returns all tasks that compute gradients: the chief first, then the workers by index. In the
+// sparse form only those that the cluster lists.
 std::vector<Task> TrainingTasks(const TfConfig& config);
-// How many they are; 0 in the sparse form: nobody knows.
+// Returns the number of training tasks; 0 in the sparse form, where it is unknown.
 int TrainingTaskCount(const TfConfig& config);
-// Where the task stands in TrainingTasks (in the sparse form: would stand if all were known), or -1
-// when it does not train.
+// Returns the task's position in TrainingTasks, or -1 if it does not train. In the sparse form, the
+// position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// What distinguishes this job from an older one at the same addresses; sent in every handshake.
+// Distinguishes this job from an older one at the same addresses. Sent in every handshake.
 struct JobIdentity {
-  std::string uid;      // TFJOB_UID; "" outside an operator
+  std::string uid;      // TFJOB_UID; "" without an operator
   int32_t attempt = 0;  // TFJOB_ATTEMPT
 
   bool operator==(const JobIdentity&) const = default;
 };
 
-// TF_CONFIG, TFJOB_CHIEF, TFJOB_UID and TFJOB_ATTEMPT of this process.
+// Read TF_CONFIG, TFJOB_CHIEF, TFJOB_UID and TFJOB_ATTEMPT of this process.
 StatusOr<TfConfig> TfConfigFromEnvironment();
 StatusOr<JobIdentity> JobIdentityFromEnvironment();
 

@@ -52,7 +52,7 @@ TEST(TfConfig, ASparseTaskKnowsItselfAndTheServers) {
 
   TfConfig first = *ParseTfConfig(
       R"({"cluster":{"worker":{"0":"w:1"},"ps":["p:1"]},"task":{"type":"worker","index":0}})");
-  EXPECT_EQ(RoleOf(first), Role::kChief) << "TensorFlow's rule, when nobody said otherwise";
+  EXPECT_EQ(RoleOf(first), Role::kChief) << "TensorFlow's rule, unless specified otherwise";
   first.chief_type = "master";
   EXPECT_EQ(RoleOf(first), Role::kWorker);
   EXPECT_EQ(TrainingRank(first, first.task), 1);
@@ -128,7 +128,7 @@ TEST(TfConfig, RefusesWithThePathOfTheCulprit) {
       {R"({"cluster":{"worker":["w:1"]},"task":{"type":"ps","index":0}})",
        "TF_CONFIG task: the cluster has no /job:ps/task:0 (no job \"ps\")"},
       {R"({"cluster":{"worker":["w:1"],"ps":["p:1","w:1"]},"task":{"type":"worker","index":0}})",
-       "TF_CONFIG cluster.worker[0]: the address w:1 is that of cluster.ps[1] too; every task "
+       "TF_CONFIG cluster.worker[0]: the address w:1 is also used by cluster.ps[1]; every task "
        "needs its own"},
       {R"({"cluster":{"worker":["w"]},"task":{"type":"worker","index":0}})",
        "TF_CONFIG: cluster.worker[0]: expected \"host:port\" with a port from 1 to 65535, got "

@@ -1,4 +1,4 @@
-// TF_CONFIG's text form.
+// Reads and writes the text form of TF_CONFIG.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -80,8 +80,8 @@ class Parser {
     RETURN_IF_ERROR(CheckAddress(field, address));
     auto [other, inserted] = seen_.emplace(address, field.path());
     if (!inserted) {
-      return InvalidArgument("TF_CONFIG ", field.path(), ": the address ", address, " is that of ",
-                             other->second, " too; every task needs its own");
+      return InvalidArgument("TF_CONFIG ", field.path(), ": the address ", address,
+                             " is also used by ", other->second, "; every task needs its own");
     }
     job.addresses[index] = std::move(address);
     return OkStatus();
@@ -129,7 +129,7 @@ Status CheckTask(const TfConfig& config) {
       ")");
 }
 
-// A server of the sparse form is told its own address alone, as a list of one.
+// In the sparse form a server is given only its own address, as a list of one.
 void PlaceOwnAddress(TfConfig& config) {
   if (!config.cluster.sparse() || config.task.type != "ps") return;
   for (Job& job : config.cluster.jobs) {

@@ -7,7 +7,7 @@
 namespace tfjob::cmd {
 namespace {
 
-// With parameter servers the graph fetches gradients; alone it applies them.
+// With parameter servers the graph fetches gradients; without them it applies the updates itself.
 bool AppliesUpdates(const cluster::TfConfig& tf_config) {
   return tf_config.cluster.size("ps") == 0;
 }
@@ -71,7 +71,7 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
     const int servers = tf_config.cluster.size("ps");
     if (servers == 0) {
       return InvalidArgument(
-          "--print=placement: TF_CONFIG has no ps tasks, so all variables are this task's own");
+          "--print=placement: TF_CONFIG has no ps tasks, so this task holds all variables");
     }
     return PrintPlacement(definition.parameters, servers);
   }

@@ -1,4 +1,4 @@
-// The stages of the runtime as text: tfjob-trainer --print=….
+// Prints the stages of the runtime as text, for tfjob-trainer --print=STAGE.
 #pragma once
 
 #include <string>
@@ -10,14 +10,16 @@
 
 namespace tfjob::cmd {
 
-// One task a line: its role, its address, and an arrow before the own one.
+// Returns one line per task: its role and its address, with an arrow before this task.
 std::string PrintCluster(const cluster::TfConfig& config);
 
-// Which bytes of which variable lie on which server, and what each server holds, optimizer slots included.
+// Returns which bytes of which variable are on which server, and the total that each server holds,
+// including optimizer slots.
 std::string PrintPlacement(const ps::Definition& definition, int servers);
 
-// "config", "model", "graph", "placement" or "program": the training task's, at the full batch size. Reads the data, since
-// the shapes come from it. InvalidArgument for "placement" without parameter servers.
+// Returns the stage "config", "model", "graph", "placement" or "program" of the training task at
+// the full batch size. Reads the data, since the shapes come from it. Returns InvalidArgument for
+// "placement" without parameter servers.
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config);
 

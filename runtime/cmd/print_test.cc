@@ -1,5 +1,9 @@
-// What tfjob-trainer --print=… shows. The stages of one small training file are compared with the files in golden/; after
-// a wanted change, from the workspace's root: TFJOB_UPDATE_GOLDEN=1 bazel-bin/runtime/cmd/print_test, then git diff.
+// Tests the output of tfjob-trainer --print. The stages of one small training file are compared
+// with the files in golden/. After an intended change, run from the workspace root:
+//
+//   TFJOB_UPDATE_GOLDEN=1 bazel-bin/runtime/cmd/print_test
+//
+// and check git diff.
 #include "runtime/cmd/print.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +49,7 @@ void Compare(const std::string& name, const std::string& text) {
   }
   const StatusOr<std::string> golden = ReadFile(path);
   ASSERT_TRUE(golden.ok()) << golden.status();
-  EXPECT_EQ(text, *golden) << path << " differs; see the head of this file when that is meant";
+  EXPECT_EQ(text, *golden) << path << " differs; see the top of this file if that is intended";
 }
 
 void CompareStage(const std::string& name, const std::string& stage,
@@ -63,7 +67,7 @@ TEST(PrintStage, ShowsEveryStageOfAWorkerWithParameterServers) {
 
 TEST(PrintStage, ShowsEveryStageOfATaskThatTrainsAlone) {
   Compare("alone.cluster", PrintCluster({}));
-  // These apply the optimizer themselves.
+  // These stages apply the optimizer themselves.
   for (const char* stage : {"graph", "program"}) CompareStage("alone", stage, {});
   const Status placement = PrintStage("placement", SmallConfig(), {}).status();
   EXPECT_EQ(placement.code(), StatusCode::kInvalidArgument);

@@ -1,4 +1,4 @@
-// tfjob-trainer: one task of a job. Flags, wiring, exit codes; TF_CONFIG decides the role.
+// tfjob-trainer runs one task of a job: flags, wiring, exit codes. TF_CONFIG decides the role.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -21,7 +21,7 @@ namespace tfjob {
 namespace {
 
 constexpr Logger kLog("trainer");
-// How long a task that was asked to stop may take for its step and its checkpoint.
+// How long a task that was asked to stop may take to finish its step and its checkpoint.
 constexpr Duration kStopDeadline = 25s;
 
 struct Flags {
@@ -46,8 +46,8 @@ StatusOr<config::TrainingConfig> ReadConfig(const Flags& flags) {
   return config;
 }
 
-// Ends the process when a task that was asked to stop hangs: at once while it only waits for others, else after
-// kStopDeadline.
+// Exits the process if a task that was asked to stop hangs: after a second if it is only waiting
+// for other tasks, otherwise after kStopDeadline.
 class StopGuard {
  public:
   StopGuard(const StopSource& stop, train::TaskContext& context)
@@ -76,7 +76,7 @@ class StopGuard {
     }
     const bool waits = context_.board().Get().state == progress::State::kWaiting;
     if (Ended(waits ? Duration(1s) : kStopDeadline)) return;
-    kLog.Warning("ending at once: the task did not come to its next step",
+    kLog.Warning("exiting at once: the task did not reach its next step",
                  {{"state", Name(context_.board().Get().state)}});
     _exit(128 + stop_.signal());
   }
@@ -89,7 +89,7 @@ class StopGuard {
   std::thread thread_;
 };
 
-// docs/errors.md: 1 to 127 say that a retry will not help, 138 that it may.
+// See docs/errors.md: 1 to 127 mean that a retry will not help, 138 that it may.
 int ExitCode(const Status& status, const StopSource& stop) {
   if (status.ok()) return 0;
   if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
@@ -131,14 +131,14 @@ Status Run(const Flags& flags, StopSource& stop) {
 int Main(int argc, char** argv) {
   Flags flags;
   CLI::App app(
-      "One task of a TFJob: reads TF_CONFIG, plays its role (chief, worker, ps, evaluator), "
-      "trains.",
+      "Runs one task of a TFJob: reads TF_CONFIG, takes its role (chief, worker, ps or evaluator) "
+      "and trains.",
       "tfjob-trainer");
   app.add_option("--config", flags.config, "The training file (docs/training-file.md)")
       ->capture_default_str();
   app.add_option("--set", flags.set, "Overrides a key of the training file: --set batch_size=64");
   app.add_option("--print", flags.print,
-                 "Prints a stage and ends: cluster, config, model, graph, placement or program")
+                 "Prints a stage and exits: cluster, config, model, graph, placement or program")
       ->check(CLI::IsMember({"cluster", "config", "model", "graph", "placement", "program"}));
   app.add_option("--log-level", flags.log_level, "debug, info, warning, error or off")
       ->capture_default_str();
@@ -154,7 +154,7 @@ int Main(int argc, char** argv) {
     std::cerr << "tfjob-trainer: " << error.what() << "\nRun with --help for all flags.\n";
     return 2;
   }
-  static StopSource stop;  // signal handlers point to it
+  static StopSource stop;  // used by the signal handlers
   StatusOr<LogLevel> level = ParseLogLevel(flags.log_level);
   if (!level.ok()) return ExitCode(level.status(), stop);
   ConfigureLogging(*level, flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);

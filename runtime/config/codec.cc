@@ -1,4 +1,4 @@
-// One key's value between the file (Json) and the TrainingConfig.
+// Converts one key's value between the file (Json) and the TrainingConfig.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -17,7 +17,7 @@ struct Overloaded : Fs... {
 template <typename... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-// Limits are whole numbers.
+// Formats a limit. Limits are whole numbers.
 std::string Limit(double value) {
   return StrCat(static_cast<int64_t>(value));
 }
@@ -32,7 +32,7 @@ Status CheckRange(const Key& key, const JsonField& field, double value) {
   return field.Mismatch(StrCat("a value from ", Limit(key.minimum), " to ", Limit(key.maximum)));
 }
 
-// "1/255", or a plain number.
+// Reads "1/255" or a plain number.
 StatusOr<double> ReadFraction(const JsonField& field) {
   if (!field.present() || !field.value()->is_string()) {
     StatusOr<double> number = field.Double();
@@ -49,10 +49,10 @@ StatusOr<double> ReadFraction(const JsonField& field) {
   return field.Mismatch("a number, or a fraction such as \"1/255\"");
 }
 
-// 4096, "64Ki", "32Mi", "1Gi".
+// Reads 4096, "64Ki", "32Mi" or "1Gi".
 StatusOr<int64_t> ReadBytes(const JsonField& field) {
   constexpr std::string_view kExpected =
-      "an integer of bytes, or one with Ki, Mi or Gi, such as \"32Mi\"";
+      "a number of bytes, or one with Ki, Mi or Gi, such as \"32Mi\"";
   if (!field.present() || !field.value()->is_string()) {
     StatusOr<int64_t> number = field.Int();
     return number.ok() ? number : field.Mismatch(kExpected);
@@ -124,7 +124,7 @@ StatusOr<std::vector<double>> ReadNumbers(const Key& key, const JsonField& field
   return values;
 }
 
-// Assigns, or gives the error.
+// Assigns the value, or returns the error.
 template <typename Target, typename Source>
 Status Store(Target& target, StatusOr<Source> source) {
   if (!source.ok()) return source.status();

@@ -31,14 +31,12 @@ void AddModelKeys(std::vector<Key>& keys) {
                   .type = KeyType::kString,
                   .binding = Bind<&C::model, &ModelConfig::keras_json>(),
                   .doc = "A file written by Keras' `model.to_json()` (Keras 3 or tf.keras 2), "
-                         "relative to the working "
-                         "directory.",
+                         "relative to the working directory.",
                   .unset_doc = "one of the two is required"});
   keys.push_back({.path = "loss.name",
                   .type = KeyType::kString,
                   .binding = Bind<&C::loss, &LossConfig::name>(),
-                  .doc = "What is minimised. `clipped_crossentropy` is −Σ "
-                         "y·log(clip(p, 1e-10, "
+                  .doc = "The loss to minimise. `clipped_crossentropy` is −Σ y·log(clip(p, 1e-10, "
                          "1)). `loss: NAME` is the short form.",
                   .choices = {"sparse_categorical_crossentropy", "categorical_crossentropy",
                               "clipped_crossentropy", "mean_squared_error"},
@@ -52,12 +50,12 @@ void AddModelKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "loss.reduction",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::loss, &LossConfig::reduction>(),
-                  .doc = "Over the examples of a batch, Keras' names: their mean, or their sum.",
+                  .doc = "Reduction over the examples of a batch, by Keras' names: mean or sum.",
                   .choices = {"sum_over_batch_size", "sum"}});
   keys.push_back({.path = "metrics",
                   .type = KeyType::kStrings,
                   .binding = Bind<&C::metrics>(),
-                  .doc = "What is reported beside the loss.",
+                  .doc = "Metrics to report in addition to the loss.",
                   .choices = {"accuracy", "mean_squared_error"}});
 }
 
@@ -83,7 +81,7 @@ void AddScheduleKeys(std::vector<Key>& keys) {
   keys.push_back({.path = at + "name",
                   .type = kString,
                   .binding = Bind<kOf, kSchedule, &S::name>(),
-                  .doc = "How learning_rate changes with the step, as Keras' schedules do.",
+                  .doc = "How learning_rate changes with the step, as in Keras' schedules.",
                   .choices = {"exponential_decay", "inverse_time_decay", "polynomial_decay",
                               "cosine_decay", "piecewise_constant_decay"},
                   .unset_doc = "constant"});
@@ -102,24 +100,24 @@ void AddScheduleKeys(std::vector<Key>& keys) {
       {"exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay"}, "required",
       "Steps of one decay.");
   add("decay_rate", kNumber, Bind<kOf, kSchedule, &S::decay_rate>(),
-      {"exponential_decay", "inverse_time_decay"}, "required", "Its factor, or its divisor.");
+      {"exponential_decay", "inverse_time_decay"}, "required", "Factor or divisor of the decay.");
   add("staircase", kBool, Bind<kOf, kSchedule, &S::staircase>(),
-      {"exponential_decay", "inverse_time_decay"}, "false", "In jumps, every decay_steps.");
+      {"exponential_decay", "inverse_time_decay"}, "false", "Decay in jumps, every decay_steps.");
   add("end_learning_rate", kNumber, Bind<kOf, kSchedule, &S::end_learning_rate>(),
-      {"polynomial_decay"}, "0.0001", "Where it ends.");
-  add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1", "1: a line.");
+      {"polynomial_decay"}, "0.0001", "Learning rate at the end.");
+  add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1", "1: linear.");
   add("cycle", kBool, Bind<kOf, kSchedule, &S::cycle>(), {"polynomial_decay"}, "false",
-      "Rise again at each end.");
+      "Rise again at the end of each decay.");
   add("alpha", kNumber, Bind<kOf, kSchedule, &S::alpha>(), {"cosine_decay"}, "0",
-      "The end, as a share of the start.");
+      "Final learning rate, as a fraction of the one at the start.");
   add("warmup_target", kNumber, Bind<kOf, kSchedule, &S::warmup_target>(), {"cosine_decay"},
-      "no warm-up", "A line from learning_rate to here comes first.");
+      "no warm-up", "A linear change from learning_rate to this value comes first.");
   add("warmup_steps", kInteger, Bind<kOf, kSchedule, &S::warmup_steps>(), {"cosine_decay"}, "0",
-      "Steps of that line.");
+      "Steps of that linear change.");
   add("boundaries", kNumbers, Bind<kOf, kSchedule, &S::boundaries>(), {"piecewise_constant_decay"},
-      "required", "Steps after which the next value holds.");
+      "required", "Steps after which the next value applies.");
   add("values", kNumbers, Bind<kOf, kSchedule, &S::values>(), {"piecewise_constant_decay"},
-      "required", "Learning rates, one more than boundaries; learning_rate is not given.");
+      "required", "Learning rates, one more than boundaries. learning_rate must not be set.");
 }
 
 void AddOptimizerKeys(std::vector<Key>& keys) {
@@ -128,17 +126,18 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "optimizer.name",
                   .type = KeyType::kString,
                   .binding = Bind<kOf, &O::name>(),
-                  .doc = "Arithmetic and defaults are Keras'. `optimizer: NAME` is the short form.",
+                  .doc = "Arithmetic and defaults are as in Keras. `optimizer: NAME` is the short "
+                         "form.",
                   .choices = {"sgd", "adagrad", "adam", "rmsprop"}});
   keys.push_back(Hyper("learning_rate", Bind<kOf, &O::learning_rate>(), 0, {},
                        "sgd 0.01, others 0.001", "Step size."));
   AddScheduleKeys(keys);
   keys.push_back(Hyper("momentum", Bind<kOf, &O::momentum>(), 0, {"sgd", "rmsprop"}, "0",
-                       "Share of the last step."));
+                       "Fraction of the previous step."));
   keys.push_back(
       Hyper("nesterov", Bind<kOf, &O::nesterov>(), 0, {"sgd"}, "false", "Nesterov's momentum."));
   keys.push_back(Hyper("initial_accumulator_value", Bind<kOf, &O::initial_accumulator_value>(), 0,
-                       {"adagrad"}, "0.1", "Start of the sum of squared gradients."));
+                       {"adagrad"}, "0.1", "Initial sum of squared gradients."));
   keys.push_back(
       Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, {"adam"}, "0.9", "Decay of the first moment."));
   keys.push_back(Hyper("beta_2", Bind<kOf, &O::beta_2>(), 0, {"adam"}, "0.999",
@@ -175,15 +174,15 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   keys.push_back({.path = at + "format",
                   .type = KeyType::kChoice,
                   .binding = Bind<kData, source, &S::format>(),
-                  .doc = "`idx`: MNIST's files; `csv`: a table of numbers; `linear`: made up, y = "
-                         "x·weights + bias + noise.",
+                  .doc = "`idx`: MNIST's files; `csv`: a table of numbers; `linear`: generated, y "
+                         "= x·weights + bias + noise.",
                   .choices = {"", "idx", "csv", "linear"},
                   .unset_doc = missing});
   keys.push_back(
       {.path = at + "scale",
        .type = KeyType::kFraction,
        .binding = Bind<kData, source, &S::scale>(),
-       .doc = "Features are multiplied by it: a number, or a fraction such as `1/255`."});
+       .doc = "Factor applied to the features: a number, or a fraction such as `1/255`."});
   const auto add = [&](auto... fields) { keys.push_back(SourceKey(fields...)); };
   add(at + "images", KeyType::kString, Bind<kData, source, &S::images>(), "idx",
       "IDX file of features, plain or gz.", "required");
@@ -192,20 +191,21 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   add(at + "file", KeyType::kString, Bind<kData, source, &S::file>(), "csv",
       "CSV file, plain or gz.", "required");
   add(at + "header", KeyType::kBool, Bind<kData, source, &S::header>(), "csv",
-      "The first row holds the names.");
+      "The first row contains the column names.");
   add(at + "label_column", KeyType::kNameOrIndex, Bind<kData, source, &S::label_column>(), "csv",
-      "Name or index (from 0; negative from the end) of the label.", "the last");
+      "Name or index (from 0; negative from the end) of the label's column.", "the last column");
   add(at + "delimiter", KeyType::kString, Bind<kData, source, &S::delimiter>(), "csv",
       "One character.");
   add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), "linear",
-      "One a feature.");
+      "One weight per feature.");
   add(at + "bias", KeyType::kNumber, Bind<kData, source, &S::bias>(), "linear",
       "Added to every y.");
   add(at + "noise", KeyType::kNumber, Bind<kData, source, &S::noise>(), "linear",
       "Standard deviation.");
   add(at + "low", KeyType::kNumber, Bind<kData, source, &S::low>(), "linear", "Smallest x.");
   add(at + "high", KeyType::kNumber, Bind<kData, source, &S::high>(), "linear",
-      "Largest x. One feature runs evenly from low to high; several are drawn.");
+      "Largest x. A single feature is spaced evenly from low to high; several are drawn "
+      "uniformly.");
   add(at + "examples", KeyType::kInteger, Bind<kData, source, &S::examples>(), "linear",
       "Number of rows.");
   keys.back().minimum = 1;
@@ -218,22 +218,22 @@ void AddDataKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "data.labels",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::data, &DataConfig::labels>(),
-                  .doc = "How the loss sees labels: class numbers, one-hot rows or values. `auto`: "
-                         "as the loss wants.",
+                  .doc = "Form in which the loss receives labels: class numbers, one-hot rows or "
+                         "values. `auto`: the form that the loss needs.",
                   .choices = {"auto", "class", "one_hot", "value"}});
   keys.push_back({.path = "data.shuffle",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::data, &DataConfig::shuffle>(),
-                  .doc = "A new order every epoch, the same for the same seed."});
+                  .doc = "Use a new order every epoch, the same for the same seed."});
   keys.push_back({.path = "data.drop_remainder",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::data, &DataConfig::drop_remainder>(),
-                  .doc = "Leave out the last batch of an epoch when it is not full."});
+                  .doc = "Leave out the last batch of an epoch if it is not full."});
   keys.push_back(
       {.path = "data.prefetch",
        .type = KeyType::kInteger,
        .binding = Bind<&C::data, &DataConfig::prefetch>(),
-       .doc = "Batches prepared ahead in the background; 0: none, in the caller's thread.",
+       .doc = "Batches prepared ahead in the background; 0: none, use the caller's thread.",
        .minimum = 0,
        .maximum = 1024});
 }
@@ -243,33 +243,33 @@ void AddStrategyKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "strategy.name",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::kind>(),
-                  .doc = "`auto`: parameter_server when the cluster has a ps, else one_device. "
-                         "`strategy: NAME` is the "
-                         "short form.",
+                  .doc = "`auto`: parameter_server if the cluster has a ps, else one_device. "
+                         "`strategy: NAME` is the short form.",
                   .choices = {"auto", "one_device", "parameter_server"}});
   keys.push_back({.path = "strategy.mode",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::mode>(),
-                  .doc = "`async`: gradients are applied as they come; `sync`: averaged, as by "
-                         "SyncReplicasOptimizer.",
+                  .doc = "`async`: gradients are applied as they arrive; `sync`: they are "
+                         "averaged, as by SyncReplicasOptimizer.",
                   .choices = {"async", "sync"}});
   keys.push_back({.path = "strategy.replicas_to_aggregate",
                   .type = KeyType::kInteger,
                   .binding = Bind<&C::strategy, &S::replicas_to_aggregate>(),
                   .doc = "Gradients averaged in a synchronous step. Fewer than workers: the "
-                         "slowest are dropped; more: "
-                         "several batches a worker. 0: the number of workers.",
+                         "slowest are dropped; more: several batches per worker. 0: the number of "
+                         "workers.",
                   .minimum = 0,
                   .maximum = 1 << 20});
   keys.push_back({.path = "strategy.placement",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::placement>(),
-                  .doc = "Variables over the parameter servers: in turn, or evenly by bytes.",
+                  .doc = "How variables are placed on parameter servers: in turn, or evenly by "
+                         "bytes.",
                   .choices = {"round_robin", "balanced"}});
   keys.push_back({.path = "strategy.shard_bytes",
                   .type = KeyType::kBytes,
                   .binding = Bind<&C::strategy, &S::shard_bytes>(),
-                  .doc = "Larger variables are split over the servers; 0: never.",
+                  .doc = "Larger variables are split across the servers; 0: never.",
                   .minimum = 0});
 }
 
@@ -286,22 +286,23 @@ Key Plain(const char* path, KeyType type, Binding binding, double minimum, const
 void AddRunKeys(std::vector<Key>& keys) {
   using enum KeyType;
   keys.push_back(
-      Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1, "Examples a step and worker."));
+      Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1, "Examples per step and worker."));
   keys.push_back(Plain(
       "epochs", kInteger, Bind<&C::epochs>(), 0,
-      "Passes over the training data. With max_steps, whichever ends first; one is required."));
+      "Passes over the training data. With max_steps, training ends at whichever is reached first; "
+      "one is required."));
   keys.push_back(Plain("max_steps", kInteger, Bind<&C::max_steps>(), 0, "Global steps."));
   keys.push_back(Plain("eval.batch_size", kInteger, Bind<&C::eval, &EvalConfig::batch_size>(), 0,
-                       "Examples a batch of evaluation; 0: batch_size."));
+                       "Examples per evaluation batch; 0: batch_size."));
   keys.push_back(Plain("eval.steps", kInteger, Bind<&C::eval, &EvalConfig::steps>(), 0,
-                       "Batches of an evaluation; 0: all."));
+                       "Batches per evaluation; 0: all."));
   keys.push_back(Plain("eval.start_delay_secs", kNumber,
                        Bind<&C::eval, &EvalConfig::start_delay_secs>(), 0,
-                       "The evaluator's wait before its first evaluation."));
+                       "Time that the evaluator waits before its first evaluation."));
   keys.push_back(Plain("eval.throttle_secs", kNumber, Bind<&C::eval, &EvalConfig::throttle_secs>(),
-                       0, "The shortest time between the starts of two evaluations."));
+                       0, "Minimum time between the starts of two evaluations."));
   keys.push_back(Plain("model_dir", kString, Bind<&C::model_dir>(), 0,
-                       "Folder of checkpoints and events, relative to the working directory.",
+                       "Folder for checkpoints and events, relative to the working directory.",
                        "nothing is saved"));
   keys.push_back(Plain("save_checkpoints_secs", kNumber, Bind<&C::save_checkpoints_secs>(), 0,
                        "Seconds between checkpoints; 0: none but the last.",
@@ -309,15 +310,15 @@ void AddRunKeys(std::vector<Key>& keys) {
   keys.push_back(Plain("save_checkpoints_steps", kInteger, Bind<&C::save_checkpoints_steps>(), 0,
                        "Steps between checkpoints, instead of seconds.", "by seconds"));
   keys.push_back(Plain("keep_checkpoint_max", kInteger, Bind<&C::keep_checkpoint_max>(), 0,
-                       "Newest checkpoints kept; 0: all."));
+                       "Number of newest checkpoints to keep; 0: all."));
   keys.push_back(Plain("save_summary_steps", kInteger, Bind<&C::save_summary_steps>(), 0,
                        "Steps between summaries; 0: none."));
   keys.push_back(Plain("log_step_count_steps", kInteger, Bind<&C::log_step_count_steps>(), 0,
                        "Steps between log lines with loss and speed; 0: none."));
-  keys.push_back(
-      Plain("seed", kInteger, Bind<&C::seed>(), 0, "Of initial values, shuffling and dropout."));
+  keys.push_back(Plain("seed", kInteger, Bind<&C::seed>(), 0,
+                       "Seed of initial values, shuffling and dropout."));
   keys.push_back(Plain("threads", kInteger, Bind<&C::threads>(), 0,
-                       "For computation; 0: what the cgroup grants."));
+                       "Threads for computation; 0: as many as the cgroup grants."));
   keys.back().maximum = 4096;
   for (Key& key : keys) {
     if (key.path == "batch_size" || key.path == "eval.batch_size") key.maximum = 1 << 24;

@@ -1,5 +1,5 @@
-// The keys of the training file, as one table: parser, printer, overrides, JSON Schema and
-// documentation are made from it, so that they cannot disagree.
+// Defines the keys of the training file as one table. The parser, printer, overrides, JSON Schema
+// and documentation are generated from it, so they cannot disagree.
 #pragma once
 
 #include <limits>
@@ -13,13 +13,13 @@
 
 namespace tfjob::config {
 
-// Where a key's value lives in the TrainingConfig.
+// Accessors of a key's value in the TrainingConfig.
 template <typename T>
 struct Ref {
   T& (*mutate)(TrainingConfig&);
   const T& (*read)(const TrainingConfig&);
 };
-// An enumeration; its numbers index Key::choices.
+// Accessors of an enumeration, whose values index Key::choices.
 struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
@@ -29,8 +29,10 @@ using Binding = std::variant<Ref<bool>, Ref<int64_t>, Ref<double>, Ref<std::stri
                              Ref<std::optional<double>>, Ref<std::vector<std::string>>,
                              Ref<std::vector<double>>, Ref<std::shared_ptr<const Json>>, Choice>;
 
-// How the file writes a value. kNameOrIndex: a string, or an integer (kept as text). kFraction: a
-// number, or "1/255". kBytes: an integer, or "32Mi" (Ki, Mi, Gi).
+// How the file represents a value:
+//   kNameOrIndex  a string, or an integer (kept as text)
+//   kFraction     a number, or "1/255"
+//   kBytes        an integer, or "32Mi" (Ki, Mi, Gi)
 enum class KeyType {
   kBool,
   kInteger,
@@ -50,31 +52,31 @@ struct Key {
   KeyType type;
   Binding binding;
   std::string doc;  // one or two sentences for docs/training-file.md
-  // What a string (or each element of kStrings) may be; empty: anything. An empty name cannot be
-  // written.
+  // The values allowed for a string, or for each element of kStrings; empty: any. The file cannot
+  // contain an empty name.
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
-  // The key means something only when that other key has one of these values.
+  // The key applies only if the key `when_key` has one of these values.
   std::string when_key = {};
   std::vector<std::string> when_values = {};
-  std::string unset_doc = {};  // the default in words, when it is not a value
+  std::string unset_doc = {};  // describes the default if it is not a value
 };
 
-// Sorted as the documentation shows them.
+// In the order of the documentation.
 const std::vector<Key>& Keys();
 
-// Null when there is none.
+// Returns null if there is no such key.
 const Key* FindKey(std::string_view path);
 
-// Sections whose value may be a plain string, which is then their key "name": loss, optimizer,
-// strategy.
+// Returns true for sections whose value may be a plain string, which then sets their key "name":
+// loss, optimizer and strategy.
 bool HasShortForm(std::string_view section);
 
-// Writes the field's value into the config, after checking type, choices and range.
+// Stores the field's value in the config after checking its type, choices and range.
 Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field);
 
-// The value as the file writes it; null when unset.
+// Returns the value as the file represents it, or null if it is unset.
 Json GetKey(const TrainingConfig& config, const Key& key);
 
 }  // namespace tfjob::config

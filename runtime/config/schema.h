@@ -1,4 +1,4 @@
-// What other programs and people read about the training file, made from the table of keys.
+// Generates the schema and the documentation of the training file from the table of keys.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace tfjob::config {
 
-// JSON Schema, draft 2020-12: docs/training.schema.json holds it, indented. It refuses every file
-// that the parser refuses for an unknown key, a type, a choice or a range; what depends on several
-// keys (Validate) is left to the parser.
+// Returns a JSON Schema, draft 2020-12; docs/training.schema.json contains it, indented. It
+// rejects every file that the parser rejects for an unknown key, a type, a choice or a range.
+// Rules that involve several keys (Validate) are left to the parser.
 Json TrainingSchema();
 
-// A Markdown table: key, type, default, meaning.
+// Returns a Markdown table with key, type, default and meaning.
 std::string KeyTable();
 
-// The text with what stands between the lines "<!-- keys: begin -->" and "<!-- keys: end -->"
-// replaced by KeyTable().
+// Returns the text with everything between the lines "<!-- keys: begin -->" and
+// "<!-- keys: end -->" replaced by KeyTable().
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

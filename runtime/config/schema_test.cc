@@ -11,9 +11,9 @@
 namespace tfjob::config {
 namespace {
 
-constexpr char kWrite[] = "write it anew: bazel run //runtime/config:write_docs -- $PWD/docs";
+constexpr char kWrite[] = "regenerate it: bazel run //runtime/config:write_docs -- $PWD/docs";
 
-// Every path of the schema that is not a section.
+// Collects every path of the schema that is not a section.
 void Collect(const Json& schema, const std::string& path, std::set<std::string>& paths) {
   const Json* at = &schema;
   if (at->contains("anyOf") && (*at)["anyOf"].back().contains("properties"))

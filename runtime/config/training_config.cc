@@ -21,7 +21,7 @@ bool IsSection(std::string_view path) {
   return false;
 }
 
-// The names that may stand in a section.
+// Returns the names allowed in a section.
 std::vector<std::string> NamesIn(std::string_view section) {
   const std::string prefix = section.empty() ? "" : StrCat(section, ".");
   std::vector<std::string> names;
@@ -34,7 +34,8 @@ std::vector<std::string> NamesIn(std::string_view section) {
   return names;
 }
 
-// "mode" at the top is "strategy.mode" in the wrong place.
+// Finds a key of the same name in another section: "mode" at the top is a misplaced
+// "strategy.mode".
 std::string SameNameElsewhere(std::string_view name) {
   const std::string suffix = StrCat(".", name);
   for (const Key& key : Keys()) {
@@ -54,7 +55,7 @@ Status UnknownKey(std::string_view section, std::string_view name) {
   return InvalidArgument(path, ": unknown key", DidYouMean(name, names));
 }
 
-// Reads a section, or a key, at `path` with all below it.
+// Reads the section or key at `path` and everything below it.
 Status Read(TrainingConfig& config, const std::string& path, const JsonField& field) {
   if (!field.present()) return OkStatus();
   if (const Key* key = FindKey(path); key != nullptr) return SetKey(config, *key, field);
@@ -82,7 +83,7 @@ void Place(Json& document, const std::string& path, Json value) {
   (*at)[path.substr(begin)] = std::move(value);
 }
 
-// A key that belongs to another format or optimizer says nothing here.
+// Returns false for a key of another format or optimizer, which has no effect.
 bool Applies(const TrainingConfig& config, const Key& key) {
   if (key.when_key.empty()) return true;
   const Json selector = GetKey(config, *FindKey(key.when_key));

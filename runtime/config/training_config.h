@@ -1,12 +1,13 @@
-// The training file as a value: what to train, on what data, how and for how long. The file is YAML
-// (or JSON), its keys are the table in keys.h; docs/training-file.md describes them and
+// Represents the training file as a value: what to train, on what data, how and for how long. The
+// file is YAML or JSON. Its keys are the table in keys.h; docs/training-file.md documents them and
 // docs/training.schema.json is their JSON Schema.
 //
 //   ASSIGN_OR_RETURN(TrainingConfig config, ParseTrainingConfig(text, "training.yaml"));
 //   RETURN_IF_ERROR(Override(config, "strategy.mode", "sync"));        // --strategy.mode=sync
 //   RETURN_IF_ERROR(Validate(config));
 //
-// Errors are InvalidArgument and name the path of the key, what was expected and what came.
+// Errors are InvalidArgument and name the path of the key, the expected value and the
+// actual value.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +22,22 @@
 
 namespace tfjob::config {
 
-// One of the two is set.
+// Exactly one of the two is set.
 struct ModelConfig {
-  std::shared_ptr<const Json> layers;  // a list that the room model reads; null: none
-  std::string keras_json;              // a file that Keras' model.to_json() wrote
+  std::shared_ptr<const Json> layers;  // a list, parsed by the package model; null: none
+  std::string keras_json;              // a file written by Keras' model.to_json()
 };
 
 enum class Reduction { kMean, kSum };
 
-// The names of losses, metrics and optimizers are those of the rooms model and optimizer.
+// The names of losses, metrics and optimizers are those of the packages model and optimizer.
 struct LossConfig {
   std::string name;
   bool from_logits = false;
   Reduction reduction = Reduction::kMean;
 };
 
-// `name` "": the learning rate is constant. Unset parameters have Keras' defaults.
+// An empty `name` means a constant learning rate. Unset parameters have Keras' defaults.
 struct ScheduleConfig {
   std::string name;
   std::optional<int64_t> decay_steps, warmup_steps;
@@ -45,7 +46,7 @@ struct ScheduleConfig {
   std::vector<double> boundaries, values;
 };
 
-// Unset hyper-parameters have the optimizer's own default (Keras').
+// Unset hyper-parameters have the optimizer's own defaults (those of Keras).
 struct OptimizerConfig {
   std::string name = "sgd";
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
@@ -57,20 +58,20 @@ struct OptimizerConfig {
 enum class DataFormat { kNone, kIdx, kCsv, kLinear };
 enum class LabelKind { kAuto, kClass, kOneHot, kValue };
 
-// One set of examples. Which fields count depends on the format.
+// One set of examples. The format determines which fields apply.
 struct SourceConfig {
   DataFormat format = DataFormat::kNone;  // kNone: there is no such source
-  double scale = 1;                       // features are multiplied by it
+  double scale = 1;                       // factor applied to the features
 
   std::string images, labels;  // idx: two files, plain or gz
 
   std::string file;          // csv
-  bool header = true;        // csv: the first row holds names
+  bool header = true;        // csv: the first row contains names
   std::string label_column;  // csv: a name or an index, negative from the end; "" is the last
   std::string delimiter = ",";
 
-  // linear: y = x·weights + bias + noise·N(0,1); x runs evenly over [low, high] when there is one
-  // weight, else it is drawn uniformly.
+  // linear: y = x·weights + bias + noise·N(0,1). With one weight, x is spaced evenly over [low,
+  // high]; with several, it is drawn uniformly.
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33, low = -1, high = 1;
   int64_t examples = 100;
@@ -92,16 +93,16 @@ enum class Placement { kRoundRobin, kBalanced };
 
 struct StrategyConfig {
   StrategyKind kind =
-      StrategyKind::kAuto;  // parameter_server when the cluster has a ps, else one_device
+      StrategyKind::kAuto;  // parameter_server if the cluster has a ps, else one_device
   PsMode mode = PsMode::kAsync;
   int64_t replicas_to_aggregate = 0;  // 0: the number of workers
   Placement placement = Placement::kRoundRobin;
-  int64_t shard_bytes = 32 << 20;  // larger variables are split over the servers; 0: never
+  int64_t shard_bytes = 32 << 20;  // larger variables are split across servers; 0: never
 };
 
 struct EvalConfig {
   int64_t batch_size = 0;  // 0: the training batch size
-  int64_t steps = 0;       // batches a pass; 0: all
+  int64_t steps = 0;       // batches per pass; 0: all
   double start_delay_secs = 0;
   double throttle_secs = 0;
 };
@@ -113,14 +114,14 @@ struct TrainingConfig {
   OptimizerConfig optimizer;
   DataConfig data;
   int64_t batch_size = 32;
-  // Whichever ends first; 0: no limit. One of them is set.
+  // Training ends at whichever is reached first; 0: no limit. At least one is set.
   int64_t epochs = 0;
   int64_t max_steps = 0;
   StrategyConfig strategy;
   EvalConfig eval;
 
   std::string model_dir;  // "": nothing is saved
-  // One of the two; see CheckpointEvery.
+  // At most one of the two is above 0; see CheckpointEvery.
   std::optional<double> save_checkpoints_secs;
   std::optional<int64_t> save_checkpoints_steps;
   int64_t keep_checkpoint_max = 5;     // 0: all
@@ -128,35 +129,36 @@ struct TrainingConfig {
   int64_t log_step_count_steps = 100;  // 0: none
 
   int64_t seed = 0;
-  int64_t threads = 0;  // 0: what the cgroup grants
+  int64_t threads = 0;  // 0: as many as the cgroup grants
 };
 
-// Reads the text; `what` names it in errors. Keys that belong together are checked by Validate,
+// Parses the text; `what` names it in errors. Validate checks keys that depend on each other,
 // after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
-// Sets one key ("data.train.images", "epochs") from text that is read as YAML, as a flag gives it.
-// A list or a map may be given too ("metrics", "[accuracy]"). On error the config is as before.
+// Sets one key ("data.train.images", "epochs") from text that is parsed as YAML, as a flag
+// provides it. The text may also be a list or a map ("metrics", "[accuracy]"). On error the config
+// is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// What only all keys together show: a model, a loss, data, an end, and no key that its neighbours
-// make meaningless.
+// Checks what can be decided only from all keys together: that there are a model, a loss, data and
+// an end, and that no key is made meaningless by another.
 Status Validate(const TrainingConfig& config);
 
-// When the chief saves: 600 s unless the file says otherwise. A value of 0 means off.
+// When the chief saves: every 600 s unless the file says otherwise. 0 means off.
 struct CheckpointTriggers {
   double secs = 600;
   int64_t steps = 0;
 };
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
-// data.labels, or what the loss wants: class numbers for sparse_categorical_crossentropy, one-hot
-// rows for categorical_crossentropy and clipped_crossentropy, plain values for the others. Never
-// kAuto.
+// Returns data.labels or, for `auto`, the kind that the loss needs: class numbers for
+// sparse_categorical_crossentropy, one-hot rows for categorical_crossentropy and
+// clipped_crossentropy, plain values for the others. Never returns kAuto.
 LabelKind ResolvedLabels(const TrainingConfig& config);
 
-// The file that gives this value, defaults written out, unset keys left out. Reading it gives the
-// value again.
+// Returns a file that represents this value, with defaults written out and unset keys left out.
+// Parsing it yields the same value.
 std::string PrintTrainingConfig(const TrainingConfig& config);  // YAML
 Json TrainingConfigToJson(const TrainingConfig& config);
 

@@ -48,7 +48,7 @@ std::string ParseError(std::string_view text) {
   return config.ok() ? "accepted" : std::string(Message(config.status()));
 }
 
-// kSmall with lines added or replaced, parsed and validated.
+// Parses and validates kSmall with lines added or replaced.
 std::string Checked(std::vector<std::pair<std::string, std::string>> overrides) {
   StatusOr<TrainingConfig> config = ParseTrainingConfig(kSmall, "t.yaml");
   EXPECT_TRUE(config.ok()) << config.status();
@@ -133,7 +133,7 @@ TEST(TrainingConfig, UnknownKeysAreErrorsWithASuggestion) {
   EXPECT_EQ(ParseError("data: {train: {format: idx, imges: x}}"),
             "t.yaml: data.train.imges: unknown key; did you mean \"images\"?");
   EXPECT_EQ(ParseError("model: {zzz: 1}"),
-            "t.yaml: model.zzz: unknown key; known are layers, keras_json");
+            "t.yaml: model.zzz: unknown key; known: layers, keras_json");
   EXPECT_EQ(Checked({{"epoch", "3"}}), "epoch: unknown key; did you mean \"epochs\"?");
 }
 
@@ -153,7 +153,7 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
       ParseError("strategy: {mode: snyc}"),
       "t.yaml: strategy.mode: expected one of async, sync, got \"snyc\"; did you mean \"sync\"?");
   EXPECT_EQ(ParseError("strategy: {shard_bytes: 4MB}"),
-            "t.yaml: strategy.shard_bytes: expected an integer of bytes, or one with Ki, Mi or Gi, "
+            "t.yaml: strategy.shard_bytes: expected a number of bytes, or one with Ki, Mi or Gi, "
             "such as \"32Mi\", got "
             "\"4MB\"");
   EXPECT_EQ(
@@ -216,7 +216,7 @@ TEST(TrainingConfig, MissingPartsAreNamed) {
             "missing");
   EXPECT_EQ(
       Checked({{"max_steps", "0"}}),
-      "epochs, max_steps: expected at least one of them above 0, but the training would never end");
+      "epochs, max_steps: expected at least one of them above 0, or the training would never end");
   EXPECT_EQ(Checked({{"data.train.format", "idx"}}),
             "data.train.images: expected an IDX file of images, but it is missing");
   EXPECT_EQ(Checked({{"data.train.format", "csv"}}),

@@ -1,4 +1,4 @@
-// What only all keys together show.
+// Checks what can be decided only from all keys together.
 #include <nlohmann/json.hpp>
 
 #include "runtime/config/keys.h"
@@ -12,12 +12,12 @@ std::string List(const std::vector<std::string>& names) {
   return text;
 }
 
-// A key that was given although what selects it has another value: momentum for adagrad, a csv's
+// Rejects a key that is set although its selector has another value: momentum for adagrad, a csv's
 // file for idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = GetKey(config, *FindKey(key.when_key));
-  if (selector.is_null()) return OkStatus();  // its absence is the error
+  if (selector.is_null()) return OkStatus();  // the missing selector is the error
   for (const std::string& value : key.when_values) {
     if (selector == value) return OkStatus();
   }
@@ -57,7 +57,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
   return Missing(at + ".format", "one of idx, csv, linear");
 }
 
-// A section data.eval without a format, but with other keys.
+// Returns true if the section data.eval has keys but no format.
 bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
   if (config.data.eval.present()) return false;
   for (const Key& key : Keys()) {
@@ -80,7 +80,7 @@ Status CheckModel(const ModelConfig& model) {
 Status CheckEnd(const TrainingConfig& config) {
   if (config.epochs > 0 || config.max_steps > 0) return OkStatus();
   return InvalidArgument(
-      "epochs, max_steps: expected at least one of them above 0, but the training would never end");
+      "epochs, max_steps: expected at least one of them above 0, or the training would never end");
 }
 
 Status CheckCheckpoints(const TrainingConfig& config) {

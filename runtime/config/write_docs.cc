@@ -1,5 +1,5 @@
-// Writes docs/training.schema.json and the table of keys in docs/training-file.md from the table of
-// keys.
+// Generates docs/training.schema.json, and the table of keys in docs/training-file.md, from the
+// table in keys.cc.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

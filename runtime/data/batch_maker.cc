@@ -47,8 +47,8 @@ Status Pipeline::Maker::Check() const {
   const Position& start = options_.start;
   if (start.epoch < 0 || start.batch < 0 || start.batch >= batches_) {
     return InvalidArgument("the saved position (epoch ", start.epoch, ", batch ", start.batch,
-                           ") does not exist: ", dataset_->labels_name, " gives ", batches_,
-                           " batches an epoch");
+                           ") does not exist: ", dataset_->labels_name, " has ", batches_,
+                           " batches per epoch");
   }
   return OkStatus();
 }
@@ -118,7 +118,7 @@ bool Pipeline::Maker::Fill(BatchSlot& slot) {
   return true;
 }
 
-// Fisher and Yates' shuffle: a function of seed and epoch.
+// The Fisher-Yates shuffle, as a function of seed and epoch.
 void Pipeline::Maker::Shuffle(int64_t epoch) {
   PhiloxStream random(
       PhiloxKey(PhiloxKey(options_.seed, "shuffle") + static_cast<uint64_t>(epoch), "epoch"));
@@ -146,7 +146,8 @@ void Pipeline::Maker::CopyFeatures(int64_t first, Batch& batch) const {
     return base + static_cast<size_t>(Row(first + i) * width) * element;
   };
   for (int64_t i = 0; i < size; ++i, to += width) {
-    // Rows lie anywhere in memory; the hardware's prefetcher needs their first lines to see where they go.
+    // Rows are scattered in memory; the hardware prefetcher must see their first cache lines to
+    // know where they continue.
     if (i + 2 < size) __builtin_prefetch(at(i + 2));
     const std::byte* from = at(i);
     if (bytes) {

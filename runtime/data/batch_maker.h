@@ -1,4 +1,5 @@
-// Makes batch after batch of one worker's share: order, gather, conversion. What stands behind Pipeline, without threads.
+// Produces the batches of one worker's share: order, gather, conversion. The part of Pipeline
+// without threads.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,12 @@
 
 namespace tfjob::data {
 
-// Room for one batch. Full ones and the smaller one at the end of an epoch have tensors of their own, so that filling
-// allocates nothing.
+// Memory for one batch. Full batches and the smaller one at the end of an epoch have separate
+// tensors, so that filling allocates nothing.
 struct BatchSlot {
   Batch full;
   Batch rest;
-  Batch* filled = nullptr;  // one of the two
+  Batch* filled = nullptr;  // points to full or rest
 };
 
 class Pipeline::Maker {
@@ -23,13 +24,13 @@ class Pipeline::Maker {
                                                  const PipelineOptions& options);
 
   BatchSlot NewSlot() const;
-  // False after the last epoch. Allocates nothing.
+  // Returns false after the last epoch. Allocates nothing.
   bool Fill(BatchSlot& slot);
 
   Position next() const { return next_; }
   int64_t batches_per_epoch() const { return batches_; }
   int64_t remainder() const { return remainder_; }
-  // The place after this one.
+  // Returns the position after this one.
   Position After(Position position) const;
 
  private:
@@ -38,20 +39,20 @@ class Pipeline::Maker {
   Status ReadLabels();
   Batch NewBatch(int64_t size) const;
   void Shuffle(int64_t epoch);
-  // The dataset's row of this worker's example `index` in the epoch.
+  // Returns the dataset's row of this worker's example `index` in the epoch.
   int64_t Row(int64_t index) const;
   void CopyFeatures(int64_t first, Batch& batch) const;
   void CopyLabels(int64_t first, Batch& batch) const;
 
   const std::shared_ptr<const Dataset> dataset_;
   const PipelineOptions options_;
-  int64_t rows_;       // this worker's examples an epoch
-  int64_t remainder_;  // of them in the last, smaller batch; 0: none
+  int64_t rows_;       // this worker's examples per epoch
+  int64_t remainder_;  // how many of them form the last, smaller batch; 0: none
   int64_t batches_;
   Position next_;
   std::vector<int64_t> classes_;  // kClass, kOneHot
   std::vector<float> values_;     // kValue
-  std::vector<uint32_t> order_;   // of all workers; empty without shuffling
+  std::vector<uint32_t> order_;   // rows of all workers; empty without shuffling
   int64_t ordered_epoch_ = -1;
 };
 

@@ -1,4 +1,5 @@
-// A file read from front to back, plain or compressed with gzip (which its first bytes show, not its name).
+// Reads a file from front to back, plain or compressed with gzip. The first bytes decide, not
+// the file's name.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,15 @@ class ByteSource {
  public:
   static StatusOr<ByteSource> Open(const std::string& path);
 
-  // Fills the span as far as the file goes. DataLoss for gzip data that ends early or is damaged.
+  // Fills the span until it is full or the file ends, and returns the number of bytes. Returns
+  // DataLoss for gzip data that ends early or is damaged.
   StatusOr<size_t> Read(std::span<std::byte> bytes);
-  // Fills the span, or DataLoss: the file ended early; `what` names what was being read.
+  // Fills the span. Returns DataLoss if the file ends early; `what` names what was being read.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   const std::string& path() const { return path_; }
-  // An upper bound of what Read can give in total: a claim beyond it need not be believed.
+  // Returns an upper bound on the total that Read can return, against which sizes that the file
+  // claims can be checked.
   uint64_t max_bytes() const { return max_bytes_; }
 
  private:

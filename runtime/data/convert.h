@@ -1,11 +1,11 @@
-// The inner loops of making a batch. Compiled with -O3, so that gcc vectorises them.
+// The inner loops of producing a batch. Compiled with -O3 so that gcc vectorises them.
 #pragma once
 
 #include <cstdint>
 
 namespace tfjob::data {
 
-// to[i] = from[i] · scale.
+// Computes to[i] = from[i] · scale.
 void ScaleRow(const uint8_t* from, int64_t count, float scale, float* to);
 void ScaleRow(const float* from, int64_t count, float scale, float* to);
 

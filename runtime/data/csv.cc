@@ -22,7 +22,7 @@ StatusOr<std::string> ReadText(const std::string& path) {
   }
 }
 
-// The line's text before '\n', which is taken off the rest.
+// Returns the text of the first line without its '\n', and removes the line from the rest.
 std::string_view TakeLine(std::string_view& rest) {
   const size_t end = std::min(rest.find('\n'), rest.size());
   std::string_view line = rest.substr(0, end);
@@ -57,7 +57,7 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
-// The position of the label's column among `columns`.
+// Returns the position of the label's column among `columns`.
 StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::string>& names,
                            size_t columns) {
   if (options.label_column.empty()) return columns - 1;
@@ -78,7 +78,7 @@ StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::str
       options.header ? DidYouMean(options.label_column, names) : "; the file has no header");
 }
 
-// The rows as they are read.
+// The rows read so far.
 struct Rows {
   size_t columns = 0, label = 0;
   std::vector<float> features;
@@ -106,12 +106,12 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
   return OkStatus();
 }
 
-// Learns the number of columns, and their names from a header.
+// Determines the number of columns and, from a header, their names.
 Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
   rows.columns = fields.size();
   if (rows.columns < 2) {
     return InvalidArgument(options.file,
-                           ": expected at least two columns, a feature and a label, split by '",
+                           ": expected at least two columns, a feature and a label, separated by '",
                            std::string(1, options.delimiter), "', got one");
   }
   std::vector<std::string> names;

@@ -55,7 +55,7 @@ StatusOr<Shape> ReadDimensions(ByteSource& source, int rank) {
   if (elements == 0)
     return InvalidArgument(source.path(), ": rows of shape ", shape.ToString(), " are empty");
   if (elements > source.max_bytes()) {
-    return DataLoss(source.path(), ": the header promises shape ", shape.ToString(), ", ", elements,
+    return DataLoss(source.path(), ": the header declares shape ", shape.ToString(), ", ", elements,
                     " bytes, more than the file can hold: it is truncated or damaged");
   }
   return shape;
@@ -67,7 +67,7 @@ StatusOr<Tensor> ReadIdx(const std::string& path) {
   ASSIGN_OR_RETURN(Shape shape, ReadDimensions(source, rank));
   Tensor tensor(DType::kUInt8, shape);
   RETURN_IF_ERROR(source.ReadAll(tensor.bytes(), StrCat("data of shape ", shape.ToString())));
-  // Reading on to the end also lets zlib compare the checksum.
+  // Reading to the end also makes zlib check the checksum.
   std::array<std::byte, 1> more;
   ASSIGN_OR_RETURN(size_t extra, source.Read(more));
   if (extra != 0) {
@@ -87,12 +87,12 @@ StatusOr<Dataset> LoadIdx(const IdxOptions& options) {
   if (dataset.labels.shape().rank() != 1) {
     return InvalidArgument(options.labels,
                            ": expected labels of rank 1 (magic 00000801), got shape ",
-                           dataset.labels.shape().ToString(), "; is it the file of the images?");
+                           dataset.labels.shape().ToString(), "; is this the images file?");
   }
   if (dataset.features.shape().rank() < 2) {
     return InvalidArgument(options.images,
                            ": expected images of rank 2 or more (magic 00000803), got shape ",
-                           dataset.features.shape().ToString(), "; is it the file of the labels?");
+                           dataset.features.shape().ToString(), "; is this the labels file?");
   }
   if (dataset.features.shape().dim(0) != dataset.size()) {
     return InvalidArgument(options.images, " has ", dataset.features.shape().dim(0), " rows, but ",

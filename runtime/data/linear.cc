@@ -7,7 +7,7 @@
 namespace tfjob::data {
 namespace {
 
-// Box and Muller's method; one number of the pair.
+// The Box-Muller method; uses only one number of each pair.
 double Normal(PhiloxStream& random) {
   const double radius = std::sqrt(-2 * std::log1p(-random.Uniform()));
   return radius * std::cos(2 * std::numbers::pi * random.Uniform());

@@ -9,12 +9,13 @@
 
 namespace tfjob::data {
 
-// Slots that the background thread fills in turn and the owner empties in turn. The thread sleeps until half of them are
-// empty, then fills all: two wake-ups every half ring, not every batch.
+// A ring of slots that the background thread fills in turn and the owner empties in turn. The
+// thread sleeps until half of them are empty, then fills all: two wake-ups per half ring instead
+// of one per batch.
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
-    // One more for the batch that the owner looks at.
+    // One more for the batch that the owner is using.
     for (int64_t i = 0; i < prefetch + 1; ++i) slots_.push_back(maker.NewSlot());
     empty_ = slots_.size();
     refill_ = (slots_.size() + 1) / 2;
@@ -29,7 +30,7 @@ class Pipeline::Ring {
     thread_.join();
   }
 
-  // Null after the last batch.
+  // Returns null after the last batch.
   Batch* Next() {
     MutexLock lock(mutex_);
     if (holding_) {
@@ -59,7 +60,7 @@ class Pipeline::Ring {
       if (!made) return;
     }
   }
-  // False when it is time to stop.
+  // Returns false if the thread should stop.
   bool AwaitEmpty() {
     MutexLock lock(mutex_);
     if (empty_ == 0) {
@@ -70,7 +71,7 @@ class Pipeline::Ring {
 
   Maker& maker_;
   std::vector<BatchSlot>
-      slots_;  // each used by the thread or by the owner, never by both: see the counts
+      slots_;  // a slot is used by the thread or by the owner, never by both: see the counts
   size_t refill_;
   std::thread thread_;
   Mutex mutex_;
@@ -78,7 +79,7 @@ class Pipeline::Ring {
   size_t empty_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t filled_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t first_ ABSL_GUARDED_BY(mutex_) = 0;      // the slot that the owner holds or gets next
-  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the owner looks at slot first_
+  bool holding_ ABSL_GUARDED_BY(mutex_) = false;  // the owner is using slot first_
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -50,7 +50,7 @@ std::unique_ptr<Pipeline> Make(std::shared_ptr<const Dataset> dataset,
   return std::move(pipeline).value();
 }
 
-// The rows in the order in which the pipeline gives them.
+// Returns the rows in the order in which the pipeline returns them.
 std::vector<int> Drain(Pipeline& pipeline) {
   std::vector<int> rows;
   while (const Batch* batch = pipeline.Next()) {
@@ -106,7 +106,7 @@ TEST(Pipeline, ShufflesEveryEpochAnewAndTheSameForASeed) {
   EXPECT_NE(first, second);
   EXPECT_EQ(Drain(*Make(Rows(100), options)), rows);
   options.prefetch = 0;
-  EXPECT_EQ(Drain(*Make(Rows(100), options)), rows) << "the thread changes nothing";
+  EXPECT_EQ(Drain(*Make(Rows(100), options)), rows) << "prefetching must not change the order";
   options.seed = 2;
   EXPECT_NE(Drain(*Make(Rows(100), options)), rows);
 }
@@ -213,7 +213,7 @@ TEST(Pipeline, RefusesSharesWithoutBatches) {
   EXPECT_NE(Error(Rows(10), options).find("do not fill one batch of 11"), std::string::npos);
   options = Options();
   options.start = {.epoch = 0, .batch = 3};
-  EXPECT_NE(Error(Rows(10), options).find("gives 3 batches an epoch"), std::string::npos);
+  EXPECT_NE(Error(Rows(10), options).find("has 3 batches per epoch"), std::string::npos);
 }
 
 TEST(Pipeline, KeepsTheMemoryOfItsBatches) {
@@ -222,7 +222,7 @@ TEST(Pipeline, KeepsTheMemoryOfItsBatches) {
   auto pipeline = Make(Rows(10), options);
   std::map<const std::byte*, int> buffers;
   for (int i = 0; i < 300; ++i) ++buffers[pipeline->Next()->features.bytes().data()];
-  EXPECT_LE(buffers.size(), 6u) << "two tensors a slot, prefetch + 1 slots";
+  EXPECT_LE(buffers.size(), 6u) << "two tensors per slot, prefetch + 1 slots";
 }
 
 TEST(Pipeline, AllocatesNothingAfterItsStart) {

@@ -80,7 +80,7 @@ class Compiler {
     return nullptr;
   }
 
-  // A segment ends where an announced fetch is ready; the last one at the end.
+  // A segment ends where an announced fetch is ready; the last segment ends with the program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
     for (const std::string& name : announced) {
@@ -107,7 +107,7 @@ class Compiler {
 
 namespace {
 
-// The graph with the wanted fetches only, in the wanted order.
+// Returns the graph with only the wanted fetches, in the wanted order.
 StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& names) {
   Graph chosen;
   for (const graph::Node& node : graph.nodes()) chosen.Append(node);

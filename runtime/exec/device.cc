@@ -11,18 +11,18 @@ namespace tfjob::exec {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-// Rows this far apart meet in few of the 64 sets of a first-level cache (kCacheLine * 64 sets =
-// 4096 bytes).
+// Rows this far apart share few of the 64 sets of a first-level cache (kCacheLine * 64 sets
+// = 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
 size_t PhysicalBytes() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-// What cannot fit is refused here: Linux would hand it out and kill the process later.
+// Refuses what cannot fit: Linux would grant it and kill the process later.
 StatusOr<DeviceMemory> AllocateHost(size_t bytes) {
   if (bytes > PhysicalBytes()) {
-    return ResourceExhausted("a program needs ", bytes, " bytes of memory, the machine has ",
+    return ResourceExhausted("the program needs ", bytes, " bytes of memory, but the machine has ",
                              PhysicalBytes(), "; choose a smaller batch");
   }
   auto buffer = std::make_shared<Buffer>(bytes);

@@ -1,12 +1,12 @@
-// A rewriting pass that knows optimizers, and so is not the graph's own.
+// A rewriting pass that depends on optimizers and therefore is not in the graph package.
 #pragma once
 
 #include "runtime/graph/graph.h"
 
 namespace tfjob::exec {
 
-// A plain SGD step upon a matrix whose gradient is a product of no other use, w -= rate·a·b,
-// becomes one MatMulAccumulate into the variable: the gradient never exists in memory.
+// Replaces a plain SGD step on a matrix, w -= rate·a·b, by one MatMulAccumulate into the variable
+// if the gradient is a product without another use. The gradient then never exists in memory.
 graph::Graph FuseSgd(const graph::Graph& graph);
 
 }  // namespace tfjob::exec

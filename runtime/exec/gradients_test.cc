@@ -1,4 +1,4 @@
-// Every gradient function of the op table against central differences in float64.
+// Compares every gradient function of the op table with central differences in float64.
 #include "runtime/graph/gradients.h"
 
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ double LossAt(Program& program, const std::vector<Tensor>& inputs) {
   return program.Fetch<double>(0)[0];
 }
 
-// The loss is a sum with random weights, so that no part of the gradient is hidden by symmetry.
-// Fetches: the loss, then the gradient of each input.
+// The loss is a sum with random weights, so that symmetry hides no part of the gradient. Fetches:
+// the loss, then the gradient of each input.
 StatusOr<graph::Graph> LossAndGradients(const Case& test, std::mt19937& random) {
   Builder b;
   Inputs inputs;
@@ -185,7 +185,8 @@ std::vector<Case> ShapeCases() {
   cases.push_back({"BroadcastTo", {{3, 1}}, [](Builder& b, const Inputs& in) {
                      return BroadcastTo(b, in[0], {2, 3, 4});
                    }});
-  // float32 in between would be too coarse for differences: the way back is what matters.
+  // A cast through float32 would be too coarse for differences; only the gradient's
+  // way back matters.
   cases.push_back({"Cast", {{3}}, [](Builder& b, const Inputs& in) {
                      return Mul(b, in[0], b.Add("Cast", {in[0]}, {{"dtype", kF64}}));
                    }});

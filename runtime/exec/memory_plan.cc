@@ -22,7 +22,7 @@ struct Range {
   size_t end;
 };
 
-// The beginning of the smallest gap of `bytes` between sorted ranges, else the end of the last.
+// Returns the start of the smallest gap of `bytes` between sorted ranges, else the end of the last.
 size_t TightestGap(const std::vector<Range>& taken, size_t bytes) {
   size_t end = 0;
   size_t best = 0;

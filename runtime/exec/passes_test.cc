@@ -1,4 +1,5 @@
-// Every pass keeps the values of fetches and variables: random graphs, run with and without it.
+// Checks that every pass keeps the values of fetches and variables: runs random graphs with
+// and without it.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -28,8 +29,8 @@ Tensor RandomTensor(const Shape& shape, std::mt19937& random) {
   return tensor;
 }
 
-// A graph of random ops over [4,4], [4] and [] values, some fetched, one variable read, written and
-// read again.
+// A graph of random ops over [4,4], [4] and [] values. Some values are fetched; one variable is
+// read, written and read again.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {
@@ -46,7 +47,7 @@ class RandomGraph {
     b_.AddFetch("last", matrices_.back());
   }
 
-  // A step of SGD upon the variable towards a lower mean of the last value.
+  // One SGD step on the variable, towards a lower mean of the last value.
   void Train() {
     optimizer::Optimizer sgd;
     sgd.learning_rate = 0.1;
@@ -73,7 +74,7 @@ class RandomGraph {
     return values[values.size() - 1 - random_() % recent];
   }
 
-  // Values stay between about 0 and 2, so that nothing overflows.
+  // Keeps values between about 0 and 2, so that nothing overflows.
   Output Bounded(Output x) { return Sigmoid(b_, x); }
 
   Output Next() {
@@ -123,7 +124,7 @@ class RandomGraph {
   std::vector<Output> small_;
 };
 
-// All fetches and the variable after two runs.
+// Returns all fetches and the variable after two runs.
 std::vector<double> ValuesOf(const Graph& graph, int64_t (*row_stride)(DType, const Shape&),
                              bool optimize = false) {
   Device device = CpuDevice();

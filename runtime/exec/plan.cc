@@ -69,7 +69,7 @@ class Planner {
     values_[{id, 0}] = {Home::kFeed, index, Operand::Dense(type.dtype, type.shape)};
   }
 
-  // What is fetched outlives the memory of the feed.
+  // Copies a fetched feed, because a fetch outlives the feed's memory.
   Status CopyFedFetch(int id) {
     if (uses_[{id, 0}].fetched) CopyIntoArena(id, values_[{id, 0}]);
     return OkStatus();
@@ -96,7 +96,7 @@ class Planner {
     return OkStatus();
   }
 
-  // Identity and Reshape: the same memory, unless rows with padding would have to move.
+  // Identity and Reshape use their input's memory, unless rows with padding would have to move.
   Status PlanView(int id) {
     const Node& node = graph_.node(id);
     Value value = values_[node.inputs[0]];
@@ -156,7 +156,7 @@ class Planner {
     return OkStatus();
   }
 
-  // A dense copy of `from` as the value of node `id`.
+  // Makes a dense copy of `from` the value of node `id`.
   void CopyIntoArena(int id, Value from) {
     const Value copy = NewBuffer({id, 0}, Operand::Dense(from.operand.dtype, from.operand.shape));
     values_[{id, 0}] = copy;
@@ -182,8 +182,9 @@ class Planner {
     return entry == nullptr ? *kNone : entry->in_place;
   }
 
-  // Whether node `id` may put an output where its input is: laid out alike, used by nobody later,
-  // by the node itself only in this layout, and not taken by another output.
+  // Returns whether node `id` may write an output over its input. The input must have the same
+  // layout, must not be used later, must be used by the node itself only in this layout, and must
+  // not be taken by another output.
   bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
     if (input >= static_cast<int>(inputs.size())) return false;
     const Value& value = inputs[static_cast<size_t>(input)];
@@ -215,7 +216,7 @@ class Planner {
 
   Lifetime& BufferOf(const Value& value) { return plan_.buffers[static_cast<size_t>(value.index)]; }
 
-  // The value as an input of the next step.
+  // Returns the value as an input of the next step.
   Value Use(Output output) {
     const Value& value = values_[output];
     if (value.home == Home::kArena) {
@@ -266,7 +267,7 @@ class Planner {
     const TensorType actual{variable.operand.dtype, variable.operand.shape};
     if (actual == type) return OkStatus();
     return InvalidArgument("variable ", At(variable)->name(), " is ", actual.ToString(),
-                           ", the graph has ", type.ToString(), " for it");
+                           ", but the graph expects ", type.ToString());
   }
 
   const Graph& graph_;
@@ -275,8 +276,8 @@ class Planner {
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
-  std::map<Output, int> ready_;  // of sources that a step computes: the number of steps then done
-  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output that was put in place
+  std::map<Output, int> ready_;  // of sources that a step computes: number of steps run by then
+  std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output placed in place
   int position_ = 0;
   Plan plan_;
 };

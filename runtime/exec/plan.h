@@ -1,7 +1,7 @@
-// A graph laid out for a device, before any memory exists: where each value lives and which kernels
-// run in which order. Values are aliased where nothing has to move: a read of a variable is its
-// memory, Identity and Reshape are their input's, and a kernel that may work in place does so on an
-// input that nobody needs afterwards.
+// A graph laid out for a device, before any memory exists: where each value lives, and which
+// kernels run in which order. Values are aliased where no data has to move: a read of a variable is
+// the variable's memory, Identity and Reshape use their input's memory, and a kernel that may work
+// in place overwrites an input that is not needed afterwards.
 #pragma once
 
 #include <string>
@@ -49,8 +49,8 @@ struct Plan {
   std::vector<PlannedFetch> fetches;
 };
 
-// FailedPrecondition when a variable is missing from the store, InvalidArgument when it is not what
-// the graph expects.
+// Plans the graph. Returns FailedPrecondition if a variable is missing from the store, and
+// InvalidArgument if it is not what the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device);
 

@@ -5,8 +5,8 @@
 namespace tfjob::exec {
 namespace {
 
-// "x" a feed, "dense/kernel" a variable, "const 2", "@1024" an offset into the arena; with the
-// operand.
+// Prints the operand and its place: "x" is a feed, "dense/kernel" a variable, "const 2" a constant,
+// "@1024" an offset into the arena.
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {
   const auto i = static_cast<size_t>(value.index);

@@ -1,11 +1,12 @@
 // A graph compiled for one device: a static schedule of prepared kernels over planned memory.
 //
 //   ASSIGN_OR_RETURN(auto program, Compile(graph, store, CpuDevice(&pool), {}));
-//   Feed feeds[] = {Feed::Of(images), Feed::Of(labels), Feed::Of(step), Feed::Of(seed)};  // as
-//   program->feeds() orders them RETURN_IF_ERROR(program->Run(feeds)); float loss =
-//   program->Fetch<float>(program->FindFetch("loss"))[0];
+//   // In the order of program->feeds():
+//   Feed feeds[] = {Feed::Of(images), Feed::Of(labels), Feed::Of(step), Feed::Of(seed)};
+//   RETURN_IF_ERROR(program->Run(feeds));
+//   float loss = program->Fetch<float>(program->FindFetch("loss"))[0];
 //
-// Compiling may be slow and may fail; Run neither allocates nor fails once the feeds fit. A program
+// Compiling may be slow and may fail. Run neither allocates nor fails once the feeds fit. A program
 // borrows the store's variables and the device's pool, which must outlive it. Programs over one
 // store share its variables; at most one of them runs at a time, in any thread.
 #pragma once
@@ -28,8 +29,8 @@
 
 namespace tfjob::exec {
 
-// A dense row-major value in the caller's memory. Kernels read it where it is: it must stay until
-// Run returns.
+// A dense row-major value in the caller's memory. Kernels read it in place, so it must stay valid
+// until Run returns.
 struct Feed {
   DType dtype = DType::kFloat32;
   std::span<const std::byte> bytes;
@@ -50,16 +51,16 @@ struct Feed {
 };
 
 struct CompileOptions {
-  // Names among the graph's fetches, in the order in which the program numbers them. Empty: all of
-  // the graph's.
+  // Names of the graph's fetches, in the order in which the program numbers them. Empty: all
+  // fetches of the graph.
   std::vector<std::string> fetches;
-  // Fetches (gradients) that Run announces as soon as they are computed; each ends a segment.
+  // Fetches (gradients) that Run announces as soon as they are computed. Each ends a segment.
   std::vector<std::string> announced;
   // Runs the passes of graph/passes.h first.
   bool optimize = true;
 };
 
-// A feed or fetch as seen from outside: dense.
+// A feed or fetch as a caller sees it: dense.
 struct Port {
   std::string name;
   graph::TensorType type;
@@ -71,23 +72,23 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The graph's placeholders in its order, and the fetches.
+  // The graph's placeholders, in its order, and the fetches.
   const std::vector<Port>& feeds() const;
   const std::vector<Port>& fetches() const;
-  // Position by name; -1 when there is none.
+  // Return the position of a name; -1 if there is none.
   int FindFeed(std::string_view name) const;
   int FindFetch(std::string_view name) const;
 
-  // One run. `feeds` in the order of feeds(). InvalidArgument, before anything runs, names the feed
-  // that is missing (empty bytes), of another dtype or size. The versions of written variables grow
-  // by one.
+  // Runs the program once. `feeds` are in the order of feeds(). Before anything runs, returns
+  // InvalidArgument, naming the feed, if a feed is missing (empty bytes) or has another dtype or
+  // size. The versions of written variables grow by one.
   Status Run(std::span<const Feed> feeds);
-  // `on_ready(i)` is called in the running thread when announced fetch i (its position in
-  // fetches()) is computed, in the order of the schedule; the value stays until Run returns and
-  // after. It must not run the program.
+  // Calls `on_ready(i)` in the running thread when announced fetch i (its position in fetches()) is
+  // computed, in the order of the schedule. The value stays valid until Run returns and afterwards.
+  // `on_ready` must not run the program.
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
-  // The dense value of a fetch, until the next Run. Zeros before the first.
+  // Returns the dense value of a fetch, valid until the next Run. Zeros before the first Run.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {
@@ -97,11 +98,11 @@ class Program {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // Bytes of the arena; of the same values without reuse.
+  // Bytes of the arena, and the bytes that the same values would take without reuse.
   size_t arena_bytes() const;
   size_t unshared_bytes() const;
 
-  // Feeds, buffers with offsets, the schedule with its segments, fetches, totals. Stable.
+  // Prints feeds, buffers with offsets, the schedule with its segments, fetches and totals. Stable.
   std::string ToString() const;
 
  private:
@@ -111,9 +112,9 @@ class Program {
   std::unique_ptr<State> state_;
 };
 
-// Creates the slots that ApplyOptimizer ops need and the store lacks. Fails when a variable is
-// missing or differs from what the graph expects, when the device lacks a kernel, or for a fetch
-// that the graph does not have.
+// Compiles the graph. Creates the slots that ApplyOptimizer ops need and the store lacks. Fails if
+// a variable is missing or differs from what the graph expects, if the device lacks a kernel, or
+// for a fetch that is not in the graph.
 StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph,
                                            variables::VariableStore& store, const Device& device,
                                            const CompileOptions& options = {});

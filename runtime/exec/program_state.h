@@ -1,4 +1,4 @@
-// What a Program is made of; shared by its compiler, its run and its printing.
+// The internals of a Program, shared by its compiler, its run and its printing.
 #pragma once
 
 #include <map>
@@ -19,14 +19,14 @@ struct Step {
   std::vector<void*> outputs;
 };
 
-// An input that is where the caller's feed is.
+// A kernel input that points into a caller's feed.
 struct FedInput {
   int step;
   int input;
   int feed;
 };
 
-// Steps [begin, end), then the announced fetches that are ready at its end.
+// Steps [begin, end), and the announced fetches that are ready after them.
 struct Segment {
   int begin = 0;
   int end = 0;
@@ -38,14 +38,14 @@ struct Program::State {
   MemoryPlan memory;
   std::string device;
   DeviceMemory arena;
-  void* workspace = nullptr;  // in the arena, behind the buffers; of the largest kernel
+  void* workspace = nullptr;  // in the arena, after the buffers; size of the largest kernel's
   size_t workspace_bytes = 0;
   std::vector<Port> feeds;
   std::vector<Port> fetches;
   std::vector<Step> steps;
   std::vector<FedInput> fed_inputs;
   std::vector<Segment> segments;
-  std::vector<const std::byte*> fetched;  // where each fetch is
+  std::vector<const std::byte*> fetched;  // address of each fetch
   kernels::Stream stream;
 };
 

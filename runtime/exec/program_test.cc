@@ -19,7 +19,7 @@ void* operator new(size_t bytes) {
   ++allocations;
   return std::malloc(bytes);
 }
-// AddressSanitizer wants every form of new to match delete.
+// AddressSanitizer requires every form of new to match delete.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes);
@@ -42,7 +42,7 @@ using variables::VariableStore;
 constexpr DType kF32 = DType::kFloat32;
 constexpr DType kI64 = DType::kInt64;
 
-// Pads every matrix, so that small nets go through the paths of padded rows.
+// Pads every matrix, so that small nets test the paths of padded rows.
 int64_t Padded(DType, const Shape& shape) {
   const int64_t cols = shape.rank() == 0 ? 1 : shape.dim(-1);
   return shape.rank() == 2 ? cols + 3 : cols;
@@ -74,7 +74,7 @@ std::vector<float> Floats(const VariableStore& store, std::string_view variable)
   return {tensor.data<float>().begin(), tensor.data<float>().end()};
 }
 
-// The net 4-6-3 with tanh and a sparse cross-entropy, trained by SGD.
+// A 4-6-3 net with tanh and a sparse cross-entropy, trained by SGD.
 constexpr int kIn = 4, kHidden = 6, kOut = 3;
 constexpr double kRate = 0.5;
 
@@ -124,7 +124,7 @@ struct Reference {
         w2(Doubles(Floats(s, "w2"))),
         b2(Doubles(Floats(s, "b2"))) {}
 
-  // One step; returns the mean loss before it.
+  // Runs one step; returns the mean loss before it.
   double Step(std::span<const float> x, std::span<const int64_t> labels) {
     const size_t batch = labels.size();
     Reference next = *this;
@@ -227,7 +227,7 @@ TEST(Program, MakesNoGradientOfAPlainSgdStepUponAMatrix) {
   VariableStore store;
   CreateVariables(store);
   CompileOptions options;
-  options.fetches = {"loss", "gradient/w2"};  // a fetched gradient has to exist
+  options.fetches = {"loss", "gradient/w2"};  // a fetched gradient must be materialised
   auto program = MustCompile(Net(8), store, CpuDevice(), options);
   Reference reference(store);
   for (unsigned step = 0; step < 5; ++step) {
@@ -325,7 +325,7 @@ TEST(Compile, NamesWhatIsMissingOrDiffers) {
   VariableStore other;
   ASSERT_TRUE(other.Create("w1", kF32, {2, 2}, Kind::kTrainable).ok());
   EXPECT_EQ(Message(Compile(graph, other, CpuDevice()).status()),
-            "node w1: variable w1 is float32[2,2], the graph has float32[4,6] for it");
+            "node w1: variable w1 is float32[2,2], but the graph expects float32[4,6]");
 
   VariableStore store;
   CreateVariables(store);

@@ -14,8 +14,9 @@ bool IsWrite(const graph::Node& node) {
   return op != nullptr && op->effect == graph::Effect::kWrite;
 }
 
-// Reading a variable is a pointer to it: whoever uses the value must run before a later write, as
-// the read itself. Adds the users of each read to the dependencies of the writes that depend on it.
+// A read of a variable is a pointer to it, so users of the value must run before a later
+// write, like the read itself. Adds the users of each read to the dependencies of the writes
+// that depend on it.
 void AddUsersOfReads(const graph::Graph& graph, std::vector<std::vector<int>>& before) {
   const int count = static_cast<int>(graph.nodes().size());
   std::vector<std::vector<int>> users(static_cast<size_t>(count));
@@ -54,7 +55,7 @@ std::vector<int> Schedule(const graph::Graph& graph) {
       key = std::max(key, keys[static_cast<size_t>(earlier)]);
     }
   }
-  // A write takes the place right behind the last node it waits for.
+  // Places each write directly after the last node that it waits for.
   std::vector<int> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](int id) {

@@ -1,4 +1,4 @@
-// The order in which a program runs a graph's nodes.
+// Decides the order in which a program runs a graph's nodes.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace tfjob::exec {
 
-// The nodes' positions in the order of the list, but writes to variables as early as what they
-// depend on allows: a gradient is applied while it is still in the cache, and its memory is free
-// for the next.
+// Returns the nodes' positions in the order of the list, but with writes to variables as early as
+// their dependencies allow. A gradient is then applied while it is still in the cache, and its
+// memory is free for the next one.
 std::vector<int> Schedule(const graph::Graph& graph);
 
 }  // namespace tfjob::exec

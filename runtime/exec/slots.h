@@ -1,4 +1,4 @@
-// An optimizer's slots in the store of variables.
+// Finds or creates an optimizer's slots in the store of variables.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace tfjob::exec {
 
-// The slots "<variable>/<suffix>" in the order of optimizer::Slots, each created with its initial
-// value unless it is there. InvalidArgument when something else has the name.
+// Returns the slots "<variable>/<suffix>" in the order of optimizer::Slots. Creates each missing
+// slot with its initial value. Returns InvalidArgument if another variable has the name.
 StatusOr<std::vector<variables::Variable*>> FindOrCreateSlots(const optimizer::Optimizer& optimizer,
                                                               const variables::Variable& variable,
                                                               variables::VariableStore& store);

@@ -16,11 +16,10 @@ bool HandsOn(const Node& node) {
   return node.op == "Identity" || node.op == "Reshape";
 }
 
-// A read of a variable whose memory changes, at position `write`, before the value is used for the
-// last time.
+// Marks each read of a variable whose memory changes, by a write, before the value's last use.
 void MarkOverwritten(const Graph& graph, const std::vector<int>& schedule,
                      std::map<Output, Uses>& uses) {
-  std::map<std::string, std::vector<int>> reads;  // open reads of each variable
+  std::map<std::string, std::vector<int>> reads;  // reads of each variable since its last write
   for (int at = 0; at < static_cast<int>(schedule.size()); ++at) {
     const int id = schedule[static_cast<size_t>(at)];
     const Node& node = graph.node(id);

@@ -1,5 +1,5 @@
-// Who uses each value of a scheduled graph, and until when. Identity and Reshape hand on their
-// input's memory, so that uses of theirs are uses of the value that they stand for: its source.
+// Finds the uses of each value of a scheduled graph, and the last one. Identity and Reshape pass on
+// their input's memory, so uses of them count as uses of the value behind them, their source.
 #pragma once
 
 #include <map>
@@ -13,13 +13,13 @@ struct Uses {
   int last = -1;             // position in the schedule of the last node that may read the memory
   bool fetched = false;      // kept until the next run, and dense
   bool reshaped = false;     // dense, so that Reshape costs nothing
-  bool overwritten = false;  // a source that is a variable's memory, written before the last use
+  bool overwritten = false;  // a source in a variable's memory that is written before the last use
 };
 
-// Follows Identity and Reshape to where the memory comes from.
+// Follows Identity and Reshape to the value that the memory comes from.
 graph::Output SourceOf(const graph::Graph& graph, graph::Output output);
 
-// Of each source.
+// Returns the uses of each source.
 std::map<graph::Output, Uses> FindUses(const graph::Graph& graph, const std::vector<int>& schedule);
 
 }  // namespace tfjob::exec

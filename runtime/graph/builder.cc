@@ -31,7 +31,7 @@ Output Builder::Add(std::string_view op, std::vector<Output> inputs, Attributes 
   std::vector<TensorType> types;
   for (Output input : inputs) {
     if (!input.valid()) {
-      return ok() ? Fail(InvalidArgument("op ", op, " got an output that no op made")) : Output();
+      return ok() ? Fail(InvalidArgument("op ", op, " got an invalid input")) : Output();
     }
     types.push_back(graph_.type(input));
   }
@@ -50,11 +50,11 @@ Output Builder::Add(std::string_view op, std::vector<Output> inputs, Attributes 
 
 void Builder::AddFetch(std::string_view name, Output output) {
   if (!output.valid()) {
-    if (ok()) Fail(InvalidArgument("fetch ", name, " got an output that no op made"));
+    if (ok()) Fail(InvalidArgument("fetch ", name, " got an invalid output"));
     return;
   }
   if (graph_.FindFetch(name) != nullptr) {
-    Fail(AlreadyExists("there is a fetch ", name, " already; rename one of the two"));
+    Fail(AlreadyExists("fetch ", name, " already exists; rename one of the two"));
     return;
   }
   graph_.AddFetch({std::string(name), output});

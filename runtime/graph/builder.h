@@ -1,15 +1,17 @@
-// Builds a graph node by node. The functions that make ops are in ops.h; a layer or a loss takes a
+// Builds a graph node by node. The functions that add ops are in ops.h. A layer or a loss takes a
 // Builder& and Outputs and returns Outputs:
 //
 //   Builder b;
 //   Output x = Placeholder(b, "x", DType::kFloat32, {32, 784});
 //   Output w = ReadVariable(b, "dense/kernel", DType::kFloat32, {784, 10});
-//   Output loss = Mean(b, SparseSoftmaxCrossEntropyWithLogits(b, MatMul(b, x, w), labels).loss,
-//   {}); b.AddFetch("loss", loss); ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
+//   Output loss =
+//       Mean(b, SparseSoftmaxCrossEntropyWithLogits(b, MatMul(b, x, w), labels).loss, {});
+//   b.AddFetch("loss", loss);
+//   ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
 //
-// Errors stick: the first one is kept, later calls that depend on its output give invalid Outputs
-// and do nothing, Finish returns it. It names the node, the op, the shapes that came and what was
-// expected. Owned by one thread.
+// Errors stick: the builder keeps the first one, and Finish returns it. Later calls that depend on
+// its output return invalid Outputs and do nothing. The error names the node, the op, the shapes it
+// got and what was expected. Owned by one thread.
 #pragma once
 
 #include <map>
@@ -24,30 +26,30 @@ namespace tfjob::graph {
 class Builder {
  public:
   Builder() = default;
-  // Goes on with a graph.
+  // Continues an existing graph.
   explicit Builder(Graph graph);
 
-  // Appends a node, or gives an invalid Output (and keeps the error). `name` empty: the op's. Made
-  // unique within the current scope by "_1", "_2", …; the names of placeholders and of ops on
-  // variables are not scoped, and a placeholder's must be unused.
+  // Appends a node, or returns an invalid Output (and keeps the error). An empty `name` means the
+  // op's name. Within the current scope the name is made unique by "_1", "_2", …. Names of
+  // placeholders and of ops on variables are not scoped, and a placeholder's name must be unused.
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
-  // A name for a value that programs give back; the second of a name is an error. An invalid output
-  // is ignored (its error is kept already).
+  // Marks a value as fetchable under `name`; duplicates are an error. An invalid output is ignored,
+  // because its error is already kept.
   void AddFetch(std::string_view name, Output output);
 
-  // The type of a value; of an invalid Output float32[].
+  // Returns the type of a value; float32[] for an invalid Output.
   const TensorType& type(Output output) const;
   const Shape& shape(Output output) const { return type(output).shape; }
   DType dtype(Output output) const { return type(output).dtype; }
 
-  // Keeps the error when it is the first; returns an invalid Output.
+  // Keeps the error if it is the first. Returns an invalid Output.
   Output Fail(Status error);
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
 
-  // A number for the attribute op_id, which tells the random ops of a graph apart.
+  // Returns a number for the attribute op_id, which distinguishes the random ops of a graph.
   int64_t NextOpId() { return next_op_id_++; }
 
   const Graph& graph() const { return graph_; }
@@ -63,7 +65,7 @@ class Builder {
   int64_t next_op_id_ = 0;
   std::string scope_;                              // "" or "dense/"
   std::string device_;                             // merged constraint of the open DeviceScopes
-  std::map<std::string, int, std::less<>> names_;  // name → how often it was asked for
+  std::map<std::string, int, std::less<>> names_;  // name → number of requests for it
 };
 
 // While it lives, names of new nodes begin with "name/".
@@ -79,8 +81,8 @@ class NameScope {
   std::string outer_;
 };
 
-// While it lives, new nodes carry this device constraint, merged over the outer one (inner parts
-// win).
+// While it lives, new nodes carry this device constraint, merged with the outer one. Parts of the
+// inner constraint win.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

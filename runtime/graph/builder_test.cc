@@ -107,7 +107,7 @@ struct InferenceCase {
   const char* op;
   std::vector<TensorType> inputs;
   Attributes attributes;
-  const char* expected;  // the types, or what the error contains
+  const char* expected;  // the types, or a part of the error
 };
 
 std::string Infer(const InferenceCase& test) {
@@ -171,7 +171,7 @@ TEST(InferTypes, SaysWhatWasExpected) {
        {},
        "expected inputs of one dtype; add a Cast"},
       {"BiasAdd", {F32({2, 3}), F32({2})}, {}, "expected a bias float32[3]"},
-      {"Add", {F32({2, 3}), F32({2})}, {}, "got 3 against 2 0 before the last"},
+      {"Add", {F32({2, 3}), F32({2})}, {}, "got 3 against 2, 0 dimensions before the last"},
       {"Select", {F32({}), F32({}), F32({})}, {}, "expected a bool condition"},
       {"SparseSoftmaxCrossEntropyWithLogits",
        {F32({4, 3}), I64({3})},

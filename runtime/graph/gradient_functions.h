@@ -1,5 +1,5 @@
-// Gradient functions of the op table. Each returns one gradient an input, of that input's type; a
-// formula stands beside each body, with d_ for "d loss / d".
+// Gradient functions of the op table. Each returns one gradient per input, of that input's type. A
+// comment beside each body gives the formula, with d_ for "d loss / d".
 #pragma once
 
 #include "runtime/graph/op.h"
@@ -48,8 +48,8 @@ Gradient ReshapeGradient(GradientContext& c);
 Gradient TransposeGradient(GradientContext& c);
 Gradient BroadcastToGradient(GradientContext& c);
 
-// The gradient of an operand that was broadcast from `shape`: summed over the axes along which it
-// was repeated.
+// Returns the gradient of an operand that was broadcast from `shape`, summed over the axes along
+// which it was repeated.
 Output SumTo(Builder& b, Output gradient, const Shape& shape);
 
 }  // namespace tfjob::graph

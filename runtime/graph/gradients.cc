@@ -35,7 +35,7 @@ bool IsFloat(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat64;
 }
 
-// Whether each node up to the loss depends on one of `wrt`.
+// Returns, for each node up to the loss, whether it depends on one of `wrt`.
 std::vector<bool> DependsOn(const Graph& graph, int last, std::span<const Output> wrt) {
   std::vector<bool> depends(static_cast<size_t>(last) + 1, false);
   for (Output output : wrt) {
@@ -56,7 +56,7 @@ bool DependsThroughInputs(const Node& node, const std::vector<bool>& depends) {
   return false;
 }
 
-// Appends the gradient of one node and hands it on to the inputs that depend on `wrt`.
+// Appends the gradient of one node and passes it to the inputs that depend on `wrt`.
 void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Accumulated& gradients) {
   const Node node = b.graph().node(id);
   if (!DependsThroughInputs(node, depends)) return;
@@ -75,7 +75,7 @@ void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Accumul
   }
   const std::vector<Output> inputs = op->gradient(context);
   if (!b.ok()) return;
-  ENFORCE(inputs.size() == node.inputs.size(), "one gradient an input");
+  ENFORCE(inputs.size() == node.inputs.size(), "one gradient per input");
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Output input = node.inputs[i];
     if (inputs[i].valid() && depends[static_cast<size_t>(input.node)] && IsFloat(b.dtype(input))) {
@@ -85,13 +85,13 @@ void Differentiate(Builder& b, int id, const std::vector<bool>& depends, Accumul
 }
 
 Status CheckArguments(const Builder& b, Output loss, std::span<const Output> wrt) {
-  if (!loss.valid()) return InvalidArgument("gradients of a loss that no op made");
+  if (!loss.valid()) return InvalidArgument("gradients of an invalid loss");
   if (b.shape(loss).rank() != 0 || !IsFloat(b.dtype(loss))) {
     return InvalidArgument("gradients of ", b.graph().NameOf(loss),
                            ": expected a float scalar, got ", b.type(loss).ToString());
   }
   for (Output output : wrt) {
-    if (!output.valid()) return InvalidArgument("gradients for a value that no op made");
+    if (!output.valid()) return InvalidArgument("gradients for an invalid value");
   }
   return OkStatus();
 }
@@ -117,7 +117,7 @@ std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> w
     if (!found.back().valid()) {
       b.Fail(InvalidArgument("the loss ", b.graph().NameOf(loss), " does not depend on ",
                              b.graph().NameOf(value),
-                             " through differentiable ops; leave it out of the trained variables"));
+                             " through differentiable ops; remove it from the trained variables"));
       return none;
     }
   }

@@ -4,17 +4,17 @@
 namespace tfjob::graph {
 namespace {
 
-// A value a row, [n], as a column [n,1] that broadcasts over the rows.
+// Reshapes one value per row, [n], to a column [n,1] that broadcasts over the rows.
 Output Column(Builder& b, Output rows) {
   return Reshape(b, rows, {b.shape(rows).dim(0), 1});
 }
 
-// d_logits of a cross-entropy: the second output is d loss / d logits, a row.
+// d_logits of a cross-entropy: the second output is d loss / d logits, one row per example.
 Output LogitsGradient(GradientContext& c) {
   return Mul(c.b, Column(c.b, c.dy()), c.output(1));
 }
 
-// Backprop is an intermediate of ours; a gradient through it would be a second derivative.
+// Backprop is an internal output; a gradient through it would be a second derivative.
 bool RefuseSecondDerivative(GradientContext& c) {
   if (!c.gradients[1].valid()) return false;
   c.b.Fail(Unimplemented("node ", c.node.name, ": op ", c.node.op,
@@ -24,13 +24,13 @@ bool RefuseSecondDerivative(GradientContext& c) {
 
 }  // namespace
 
-// c = a b: d_a = dc bᵀ, d_b = aᵀ dc, and where an operand lies transposed so does its gradient
+// c = a b: d_a = dc bᵀ, d_b = aᵀ dc; if an operand is transposed, so is its gradient
 Gradient MatMulGradient(GradientContext& c) {
   const bool ta = c.node.attributes.Get("transpose_a", false);
   const bool tb = c.node.attributes.Get("transpose_b", false);
   const Output a = c.input(0);
   const Output b = c.input(1);
-  // The weights' gradient first: it travels while the rest is computed.
+  // The weights' gradient comes first: it is sent while the rest is computed.
   const Output d_b = tb ? MatMul(c.b, c.dy(), a, true, ta) : MatMul(c.b, a, c.dy(), !ta, false);
   const Output d_a = ta ? MatMul(c.b, b, c.dy(), tb, true) : MatMul(c.b, c.dy(), b, false, !tb);
   return {d_a, d_b};

@@ -6,7 +6,7 @@
 namespace tfjob::graph {
 namespace {
 
-// The shape of the input with the reduced axes as 1, whatever keep_dims was.
+// Returns the input's shape with the reduced axes as 1, whatever keep_dims was.
 Shape KeptShape(GradientContext& c) {
   std::vector<int64_t> dims = c.b.shape(c.input(0)).dims();
   for (int64_t axis : c.node.attributes.Get("axes", std::vector<int64_t>())) {

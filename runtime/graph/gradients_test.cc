@@ -1,5 +1,5 @@
-// The structure of gradients and their errors. Their values are checked against central differences
-// where there are kernels: runtime/exec/gradients_test.cc.
+// Checks the structure of gradients and their errors. Their values are checked against central
+// differences where kernels are available: runtime/exec/gradients_test.cc.
 #include "runtime/graph/gradients.h"
 
 #include <gtest/gtest.h>

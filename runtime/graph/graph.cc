@@ -27,7 +27,7 @@ std::string PrintNode(const Graph& graph, const Node& node) {
   return text + "\n";
 }
 
-// What is known of one variable while the list is walked.
+// The accesses to one variable found so far in the list of nodes.
 struct Accesses {
   int last_write = -1;
   std::vector<int> reads_since;

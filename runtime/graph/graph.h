@@ -1,14 +1,14 @@
-// The dataflow graph: nodes whose types and shapes are all known. A graph is built for one mode and
-// one batch size (train, remainder, eval, predict); the graphs of a model share their variables by
-// name.
+// The dataflow graph: nodes with known types and shapes. A graph is built for one mode and
+// one batch size (train, remainder, eval, predict). The graphs of a model share their
+// variables by name.
 //
-// The list of nodes is a schedule: an input always comes from an earlier node, and nodes mean what
-// they mean when run one after the other. So a ReadVariable sees exactly the writes (Assign,
-// AssignAdd, ApplyOptimizer) that stand before it in the list. Whoever reorders nodes keeps the
-// order of a variable's reads and writes (StateDependencies).
+// The list of nodes is a schedule: an input always comes from an earlier node, and the meaning of
+// the nodes is that of running them one after the other. A ReadVariable therefore sees exactly the
+// writes (Assign, AssignAdd, ApplyOptimizer) that precede it in the list. Code that reorders nodes
+// must keep the order of a variable's reads and writes (StateDependencies).
 //
-// Values; not synchronised. Built by Builder (builder.h), rewritten by passes (passes.h), printed
-// by ToString.
+// Graphs are values and not synchronised. They are built by Builder (builder.h), rewritten by
+// passes (passes.h) and printed by ToString.
 #pragma once
 
 #include <string>
@@ -26,12 +26,13 @@ struct TensorType {
   DType dtype = DType::kFloat32;
   Shape shape;
 
-  // "float32[128,784]"
+  // Returns "float32[128,784]".
   std::string ToString() const;
   bool operator==(const TensorType&) const = default;
 };
 
-// Output `index` of node `node` (its position in the graph). Default constructed: no output.
+// Output `index` of node `node` (its position in the graph). A default-constructed
+// Output is invalid.
 struct Output {
   int node = -1;
   int index = 0;
@@ -41,7 +42,7 @@ struct Output {
 };
 
 struct Node {
-  std::string op;    // TensorFlow's name of it; what is known of an op is in op.h
+  std::string op;    // TensorFlow's name of it; op.h contains the properties of each op
   std::string name;  // unique in the graph: "dense/MatMul"
   std::vector<Output> inputs;
   Attributes attributes;
@@ -49,7 +50,7 @@ struct Node {
   std::string device;  // a constraint, perhaps partial or empty: "/job:ps/task:1" (device.h)
 };
 
-// A value that a program over this graph can give back, or a gradient that it announces.
+// A value that a program over this graph can return, or a gradient that it announces.
 struct Fetch {
   std::string name;  // unique among the fetches
   Output output;
@@ -66,21 +67,22 @@ class Graph {
   const std::vector<Fetch>& fetches() const { return fetches_; }
   const Fetch* FindFetch(std::string_view name) const;
 
-  // The node must refer to earlier nodes only and carry its inferred outputs. Returns its position.
-  // Callers but Builder and the passes have no reason to call these.
+  // Appends a node, which must refer only to earlier nodes and carry its inferred outputs. Returns
+  // its position. Only Builder and the passes should call Append and AddFetch.
   int Append(Node node);
   void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
 
-  // Replaces the constraint of a node.
+  // Replaces the device constraint of a node.
   void set_device(int id, std::string device) {
     nodes_[static_cast<size_t>(id)].device = std::move(device);
   }
 
-  // One node a line, stable:
+  // Prints one node per line; stable:
   //   dense/MatMul = MatMul(x, dense/kernel, transpose_b=true) : float32[32,128] @/job:worker
   //   fetch loss = Mean
   std::string ToString() const;
-  // "dense/MatMul", or "SparseSoftmaxCrossEntropyWithLogits:1" for an output other than the first.
+  // Returns "dense/MatMul", or "SparseSoftmaxCrossEntropyWithLogits:1" for an output other
+  // than the first.
   std::string NameOf(Output output) const;
 
  private:
@@ -88,8 +90,8 @@ class Graph {
   std::vector<Fetch> fetches_;
 };
 
-// For each node the earlier nodes that must run before it because of a variable, beyond its inputs:
-// writes after the reads and writes before them, reads after the writes before them.
+// Returns, for each node, the earlier nodes beyond its inputs that must run before it because of a
+// variable. Writes wait for earlier reads and writes, reads for earlier writes.
 std::vector<std::vector<int>> StateDependencies(const Graph& graph);
 
 }  // namespace tfjob::graph

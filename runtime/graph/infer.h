@@ -1,5 +1,6 @@
-// Inference functions of the op table: types of the outputs from types of the inputs and the
-// attributes. Errors say what was expected; InferTypes puts the op and its inputs in front.
+// Inference functions of the op table: they derive the types of the outputs from the types of
+// the inputs and the attributes. Errors contain what was expected; InferTypes prepends the op
+// and its inputs.
 #pragma once
 
 #include "runtime/graph/op.h"

@@ -44,7 +44,7 @@ StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
       return InvalidArgument(
           "expected shapes that broadcast (each dimension equal or 1, from the "
           "last one on), got ",
-          left, " against ", right, " ", i - 1, " before the last");
+          left, " against ", right, ", ", i - 1, " dimensions before the last");
     }
     dims[static_cast<size_t>(rank - i)] = left == 1 ? right : left;
   }

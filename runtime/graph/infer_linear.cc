@@ -39,7 +39,7 @@ InferResult InferMatMulAccumulate(InferenceContext& context) {
 InferResult InferFusedMatMul(InferenceContext& context) {
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferMatMul(context));
   if (context.attributes.Get("bias", false) != (context.inputs.size() == 3)) {
-    return InvalidArgument("expected a third input exactly with the attribute bias");
+    return InvalidArgument("expected a third input if and only if the attribute bias is set");
   }
   if (context.inputs.size() == 3 &&
       context.inputs[2] != TensorType{types[0].dtype, {types[0].shape.dim(1)}}) {
@@ -77,7 +77,7 @@ InferResult InferSparseCrossEntropy(InferenceContext& context) {
   }
   if (labels.shape != Shape{logits.shape.dim(0)}) {
     return InvalidArgument("expected labels of shape [", logits.shape.dim(0),
-                           "], one a row of the logits");
+                           "], one per row of the logits");
   }
   return LossAndBackprop(logits);
 }

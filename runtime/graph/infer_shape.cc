@@ -7,7 +7,7 @@
 namespace tfjob::graph {
 namespace {
 
-// Axes from 0, ascending; all of them when none is given.
+// Returns the axes from 0, ascending; all axes if none is given.
 StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank) {
   std::vector<int64_t> axes = attributes.Get("axes", std::vector<int64_t>());
   if (axes.empty()) {
@@ -83,7 +83,7 @@ InferResult InferReshape(InferenceContext& context) {
     if (dim == -1) {
       open = &dim;
     } else if (__builtin_mul_overflow(known, dim, &known)) {
-      known = -1;  // more than any input has
+      known = -1;  // more elements than any input has
       break;
     }
   }
@@ -109,7 +109,7 @@ InferResult InferTranspose(InferenceContext& context) {
   const std::set<int64_t> axes(perm->begin(), perm->end());
   if (axes.size() != perm->size() ||
       (!axes.empty() && (*axes.begin() < 0 || *axes.rbegin() >= x.shape.rank()))) {
-    return InvalidArgument("expected perm to hold each axis once, got ", Shape(*perm).ToString());
+    return InvalidArgument("expected perm to list each axis once, got ", Shape(*perm).ToString());
   }
   std::vector<int64_t> dims;
   for (int64_t axis : *perm) dims.push_back(x.shape.dim(static_cast<int>(axis)));

@@ -8,7 +8,7 @@ namespace {
 StatusOr<std::string> VariableOf(const InferenceContext& context) {
   const std::string* variable = context.attributes.Find<std::string>("variable");
   if (variable == nullptr || variable->empty()) {
-    return InvalidArgument("expected an attribute variable, the name of one");
+    return InvalidArgument("expected an attribute variable, the name of a variable");
   }
   return *variable;
 }

@@ -1,16 +1,18 @@
-// What is known of each op: how many inputs, its attributes, how its outputs' types follow from its
-// inputs', its gradient, its effects. One explicit table (op_table.cc); nothing registers itself.
+// The properties of each op: its number of inputs, its attributes, how the types of its outputs
+// follow from those of its inputs, its gradient, its effects. They are in one explicit table
+// (op_table.cc); ops do not register themselves.
 //
-// The ops are those of runtime/kernels/ops.md, where operands, attributes and meanings are. What is
-// different of a node from the kernel that serves it:
+// The ops are those of runtime/kernels/ops.md, which documents operands, attributes and meanings. A
+// node differs from the kernel that serves it as follows:
 //   Placeholder()                     dtype, shape: fed at each run
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
 //   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
 //   MatMulAccumulate(a, b)            variable; no outputs
 //   Fill, Random*                     dtype, shape as attributes too, since a node has no other
-//   source for them Cast, Reshape, BroadcastTo        dtype; shape; shape Sum, Mean, Max, Min axes:
-//   always there, ascending, from 0
+//                                     source for them
+//   Cast, Reshape, BroadcastTo        dtype; shape; shape
+//   Sum, Mean, Max, Min               axes: always present, ascending, from 0
 #pragma once
 
 #include <string>
@@ -23,17 +25,17 @@
 
 namespace tfjob::graph {
 
-// What inference sees of a node. It may bring attributes into their normal form (negative axes, -1
-// in shapes).
+// The view of a node for inference. Inference may normalise attributes (negative axes,
+// -1 in shapes).
 struct InferenceContext {
   const std::vector<TensorType>& inputs;
   Attributes& attributes;
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// What a gradient function sees: the node, the gradients of its outputs (an invalid Output where
-// none flows) and the builder to which it appends. It returns one Output an input, invalid where no
-// gradient flows.
+// The view of a node for a gradient function: the node, the gradients of its outputs (an invalid
+// Output where none flows), and the builder to which the function appends. The function returns one
+// Output per input, invalid where no gradient flows.
 struct GradientContext {
   Builder& b;
   const Node& node;               // a copy: appending does not move it
@@ -61,22 +63,23 @@ struct Op {
   // Null: no gradient is known, and asking for one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
-  // Output i depends on element i of its (broadcast) inputs only.
+  // Output i depends only on element i of its (broadcast) inputs.
   bool elementwise = false;
 };
 
-// Null when there is no such op.
+// Returns null if there is no such op.
 const Op* FindOp(std::string_view name);
-// Every op, in the order of the table.
+// Returns every op, in the order of the table.
 const std::vector<Op>& AllOps();
 
-// Checks the number of inputs, infers. The error names op, input types and what was expected, not
-// the node.
+// Checks the number of inputs and infers the types. The error names the op, its input types and
+// what was expected, but not the node.
 StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              const std::vector<TensorType>& inputs,
                                              Attributes& attributes);
 
-// NumPy's rule: aligned at the last axis, equal or 1. InvalidArgument when they do not fit.
+// Applies NumPy's rule: shapes are aligned at the last axis, and dimensions are equal or 1. Returns
+// InvalidArgument if the shapes do not fit.
 StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace tfjob::graph

@@ -96,7 +96,7 @@ std::string Describe(std::string_view op, const std::vector<TensorType>& inputs)
   return text + ")";
 }
 
-// So many that sizes in bytes and sums of them stay far from the limits of int64.
+// Keeps sizes in bytes, and sums of them, far from the limits of int64.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 Status CheckSize(const TensorType& type) {

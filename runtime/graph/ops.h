@@ -1,6 +1,6 @@
-// One function an op: appends it to the builder and returns its output. Names, argument order and
-// meaning are TensorFlow's. Binary elementwise ops broadcast as NumPy does. Attributes of each op:
-// op.h.
+// One function per op: appends the op to the builder and returns its output. Names, argument order
+// and meaning are TensorFlow's. Binary elementwise ops broadcast as NumPy does. For the attributes
+// of each op see op.h.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,42 @@
 
 namespace tfjob::graph {
 
-// Sources. A Placeholder is fed under its name at each run; its name is not scoped and must be
-// unused.
+// Sources. A Placeholder is fed under its name at each run. The name is not scoped and
+// must be unused.
 Output Placeholder(Builder& b, std::string_view name, DType dtype, Shape shape);
 Output Const(Builder& b, Tensor value, std::string_view name = "");
-// A scalar constant of any type from a double.
+// A scalar constant of any type, converted from a double.
 Output Scalar(Builder& b, DType dtype, double value);
 Output Fill(Builder& b, DType dtype, Shape shape, double value);
 
-// Variables, by their name in the store of the task.
+// Variables, by their name in the task's store.
 Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape shape);
 void Assign(Builder& b, std::string_view variable, Output value);
 void AssignAdd(Builder& b, std::string_view variable, Output value);
-// One step of an optimizer upon a trainable variable. `step` is an int64 scalar: updates done
-// before this one. The attributes are the optimizer's own (runtime/optimizer): "kind" and its
-// hyper-parameters.
+// One step of an optimizer on a trainable variable. `step` is an int64 scalar: the number of
+// updates before this one. The attributes are the optimizer's own (runtime/optimizer): "kind" and
+// its hyper-parameters.
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
 
-// Linear algebra. a: [m,k] or, transposed, [k,m]; b: [k,n] or [n,k].
+// Linear algebra. a is [m,k], or [k,m] if transposed; b is [k,n] or [n,k].
 Output MatMul(Builder& b, Output x, Output y, bool transpose_a = false, bool transpose_b = false);
 Output BiasAdd(Builder& b, Output x, Output bias);  // [...,c] + [c]
 Output BiasAddGrad(Builder& b, Output dy);          // [...,c] → [c]
 
-// Activations; the *Grad ops take what TensorFlow's take. `y` is the activation's output.
+// Activations. The *Grad ops take the same arguments as TensorFlow's. `y` is the
+// activation's output.
 Output Relu(Builder& b, Output x);
 Output ReluGrad(Builder& b, Output dy, Output y);
 Output Sigmoid(Builder& b, Output x);
 Output SigmoidGrad(Builder& b, Output y, Output dy);
 Output Tanh(Builder& b, Output x);
 Output TanhGrad(Builder& b, Output y, Output dy);
-Output Softmax(Builder& b, Output x);  // over the last axis, as the next
+Output Softmax(Builder& b, Output x);  // over the last axis, like the next
 Output LogSoftmax(Builder& b, Output x);
 
-// Losses a row: loss [n], and backprop [n,c] = d loss / d logits. Labels: int32 or int64 [n], or
-// probabilities [n,c].
+// Losses per row: loss [n], and backprop [n,c] = d loss / d logits. Labels are int32 or int64 [n],
+// or probabilities [n,c].
 struct CrossEntropy {
   Output loss;
   Output backprop;
@@ -61,7 +62,7 @@ Output Div(Builder& b, Output x, Output y);
 Output Maximum(Builder& b, Output x, Output y);
 Output Minimum(Builder& b, Output x, Output y);
 Output Pow(Builder& b, Output x, Output y);
-Output Equal(Builder& b, Output x, Output y);  // bool, as the next three
+Output Equal(Builder& b, Output x, Output y);  // bool, like the next three
 Output Greater(Builder& b, Output x, Output y);
 Output GreaterEqual(Builder& b, Output x, Output y);
 Output Less(Builder& b, Output x, Output y);
@@ -75,25 +76,25 @@ Output Sqrt(Builder& b, Output x);
 Output Rsqrt(Builder& b, Output x);  // 1 / sqrt(x)
 Output Abs(Builder& b, Output x);
 Output ClipByValue(Builder& b, Output x, double low, double high);
-Output Cast(Builder& b, Output x, DType dtype);  // x itself when it has that type
+Output Cast(Builder& b, Output x, DType dtype);  // x itself if it has that type
 
-// Reductions. Empty axes: all of them. A negative axis counts from the end.
+// Reductions. Empty axes mean all axes. A negative axis counts from the end.
 Output Sum(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims = false);
 Output Mean(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims = false);
 Output Max(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims = false);
 Output Min(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims = false);
-Output ArgMax(Builder& b, Output x, int axis);  // int64; the first of equals
+Output ArgMax(Builder& b, Output x, int axis);  // int64; the first of equal elements
 
 // Shapes. One dimension of Reshape may be -1.
 Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
-// Randomness is Philox4x32-10 (seed, op_id, replica, step), without state: step and seed are int64
-// scalars fed at each run, `op_id` tells the ops of one graph apart (the builder numbers them),
-// `replica` the tasks that run the graph with one seed.
+// Random numbers are Philox4x32-10 (seed, op_id, replica, step), without state. Step and seed are
+// int64 scalars fed at each run. `op_id` distinguishes the ops of one graph (the builder numbers
+// them), `replica` the tasks that run the graph with the same seed.
 Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
-               int64_t replica = 0);  // scales what stays by 1 / (1 - rate)
+               int64_t replica = 0);  // scales the kept elements by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,
                      double high);
 Output RandomNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,

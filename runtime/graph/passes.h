@@ -1,5 +1,5 @@
 // Rewriting passes: Graph → Graph with the same fetches, placeholders and effects on variables.
-// Each is a file of its own with its tests, and may be called alone; Optimize runs the list that
+// Each pass has its own file and tests, and may be called alone. Optimize runs the list that
 // compiling uses.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tfjob::graph {
 
-// Computes a node's outputs from the values of its inputs: how constants are folded. Given by exec,
+// Computes a node's outputs from the values of its inputs, to fold constants. Provided by exec,
 // which has kernels.
 using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
                                                               const std::vector<Tensor>& inputs)>;
@@ -19,35 +19,35 @@ using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
 // Drops nodes on which neither a fetch nor a write to a variable depends. Placeholders stay.
 Graph RemoveDeadCode(const Graph& graph);
 
-// Replaces nodes whose inputs are all constants (and small: at most 64 Ki elements out) by Const.
-// Random ops stay.
+// Replaces nodes whose inputs are all constants by Const if the output is small (at most 64 Ki
+// elements). Random ops stay.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
-// Drops ops that change nothing (x·1, x+0, Reshape to the same shape, Identity) and makes scalars
-// of broadcast constants whose elements are equal.
+// Drops ops that change nothing (x·1, x+0, Reshape to the same shape, Identity), and replaces
+// broadcast constants whose elements are equal by scalars.
 Graph Simplify(const Graph& graph);
 
-// Merges nodes with equal op, inputs, attributes and device. Reads of a variable merge when no
-// write stands between.
+// Merges nodes with equal op, inputs, attributes and device. Reads of a variable merge if there is
+// no write between them.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
-// -Σ y·log(softmax(x)) and a cross-entropy over log(softmax(x)), in between perhaps a clip by Keras'
-// epsilon (from_logits=False), become the loss op over x, which is stable; y sums to 1. A model runs
-// it before Gradients, so that the gradient is the stable one too.
+// Replaces -Σ y·log(softmax(x)), and a cross-entropy over log(softmax(x)), by the loss op over x,
+// which is stable. There may be a clip by Keras' epsilon in between (from_logits=False); y must sum
+// to 1. A model runs this pass before Gradients, so that the gradient is the stable one too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
-// MatMul + BiasAdd + Relu|Sigmoid|Tanh → FusedMatMul, where the parts have no other use.
+// MatMul + BiasAdd + Relu|Sigmoid|Tanh → FusedMatMul, if the parts have no other use.
 Graph FuseMatMul(const Graph& graph);
 
-// Chains and trees of elementwise ops of one dtype and shape, with no other use in between →
-// FusedElementwise.
+// Chains and trees of elementwise ops of one dtype and shape, without other uses in between
+// → FusedElementwise.
 Graph FuseElementwise(const Graph& graph);
 
 struct Pass {
   std::string_view name;
   std::function<StatusOr<Graph>(const Graph&)> run;
 };
-// The passes of Optimize in their order, for printing and tests of each.
+// Returns the passes of Optimize in their order, for printing and for testing each.
 std::vector<Pass> StandardPasses(Evaluator evaluate);
 StatusOr<Graph> Optimize(const Graph& graph, Evaluator evaluate);
 

@@ -18,12 +18,12 @@
 namespace tfjob::io {
 namespace {
 
-// Users give the data file, the index or the folder; tell them which prefix is meant.
+// Users often pass the data file, the index or the folder; name the prefix they need.
 std::string Advice(const std::string& prefix) {
   const size_t cut = std::min(prefix.rfind(".data-"), prefix.rfind(".index"));
-  if (cut != std::string::npos) return StrCat("; give the prefix ", prefix.substr(0, cut));
+  if (cut != std::string::npos) return StrCat("; use the prefix ", prefix.substr(0, cut));
   if (std::filesystem::is_directory(prefix))
-    return "; it is a folder: give a checkpoint's prefix in it";
+    return "; it is a folder: use the prefix of a checkpoint in it";
   return "";
 }
 
@@ -35,11 +35,11 @@ StatusOr<BundleEntry> ParseEntry(const std::string& name, const leveldb::Slice& 
   std::vector<int64_t> dims;
   for (const auto& dim : proto.shape().dim()) {
     if (dim.size() < 0 || dim.size() > (int64_t{1} << 40))
-      return DataLoss("the shape of ", name, " is not possible");
+      return DataLoss("the shape of ", name, " is invalid");
     dims.push_back(dim.size());
   }
   if (proto.offset() < 0 || proto.size() < 0)
-    return DataLoss("the place of ", name, " is not possible");
+    return DataLoss("the location of ", name, " is invalid");
   return BundleEntry{.tensorflow_dtype = proto.dtype(),
                      .shape = Shape(std::move(dims)),
                      .shard = proto.shard_id(),
@@ -93,7 +93,7 @@ Status BundleReader::ReadIndex() {
   leveldb::Table* raw_table = nullptr;
   if (opened.ok()) opened = leveldb::Table::Open(options, file.get(), size, &raw_table);
   if (!opened.ok())
-    return DataLoss(path, " is not a checkpoint's index, or it is damaged: ", opened.ToString());
+    return DataLoss(path, " is not a checkpoint index or is damaged: ", opened.ToString());
   const std::unique_ptr<leveldb::Table> table(raw_table);
 
   leveldb::ReadOptions read;
@@ -127,7 +127,7 @@ Status BundleReader::CheckDataFiles() const {
   for (const auto& [name, entry] : entries_) {
     if (entry.partitioned) continue;
     if (entry.shard < 0 || entry.shard >= shards_)
-      return DataLoss(prefix_, ": ", name, " lies in shard ", entry.shard);
+      return DataLoss(prefix_, ": ", name, " is in a nonexistent shard ", entry.shard);
     ends[entry.shard] = std::max(ends[entry.shard], entry.offset + entry.size);
   }
   for (const auto& [shard, end] : ends) {
@@ -136,7 +136,7 @@ Status BundleReader::CheckDataFiles() const {
     const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
     if (error) return NotFound("checkpoint ", prefix_, " lacks ", path, ": ", error.message());
     if (size < end)
-      return DataLoss(path, " has ", size, " bytes, but the index says at least ", end);
+      return DataLoss(path, " has ", size, " bytes, but the index requires at least ", end);
   }
   return OkStatus();
 }
@@ -152,7 +152,7 @@ StatusOr<Tensor> BundleReader::Read(const std::string& name) const {
     return Unimplemented("checkpoint ", prefix_, ": ", name, " has TensorFlow's element type ",
                          entry.tensorflow_dtype, ", which is not supported");
   }
-  // The size is checked against the file before memory is taken for the shape.
+  // Check the size against the file before allocating memory for the shape.
   const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
   unsigned __int128 wanted = 1;
   for (int64_t dim : entry.shape.dims()) {

@@ -1,5 +1,5 @@
-// Reads a TensorFlow V2 checkpoint of any number of shards (see bundle_writer.h for the format).
-// Checksums are verified on every read. Not thread-safe.
+// Reads a TensorFlow V2 checkpoint with any number of shards (see bundle_writer.h for the format).
+// Verifies checksums on every read. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace tfjob::io {
 
-// Where a tensor of the checkpoint lies.
+// The location of a tensor in the checkpoint.
 struct BundleEntry {
   int tensorflow_dtype =
-      0;  // TensorFlow's DataType number: may be one that we cannot hold (7: string)
+      0;  // TensorFlow's DataType number; may be a type that we cannot hold (7: string)
   Shape shape;
   int shard = 0;
   int64_t offset = 0;
@@ -26,17 +26,17 @@ struct BundleEntry {
 
 class BundleReader {
  public:
-  // NotFound names the prefix when there is no index, and says so when `prefix` is one of the
-  // checkpoint's files; DataLoss when the index is damaged or a data file is shorter than the index
-  // says.
+  // Returns NotFound, naming the prefix, if there is no index; the message says so if `prefix` is
+  // one of the checkpoint's files. Returns DataLoss if the index is damaged or a data file is
+  // shorter than the index requires.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
-  // Name → entry, sorted.
+  // Entries by name, sorted.
   const std::map<std::string, BundleEntry>& entries() const { return entries_; }
   bool Has(const std::string& name) const { return entries_.contains(name); }
 
-  // NotFound lists near names; Unimplemented for strings, other element types and partitioned
-  // variables; DataLoss for a wrong checksum.
+  // Returns NotFound, naming the tensor, if there is none; Unimplemented for strings, other
+  // unsupported element types and partitioned variables; DataLoss for a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
 
  private:

@@ -37,7 +37,7 @@ Status RenameFile(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-// The data file, by plain writes: tensors are large, so a buffer would only copy them.
+// The data file, written without a buffer: tensors are large, so a buffer would only copy them.
 struct BundleWriter::DataFile {
   explicit DataFile(const std::string& path)
       : path(path), fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {}
@@ -133,7 +133,8 @@ Status BundleWriter::Finish() {
   ENFORCE(data_ != nullptr, "Finish twice");
   if (fsync(data_->fd) != 0) return ErrnoStatus(errno, StrCat("fsync ", temporary_data_));
   RETURN_IF_ERROR(WriteIndex());
-  // An older checkpoint of this prefix ends with its index, so that no index ever stands before other data.
+  // Removing the old index first invalidates an older checkpoint with this prefix, so that an
+  // index never refers to another checkpoint's data.
   unlink(IndexFileName(prefix_).c_str());
   RETURN_IF_ERROR(RenameFile(temporary_data_, DataFileName(prefix_, 0, 1)));
   RETURN_IF_ERROR(RenameFile(temporary_index_, IndexFileName(prefix_)));

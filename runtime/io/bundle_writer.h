@@ -1,11 +1,11 @@
-// Writes a TensorFlow V2 checkpoint ("tensor bundle") of one shard:
+// Writes a TensorFlow V2 checkpoint ("tensor bundle") with one shard:
 //   <prefix>.data-00000-of-00001   the tensors' little-endian, row-major bytes, in the order added
 //   <prefix>.index                 a LevelDB table: name → BundleEntryProto, "" → BundleHeaderProto
-// Format: tensorflow/core/util/tensor_bundle; the table options are those of TensorFlow's writer,
-// so equal tensors give byte-equal files.
+// Format: tensorflow/core/util/tensor_bundle. The table options are those of TensorFlow's writer,
+// so equal tensors produce byte-equal files.
 //
-// Crash-safe: both files are written under temporary names, synced, and renamed by Finish, the data
-// before the index; a prefix whose index exists is whole. Not thread-safe.
+// Crash-safe: both files are written under temporary names, synced, and renamed by Finish, the
+// data before the index. A prefix whose index exists is therefore complete. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -23,11 +23,11 @@ std::string IndexFileName(const std::string& prefix);
 
 class BundleWriter {
  public:
-  // The folder of `prefix` must exist. Files of an unfinished writer are removed by the destructor.
+  // The folder of `prefix` must exist. The destructor removes the files of an unfinished writer.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix);
   ~BundleWriter();
 
-  // `bytes` holds the dense values. AlreadyExists for a name added before.
+  // `bytes` contains the dense values. Returns AlreadyExists for a name added before.
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);

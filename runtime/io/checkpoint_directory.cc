@@ -46,7 +46,7 @@ bool Exists(const std::string& prefix) {
   return std::filesystem::exists(IndexFileName(prefix), error);
 }
 
-// The index first: without it the rest is no checkpoint.
+// Deletes the index first: without it the other files are not a checkpoint.
 void DeleteFiles(const std::string& prefix) {
   unlink(IndexFileName(prefix).c_str());
   const std::filesystem::path path(prefix);
@@ -82,7 +82,7 @@ StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder) 
   ASSIGN_OR_RETURN(std::vector<Checkpoint> listed, ListCheckpoints(folder));
   if (listed.empty()) {
     return DataLoss(StatePath(folder), " names ", newest,
-                    ", but neither it nor an older checkpoint is there");
+                    ", but neither it nor an older checkpoint exists");
   }
   return std::optional<Checkpoint>(listed.back());
 }

@@ -1,6 +1,6 @@
-// The folder of a model's checkpoints: which there are, which is the newest, and the retention of
-// old ones. The text file "checkpoint" in it is TensorFlow's CheckpointState, so that
-// tf.train.latest_checkpoint() finds ours.
+// Manages the folder of a model's checkpoints: lists them, finds the newest and deletes old ones.
+// Its text file "checkpoint" is TensorFlow's CheckpointState, so that tf.train.latest_checkpoint()
+// finds our checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,23 @@ namespace tfjob::io {
 
 struct Checkpoint {
   std::string prefix;  // "<folder>/model.ckpt-1200"
-  int64_t step = -1;   // from the prefix; -1 when it ends in no number
+  int64_t step = -1;   // from the prefix; -1 if it does not end in a number
 };
 
-// "<folder>/model.ckpt-<step>".
+// Returns "<folder>/model.ckpt-<step>".
 std::string CheckpointPrefix(const std::string& folder, int64_t step);
 
-// The checkpoints that the state file lists and whose index exists, oldest first; empty without a
-// state file.
+// Returns the checkpoints that the state file lists and whose index exists, oldest first; empty if
+// there is no state file.
 StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
-// The one that the state file names as newest; nothing without a state file. A state file that
-// names a checkpoint which is not there gives the newest listed one that is.
+// Returns the checkpoint that the state file names as the newest; nullopt if there is no state
+// file. If that checkpoint does not exist, returns the newest listed one that does.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// After the files of CheckpointPrefix(folder, step) are whole: lists it as the newest, forgets
-// listed checkpoints of later steps (of a run that was rolled back), and deletes the oldest ones
-// beyond `keep` (0: keep all). The state file is written before anything is deleted.
+// Called once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
+// the newest, drops listed checkpoints of later steps (from a run that was rolled back), and
+// deletes the oldest ones beyond `keep` (0: keep all). The state file is written before
+// anything is deleted.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now);
 
 }  // namespace tfjob::io

@@ -42,7 +42,7 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_TRUE(absl::IsNotFound((*reader)->Read("bias").status()));
 }
 
-// The header's bytes as observed in TensorFlow's own files: one shard, producer 1.
+// The header's bytes as observed in files written by TensorFlow: one shard, producer 1.
 TEST_F(CheckpointTest, IndexHoldsTensorFlowsHeaderBytes) {
   Save(7);
   const std::string index = *ReadFile(IndexFileName(CheckpointPrefix(folder_, 7)));
@@ -82,7 +82,7 @@ TEST_F(CheckpointTest, WrongPrefixIsExplained) {
   Save(7);
   const std::string prefix = CheckpointPrefix(folder_, 7);
   EXPECT_NE(
-      Message(BundleReader::Open(prefix + ".index").status()).find("give the prefix " + prefix),
+      Message(BundleReader::Open(prefix + ".index").status()).find("use the prefix " + prefix),
       std::string::npos);
   EXPECT_NE(Message(BundleReader::Open(folder_).status()).find("it is a folder"),
             std::string::npos);

@@ -1,6 +1,6 @@
-// One implementation on SSE4.2's crc32 instruction (three streams side by side hide its latency of
-// three cycles; the parts are joined by multiplication with x^n modulo the polynomial, from
-// tables), and one by table for other machines.
+// Two implementations. The first uses SSE4.2's crc32 instruction; three interleaved streams hide
+// its latency of three cycles, and the parts are joined by multiplication with x^n modulo the
+// polynomial, from tables. The second uses a table, for other machines.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>
@@ -25,8 +25,8 @@ constexpr std::array<uint32_t, 256> ByteTable() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = ByteTable();
 
-// For each byte of a CRC register: what it becomes when `kStream` zero bytes follow. The map is
-// linear, so a register's image is the exclusive-or of its four bytes' images.
+// For each byte of a CRC register: what it becomes after `kStream` zero bytes. The map is linear,
+// so the image of a register is the exclusive-or of the images of its four bytes.
 using ShiftTable = std::array<std::array<uint32_t, 256>, 4>;
 
 ShiftTable MakeShiftTable(size_t zero_bytes) {

@@ -8,15 +8,15 @@
 
 namespace tfjob::io {
 
-// The checksum of `crc`'s bytes followed by `data`. 0 is the checksum of nothing.
+// Returns the checksum of the bytes whose checksum is `crc`, followed by `data`. The checksum of
+// no bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);
 }
 uint32_t Crc32c(std::string_view data);
 
-// A checksum that is stored beside the data it covers is masked: rotated right by 15 bits, plus a
-// constant.
+// A checksum stored beside its data is masked: rotated right by 15 bits, plus a constant.
 constexpr uint32_t MaskCrc(uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }

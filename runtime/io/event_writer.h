@@ -1,7 +1,7 @@
-// Writes TensorBoard's event files: records (record.h) of Event messages in
-// `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. One writer a folder:
-// TensorBoard never goes back to a file older than the newest. Every call reaches the operating
-// system before it returns. Not thread-safe.
+// Writes TensorBoard event files: records (record.h) of Event messages in
+// `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
+// since TensorBoard never returns to a file older than the newest. Every call reaches the
+// operating system before it returns. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace tfjob::io {
 
 class EventWriter {
  public:
-  // Makes the folder and a new file in it. `clock` must outlive the writer.
+  // Creates the folder and a new file in it. `clock` must outlive the writer.
   static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder, Clock& clock);
   ~EventWriter();
 
-  // One point of each tag at `step`.
+  // Adds one point per tag at `step`.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
-  // After a restore: tells TensorBoard to forget what an earlier run wrote for later steps.
+  // Call after a restore: makes TensorBoard discard what an earlier run wrote for later steps.
   Status AddStart(int64_t step);
 
   const std::string& path() const { return path_; }

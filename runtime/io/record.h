@@ -1,5 +1,5 @@
-// The framing of TFRecord and event files: length (u64), masked CRC-32C of its 8 bytes, the
-// payload, its masked CRC-32C; all little-endian.
+// The framing of TFRecord and event files: length (u64), masked CRC-32C of the length's 8 bytes,
+// payload, masked CRC-32C of the payload; all little-endian.
 // https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 #pragma once
 
@@ -15,8 +15,8 @@ namespace tfjob::io {
 // Appends one framed record to `out`.
 void AppendRecord(std::string_view payload, std::string& out);
 
-// All records of a file's content. A torn last record is left out (a writer may have died in it); a
-// wrong checksum is DataLoss with its offset.
+// Returns all records of a file's content. A torn last record is left out, since a writer may have
+// died in it. A wrong checksum is DataLoss and names its offset.
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content);
 
 }  // namespace tfjob::io

@@ -1,6 +1,7 @@
-// While it lives, the calling thread's vector units treat subnormal numbers as zero and give zero for them. Moments of
-// weights whose gradient stays 0 decay to subnormals and would stay there, and arithmetic on those is several times
-// slower (Adam on Fashion-MNIST: 83 µs a step instead of 32). Where the processor has no such switch, nothing happens.
+// While an object of this class lives, the calling thread's vector units treat subnormal inputs as
+// zero and return zero instead of subnormal results. Moments of weights whose gradient stays 0
+// decay to subnormals and would stay there, and arithmetic on those is several times slower (Adam
+// on Fashion-MNIST: 83 µs per step instead of 32). Has no effect on processors without this switch.
 #pragma once
 
 #if defined(__SSE__)
@@ -24,7 +25,7 @@ class FlushDenormals {
 
 #if defined(__SSE__)
  private:
-  // Of Intel's manual, volume 1, 10.2.3.
+  // From Intel's manual, volume 1, 10.2.3.
   static constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
   unsigned before_;
 #endif

@@ -1,7 +1,7 @@
-// The seam between exec and a device. A kernel is prepared once for dtypes, shapes, row strides and
-// attributes, which may be slow and may fail; then it runs many times on a stream with buffers of
-// the plan, without allocating and without failing. The ops, their operands and their attributes
-// are in ops.md.
+// The interface between exec and a device. A kernel is prepared once for dtypes, shapes, row
+// strides and attributes; this may be slow and may fail. Then it runs many times on a stream with
+// the plan's buffers, without allocating and without failing. ops.md documents the ops, their
+// operands and their attributes.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@
 
 namespace tfjob::kernels {
 
-// A tensor as it lies in memory: the last dimension is contiguous, and rows (the other dimensions,
-// flattened) begin row_stride elements apart. Padding between rows is never read and may be
-// overwritten with anything. A tensor of rank 0 or 1 is one row.
+// Describes how a tensor lies in memory: the last dimension is contiguous, and rows (the other
+// dimensions, flattened) begin row_stride elements apart. Padding between rows is never read and
+// may be overwritten with anything. A tensor of rank 0 or 1 is one row.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -34,9 +34,9 @@ struct Operand {
   int64_t cols() const { return shape.rank() == 0 ? 1 : shape.dim(-1); }
   int64_t rows() const;
   bool dense() const { return row_stride == cols() || rows() <= 1; }
-  // What a buffer must hold, the padding after the last row included.
+  // Size of the buffer that holds the tensor, including the padding after the last row.
   size_t bytes() const { return static_cast<size_t>(rows() * row_stride) * SizeOf(dtype); }
-  // "float32[128,512]", with row padding "float32[128,512:528]".
+  // Returns "float32[128,512]"; with row padding "float32[128,512:528]".
   std::string ToString() const;
 
   bool operator==(const Operand&) const = default;
@@ -47,9 +47,9 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Pointers in the order of the request's operands, aligned to their elements (64 bytes run
-  // fastest). `workspace` has workspace_bytes(), aligned to 64, with unspecified contents before
-  // and after.
+  // Runs the kernel. Pointers are in the order of the request's operands and aligned to their
+  // elements (64 bytes run fastest). `workspace` has workspace_bytes(), aligned to 64; its contents
+  // are unspecified before and after.
   virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
                    Stream& stream) = 0;
   virtual size_t workspace_bytes() const { return 0; }
@@ -61,15 +61,15 @@ struct KernelRequest {
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
 
-  // "MatMul(float32[2,3], float32[3,4]) -> float32[2,4]"
+  // Returns "MatMul(float32[2,3], float32[3,4]) -> float32[2,4]".
   std::string ToString() const;
 };
 
 using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
 
-// Output `output` may lie in the memory of input `input` when both operands are equal (Reshape:
-// when both are dense). With kAlways it must: Assign, AssignAdd and ApplyOptimizer change their
-// variables where they are.
+// Output `output` may lie in the memory of input `input` if both operands are equal (Reshape: if
+// both are dense). With kAlways it must: Assign, AssignAdd and ApplyOptimizer update their
+// variables in place.
 struct InPlace {
   enum Rule { kMay, kAlways };
   int output = 0;
@@ -82,7 +82,7 @@ struct KernelEntry {
   std::vector<InPlace> in_place;
 };
 
-// Which kernel serves which op on one device. Immutable.
+// The kernels of one device, by op. Immutable.
 class KernelTable {
  public:
   using Entries = std::map<std::string, KernelEntry, std::less<>>;
@@ -91,14 +91,14 @@ class KernelTable {
 
   std::string_view device() const { return device_; }
   const Entries& entries() const { return entries_; }
-  // Null for an op that the device does not have.
+  // Returns null for an op that the device does not support.
   const KernelEntry* Find(std::string_view op) const;
 
-  // Unimplemented names op, dtypes and device; InvalidArgument names the operand or attribute that
-  // does not fit.
+  // Prepares a kernel. Unimplemented errors name op, dtypes and device; InvalidArgument errors name
+  // the operand or attribute that does not fit.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
-  // Both tables as one; an op of `more` replaces one of this.
+  // Returns both tables as one. An op in `more` replaces the same op in this table.
   KernelTable With(const KernelTable& more) const;
 
  private:
@@ -106,10 +106,10 @@ class KernelTable {
   Entries entries_;
 };
 
-// runtime/optimizer adds ApplyOptimizer: optimizer/apply_kernel.h.
+// Without ApplyOptimizer, which runtime/optimizer adds: optimizer/apply_kernel.h.
 const KernelTable& CpuKernels();
 
-// Unimplemented in a build without CUDA (no_cuda.cc).
+// Returns Unimplemented in a build without CUDA (no_cuda.cc).
 StatusOr<const KernelTable*> CudaKernels();
 
 }  // namespace tfjob::kernels

@@ -1,5 +1,5 @@
-// The random words of one op in one step (ops.md, "Randomness"): any of them can be computed alone, on any device and by
-// any number of threads.
+// The random words of one op in one step (ops.md, "Randomness"). Each word can be computed
+// independently, on any device and by any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct RandomStream {
   uint16_t replica = 0;
   uint32_t step = 0;
 
-  // `attempt` distinguishes redraws.
+  // Returns one block of words. `attempt` distinguishes redraws.
   PhiloxBlock Block(uint32_t block, uint16_t attempt = 0) const {
     return Philox(seed, {block, op_id, replica | static_cast<uint32_t>(attempt) << 16, step});
   }

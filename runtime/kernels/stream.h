@@ -1,5 +1,5 @@
-// Where a kernel runs. On a CPU it is the calling thread and the pool that helps it; on a GPU
-// (later) the device's stream. A value that its caller keeps alive; used by one thread at a time.
+// Where a kernel runs. On a CPU this is the calling thread and the pool that helps it; on a GPU
+// (later) it is the device's stream. The caller keeps it alive; one thread uses it at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace tfjob::kernels {
 
 class Stream {
  public:
-  // Null: everything in the calling thread. The pool is borrowed.
+  // If `pool` is null, everything runs in the calling thread. The pool is borrowed.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
 
-  // The threads that work, the caller included.
+  // Returns the number of threads that work, including the caller.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
 
-  // body(begin, end) over ranges that cover [0, count), each of at least `grain` indices. With one
-  // thread, or too little work for two, it is a plain call.
+  // Calls body(begin, end) over ranges that cover [0, count), each of at least `grain` indices.
+  // With one thread, or too little work for two, this is a plain call.
   template <typename Body>
   void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     const auto flushed = [&body](int64_t begin, int64_t end) {
@@ -30,7 +30,7 @@ class Stream {
       if (count > 0) flushed(int64_t{0}, count);
       return;
     }
-    pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference: nothing is allocated
+    pool_->ParallelFor(count, grain, std::cref(flushed));  // by reference: does not allocate
   }
 
  private:

@@ -1,4 +1,4 @@
-// Activation, ReLU, Softmax, Dropout, and the activations that Dense has too.
+// Activation, ReLU, Softmax, Dropout, and the activations that Dense also supports.
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -102,10 +102,9 @@ graph::Output Softmax::Apply(const LayerCall& call) const {
 
 Status Dropout::Read(Arguments& arguments) {
   const JsonField field = arguments["rate"];
-  if (!field.present()) return arguments.Named(field.Mismatch("a number from 0 to below 1"));
+  if (!field.present()) return arguments.Named(field.Mismatch("a number in [0, 1)"));
   RETURN_IF_ERROR(arguments.Read("rate", rate));
-  if (!(rate >= 0 && rate < 1))
-    return arguments.Named(field.Mismatch("a number from 0 to below 1"));
+  if (!(rate >= 0 && rate < 1)) return arguments.Named(field.Mismatch("a number in [0, 1)"));
   RETURN_IF_ERROR(arguments.Read("seed", seed));
   return arguments.Only("noise_shape", "null");
 }

@@ -35,7 +35,7 @@ JsonField Arguments::operator[](std::string_view name) {
 
 namespace {
 
-// Stores a value that was read, when it was given.
+// Stores the value if it was given.
 template <typename T>
 Status Store(const Arguments& arguments, const JsonField& field, StatusOr<T> value, auto& into) {
   if (!field.present()) return OkStatus();
@@ -54,7 +54,7 @@ StatusOr<std::vector<int64_t>> Integers(const JsonField& field, size_t begin) {
   return values;
 }
 
-// The list's elements from `begin` on as the shape of one example.
+// Returns the list's elements from `begin` on as the shape of one example.
 StatusOr<Shape> ExampleShape(const JsonField& field, size_t begin) {
   ASSIGN_OR_RETURN(std::vector<int64_t> dims, Integers(field, begin));
   for (int64_t dim : dims) {

@@ -1,4 +1,4 @@
-// Reading a class with its arguments, as Keras and the training file write layers and initialisers.
+// Reads a class with its arguments, as Keras and the training file write layers and initialisers.
 #pragma once
 
 #include <initializer_list>
@@ -13,7 +13,11 @@
 
 namespace tfjob::model {
 
-// One of:  Dense  ·  {Dense: {units: 10}}  ·  {Dense: null}  ·  {class_name: Dense, config: {units: 10}, …}
+// A class and its arguments, written in one of these forms:
+//   Dense
+//   {Dense: {units: 10}}
+//   {Dense: null}
+//   {class_name: Dense, config: {units: 10}, …}
 struct ClassForm {
   std::string class_name;
   JsonField arguments;  // may be absent
@@ -22,8 +26,9 @@ struct ClassForm {
 // `what` names the kind of class in errors: "a layer".
 StatusOr<ClassForm> ReadClassForm(const JsonField& field, std::string_view what);
 
-// The arguments of one class. Every argument that is asked for is known; Finish refuses the others. Errors name the
-// subject ("layer dense_1 (Dense)"), the path of the argument, what is supported and what came.
+// The arguments of one class. Every argument that is read counts as known; Finish refuses the
+// others. Errors name the subject ("layer dense_1 (Dense)"), the path of the argument, what is
+// supported and what was found.
 class Arguments {
  public:
   Arguments(std::string subject, const JsonField& arguments)
@@ -32,26 +37,27 @@ class Arguments {
   const std::string& subject() const { return subject_; }
   JsonField operator[](std::string_view name);
 
-  // The value where it is given; `into` stays as it is when it is not.
+  // Store the value in `into` if it is given, and otherwise leave `into` unchanged.
   Status Read(std::string_view name, int64_t& into);
   Status Read(std::string_view name, double& into);
   Status Read(std::string_view name, bool& into);
   Status Read(std::string_view name, std::optional<int64_t>& into);
   Status Read(std::string_view name, std::vector<int64_t>& into);
-  // A list whose first element is the batch: null.
+  // Reads a list whose first element is the batch: null.
   Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
   Status ReadShape(std::string_view name, std::optional<Shape>& into);
 
-  // An argument that has one supported value, given here as JSON; absent or null is that value.
+  // Checks an argument with only one supported value, `supported`, given as JSON. An absent or null
+  // argument has that value.
   Status Only(std::string_view name, std::string_view supported);
-  // Several whose one value is null.
+  // Checks several arguments whose only supported value is null.
   Status OnlyNull(std::initializer_list<std::string_view> names);
-  // An argument without effect here.
+  // Accepts an argument that has no effect here.
   void Ignore(std::string_view name) { (*this)[name]; }
 
-  // InvalidArgument for an argument that nobody asked for.
+  // Returns InvalidArgument if there is an argument that was not read.
   Status Finish() const;
-  // The error with the subject before it.
+  // Returns the error with the subject before it.
   Status Named(const Status& error) const { return Annotate(error, subject_); }
 
  private:

@@ -38,7 +38,7 @@ Feeds AddFeeds(Builder& b, const BuildOptions& options) {
 
 using Reads = std::map<std::string, Output, std::less<>>;
 
-// Every variable is read once, however often its layer is called.
+// Reads every variable once, however often its layer is called.
 Reads ReadVariables(Builder& b, const std::vector<VariableSpec>& variables) {
   Reads reads;
   for (const VariableSpec& variable : variables) {
@@ -89,7 +89,8 @@ Output AddObjective(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return loss;
 }
 
-// Gradients for every trainable variable, last layer first; fetched, or applied.
+// Adds gradients for every trainable variable, last layer first, and either fetches
+// or applies them.
 Status AddUpdates(Builder& b, const BuildOptions& options, const Feeds& feeds, const Reads& reads,
                   Output loss, BuiltGraph& built) {
   std::vector<std::string> names;

@@ -1,5 +1,5 @@
-// Model → Graph: forward, loss, metrics, gradients, updates, for one mode and one batch size. The graphs of a model share
-// their variables by name.
+// Model → Graph: forward pass, loss, metrics, gradients and updates, for one mode and one batch
+// size. The graphs of a model share their variables by name.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace tfjob::model {
 // Names of feeds.
 inline constexpr char kFeatures[] = "features";  // float32 [b, …]
 inline constexpr char kLabels[] = "labels";      // kTrain, kEval
-inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, updates done before this one
-inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, of dropout
+inline constexpr char kStep[] = "step";  // kTrain: int64 scalar, number of updates before this one
+inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 
 // Names of fetches.
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict: float32 [b, …]
-inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, what is minimised
-// kTrain, kEval: float32 scalar, Σ over the batch's examples. Divided by the number of examples of any number of batches
-// it is their exact mean.
+inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
+// kTrain, kEval: float32 scalar, Σ over the batch's examples. The sum over any number of batches,
+// divided by their number of examples, is the exact mean.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -33,15 +33,16 @@ enum class Mode { kTrain, kEval, kPredict };
 struct BuildOptions {
   Mode mode = Mode::kTrain;
   int64_t batch_size = 1;
-  Shape feature_shape;  // of one example, as the data has it
-  // Labels as the data gives them: int64 with shape [] (classes), float32 with shape [classes] (one-hot) or [] (values).
+  Shape feature_shape;  // of one example, as in the data
+  // Labels as the data provides them: int64 with shape [] (classes), float32 with shape [classes]
+  // (one-hot) or [] (values).
   DType label_dtype = DType::kInt64;
   Shape label_shape;
   Loss loss;
   std::vector<Metric> metrics;
-  int64_t replica = 0;  // kTrain: which of the tasks that share a seed this is; keeps dropout apart
-  // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without one,
-  // gradients are fetched.
+  int64_t replica = 0;  // kTrain: index among the tasks that share a seed; keeps dropout apart
+  // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without an optimizer
+  // the gradients are fetched.
   std::optional<optimizer::Optimizer> optimizer;
 };
 
@@ -56,14 +57,14 @@ struct MetricFetch {
 
 struct BuiltGraph {
   graph::Graph graph;
-  std::vector<VariableSpec> variables;  // as Variables() orders them
+  std::vector<VariableSpec> variables;  // in the order of Variables()
   std::vector<GradientFetch>
       gradients;  // kTrain; in the order in which they become ready: last layer first
   std::vector<MetricFetch> metrics;  // kTrain, kEval
-  int64_t examples = 0;              // the batch size: what the sums are over
+  int64_t examples = 0;              // the batch size, over which the sums are taken
 };
 
-// InvalidArgument names the layers and shapes that do not fit.
+// Builds the graph. InvalidArgument names the layers and shapes that do not fit.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

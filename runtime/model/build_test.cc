@@ -157,7 +157,7 @@ TEST(Build, ErrorsNameLayersAndShapes) {
   flat.layers.erase(flat.layers.begin());
   flat = Sequential("m", flat.layers);
   EXPECT_EQ(Error(flat, Options(Mode::kTrain)),
-            logits + "one score a class, shape [classes], but examples come out with shape [2,3]");
+            logits + "one score per class, shape [classes], but the model outputs shape [2,3]");
   BuildOptions options = Options(Mode::kTrain);
   options.label_dtype = DType::kFloat32;
   EXPECT_EQ(Error(Mlp(), options),

@@ -8,7 +8,7 @@
 namespace tfjob::model {
 namespace {
 
-// The standard deviation of N(0, 1) cut at two standard deviations.
+// The standard deviation of N(0, 1) truncated at two standard deviations.
 constexpr double kTruncatedDeviation = 0.87962566103423978;
 
 double Normal(PhiloxStream& random) {
@@ -42,7 +42,7 @@ double Fan(Initializer::Mode mode, const Shape& shape) {
   return std::max(1.0, (in + out) / 2);
 }
 
-// Variance scaling as the plain distribution that it comes to.
+// Resolves variance scaling to the plain distribution that it stands for.
 Initializer Resolve(const Initializer& initializer, const Shape& shape) {
   if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
   const double variance = initializer.scale / Fan(initializer.mode, shape);

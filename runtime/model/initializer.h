@@ -1,5 +1,6 @@
-// How a variable gets its first value: Keras' initialisers with Keras' definitions (keras.io/api/layers/initializers).
-// The numbers are ours: Philox of (seed, name of the variable), so that every task computes the same value.
+// Initial values of variables: Keras' initialisers with Keras' definitions
+// (keras.io/api/layers/initializers). The random numbers differ from Keras': they are Philox of
+// (seed, name of the variable), so that every task computes the same value.
 #pragma once
 
 #include <cstdint>
@@ -45,17 +46,18 @@ struct Initializer {
   bool operator==(const Initializer&) const = default;
 };
 
-// A name ("glorot_uniform", or the class), {Class: {arguments}}, or Keras' {class_name, config}. InvalidArgument names the path, the
-// class or argument and what is supported.
+// Reads a name ("glorot_uniform", or the class), {Class: {arguments}}, or Keras' {class_name,
+// config}. InvalidArgument names the path, the class or argument, and what is supported.
 StatusOr<Initializer> ReadInitializer(const JsonField& field);
 
-// Keras 3's form.
+// Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
-// The value of a float32 or float64 variable; a function of its arguments. Fans as Keras computes them: [in, out]; of
-// higher ranks the product of the leading dimensions is the receptive field.
-// Truncated normals are drawn again beyond two standard deviations; variance scaling divides by what this takes away
-// (0.87962566103423978). N(0, 1) by Box and Muller.
+// Returns the value of a float32 or float64 variable; a pure function of its arguments. Fans are
+// computed as in Keras: [in, out]; for higher ranks the product of the leading dimensions is the
+// receptive field. Truncated normals are drawn again beyond two standard deviations, and
+// variance scaling divides by the resulting deviation (0.87962566103423978). N(0, 1) is drawn by
+// Box and Muller.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -57,7 +57,7 @@ TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   } kCases[] = {
       {"\"random_uniform\"", 0, 0.1 / std::sqrt(12.0), 0.05},
       {R"({"RandomNormal": {"mean": 1, "stddev": 2}})", 1, 2, 0},
-      // Cut at two standard deviations, not corrected.
+      // Truncated at two standard deviations, not corrected.
       {R"({"TruncatedNormal": {"stddev": 0.1}})", 0, 0.1 * 0.8796256610342398, 0.2},
       {"\"glorot_uniform\"", 0, std::sqrt(1 / 400.0), std::sqrt(3 / 400.0)},
       {"\"glorot_normal\"", 0, std::sqrt(1 / 400.0), 2 * std::sqrt(1 / 400.0) / 0.8796256610342398},
@@ -114,7 +114,7 @@ TEST(Initializer, ErrorsNameTheClassOrArgument) {
   EXPECT_EQ(Error("\"glorot_unifrom\""),
             "k: initializer glorot_unifrom is not supported; did you mean \"glorot_uniform\"?");
   EXPECT_EQ(Error(R"({"Orthogonal": {}})").substr(0, 58),
-            "k: initializer Orthogonal is not supported; known are zero");
+            "k: initializer Orthogonal is not supported; known: zeros, ");
   EXPECT_EQ(Error(R"({"TruncatedNormal": {"sttdev": 1}})"),
             "initializer TruncatedNormal: k.TruncatedNormal.sttdev: unknown argument; did you mean "
             "\"stddev\"?");

@@ -10,7 +10,8 @@
 namespace tfjob::model {
 namespace {
 
-// Keras' rule: a word begins at a capital that follows a small letter, or that small letters follow ("ReLU" → "re_lu").
+// Keras' rule: a word begins at a capital that follows a small letter, or that is followed by small
+// letters ("ReLU" → "re_lu").
 std::string SnakeCase(std::string_view name) {
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
@@ -26,7 +27,7 @@ std::string SnakeCase(std::string_view name) {
   return snake;
 }
 
-// Gives names to layers: those of the file, else "dense", "dense_1", … Names are unique in a model.
+// Names layers as the file does, else "dense", "dense_1", … Names are unique in a model.
 class Names {
  public:
   std::string Next(std::string_view class_name) {
@@ -37,7 +38,7 @@ class Names {
   Status Take(const std::string& name, const JsonField& field) {
     if (taken_.insert(name).second) return OkStatus();
     return InvalidArgument(field.path(), ": two layers are called \"", name,
-                           "\"; give each a name of its own");
+                           "\"; give each its own name");
   }
 
  private:
@@ -54,7 +55,7 @@ Status CheckName(const std::string& name, const JsonField& field) {
   return name.empty() ? field.Mismatch("a name that is not empty") : OkStatus();
 }
 
-// Keras 2's way to say what the first layer takes.
+// Reads Keras 2's description of the first layer's input.
 Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   RETURN_IF_ERROR(arguments.ReadBatchShape("batch_input_shape", layer.stated_input));
   RETURN_IF_ERROR(arguments.ReadShape("input_shape", layer.stated_input));
@@ -64,7 +65,7 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Keras 3's record of what the layer was built for; forms that it does not know say nothing.
+// Reads Keras 3's record of the shape that the layer was built for. Unknown forms are ignored.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;
@@ -76,7 +77,7 @@ std::optional<Shape> ReadBuildShape(const JsonField& field) {
   return Shape(std::move(dims));
 }
 
-// What every layer's config may hold.
+// Reads the fields that every layer's config may contain.
 Status ReadCommon(Arguments& arguments, Layer& layer) {
   RETURN_IF_ERROR(arguments.Read("trainable", layer.trainable));
   const JsonField dtype = arguments["dtype"];
@@ -139,7 +140,7 @@ StatusOr<Model> ReadSequential(const JsonField& root) {
                            " is not supported; only Sequential is");
   }
   const JsonField config = root["config"];
-  // The first versions of Keras 2 wrote the list itself.
+  // The first versions of Keras 2 wrote the list directly.
   const bool list = config.present() && config.value()->is_array();
   ASSIGN_OR_RETURN(std::vector<Layer> layers, ReadLayerList(list ? config : config["layers"]));
   ASSIGN_OR_RETURN(std::string name, config["name"].StringOr("sequential"));

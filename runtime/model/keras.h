@@ -1,4 +1,4 @@
-// Models as Keras writes them (model.to_json()) and as the training file holds them.
+// Reads and writes models in Keras' form (model.to_json()) and in the training file's form.
 #pragma once
 
 #include <string_view>
@@ -9,15 +9,16 @@
 
 namespace tfjob::model {
 
-// The JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. InvalidArgument names the layer, the class or
-// argument that is not supported, its value and what is. `what` names the file.
+// Reads the JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. InvalidArgument
+// names the layer, the class or argument that is not supported, its value and what is supported.
+// `what` names the file.
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 
-// The list `model.layers` of the training file: `Dense: {units: 10}`, `Flatten` or Keras' {class_name, config}. Layers
-// without a name are numbered as Keras does: dense, dense_1, …
+// Reads the list `model.layers` of the training file: `Dense: {units: 10}`, `Flatten` or Keras'
+// {class_name, config}. Layers without a name are numbered as in Keras: dense, dense_1, …
 StatusOr<Model> ReadLayers(const JsonField& layers);
 
-// Keras 3's form, readable by keras.models.model_from_json. Sequential models only.
+// Writes Keras 3's form, which keras.models.model_from_json reads. Sequential models only.
 Json WriteKerasJson(const Model& model);
 
 }  // namespace tfjob::model

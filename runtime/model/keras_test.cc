@@ -9,10 +9,10 @@
 namespace tfjob::model {
 namespace {
 
-// What model.to_json() of Keras 3.15 gave for
+// The output of model.to_json() in Keras 3.15 for
 //   Sequential([Input((28, 28)), Flatten(), Dense(128, activation="relu"), Dropout(0.2),
-//               Dense(10, kernel_initializer=TruncatedNormal(stddev=0.1)), ReLU(), Activation("tanh"), Softmax(),
-//               Reshape((5, 2))])
+//               Dense(10, kernel_initializer=TruncatedNormal(stddev=0.1)), ReLU(),
+//               Activation("tanh"), Softmax(), Reshape((5, 2))])
 // clang-format off
 const char* const kKeras3 =
     R"json({"module": "keras", "class_name": "Sequential", "config": {"name": "sequential", "trainable": true, )json"
@@ -145,7 +145,7 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Member by member what Keras wrote, but for what has no meaning here.
+// Compares with Keras' output member by member, except for members without a meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");
   const Json written = WriteKerasJson(*ReadKerasJson(kKeras3, "k"));
@@ -186,7 +186,7 @@ TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- Dens: {units: 3}"),
             "layers[0]: layer class Dens is not supported; did you mean \"Dense\"?");
   EXPECT_EQ(Error("- Conv2D: {filters: 3}").substr(0, 62),
-            "layers[0]: layer class Conv2D is not supported; known are Inpu");
+            "layers[0]: layer class Conv2D is not supported; known: InputLa");
   EXPECT_EQ(Error("- Dense: {unit: 3, units: 3}"),
             "layer dense (Dense): layers[0].Dense.unit: unknown argument; did you mean \"units\"?");
   EXPECT_EQ(Error("- Dense: {units: 0}"),
@@ -207,8 +207,7 @@ TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- ReLU: {max_value: 6}"),
             "layer re_lu (ReLU): layers[0].ReLU.max_value: 6 is not supported; only null is");
   EXPECT_EQ(Error("- Dropout: {rate: 1}"),
-            "layer dropout (Dropout): layers[0].Dropout.rate: expected a number from 0 to below 1, "
-            "got 1");
+            "layer dropout (Dropout): layers[0].Dropout.rate: expected a number in [0, 1), got 1");
   EXPECT_EQ(Error("- Dense: {units: 1, dtype: float16}"),
             "layer dense (Dense): layers[0].Dense.dtype: dtype \"float16\" is not supported; only "
             "float32 is");
@@ -219,7 +218,7 @@ TEST(InlineLayers, ErrorsNameLayerClassAndArgument) {
   EXPECT_EQ(Error("- InputLayer: {batch_shape: [32, 4]}").substr(0, 84),
             "layer input_layer (InputLayer): layers[0].InputLayer.batch_shape: expected a list wh");
   EXPECT_EQ(Error("[{Dense: {units: 1, name: a}}, {Dense: {units: 1, name: a}}]"),
-            "layers[1]: two layers are called \"a\"; give each a name of its own");
+            "layers[1]: two layers are called \"a\"; give each its own name");
   EXPECT_EQ(Error("- Dense: {units: 1, name: a/b}").substr(0, 45),
             "layers[0].Dense.name: expected a name of lett");
   EXPECT_EQ(

@@ -1,12 +1,14 @@
-// The layers, each a value with the arguments that Keras gives it (keras.io/api/layers) as far as they are supported.
+// The layers, each a value with the supported subset of the arguments that it has in
+// Keras (keras.io/api/layers).
 //
-// What every layer has:
-//   kClass                        Keras' class name
-//   Read(arguments)               takes its arguments from a file; errors name what is supported
-//   Write(config)                 puts them into Keras 3's config
-//   OutputShape(in)               shapes are of one example; InvalidArgument "expected …, got …" when `in` does not fit
-//   Variables(in)                 (some) names without the layer's, in the order of checkpoints
-//   Apply(call)                   appends its ops
+// Every layer has these members:
+//   kClass            Keras' class name
+//   Read(arguments)   reads its arguments from a file; errors name what is supported
+//   Write(config)     writes its arguments to Keras 3's config
+//   OutputShape(in)   shapes are of one example; InvalidArgument "expected …, got …" if `in`
+//                     does not fit
+//   Variables(in)     (some layers) names without the layer's, in the order of checkpoints
+//   Apply(call)       appends its ops
 #pragma once
 
 #include <cstdint>
@@ -23,7 +25,7 @@
 
 namespace tfjob::model {
 
-// A variable of a model, named as TensorFlow and Keras name it in checkpoints: "dense_1/kernel".
+// A variable of a model, named as in TensorFlow's and Keras' checkpoints: "dense_1/kernel".
 struct VariableSpec {
   std::string name;
   DType dtype = DType::kFloat32;
@@ -32,14 +34,14 @@ struct VariableSpec {
   bool trainable = true;
 };
 
-// What a layer sees when it is applied.
+// The inputs of a layer's Apply.
 struct LayerCall {
   graph::Builder& b;
   graph::Output input;                   // [batch, …]
-  std::vector<graph::Output> variables;  // as Variables() orders them
+  std::vector<graph::Output> variables;  // in the order of Variables()
   bool training = false;
-  graph::Output step, seed;  // int64 scalars; valid when training
-  int64_t replica = 0;       // of randomness, beside the seed
+  graph::Output step, seed;  // int64 scalars; valid if training
+  int64_t replica = 0;       // distinguishes random numbers, in addition to the seed
 };
 
 enum class ActivationKind { kLinear, kRelu, kSigmoid, kTanh, kSoftmax };
@@ -81,7 +83,7 @@ struct Flatten {
 
 struct Reshape {
   static constexpr std::string_view kClass = "Reshape";
-  std::vector<int64_t> target_shape;  // of one example; one of it may be -1
+  std::vector<int64_t> target_shape;  // of one example; one dimension may be -1
 
   Status Read(Arguments& arguments);
   void Write(Json& config) const;
@@ -118,11 +120,11 @@ struct Softmax {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Only when training: each element is 0 with probability `rate`, else divided by 1 - rate.
+// In training only: sets each element to 0 with probability `rate`, else divides it by 1 - rate.
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
   double rate = 0;
-  std::optional<int64_t> seed;  // kept for the file; randomness follows the run's seed
+  std::optional<int64_t> seed;  // kept for the file; random numbers use the run's seed
 
   Status Read(Arguments& arguments);
   void Write(Json& config) const;
@@ -134,12 +136,12 @@ using LayerConfig =
     std::variant<InputLayer, Dense, Flatten, Reshape, Activation, ReLU, Softmax, Dropout>;
 
 std::string_view ClassName(const LayerConfig& config);
-// In the order of the variant.
+// Returns the class names in the order of the variant.
 std::vector<std::string> LayerClasses();
-// With its defaults; nothing when there is no such class.
+// Returns a layer with its defaults; nullopt if there is no such class.
 std::optional<LayerConfig> MakeLayer(std::string_view class_name);
 
-// Of the layers' functions, for any layer.
+// Call the layers' functions, for any layer.
 Status ReadArguments(LayerConfig& config, Arguments& arguments);
 void WriteArguments(const LayerConfig& config, Json& json);
 StatusOr<Shape> OutputShape(const LayerConfig& config, const Shape& in);

@@ -30,7 +30,7 @@ StatusOr<Enum> Parse(std::string_view what, std::string_view name,
   return InvalidArgument(what, " ", name, " is not supported", DidYouMean(name, known));
 }
 
-// The logits of a prediction that is a softmax; else an invalid output.
+// Returns the logits of a prediction that is a softmax; else an invalid output.
 Output LogitsOf(Builder& b, Output prediction) {
   const graph::Node& node = b.graph().node(prediction);
   return node.op == "Softmax" ? node.inputs[0] : Output();
@@ -71,7 +71,7 @@ std::string LabelText(DType dtype, const Shape& shape) {
 Status CheckRows(std::string_view what, const Shape& output) {
   if (output.rank() == 1) return OkStatus();
   return InvalidArgument(
-      what, " expects one score a class, shape [classes], but examples come out with shape ",
+      what, " expects one score per class, shape [classes], but the model outputs shape ",
       output.ToString());
 }
 

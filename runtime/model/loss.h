@@ -1,4 +1,5 @@
-// Losses and metrics by their Keras names. Each is a number per example; a batch's loss is their mean, or their sum.
+// Losses and metrics by their Keras names. Each computes a number per example; a batch's loss is
+// their mean, or their sum.
 #pragma once
 
 #include <string_view>
@@ -10,13 +11,14 @@
 namespace tfjob::model {
 
 // p: the model's output, y: the labels.
-//   kSparseCategoricalCrossentropy   y int64 [b]:  -log softmax(logits)[y]; of probabilities -log p[y], with p clipped
-//                                    to [1e-7, 1 - 1e-7] and normalised
-//   kCategoricalCrossentropy         y [b, c]:     -Σ y log softmax(logits); of probabilities -Σ y log p, with p
-//                                    normalised and clipped to [1e-7, 1 - 1e-7]
+//   kSparseCategoricalCrossentropy   y int64 [b]:  -log softmax(logits)[y]; of probabilities
+//                                    -log p[y], with p clipped to [1e-7, 1 - 1e-7] and normalised
+//   kCategoricalCrossentropy         y [b, c]:     -Σ y log softmax(logits); of probabilities
+//                                    -Σ y log p, with p normalised and clipped to [1e-7, 1 - 1e-7]
 //   kClippedCrossentropy             y [b, c]:     -Σ y log(clip(p, 1e-10, 1))
 //   kMeanSquaredError                y as p:       mean over the elements of (p - y)²
-// Where the probabilities come straight from a softmax, the two first use its logits, as Keras does on TensorFlow.
+// If the probabilities come directly from a softmax, the first two use its logits, as Keras does
+// on TensorFlow.
 enum class LossKind {
   kSparseCategoricalCrossentropy,
   kCategoricalCrossentropy,
@@ -28,22 +30,22 @@ struct Loss {
   bool from_logits = false;
   bool sum = false;  // over the batch, instead of the mean
 };
-// "sparse_categorical_crossentropy", …; InvalidArgument lists the names.
+// Parses "sparse_categorical_crossentropy", …; InvalidArgument lists the names.
 StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
 
-// kAccuracy: 1 where the largest output is the label's class, else 0. kMeanSquaredError: as the loss.
+// kAccuracy: 1 if the largest output is the label's class, else 0. kMeanSquaredError: as the loss.
 enum class Metric { kAccuracy, kMeanSquaredError };
 StatusOr<Metric> ParseMetric(std::string_view name);
 std::string_view Name(Metric metric);
 
-// Whether the loss or metric fits examples that come out with shape `output` and labels of this type and shape (of one
-// example): InvalidArgument says what was expected.
+// Check that the loss or metric fits outputs of shape `output` and labels of this type and shape
+// (all shapes of one example). InvalidArgument contains what was expected.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// [b] float32, of a prediction and labels that were checked.
+// Return [b] float32, for a prediction and labels that were checked.
 graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
                              graph::Output labels);
 graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,

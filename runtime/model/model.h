@@ -1,5 +1,5 @@
-// A model as a value: layers, and the calls that connect them. Sequential is a chain of calls; a layer that is called
-// twice shares its variables.
+// A model as a value: layers, and the calls that connect them. Sequential is a chain of calls. A
+// layer that is called twice shares its variables.
 #pragma once
 
 #include <optional>
@@ -15,12 +15,13 @@ struct Layer {
   std::string name;  // unique in the model: "dense_1"
   LayerConfig config;
   bool trainable = true;
-  // What the file says that this layer takes, of one example ("input_shape", "batch_input_shape", "build_config"):
-  // checked against what comes.
+  // The input shape of one example that the file states for this layer ("input_shape",
+  // "batch_input_shape", "build_config"). Checked against the actual input.
   std::optional<Shape> stated_input = {};
 };
 
-// One application of a layer. `inputs` are positions of earlier calls; none: the features.
+// One application of a layer. `inputs` are positions of earlier calls; if empty, the input
+// is the features.
 struct Call {
   int layer = 0;
   std::vector<int> inputs;
@@ -29,29 +30,31 @@ struct Call {
 struct Model {
   std::string name = "sequential";
   std::vector<Layer> layers;
-  std::vector<Call> calls;  // in an order in which each comes after its inputs
-  int output = -1;          // the call whose value is the model's
+  std::vector<Call> calls;  // each comes after its inputs
+  int output = -1;          // the call whose value is the model's output
 };
 
-// A chain of the layers.
+// Makes a chain of the layers.
 Model Sequential(std::string name, std::vector<Layer> layers);
 
-// "layer dense_1 (Dense)", for errors.
+// Returns "layer dense_1 (Dense)", for errors.
 std::string Describe(const Layer& layer);
 
-// What the model itself says of its features, of one example: its InputLayer, or its first layer's stated input.
+// Returns the shape of one example's features that the model itself states: its InputLayer's, or
+// its first layer's stated input.
 std::optional<Shape> StatedFeatureShape(const Model& model);
 
-// The shape of one example after each call, in the order of the calls. `feature_shape` is that of one example of the
-// data. InvalidArgument names both layers and shapes when two do not fit.
+// Returns the shape of one example after each call, in the order of the calls. `feature_shape` is
+// that of one example of the data. InvalidArgument names both layers and shapes if two do not fit.
 StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape);
-// The last of them. The same errors.
+// Returns the last of these shapes, with the same errors.
 StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape);
 
-// The variables with their full names, in the order of their layers. The same errors.
+// Returns the variables with their full names, in the order of their layers, with the same errors.
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
 
-// One line a layer: name, class, output shape, parameters; then their sum. For --print=model.
+// Returns one line per layer (name, class, output shape, parameters) and a line with their sum.
+// For --print=model.
 StatusOr<std::string> Summary(const Model& model, const Shape& feature_shape);
 
 }  // namespace tfjob::model

@@ -8,14 +8,14 @@
 namespace tfjob::model {
 namespace {
 
-// The value under another shape of one example.
+// Returns the value under another shape of one example.
 graph::Output Reshaped(const LayerCall& call, const Shape& example) {
   std::vector<int64_t> dims = example.dims();
   dims.insert(dims.begin(), call.b.shape(call.input).dim(0));
   return graph::Reshape(call.b, call.input, Shape(std::move(dims)));
 }
 
-// Of one example of the layer's input.
+// Returns the shape of one example of the layer's input.
 Shape ExampleOf(const LayerCall& call) {
   const std::vector<int64_t>& dims = call.b.shape(call.input).dims();
   return Shape(std::vector<int64_t>(dims.begin() + 1, dims.end()));

@@ -65,7 +65,7 @@ Status CheckOperands(const Optimizer& optimizer, const KernelRequest& request) {
   const size_t slots = Slots(optimizer).size();
   if (request.inputs.size() != kFirstSlot + slots || request.outputs.size() != 1 + slots) {
     return InvalidArgument(Name(optimizer.kind), " takes step, gradient, variable and ", slots,
-                           " slots, and gives variable and slots");
+                           " slots, and returns variable and slots");
   }
   const Operand& step = request.inputs[kStep];
   if (step.dtype != DType::kInt64 || step.shape.num_elements() != 1) {

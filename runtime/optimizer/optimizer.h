@@ -1,17 +1,19 @@
-// An optimizer as a value, and its arithmetic: the same Apply serves the graph op and the parameter
-// server.
+// An optimizer as a value, and its arithmetic. The graph op and the parameter server share Apply.
 //
-// The arithmetic is Keras 3's (keras/src/optimizers), g the gradient, w the variable, t = step + 1:
+// The arithmetic is Keras 3's (keras/src/optimizers), with the gradient g, the variable w,
+// and t = step + 1:
+//
 //   SGD      momentum = 0: w -= lr g
 //            else m = momentum m - lr g; w += m, or with nesterov w += momentum m - lr g
 //   Adagrad  a += g²; w -= lr g / sqrt(a + epsilon)
 //   Adam     m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
 //            w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
-//   RMSprop  v = rho v + (1 - rho) g²; d = v + epsilon, or centered a = rho a + (1 - rho) g, d = v
-//   - a² + epsilon
+//   RMSprop  v = rho v + (1 - rho) g²
+//            d = v + epsilon, or centered a = rho a + (1 - rho) g, d = v - a² + epsilon
 //            u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m + u; w -= m
-// TensorFlow 1's optimizers are values of the same: AdagradOptimizer has epsilon 0, AdamOptimizer
-// epsilon 1e-8.
+//
+// TensorFlow 1's optimizers use the same formulas with other values: AdagradOptimizer has epsilon
+// 0, AdamOptimizer epsilon 1e-8.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +31,15 @@ namespace tfjob::optimizer {
 
 enum class Kind { kSgd, kAdagrad, kAdam, kRmsprop };
 
-// Keras' class names without case: "sgd", "adagrad", "adam", "rmsprop". InvalidArgument lists them.
+// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop".
+// InvalidArgument lists them.
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
 
-// A kind reads only its own hyper-parameters.
+// Each kind reads only its own hyper-parameters.
 struct Optimizer {
   Kind kind = Kind::kSgd;
-  double learning_rate = 0.01;  // at the start, where there is a schedule
+  double learning_rate = 0.01;  // the initial rate, if there is a schedule
   Schedule schedule;
   double momentum = 0;                     // SGD, RMSprop
   bool nesterov = false;                   // SGD
@@ -47,7 +50,7 @@ struct Optimizer {
   bool centered = false;                   // RMSprop
   double epsilon = 1e-7;                   // Adagrad, Adam, RMSprop
 
-  // Keras 3's defaults: learning rate 0.01 for SGD, 0.001 for the others.
+  // Returns Keras 3's defaults: learning rate 0.01 for SGD, 0.001 for the others.
   static Optimizer Default(Kind kind);
 
   bool operator==(const Optimizer&) const = default;
@@ -56,26 +59,27 @@ struct Optimizer {
 // InvalidArgument names the hyper-parameter by its Keras name, its value and what is allowed.
 Status Validate(const Optimizer& optimizer);
 
-// One more value of the variable's shape that the optimizer keeps.
+// An additional value of the variable's shape that the optimizer keeps.
 struct Slot {
   std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient"
-  // The slot of variable w is saved as "<w>/<suffix>": TensorFlow 1's name where the contents mean
-  // the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2), else Keras 3's (SGD's
-  // "momentum", which holds -lr where TF's Momentum does not).
+  // The slot of variable w is saved as "<w>/<suffix>": TensorFlow 1's name if the contents mean the
+  // same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2), else Keras 3's (SGD's "momentum",
+  // which contains -lr where TF's Momentum does not).
   std::string suffix;
   double initial_value = 0;
 
   bool operator==(const Slot&) const = default;
 };
 
-// In the order in which Apply takes them. Depends on the kind, momentum and centered only.
+// Returns the slots in the order in which Apply takes them. Depends only on the kind,
+// momentum and centered.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 3;
 
-// One update in one pass over memory, split over the stream's threads. `step` counts the updates
-// before this one, from 0 (Keras' `iterations`). `slots` are those of Slots(optimizer); every span
-// has as many elements as the variable. `gradient_scale` multiplies the gradient first (1 /
-// replicas of a synchronous step).
+// Performs one update in one pass over memory, split over the stream's threads. `step` counts the
+// updates before this one, from 0 (Keras' `iterations`). `slots` are those of Slots(optimizer);
+// every span has as many elements as the variable. The gradient is first multiplied by
+// `gradient_scale` (1 / replicas in a synchronous step).
 void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
            std::span<const float> gradient, std::span<const std::span<float>> slots,
            kernels::Stream& stream, float gradient_scale = 1);
@@ -83,7 +87,8 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            std::span<const double> gradient, std::span<const std::span<double>> slots,
            kernels::Stream& stream, double gradient_scale = 1);
 
-// The attributes of the op ApplyOptimizer, and back. FromAttributes refuses what Validate refuses.
+// Convert to and from the attributes of the op ApplyOptimizer. FromAttributes refuses what
+// Validate refuses.
 Attributes ToAttributes(const Optimizer& optimizer);
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes);
 

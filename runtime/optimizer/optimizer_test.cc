@@ -10,7 +10,8 @@
 namespace tfjob::optimizer {
 namespace {
 
-// Keras 3's update of one element, in double: state is the slots' values in the order of Slots().
+// Keras 3's update of one element, in double. `state` contains the slots' values in the
+// order of Slots().
 using Reference = std::function<double(double w, double g, double t, std::vector<double>& state)>;
 
 struct Case {
@@ -141,7 +142,7 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   }
 }
 
-// Weights without gradient: their moments end at zero, and not among the slow subnormal numbers.
+// Moments of weights without a gradient end at zero, and not among the slow subnormal numbers.
 TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   for (const Case& test : Cases()) {
     State<float> state(test.optimizer, 40);
@@ -164,7 +165,7 @@ TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   }
 }
 
-// The op on padded rows, against Apply on dense spans.
+// Compares the op on padded rows with Apply on dense spans.
 TEST(ApplyKernelTest, UpdatesPaddedRowsInPlace) {
   constexpr int64_t kRows = 5, kCols = 33, kStride = 40;
   for (const Case& test : Cases()) {
@@ -279,7 +280,7 @@ TEST(OptimizerTest, RefusesHyperParametersOutOfRange) {
   EXPECT_NE(message(Kind::kAdam, [](Optimizer& o) { o.epsilon = -1; }), "");
   EXPECT_NE(message(Kind::kAdagrad, [](Optimizer& o) { o.initial_accumulator_value = -1; }), "");
   EXPECT_NE(message(Kind::kRmsprop, [](Optimizer& o) { o.rho = 2; }), "");
-  // What a kind does not read it does not check.
+  // Fields that a kind does not read are not checked.
   EXPECT_EQ(message(Kind::kAdagrad, [](Optimizer& o) { o.momentum = 3; }), "");
 }
 

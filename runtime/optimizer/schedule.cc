@@ -24,10 +24,10 @@ Status ValidatePieces(const Schedule& s) {
   if (s.boundaries.empty() || s.values.size() != s.boundaries.size() + 1) {
     return InvalidArgument("learning_rate_schedule: ", s.boundaries.size(), " boundaries and ",
                            s.values.size(),
-                           " values: there must be at least one boundary, and one value more");
+                           " values: expected at least one boundary, and one more value");
   }
   if (!std::is_sorted(s.boundaries.begin(), s.boundaries.end(), std::less_equal<>())) {
-    return InvalidArgument("learning_rate_schedule: boundaries must rise");
+    return InvalidArgument("learning_rate_schedule: boundaries must be ascending");
   }
   for (double value : s.values) {
     RETURN_IF_ERROR(Check(NotNegative(value), "one of values", value, "a number, 0 or more"));

@@ -1,5 +1,6 @@
 // How the learning rate changes with the step. The arithmetic is Keras 3's
-// (keras/src/optimizers/schedules), s the step from 0, n decay_steps, r the rate at the start:
+// (keras/src/optimizers/schedules), with s the step from 0, n decay_steps, r the initial rate:
+//
 //   exponential   r decay_rate^(s / n)                   staircase: the quotient's floor
 //   inverse time  r / (1 + decay_rate s / n)             staircase: the quotient's floor
 //   polynomial    (r - e) (1 - min(s, n) / n)^power + e, e end_learning_rate; with cycle n is
@@ -20,7 +21,7 @@ namespace tfjob::optimizer {
 
 enum class Decay { kNone, kExponential, kInverseTime, kPolynomial, kCosine, kPiecewiseConstant };
 
-// A decay reads only its own fields.
+// Each decay reads only its own fields.
 struct Schedule {
   Decay decay = Decay::kNone;
   int64_t decay_steps = 0;          // all but piecewise
@@ -32,13 +33,13 @@ struct Schedule {
   double alpha = 0;                 // cosine
   double warmup_target = -1;        // cosine; below 0: no warm-up
   int64_t warmup_steps = 0;         // cosine
-  std::vector<double> boundaries;   // piecewise: steps, rising
+  std::vector<double> boundaries;   // piecewise: steps, ascending
   std::vector<double> values;       // piecewise: one more than boundaries
 
   bool operator==(const Schedule&) const = default;
 };
 
-// "exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay",
+// Parses "exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay",
 // "piecewise_constant_decay", and "" for none. InvalidArgument lists them.
 StatusOr<Decay> ParseDecay(std::string_view name);
 std::string_view Name(Decay decay);
@@ -46,10 +47,10 @@ std::string_view Name(Decay decay);
 // InvalidArgument names the field, its value and what is allowed.
 Status Validate(const Schedule& schedule);
 
-// The learning rate of a step, from 0.
+// Returns the learning rate of a step, counted from 0.
 double RateAt(const Schedule& schedule, double initial, int64_t step);
 
-// All fields; {} for no schedule.
+// Writes all fields; {} for no schedule.
 Json ToJson(const Schedule& schedule);
 StatusOr<Schedule> ParseSchedule(const JsonField& json);
 

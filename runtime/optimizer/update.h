@@ -7,10 +7,10 @@
 
 namespace tfjob::optimizer::internal {
 
-// The fewest elements for which waking a thread pays.
+// The smallest number of elements that justifies waking a thread.
 inline constexpr int64_t kGrain = 16384;
 
-// What the loops read, computed in double from the hyper-parameters and the step.
+// The inputs of the loops, computed in double from the hyper-parameters and the step.
 template <typename T>
 struct Coefficients {
   T rate = 0;  // Adam's includes the bias correction

@@ -1,4 +1,4 @@
-// Asks a task for its progress.
+// Fetches a task's progress.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 
 namespace tfjob::progress {
 
-// One connection to one task, made at the first call and made again after it breaks. Thread-safe.
+// One connection to one task, opened at the first call and reopened after it breaks. Thread-safe.
 class ProgressClient {
  public:
   explicit ProgressClient(std::string address);  // "host:port"
   ~ProgressClient();
 
-  // Unavailable or DeadlineExceeded, naming the address, when the task does not answer within
-  // `timeout`.
+  // Returns Unavailable or DeadlineExceeded, naming the address, if the task does not answer
+  // within `timeout`.
   StatusOr<Progress> Fetch(Duration timeout);
 
  private:

@@ -15,7 +15,7 @@ StatusOr<State> ParseState(const JsonField& field) {
   for (size_t i = 0; i < kStateNames.size(); ++i) {
     if (kStateNames[i] == name) return static_cast<State>(i);
   }
-  return field.Mismatch("a state of a task");
+  return field.Mismatch("a task state");
 }
 
 StatusOr<Peer> ParsePeer(const JsonField& field) {
@@ -40,7 +40,7 @@ Json ToJson(const Peer& peer) {
           {"silent_s", peer.silent_s}};
 }
 
-// JSON has no NaN or infinity: such a figure is left out.
+// JSON has no NaN or infinity: such values are omitted.
 void SetFinite(Json& json, const char* key, const std::optional<double>& value) {
   if (value && std::isfinite(*value)) json[key] = *value;
 }

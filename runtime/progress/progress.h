@@ -1,5 +1,5 @@
-// How far one task of a job has come: one value, which the trainer serves on its port (service.h)
-// and which the local launcher, the operator and the dashboard read (client.h).
+// The progress of one task of a job. The trainer serves it on its port (service.h); the local
+// launcher, the operator and the dashboard read it (client.h).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Peer {
   std::string task;     // "/job:ps/task:0"
   std::string address;  // "host:port"
   std::string state;    // "connected", "suspected", "lost", "unknown"
-  double silent_s = 0;  // since its last word
+  double silent_s = 0;  // since its last message
 
   bool operator==(const Peer&) const = default;
 };
@@ -39,11 +39,11 @@ struct Progress {
   State state = State::kStarting;
   std::string waiting_for;  // tasks and reason, while waiting
   int64_t step = 0;         // the global step
-  int64_t max_steps = 0;    // 0: not known
+  int64_t max_steps = 0;    // 0: unknown
   int64_t epoch = 0;
   double steps_per_s = 0;  // global steps, over the last report interval
   std::optional<double> loss;
-  std::map<std::string, double> metrics;  // "accuracy" → 0.88; of the last report
+  std::map<std::string, double> metrics;  // "accuracy" → 0.88; from the last report
   std::optional<double> seconds_left;
   std::vector<Peer> peers;
 

@@ -12,7 +12,8 @@ class Service;
 
 namespace tfjob::progress {
 
-// `current` is called on gRPC's threads, at once; it must be thread-safe and outlive the server.
+// `current` is called on gRPC's threads and must return at once. It must be thread-safe and
+// outlive the server.
 std::unique_ptr<grpc::Service> MakeProgressService(std::function<Progress()> current);
 
 }  // namespace tfjob::progress

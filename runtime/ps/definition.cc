@@ -15,12 +15,12 @@ Status ValidateVariable(const Variable& variable) {
   const bool floating = variable.dtype == DType::kFloat32 || variable.dtype == DType::kFloat64;
   if (variable.update == Update::kGradient && !floating) {
     return InvalidArgument("variable ", variable.name,
-                           ": an optimizer updates float32 and float64, ", "not ",
+                           ": an optimizer updates only float32 and float64, ", "not ",
                            Name(variable.dtype));
   }
   const bool adds = variable.update == Update::kAssignAdd;
   if (adds && (variable.dtype == DType::kBool || variable.dtype == DType::kUInt8)) {
-    return InvalidArgument("variable ", variable.name, ": nothing adds to a ",
+    return InvalidArgument("variable ", variable.name, ": cannot add to a value of type ",
                            Name(variable.dtype));
   }
   return OkStatus();

@@ -1,5 +1,5 @@
-// What a job's parameter servers hold and how they update it: equal in all tasks of the job, made
-// by the strategy from the model and the training file.
+// Defines what a job's parameter servers hold and how they update it. The strategy builds the
+// definition from the model and the training file; it is the same in all tasks of the job.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tfjob::ps {
 
-// What a task's value sent for a variable does to it.
+// How a value that a task sends for a variable changes it.
 enum class Update : uint8_t {
-  kGradient = 0,   // the optimizer's step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); synchronous: the mean of the set
-  kAssignAdd = 2,  // adds to it; synchronous: the mean of the set
+  kGradient = 0,   // one optimizer step; float32 and float64 only
+  kAssign = 1,     // replaces it (moving statistics); synchronous: with the mean of the set
+  kAssignAdd = 2,  // adds to it; synchronous: adds the mean of the set
 };
 
 struct Variable {
@@ -31,40 +31,41 @@ struct Variable {
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
-  kRoundRobin = 0,  // variable by variable, in order
-  kBalanced = 1,    // the next largest on the server with the fewest bytes
+  kRoundRobin = 0,  // in order, variable by variable
+  kBalanced = 1,    // largest first, each to the server with the fewest bytes
 };
 
 struct Definition {
   std::vector<Variable> variables;
   optimizer::Optimizer optimizer;
   Mode mode = Mode::kAsynchronous;
-  // Synchronous only. The chief's counts, as of when it filled the servers.
+  // Synchronous only. The chief's value at the time it filled the servers applies.
   int replicas_to_aggregate = 1;
   Placement placement = Placement::kRoundRobin;
-  // A variable with more bytes is cut by rows (its first axis) into shards of at most so many; a
-  // shard travels as one piece.
+  // A larger variable is split by rows (its first axis) into shards of at most this many bytes. A
+  // shard is the unit of placement and transfer.
   int64_t max_shard_bytes = int64_t{4} << 20;
 
   bool operator==(const Definition&) const = default;
 };
 
-// InvalidArgument names the variable or the option: two variables of one name, a gradient of an
-// integer, replicas_to_aggregate < 1, max_shard_bytes < 1, an invalid optimizer.
+// Returns InvalidArgument, naming the variable or the option, for two variables with one name, a
+// gradient of an integer, replicas_to_aggregate < 1, max_shard_bytes < 1 or an invalid optimizer.
 Status Validate(const Definition& definition);
 
-// As text on the wire, and back. The chief tells each server of all servers too ("host:port" by index):
-// under TF_CONFIG's sparse form a server knows itself alone.
+// What the chief sends to each server. It includes the addresses of all servers ("host:port" by
+// index), since a server with the sparse form of TF_CONFIG knows only its own.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
+// To and from the text sent on the wire.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// A 64-bit digest of what all tasks must agree on, equal on every machine: everything but
-// replicas_to_aggregate, which follows the number of workers, and a worker that is added by scaling
-// sees more of them than the others were started with.
+// Returns a 64-bit digest of what all tasks must agree on, equal on every machine. It covers
+// everything but replicas_to_aggregate: that follows the number of workers, and a worker added by
+// scaling sees more workers than the others were started with.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

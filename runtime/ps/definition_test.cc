@@ -54,7 +54,7 @@ TEST(Definition, RefusesWhatCannotBeServed) {
   EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }
 
-// All servers' ledgers together may be larger than what one frame can carry.
+// The ledgers of all servers together may exceed the size of one frame.
 TEST(Snapshot, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
   const std::vector<Shard> shards = Place(TwoLayers(), 2);
   const std::string ledger =

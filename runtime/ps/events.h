@@ -1,5 +1,4 @@
-// What a client or a server of the parameter room has to tell its process, for the log and for
-// progress.
+// Events that a parameter client or server reports to its process, for the log and for progress.
 #pragma once
 
 #include <functional>
@@ -11,26 +10,27 @@ namespace tfjob::ps {
 
 struct Event {
   enum class Kind {
-    kConnected,   // to a peer, or a peer to us
-    kSuspected,   // silent for 2 s
-    kRecovered,   // spoke again
-    kLost,        // its connection closed, or its lease of 10 s ended
-    kWaiting,     // every 10 s of a wait: whom for and what for
+    kConnected,   // connected to a peer, or a peer connected to this task
+    kSuspected,   // the peer has been silent for 2 s
+    kRecovered,   // a suspected peer sent data again
+    kLost,        // the peer's connection closed, or its lease of 10 s expired
+    kWaiting,     // every 10 s of a wait: the peers and what is awaited from them
     kRestoring,   // the chief refills servers
     kRolledBack,  // the state is that of a checkpoint again
   };
   Kind kind = Kind::kWaiting;
-  std::string peer;     // "ps 1"; several, separated by ", ", for a wait
-  std::string address;  // "host:port"; "" when there are several peers
-  std::string message;  // a whole sentence that names peer, address and what was awaited
+  std::string peer;     // "ps 1"; for a wait, several may be listed, separated by ", "
+  std::string address;  // "host:port"; "" if there are several peers
+  std::string message;  // a complete sentence that names the peer, its address and what was awaited
 
   bool operator==(const Event&) const = default;
 };
 
-// Called on any thread of the room; quick, and may not call back.
+// Called on any thread of this package. Must return quickly and must not call back
+// into the package.
 using EventSink = std::function<void(const Event&)>;
 
-// A peer as it is seen now.
+// The current view of a peer.
 struct PeerState {
   std::string task;     // "/job:ps/task:1"
   std::string address;  // "host:port"

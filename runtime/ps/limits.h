@@ -1,4 +1,4 @@
-// Intervals and sizes that both ends of the protocol use. Inside the room only.
+// Defines intervals and sizes that client and server share. Private to this package.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace tfjob::ps {
 
-// The pause between two attempts to reach a server.
+// Pause between two attempts to reach a server.
 inline constexpr Duration kRetryInterval = std::chrono::milliseconds(100);
-// A wait that lasts is reported once per interval.
+// A long wait is reported once per interval.
 inline constexpr Duration kReportInterval = std::chrono::seconds(10);
-// A thread with at most this many bytes writes them itself: waking another costs more.
+// A thread writes up to this many bytes itself, because waking the writer would cost more.
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
 
 }  // namespace tfjob::ps

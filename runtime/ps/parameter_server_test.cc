@@ -1,4 +1,4 @@
-// The asynchronous parameter server, end to end, over loopback ports and over pipes.
+// Tests the asynchronous parameter server end to end, over loopback ports and over pipes.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -33,7 +33,7 @@ TEST_F(ParameterServerTest, AppliesOnArrivalAndCountsSteps) {
   ASSERT_EQ(chief.client->Finish(), OkStatus());
   EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
   EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
-  // Perhaps one step later: the word is on its way.
+  // Possibly one step later: the request is still being delivered.
   Status end = worker.Train();
   for (int i = 0; i < 1000 && end.ok(); ++i) end = worker.Train();
   EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
@@ -153,7 +153,7 @@ TEST_F(ParameterServerTest, ARestartedServerIsRefilledAloneAndTheStepGoesOn) {
   restart.join();
   ASSERT_EQ(chief.Train(), OkStatus());
   EXPECT_EQ(chief.last.global_step, 4);
-  // Server 0 kept four updates; server 1 began anew with three.
+  // Server 0 kept four updates; server 1 was refilled and has three.
   const Snapshot snapshot = *chief.client->TakeSnapshot();
   EXPECT_EQ(snapshot.variables[0].value.data<float>()[0], 98);
   const std::vector<Shard> shards = Place(definition, 2);
@@ -189,16 +189,17 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
   worker.reset();
   const std::string lost = tasks_[0]->events.Message(Event::Kind::kLost, "worker 1");
   EXPECT_TRUE(lost.starts_with("worker 1 (127.0.0.1:")) << lost;
-  EXPECT_NE(lost.find("is gone at step 1, which did not wait for it: "), std::string::npos) << lost;
-  // In the middle of a step: no gradient is ready, so that no answer comes.
+  EXPECT_NE(lost.find("was lost at step 1, which did not wait for it: "), std::string::npos)
+      << lost;
+  // In the middle of a step: no gradient is ready, so no answer can come.
   ASSERT_EQ(chief.client->BeginStep(chief.gradient_spans(), chief.value_spans()), OkStatus());
   tasks_[0]->Kill();
   const std::string server = chief.events.Message(Event::Kind::kLost, "ps 0");
-  EXPECT_NE(server.find("is gone while its answer to step 0 was awaited: "), std::string::npos)
+  EXPECT_NE(server.find("was lost while its answer to step 0 was awaited: "), std::string::npos)
       << server;
 }
 
-// A chief that says "finish", then only listens, and slowly.
+// A chief that sends "finish" and then only reads, slowly.
 class SlowChief : public rpc::Transport {
  public:
   Status Write(const rpc::OutgoingFrame& frame) override {
@@ -269,7 +270,8 @@ TEST_F(ParameterServerTest, ARestartedWorkerRejoins) {
 }
 
 TEST_F(ParameterServerTest, ARepeatedContributionIsAppliedOnce) {
-  // Breaks before any gradient left, between two frames of gradients, and between frames of values.
+  // Breaks before any gradient was sent, between two frames of gradients, and between
+  // frames of values.
   for (Mode mode : {Mode::kAsynchronous, Mode::kSynchronous}) {
     tasks_.clear();
     StartServers(2);
@@ -316,7 +318,7 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
     const StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->global_step, 1);
-    // A server that is gone ends the attempts.
+    // A server that stays down ends the attempts.
     tasks_[1]->Kill();
     EXPECT_EQ(chief.client->TakeSnapshot().status().code(), StatusCode::kCancelled);
   }
@@ -349,12 +351,12 @@ TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackBehindTheLedgerIsRefused) {
   EXPECT_NE(Message(joined).find("set its node's clock"), std::string_view::npos) << joined;
 }
 
-// A network of so many bytes a second: a frame is there when its last byte is.
+// A network with limited bandwidth: a frame arrives when its last byte does.
 class SlowConnector : public rpc::Connector {
  public:
   SlowConnector(rpc::Connector& inner, double bytes_per_second)
       : inner_(inner), rate_(bytes_per_second) {}
-  std::atomic<int> values = 0;  // frames that have come
+  std::atomic<int> values = 0;  // frames that have arrived
 
   StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
                                     const rpc::Identity& self, Duration timeout) override {
@@ -405,7 +407,8 @@ class SlowConnector : public rpc::Connector {
   const double rate_;
 };
 
-// A shard takes longer than the lease, each way: while its bytes come, nobody is silent.
+// A shard takes longer than the lease in each direction. While its bytes arrive, its sender does
+// not count as silent.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
   const rpc::LivenessRules liveness{.suspect_after = 400ms, .lease = 600ms};
   rpc::PipeConnector pipe;
@@ -445,7 +448,7 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
   std::unique_ptr<ParameterServer> ps =
       *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipe});
   pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
-  // More than may be under way at once.
+  // More than may be in flight at once.
   const Definition definition{.variables = {{.name = "w", .shape = {6'000'000}}}};
   {
     Trainer chief(definition), worker(definition);

@@ -14,13 +14,13 @@ void AppendShards(const Definition& definition, int index, std::vector<Shard>& s
     shards.push_back({.variable = index, .size = bytes});
     return;
   }
-  // A row that is too wide for a shard is cut between elements.
+  // A row that exceeds the limit is split between elements.
   const auto element = static_cast<int64_t>(SizeOf(variable.dtype));
   int64_t row_bytes = variable.shape.rank() == 0 ? element : bytes / variable.shape.dim(0);
   if (row_bytes > definition.max_shard_bytes) row_bytes = element;
   const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, definition.max_shard_bytes / row_bytes);
-  // As many shards as needed, and those as equal as whole rows allow.
+  // Uses as few shards as possible, and makes them as equal as whole rows allow.
   const int64_t count = (rows + most_rows - 1) / most_rows;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = rows * i / count, end = rows * (i + 1) / count;
@@ -32,6 +32,7 @@ void AppendShards(const Definition& definition, int index, std::vector<Shard>& s
 void Balance(int servers, std::vector<Shard>& shards) {
   std::vector<size_t> order(shards.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  // Stable, and min_element returns the first minimum: every task must compute the same placement.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return shards[a].size > shards[b].size; });
   std::vector<int64_t> load(static_cast<size_t>(servers), 0);

@@ -1,5 +1,5 @@
-// Which server holds which rows of which variable: a pure function of the definition and the
-// number of servers, so that every task computes the same.
+// Decides which server holds which rows of which variable. The placement is a pure function of the
+// definition and the number of servers, so every task computes the same one.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace tfjob::ps {
 
-// Consecutive elements of one variable on one server. `offset` and `size` are bytes into the dense,
-// row-major value; they fall on row borders, or on elements when a row alone exceeds the limit.
+// Consecutive elements of one variable on one server. `offset` and `size` are in bytes of
+// the dense, row-major value. They are aligned to rows, or to elements if a single row
+// exceeds the limit.
 struct Shard {
   int variable = 0;
   int server = 0;
@@ -20,10 +21,11 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-// Ordered by variable, then offset; a shard's place in the list is its number on the wire. A shard
-// covers every byte of every variable once. A variable without elements has one empty shard.
-// Shards of one variable go to servers one after the other (kRoundRobin), or each where the fewest
-// bytes lie, the largest first (kBalanced; ties: the lowest server, the earlier shard).
+// Returns all shards, ordered by variable, then offset. A shard's index in the list is its number
+// on the wire. Together the shards cover every byte of every variable exactly once; a variable
+// without elements has one empty shard. kRoundRobin assigns the shards to the servers in turn.
+// kBalanced assigns the largest shard first, each to the server with the fewest bytes (ties: the
+// lowest server, the earlier shard).
 std::vector<Shard> Place(const Definition& definition, int servers);
 
 }  // namespace tfjob::ps

@@ -22,7 +22,7 @@ Status CheckTensor(const Variable& variable, const std::string& what, const Tens
                          ", got ", Name(tensor.dtype()), tensor.shape().ToString());
 }
 
-// Whether a line begins with the number of a shard that another server has, or nobody.
+// Returns whether a line begins with the number of a shard of another server or of no server.
 bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
   int64_t shard = 0;
   const auto read = std::from_chars(line.data(), line.data() + line.size(), shard);

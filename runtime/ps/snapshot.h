@@ -1,4 +1,4 @@
-// The state of a job's parameter servers as one value: what a checkpoint holds.
+// Holds the state of a job's parameter servers as one value, as a checkpoint stores it.
 #pragma once
 
 #include <cstdint>
@@ -14,25 +14,27 @@ namespace tfjob::ps {
 
 struct VariableState {
   Tensor value;
-  std::vector<Tensor> slots;  // as optimizer::Slots orders them; none unless Update::kGradient
+  std::vector<Tensor> slots;  // in the order of optimizer::Slots; empty unless Update::kGradient
 
-  // Slots with their initial values.
+  // Returns `value` with slots at their initial values.
   static VariableState Initial(const Variable& variable, const optimizer::Optimizer& optimizer,
                                Tensor value);
 };
 
 struct Snapshot {
   int64_t global_step = 0;
-  std::vector<VariableState> variables;  // as Definition::variables
-  // What was applied for whom, as Store::SetLedger reads it; to be saved with the rest. "": nothing yet.
+  std::vector<VariableState> variables;  // parallel to Definition::variables
+  // Contributions applied per task, in the format of Store::SetLedger. Must be saved with the rest.
+  // "": none yet.
   std::string ledger;
 };
 
-// InvalidArgument, naming the variable, unless types, shapes and slots fit the definition.
+// Returns InvalidArgument, naming the variable, unless types, shapes and slots match
+// the definition.
 Status CheckFits(const Snapshot& snapshot, const Definition& definition);
 
-// The lines of a ledger that a server needs: of its own shards, and of none (a number below 0). A line that cannot be read
-// is kept, for the server to refuse.
+// Returns the ledger lines that a server needs: those of its own shards and those of no shard (a
+// negative number). An unreadable line is kept, so that the server refuses it.
 std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 
 }  // namespace tfjob::ps

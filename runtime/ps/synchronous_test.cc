@@ -1,4 +1,4 @@
-// The synchronous parameter server, end to end, over loopback ports.
+// Tests the synchronous parameter server end to end, over loopback ports.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ class SynchronousTest : public ParameterServerTest {
     definition.replicas_to_aggregate = aggregate;
     return definition;
   }
-  // Each trainer on a thread of its own until the job has made `steps` steps.
+  // Runs each trainer on its own thread until the job has made `steps` steps.
   static void TrainUntil(std::vector<Trainer*> trainers, int64_t steps) {
     std::vector<std::thread> threads;
     for (Trainer* trainer : trainers) {
@@ -131,10 +131,11 @@ TEST_F(SynchronousTest, AWaitEndsWhenItIsAskedTo) {
   options.stop_requested = [&] { return stop.load(); };
   ASSERT_EQ(worker.Join(options), OkStatus());
   std::thread asks([&] { stop = true; });
-  const Status status = worker.Train();  // the chief computes for ever
+  const Status status = worker.Train();  // the chief never sends its gradient
   asks.join();
   EXPECT_EQ(status.code(), StatusCode::kCancelled);
-  EXPECT_NE(Message(status).find("waits for the answer to step 0 of ps 0"), std::string_view::npos)
+  EXPECT_NE(Message(status).find("waits for the answer to step 0 from ps 0"),
+            std::string_view::npos)
       << status;
 }
 
@@ -222,7 +223,7 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
   }
 }
 
-// Loses the first answer of server 0, together with the server, after server 1's has arrived.
+// Loses server 0 and its first answer after the answer of server 1 has arrived.
 class LosingConnector : public rpc::Connector {
  public:
   std::function<void()> kill;
@@ -243,7 +244,7 @@ class LosingConnector : public rpc::Connector {
         : owner_(owner), server_(server), inner_(std::move(inner)) {}
     Status Write(const rpc::OutgoingFrame& frame) override { return inner_->Write(frame); }
     Status Read(rpc::IncomingFrame& frame) override {
-      if (answered_) owner_.Answered();  // the frame before was handled
+      if (answered_) owner_.Answered();  // the previous frame was handled
       RETURN_IF_ERROR(inner_->Read(frame));
       const bool values = frame.header.type == wire::kValues && owner_.armed;
       answered_ = values && server_ == 1;
@@ -333,7 +334,7 @@ TEST_F(SynchronousTest, AServerSaysThatTheOneThatOwnsTheStepIsGone) {
   EXPECT_TRUE(events.Await(Event::Kind::kConnected, "ps 0"));
   tasks_[0]->Kill();
   const std::string lost = events.Message(Event::Kind::kLost, "ps 0");
-  EXPECT_TRUE(lost.starts_with(StrCat("ps 0 (", servers_[0], "), which owns the step, is gone: ")))
+  EXPECT_TRUE(lost.starts_with(StrCat("ps 0 (", servers_[0], "), which owns the step, was lost: ")))
       << lost;
 }
 

@@ -1,4 +1,4 @@
-// For tests: ps and training tasks as objects of one process, over loopback ports.
+// Runs ps and training tasks as objects of one process, over loopback ports, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline rpc::Identity Task(const std::string& type, int index, int64_t incarnatio
           .incarnation = incarnation};
 }
 
-// Two variables; the gradient of each is one everywhere, so SGD with rate 0.5 takes 0.5 a step.
+// Two variables. Every element of a gradient is one, so SGD with rate 0.5 subtracts 0.5 per step.
 inline Definition TwoVariables(Mode mode = Mode::kAsynchronous) {
   Definition definition{
       .variables = {{.name = "w", .shape = {300, 10}}, {.name = "b", .shape = {7}}}};
@@ -58,14 +58,14 @@ class Events {
     MutexLock lock(mutex_);
     return std::ranges::any_of(events_, [&](const Event& event) { return event.kind == kind; });
   }
-  // Whether any event's message has this text.
+  // Returns whether any event's message contains this text.
   bool Said(std::string_view text) {
     MutexLock lock(mutex_);
     return std::ranges::any_of(
         events_, [&](const Event& event) { return event.message.find(text) != std::string::npos; });
   }
   bool Await(Event::Kind kind, const std::string& peer) { return !Message(kind, peer).empty(); }
-  // Of the first such event; "" when none comes.
+  // Returns the message of the first such event; "" if none arrives in time.
   std::string Message(Event::Kind kind, const std::string& peer) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
@@ -83,7 +83,7 @@ class Events {
   std::vector<Event> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One ps task, which can be killed and started again at the same address.
+// A ps task that can be killed and restarted at the same address.
 class PsTask {
  public:
   PsTask(int index, std::vector<std::string> servers) : index_(index), servers_(servers) {}
@@ -117,7 +117,7 @@ class PsTask {
   std::unique_ptr<rpc::Server> server_;
 };
 
-// Ports that were free a moment ago.
+// Returns addresses whose ports were free a moment ago.
 inline std::vector<std::string> FreeAddresses(int count) {
   std::vector<std::unique_ptr<rpc::Server>> servers;
   std::vector<std::string> addresses;
@@ -128,7 +128,7 @@ inline std::vector<std::string> FreeAddresses(int count) {
   return addresses;
 }
 
-// A worker with memory for values and gradients.
+// A worker that owns memory for values and gradients.
 class Trainer {
  public:
   explicit Trainer(const Definition& definition) : definition_(definition) {
@@ -155,7 +155,7 @@ class Trainer {
     ASSIGN_OR_RETURN(last, client->Exchange(gradient_spans_, value_spans_));
     return OkStatus();
   }
-  // The one value that all elements have, or NaN.
+  // Returns the common value of all elements; NaN if they differ.
   float Value() {
     const float first = values_[0].data<float>()[0];
     for (Tensor& tensor : values_) {
@@ -168,7 +168,7 @@ class Trainer {
   std::span<const std::span<std::byte>> value_spans() { return value_spans_; }
   std::span<const std::span<const std::byte>> gradient_spans() { return gradient_spans_; }
 
-  Events events;  // outlives the client, which tells it of its end
+  Events events;  // outlives the client, which still reports events while it is destroyed
   std::unique_ptr<ParameterClient> client;
   StepResult last;
 
@@ -179,10 +179,10 @@ class Trainer {
   std::vector<std::span<const std::byte>> gradient_spans_;
 };
 
-// Breaks streams after so many frames were read or written, as a lost connection does.
+// Breaks streams after a given number of frames, as a lost connection does.
 class BreakingConnector : public rpc::Connector {
  public:
-  // The next stream to the server breaks when the client has written (or read) `frames` more.
+  // Breaks the stream that writes (or reads) the next frame after `frames` more.
   void BreakAfterWrites(int frames) { writes_ = frames; }
   void BreakAfterReads(int frames) { reads_ = frames; }
 
@@ -200,7 +200,7 @@ class BreakingConnector : public rpc::Connector {
    public:
     Breaking(BreakingConnector& owner, std::unique_ptr<rpc::Transport> inner)
         : owner_(owner), inner_(std::move(inner)) {}
-    // Heartbeats and credits do not count.
+    // Heartbeats and credits are not counted.
     static bool Counts(uint16_t type) { return type < 0xFF00; }
     Status Write(const rpc::OutgoingFrame& frame) override {
       if (Counts(frame.header.type) && owner_.writes_.fetch_sub(1) == 0) {

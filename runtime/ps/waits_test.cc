@@ -1,4 +1,4 @@
-// What a parameter server says while it serves nobody.
+// Tests what a parameter server reports while no training task is connected.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"
@@ -27,7 +27,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
                           .patience = 30s,
                           .connector = &connector}),
               OkStatus());
-    // Longer than several reports of a server that waits.
+    // Longer than several report intervals of a waiting server.
     const auto end = std::chrono::steady_clock::now() + 1s;
     while (std::chrono::steady_clock::now() < end) ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_FALSE(events.Said("waits for a training task"));

@@ -7,7 +7,7 @@ namespace tfjob::rpc {
 namespace {
 
 constexpr size_t kSmallest = size_t{16} << 10;
-// More free buffers than this serve nobody.
+// Free buffers beyond this number are deleted.
 constexpr size_t kMostFree = 64;
 
 }  // namespace
@@ -15,6 +15,7 @@ constexpr size_t kMostFree = 64;
 BufferPool::Lease* BufferPool::Take(size_t bytes) {
   MutexLock lock(mutex_);
   auto fits = [&](const auto& lease) { return lease->buffer_.size() >= bytes; };
+  // Sorts leases that fit first, the smallest of them at the front.
   auto smaller = [&](const auto& a, const auto& b) {
     return fits(a) && (!fits(b) || a->buffer_.size() < b->buffer_.size());
   };
@@ -35,6 +36,8 @@ BufferPool::Lease* BufferPool::Take(size_t bytes) {
 void BufferPool::Lease::Release(void* argument) {
   auto* lease = static_cast<Lease*>(argument);
   if (lease->holders_.fetch_sub(1) != 1) return;
+  // A free lease must not keep its pool alive. The local reference keeps the pool and its mutex
+  // alive until the lock is released.
   std::unique_ptr<Lease> owned(lease);
   std::shared_ptr<BufferPool> pool = std::move(lease->pool_);
   MutexLock lock(pool->mutex_);

@@ -1,4 +1,4 @@
-// Memory that is lent to the wire and comes back when the wire no longer reads it.
+// A pool of buffers that are lent to the transport and returned once it no longer reads them.
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,21 @@
 
 namespace tfjob::rpc {
 
-// Keeps buffers for reuse; in the steady state nothing is allocated. Thread-safe. What is lent
-// keeps the pool alive.
+// Keeps buffers for reuse, so that the steady state allocates nothing. Thread-safe. Outstanding
+// leases keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {
    public:
     std::byte* data() { return buffer_.data(); }
     std::span<std::byte> bytes(size_t count) { return {buffer_.data(), count}; }
-    // One holder more; the lease returns when each has called Release. Whoever took it is the first.
+    // Adds a holder. The lease returns to the pool once every holder has called Release. The
+    // caller of Take is the first holder.
     Lease* Hold() {
       ++holders_;
       return this;
     }
-    // As a Segment's `release`, with the lease as its argument.
+    // Releases one hold. Can serve as a Segment's `release`, with the lease as its argument.
     static void Release(void* lease);
 
    private:
@@ -32,13 +33,13 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
     explicit Lease(size_t bytes) : buffer_(bytes) {}
     Buffer buffer_;
     std::atomic<int> holders_ = 1;
-    std::shared_ptr<BufferPool> pool_;  // while it is lent
+    std::shared_ptr<BufferPool> pool_;  // set while the lease is out
   };
 
   static std::shared_ptr<BufferPool> Create() {
     return std::shared_ptr<BufferPool>(new BufferPool());
   }
-  // A buffer of at least `bytes`, contents undefined.
+  // Returns a buffer of at least `bytes` bytes with undefined contents.
   Lease* Take(size_t bytes);
 
  private:
@@ -48,7 +49,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   std::vector<std::unique_ptr<Lease>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A lease that is released by scope.
+// Releases a lease at the end of a scope.
 struct Releaser {
   void operator()(BufferPool::Lease* lease) const { BufferPool::Lease::Release(lease); }
 };

@@ -10,7 +10,7 @@ namespace {
 constexpr uint16_t kHeartbeat = 0xFF01;
 constexpr uint16_t kCredit = 0xFF02;      // value: bytes consumed
 constexpr uint16_t kUsesCredit = 0x8000;  // a flag of data frames
-// What Flush writes at most before the writer takes over.
+// The number of data frames that Flush writes before the writer takes over.
 constexpr int kFlushFrames = 4;
 
 int64_t NowMicroseconds() {
@@ -48,9 +48,11 @@ Status Connection::Run() {
     if (!status.ok()) break;
     handling_ = true;
     Handle(frame);
+    // In this order, so that Silence never counts the handler's time.
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
+  // Stops the writer. An earlier reason stays in place.
   Cancel(status);
   writer.join();
   MutexLock lock(mutex_);
@@ -67,10 +69,12 @@ void Connection::Handle(IncomingFrame& frame) {
   }
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
+  // Measured first, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
   if (!uses_credit) return;
   MutexLock lock(mutex_);
+  // Credit is returned once a quarter of a window is consumed, not for every frame.
   consumed_ += bytes;
   if (consumed_ >= options_.window / 4) wake_.NotifyOne();
 }
@@ -85,6 +89,7 @@ Duration Connection::Silence() const {
 void Connection::Send(const FrameHeader& header, std::string body) {
   MutexLock lock(mutex_);
   messages_.emplace_back(header, std::move(body));
+  // A writing thread checks for messages again before it releases the pen.
   if (!writing_) wake_.NotifyOne();
 }
 
@@ -103,11 +108,12 @@ void Connection::Flush() {
   {
     MutexLock lock(mutex_);
     data_waits_ = true;
-    // Who writes looks again before the pen is laid down.
+    // A writing thread checks for data again before it releases the pen.
     if (writing_ || closing_ || !running_) return;
     writing_ = true;
   }
-  // A reader that writes listens to nobody: when the network stands still, the lease is to end.
+  // The reader does not listen while it writes. Count that time as silence, so that the lease
+  // expires if the network is stuck.
   const bool reads = handling_ && std::this_thread::get_id() == reader_.load();
   if (reads) {
     last_heard_us_ = NowMicroseconds();
@@ -136,6 +142,7 @@ void Connection::WriteLoop() {
 bool Connection::AwaitPen() {
   MutexLock lock(mutex_);
   for (;;) {
+    // Waits for the pen even when closing: no other thread may be writing when Run returns.
     if (!writing_) {
       if (closing_) return false;
       if (HasWork()) {
@@ -155,6 +162,7 @@ bool Connection::HasWork() const {
 
 void Connection::LayDownPen() {
   writing_ = false;
+  // The writer could not act on work that arrived while this thread was writing.
   if (closing_ || HasWork()) wake_.NotifyOne();
 }
 
@@ -184,11 +192,14 @@ void Connection::Write(int frames) {
 
 void Connection::Spend(int64_t bytes) {
   MutexLock lock(mutex_);
+  // May become negative: any remaining credit allows a whole frame.
   credit_ -= bytes;
+  // There may be more data after this frame.
   data_waits_ = true;
 }
 
 Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
+  // Credits first, since the peer may be waiting for them.
   if (consumed_ >= options_.window / 4) {
     frame.header = {.type = kCredit, .value = consumed_};
     consumed_ = 0;
@@ -202,6 +213,7 @@ Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
     return Turn::kFrame;
   }
   if (data_waits_ && credit_ > 0) {
+    // Cleared before NextFrame is called, so that a Wake during the call is not lost.
     data_waits_ = false;
     frame.header = {};
     return Turn::kData;

@@ -1,9 +1,10 @@
-// A stream with its threads: reads in one, writes in another, flow control by credits, heartbeats.
+// Runs a stream on two threads, one that reads and one that writes, with flow control by credits
+// and with heartbeats.
 //
-// Credits: each side may have `window` payload bytes under way that the other has not consumed yet;
-// a receiver gives them back as its handler returns. A transport holds at least a window on its way,
-// so that a writer waits for the network, never for the other side's handler, and two sides that both
-// send cannot block each other. Control messages need no credit.
+// Credits: each side may have up to `window` payload bytes in flight that the other side has not
+// consumed yet. A receiver returns the credits when its handler returns. A transport buffers at
+// least one window, so a writer waits for the network but never for the other side's handler, and
+// two sides that both send cannot block each other. Control messages need no credit.
 #pragma once
 
 #include <atomic>
@@ -22,54 +23,56 @@ namespace tfjob::rpc {
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
-  // Reader thread, one frame at a time. May not wait for the connection's own sending.
+  // Called on the reader thread, one frame at a time. Must not wait for this connection to send.
   virtual void OnFrame(IncomingFrame& frame) = 0;
-  // When there is credit, by one thread at a time (the writer, or one that calls Flush): fills the next
-  // data frame (its segments are empty), or returns false when there is none; Connection::Wake asks
-  // again.
+  // Called when there is credit, by one thread at a time (the writer, or a caller of Flush). Fills
+  // the next data frame, whose segments are empty, or returns false if there is none;
+  // Connection::Wake makes the connection ask again.
   virtual bool NextFrame(OutgoingFrame& frame) = 0;
 };
 
 struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
-  // An idle side says so little often, so that silence means something.
+  // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
 };
 
-// Thread-safe. Transport and handler must outlive it.
+// Thread-safe. The transport and the handler must outlive the connection.
 class Connection {
  public:
   Connection(Transport& transport, ConnectionHandler& handler, ConnectionOptions options = {});
-  // Run must have returned, or never have been called.
+  // Requires that Run has returned or was never called.
   ~Connection();
 
-  // Reads in the calling thread until the stream ends; returns why. The writer has ended too.
+  // Reads on the calling thread until the stream ends, then returns the reason. The writer has
+  // finished by then too.
   Status Run();
 
-  // A message: one segment of text, out of turn, before data that waits.
+  // Queues a message with one segment of text. It is sent ahead of waiting data.
   void Send(const FrameHeader& header, std::string body = "");
-  // Everything so far was given to the transport, data that NextFrame had too (or the connection has
-  // ended).
+  // Returns true if everything queued so far was passed to the transport, including the data that
+  // NextFrame provided, or if the connection has ended.
   bool Drained();
-  // There may be data to send: NextFrame will be called.
+  // Signals that there may be data to send: NextFrame will be called.
   void Wake();
-  // The same, but the calling thread writes the next frames itself when nobody writes: that spares the
-  // waking of the writer, and is meant for small frames. The caller holds no lock that NextFrame takes.
+  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself. This
+  // saves waking the writer and is meant for small frames. The caller must not hold a lock that
+  // NextFrame takes.
   void Flush();
-  // Breaks the stream; Run returns `why`. The first reason counts.
+  // Breaks the stream; Run then returns `why`. The first reason wins.
   void Cancel(const Status& why);
 
-  // Since the peer's last word.
+  // Returns the time since the peer was last heard from.
   Duration Silence() const;
 
  private:
   enum class Turn { kNothing, kFrame, kData };
 
   void WriteLoop();
-  // Waits until there is something to write and nobody writes: then the pen is this thread's. False at
-  // the end of the connection.
+  // Waits until there is something to write and no other thread is writing, then takes the pen
+  // (the right to write) for this thread. Returns false once the connection has ended.
   bool AwaitPen();
-  // With the pen: writes what waits, up to `frames` frames of data, then lays it down.
+  // Requires the pen. Writes what is waiting, up to `frames` data frames, then releases the pen.
   void Write(int frames);
   Turn Next(OutgoingFrame& frame, std::string& body) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -81,22 +84,22 @@ class Connection {
   ConnectionHandler& handler_;
   const ConnectionOptions options_;
   std::atomic<int64_t> last_heard_us_;
-  std::atomic<bool> handling_ = false;  // the peer is not silent while we do not listen
+  std::atomic<bool> handling_ = false;  // silence does not count while the handler runs
   std::atomic<std::thread::id> reader_;
 
   Mutex mutex_;
-  CondVar wake_;  // the writer's
+  CondVar wake_;  // wakes the writer
   std::deque<std::pair<FrameHeader, std::string>> messages_ ABSL_GUARDED_BY(mutex_);
   int64_t credit_ ABSL_GUARDED_BY(mutex_);
-  int64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;  // to be given back
+  int64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;  // credit not yet returned
   bool data_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool heartbeat_due_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // somebody has the pen
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // a thread holds the pen
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   Status why_ ABSL_GUARDED_BY(mutex_);
 
-  // Of whoever has the pen.
+  // Used only by the thread that holds the pen.
   OutgoingFrame frame_;
   std::string body_;
 };

@@ -21,7 +21,7 @@ Identity Task(const std::string& type, int index) {
       .job_uid = "job-a", .attempt = 1, .task_type = type, .task_index = index, .incarnation = 7};
 }
 
-// Waits, with a deadline, for a condition over what handlers saw.
+// Records what handlers saw; tests wait for it with a deadline.
 class Seen {
  public:
   void Add(const std::string& what) {
@@ -44,7 +44,7 @@ class Seen {
   std::vector<std::string> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Sends back every data frame's bytes, each in a frame of its own, and answers messages.
+// Echoes every data frame's bytes, each in a frame of its own, and answers messages.
 class EchoHandler : public StreamHandler {
  public:
   Status Admit(const Identity& peer) override {
@@ -106,7 +106,7 @@ class EchoHandler : public StreamHandler {
   };
 };
 
-// Sends `frames` frames of two segments over its own memory and compares what comes back.
+// Sends `frames` frames of two segments over its own memory and checks the echoes.
 struct Client : ConnectionHandler {
   Client(int frames, size_t bytes) : total(frames), data(bytes), back(bytes) {
     std::iota(data.begin(), data.end(), 0);
@@ -229,7 +229,7 @@ TEST_F(GrpcTest, NamesThePortThatIsTaken) {
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_EQ(Message(status),
             address_ +
-                ": the port is taken by another process; end it (ss -ltnp shows it) or give "
+                ": the port is taken by another process; stop it (ss -ltnp shows it) or give "
                 "this task another port in TF_CONFIG");
   EXPECT_EQ(Server::Start({.host = "192.0.2.1", .port = 2222}).status().code(),
             StatusCode::kInvalidArgument);
@@ -249,7 +249,7 @@ TEST_F(GrpcTest, KnowsWithinTwoSecondsThatThePeerIsGone) {
             StatusCode::kUnavailable);
 }
 
-// A peer that is stopped: its stream stands, it says nothing.
+// Simulates a stopped peer: its stream exists, but it sends nothing.
 class SilentHandler : public StreamHandler {
  public:
   Status Admit(const Identity&) override { return OkStatus(); }
@@ -320,7 +320,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   reader.join();
 }
 
-// Writes and reads nothing; a write may be held up.
+// Discards what is written; a write may be held up.
 class NowhereTransport : public Transport {
  public:
   Status Write(const OutgoingFrame& frame) override {
@@ -331,7 +331,7 @@ class NowhereTransport : public Transport {
     while (held && !cancelled_) changed_.Wait(mutex_);
     return cancelled_ ? Unavailable("cancelled") : OkStatus();
   }
-  // One frame, then nothing.
+  // Returns one frame, then blocks.
   Status Read(IncomingFrame& frame) override {
     MutexLock lock(mutex_);
     while (read_ && !cancelled_) changed_.Wait(mutex_);
@@ -367,7 +367,7 @@ class NowhereTransport : public Transport {
   bool cancelled_ = false;
 };
 
-// Has as many frames as it is given.
+// Provides as many frames as it is given.
 struct Source : ConnectionHandler {
   void OnFrame(IncomingFrame&) override {
     if (on_frame) on_frame();
@@ -395,7 +395,7 @@ TEST(Connection, FlushWritesFromTheCallingThread) {
   EXPECT_EQ(transport.types, (std::vector<uint16_t>{7, 7}));
   EXPECT_EQ(transport.writers, (std::vector<std::thread::id>(2, std::this_thread::get_id())));
   EXPECT_TRUE(connection.Drained());
-  // Much is left to the writer.
+  // A large amount is left to the writer.
   source.frames = 50;
   connection.Flush();
   EXPECT_TRUE(transport.AwaitWrites(52));

@@ -1,4 +1,4 @@
-// How a channel or a server protects its bytes: an argument of both.
+// Defines how a channel or a server protects its traffic. Both take it as an argument.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 namespace tfjob::rpc {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the wire format is copied as it lies");
+static_assert(std::endian::native == std::endian::little, "the wire format is copied verbatim");
 
 template <typename T>
 void Append(T value, std::string& to) {
@@ -84,7 +84,7 @@ Status IncomingFrame::Parse() {
     info.flags = Take<uint32_t>(*this);
     info.offset = Take<uint64_t>(*this);
     info.length = Take<uint64_t>(*this);
-    // One by one, so that the sum cannot wrap around.
+    // Checked one by one, so that the sum cannot overflow.
     if (info.length > remaining_) return DataLoss("a segment of ", info.length, " bytes");
     payload += info.length;
     segments.push_back(info);

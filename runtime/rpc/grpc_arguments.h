@@ -1,4 +1,4 @@
-// What channels and servers share. Inside the room only.
+// Settings shared by channels and servers. Private to this package.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -11,8 +11,8 @@
 
 namespace tfjob::rpc {
 
-// Frames are large and their senders hold back by credits: windows are open from the beginning, and no
-// probing closes them (measured: it takes a third of an exchange's CPU time).
+// Frames are large and credits limit their senders, so windows are wide open from the start. BDP
+// probing is off: it was measured to take a third of an exchange's CPU time.
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
@@ -26,9 +26,10 @@ inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
 };
 
-// Before the first channel or server. gRPC stays initialised until the process ends: its last shutdown
-// joins threads that may sleep for ten seconds. Debian's Abseil looks for lock cycles at every lock of
-// gRPC's (it is built without NDEBUG), which takes a thirtieth of a small exchange: told not to.
+// Must be called before the first channel or server is created. gRPC stays initialised until the
+// process exits, since its last shutdown joins threads that may sleep for ten seconds. Debian's
+// Abseil is built without NDEBUG and therefore checks for lock cycles at every lock that gRPC
+// takes, which costs a thirtieth of a small exchange; this function turns the check off.
 inline void PrepareGrpc() {
   [[maybe_unused]] static const bool prepared = [] {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

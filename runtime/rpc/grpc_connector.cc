@@ -13,7 +13,7 @@ namespace {
 
 using ClientStream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// The caller's end: owns channel, context and call.
+// The caller's end. Owns the channel, the context and the call.
 class ClientTransport : public Transport {
  public:
   explicit ClientTransport(std::shared_ptr<grpc::Channel> channel)
@@ -35,7 +35,7 @@ class ClientTransport : public Transport {
   Status Read(IncomingFrame& frame) override { return inner_.Read(frame); }
   void Cancel() override { inner_.Cancel(); }
 
-  // Why the call ended; after Read or Write failed, and once.
+  // Returns why the call ended. Call once, after Read or Write has failed.
   Status Finish() {
     finished_ = true;
     return FromGrpc(stream_->Finish());
@@ -70,13 +70,13 @@ class GrpcConnector : public Connector {
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const {
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
-    // A connection of our own, whose end is this peer's end.
+    // Use a connection of our own, so that its end means the end of this peer.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
     arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
-    // No proxy between the tasks of a job.
+    // Tasks of a job connect directly, without a proxy.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     return grpc::CreateCustomChannel(address, ChannelCredentialsOf(credentials_), arguments);
   }
@@ -87,6 +87,7 @@ class GrpcConnector : public Connector {
     StatusOr<Identity> peer = Introduce(transport, service, self);
     if (peer.ok() || peer.status().code() != StatusCode::kUnavailable) return peer;
     if (timer.expired()) return DeadlineExceeded("no answer to the handshake");
+    // The stream broke: Finish returns the status that ended the call.
     Status why = transport.Finish();
     return why.ok() ? peer.status() : why;
   }

@@ -1,5 +1,5 @@
-// Streams over gRPC: a bidirectional call whose messages are raw byte buffers over the sender's
-// memory.
+// Streams over gRPC: each is a bidirectional call whose messages are raw byte buffers that refer
+// to the sender's memory.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tfjob::rpc {
 
-// A connection of its own for every Connect. Thread-safe.
+// Returns a connector that opens a separate connection for every Connect. Thread-safe.
 std::unique_ptr<Connector> MakeGrpcConnector(Credentials credentials = Credentials::Insecure());
 
 }  // namespace tfjob::rpc

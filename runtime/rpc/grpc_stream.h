@@ -1,4 +1,5 @@
-// A transport over one gRPC call of raw byte buffers; the same for both ends. Inside the room only.
+// Implements a transport over one gRPC call of raw byte buffers, for both ends. Private to
+// this package.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +15,7 @@ namespace tfjob::rpc {
 
 inline constexpr char kStreamMethod[] = "/tfjob.rpc.Stream/Open";
 
-// `Stream` is ClientReaderWriter or ServerReaderWriter over grpc::ByteBuffer, `Context` its
+// `Stream` is ClientReaderWriter or ServerReaderWriter over grpc::ByteBuffer, and `Context` its
 // context. Both are borrowed.
 template <typename Stream, typename Context>
 class GrpcStream : public Transport {
@@ -40,7 +41,7 @@ class GrpcStream : public Transport {
     incoming_.clear();
     buffer_.Clear();
     if (!stream_->Read(&buffer_)) return Unavailable("the connection is closed");
-    if (!buffer_.Dump(&incoming_).ok()) return DataLoss("a message that cannot be read");
+    if (!buffer_.Dump(&incoming_).ok()) return DataLoss("a message is unreadable");
     for (const grpc::Slice& slice : incoming_) {
       frame.pieces.push_back({reinterpret_cast<const std::byte*>(slice.begin()), slice.size()});
     }
@@ -50,7 +51,7 @@ class GrpcStream : public Transport {
   void Cancel() override { context_->TryCancel(); }
 
  private:
-  // Up to here a copy costs less than a slice of its own.
+  // Up to this size, copying a payload costs less than adding a separate slice for it.
   static constexpr size_t kCopiedBytes = 4096;
 
   void CopyPayload(const OutgoingFrame& frame) {
@@ -64,11 +65,13 @@ class GrpcStream : public Transport {
   void LendPayload(const OutgoingFrame& frame) {
     outgoing_.emplace_back(prefix_);
     for (const Segment& segment : frame.segments) {
+      // An empty segment with a `release` is passed on, so that gRPC calls the release.
       if (segment.bytes.empty() && segment.release == nullptr) continue;
+      // Without a `release` the bytes are valid only until Write returns, so this slice is a copy.
       if (segment.release == nullptr) {
         outgoing_.emplace_back(segment.bytes.data(), segment.bytes.size());
       } else {
-        // gRPC only reads; its C interface takes memory without const.
+        // gRPC only reads the memory, but its C interface takes a non-const pointer.
         outgoing_.emplace_back(const_cast<std::byte*>(segment.bytes.data()), segment.bytes.size(),
                                segment.release, segment.argument);
       }

@@ -11,6 +11,7 @@ namespace {
 constexpr uint16_t kHello = 0xFFF1;
 constexpr uint16_t kWelcome = 0xFFF2;
 constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; the text is its message
+// Limits what a peer that is not identified yet may send.
 constexpr size_t kMaxHelloBytes = 64 << 10;
 
 Status WriteText(Transport& transport, const FrameHeader& header, const std::string& text) {
@@ -34,7 +35,7 @@ StatusOr<Caller> Decode(IncomingFrame& frame) {
   Hello hello;
   if (frame.remaining() > kMaxHelloBytes ||
       !hello.ParseFromString(frame.ReadString(frame.remaining()))) {
-    return DataLoss("the handshake's message is not readable");
+    return DataLoss("the handshake message is unreadable");
   }
   return Caller{.identity = {.job_uid = hello.job_uid(),
                              .attempt = hello.attempt(),
@@ -64,7 +65,7 @@ StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
 StatusOr<Caller> AwaitCaller(Transport& transport) {
   IncomingFrame frame;
   RETURN_IF_ERROR(transport.Read(frame));
-  if (frame.header.type != kHello) return DataLoss("a stream that begins without a handshake");
+  if (frame.header.type != kHello) return DataLoss("the stream does not begin with a handshake");
   return Decode(frame);
 }
 
@@ -73,7 +74,7 @@ Status Welcome(Transport& transport, const Identity& self) {
 }
 
 void Refuse(Transport& transport, const Status& why) {
-  // Whether it arrives or not, the stream ends.
+  // The stream ends whether or not the refusal arrives.
   (void)WriteText(transport, {.type = kRefusal, .value = static_cast<int64_t>(why.code())},
                   std::string(Message(why)));
 }
@@ -93,6 +94,7 @@ HandshakeTimer::HandshakeTimer(Transport& transport, Duration timeout)
     MutexLock lock(state->mutex);
     while (!state->done) {
       if (!state->done_changed.WaitUntil(state->mutex, deadline) && !state->done) {
+        // Makes the blocked Read or Write of the handshake return.
         state->expired = true;
         transport.Cancel();
         return;

@@ -1,5 +1,5 @@
-// The first two frames of every stream: the caller says who it is and what it wants, the other side
-// answers who it is, or why not.
+// Exchanges the first two frames of every stream. The caller sends its identity and the service it
+// wants; the other side answers with its own identity or with the reason for refusing.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tfjob::rpc {
 
-// The caller's side. Errors: what the other side refused with (FailedPrecondition, Unimplemented),
-// or what CheckPeer says of it.
+// The caller's side. Returns the error with which the other side refused (FailedPrecondition,
+// Unimplemented), or the error that CheckPeer returns for the other side.
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
@@ -18,13 +18,13 @@ struct Caller {
   int32_t protocol_version = 0;
   std::string service;
 };
-// The other side: reads who calls; then one of Welcome and Refuse.
+// The accepting side: reads the caller's hello. One of Welcome and Refuse must follow.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
 
-// The whole other side: reads, checks, finds nothing wrong and answers; or refuses and returns why.
-// `find` gives the handler of a service, or null.
+// The complete accepting side: reads the hello, checks the caller and answers; or refuses and
+// returns the reason. `find` returns the handler of a service, or null.
 struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
@@ -46,7 +46,8 @@ StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find
   return Admission{std::move(caller), handler};
 }
 
-// Cancels the transport when the time is up before it is destroyed. Uses a thread: for handshakes.
+// Cancels the transport if the timer is not destroyed before the timeout. Uses a thread, so it is
+// meant for handshakes only.
 class HandshakeTimer {
  public:
   HandshakeTimer(Transport& transport, Duration timeout);

@@ -21,7 +21,7 @@ Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_versio
   if (peer.job_uid != self.job_uid) {
     cure = "another job's task has this address; give the jobs different ports";
   } else if (peer.attempt != self.attempt) {
-    cure = "one of them is left from another attempt and must end";
+    cure = "one of them is left over from another attempt and must exit";
   } else if (peer_version != kProtocolVersion) {
     cure = "run the same version of the trainer in all tasks";
   } else {

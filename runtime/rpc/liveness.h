@@ -1,5 +1,5 @@
-// When a silent peer is named, and when it is given up. A closed connection needs no rule: its
-// stream breaks at once.
+// Decides when a silent peer is reported and when it is given up. A closed connection needs no
+// such rule: its stream breaks at once.
 #pragma once
 
 #include "runtime/base/clock.h"

@@ -26,6 +26,7 @@ PeerWatch::Ticket PeerWatch::Add(Watched watched) {
 }
 
 void PeerWatch::Remove(Ticket ticket) {
+  // Loop holds the lock while it uses an entry, so the entry is not in use here.
   MutexLock lock(mutex_);
   entries_.remove_if([&](const Entry& entry) { return &entry == ticket; });
 }
@@ -51,7 +52,8 @@ void PeerWatch::Loop() {
       MutexLock lock(mutex_);
       if (!stopping_) wake_.WaitFor(mutex_, interval);
       if (stopping_) return;
-      // After a pause of our own (stopped, stolen) everybody seems silent: listen first.
+      // After a pause of this process (stopped, or its CPU time stolen) every peer appears silent.
+      // Skip one check, so that the readers can catch up.
       const Duration now = RealClock().Monotonic();
       const bool paused = now - looked >= rules_.suspect_after;
       looked = now;
@@ -59,6 +61,7 @@ void PeerWatch::Loop() {
         if (!paused) Look(entry);
       }
     }
+    // Without the lock, so that on_tick_ may call the watch.
     if (on_tick_) on_tick_();
   }
 }

@@ -1,5 +1,5 @@
-// Watches connections for silence: names a peer after 2 s, breaks its connection when its lease of
-// 10 s ends.
+// Watches connections for silence. Reports a peer after 2 s and breaks its connection when its
+// lease of 10 s expires.
 #pragma once
 
 #include <functional>
@@ -12,25 +12,26 @@
 
 namespace tfjob::rpc {
 
-// One thread, which looks eight times in the time to suspicion. Thread-safe.
+// Runs one thread, which checks every connection eight times per `suspect_after`. Thread-safe.
 class PeerWatch {
  public:
   struct Watched {
     Connection* connection = nullptr;
-    // The connection's Run returns Unavailable with this at its beginning when the lease ends.
+    // The peer's name. When the lease expires, Run of the connection returns Unavailable with a
+    // message that starts with it.
     std::string peer;  // "ps 1 (127.0.0.1:2223)"
-    // Called on the watching thread when the peer falls silent (kSuspected) and speaks again
-    // (kAlive), with its silence. May not call the watch.
+    // Called on the watching thread, with the peer's silence, when the peer falls silent
+    // (kSuspected) and when it is heard again (kAlive). Must not call the watch.
     std::function<void(Health, Duration)> on_change;
   };
 
-  // `on_tick`, when given, is called at every look.
+  // `on_tick`, if given, is called at every check.
   explicit PeerWatch(std::function<void()> on_tick = nullptr, LivenessRules rules = {});
   ~PeerWatch();
 
   using Ticket = const void*;
   Ticket Add(Watched watched);
-  // Afterwards the connection is not touched any more.
+  // After Remove returns, the watch no longer uses the connection.
   void Remove(Ticket ticket);
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMaxQueuedBytes = size_t{32} << 20;
 
-// Two queues of whole frames, one a direction.
+// Two queues of whole frames, one per direction.
 struct Pipe {
   Mutex mutex;
   CondVar changed;
@@ -52,6 +52,7 @@ class PipeEnd : public Transport {
     {
       MutexLock lock(pipe_->mutex);
       while (!pipe_->broken && pipe_->frames[other].empty()) pipe_->changed.Wait(pipe_->mutex);
+      // Frames written before the pipe broke are still delivered.
       if (pipe_->frames[other].empty()) return Unavailable("the connection is closed");
       current_ = std::move(pipe_->frames[other].front());
       pipe_->frames[other].pop_front();
@@ -82,6 +83,7 @@ PipeConnector::~PipeConnector() {
     MutexLock lock(mutex_);
     streams.swap(streams_);
   }
+  // Without the lock, since a handler may still be using the connector.
   for (Stream& stream : streams) {
     stream.end->Cancel();
     stream.thread.join();
@@ -105,6 +107,7 @@ void PipeConnector::Close(const std::string& address) {
       it = next;
     }
   }
+  // Without the lock, since a handler may still be using the connector.
   for (Stream& stream : closed) {
     stream.end->Cancel();
     stream.thread.join();
@@ -126,7 +129,7 @@ StatusOr<OpenStream> PipeConnector::Connect(const std::string& address, const st
   {
     MutexLock lock(mutex_);
     auto found = listeners_.find({address, service});
-    if (found == listeners_.end()) return Unavailable(address, ": nobody listens");
+    if (found == listeners_.end()) return Unavailable(address, ": no listener");
     Stream& stream = streams_.emplace_back();
     stream.address = address;
     stream.end = std::make_unique<PipeEnd>(pipe, 1);

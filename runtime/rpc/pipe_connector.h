@@ -1,4 +1,4 @@
-// Streams inside one process: the null network, for tests and for a store in the same process.
+// Streams inside one process without a network, for tests and for a store in the same process.
 #pragma once
 
 #include <list>
@@ -12,15 +12,16 @@
 
 namespace tfjob::rpc {
 
-// Addresses are any strings. The handshake's rules hold as over a network. Thread-safe. Handlers
-// must outlive it; its destructor waits for their Serve to end, so streams must be closed first.
+// An address may be any string. The handshake applies the same rules as over a network.
+// Thread-safe. Handlers must outlive the connector. Its destructor waits until every Serve
+// returns, so streams must be closed first.
 class PipeConnector : public Connector {
  public:
   ~PipeConnector() override;
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
-  // Breaks the address's streams and refuses new ones, as a process that dies does.
+  // Breaks the streams of the address and refuses new ones, as if the process had died.
   void Close(const std::string& address);
 
   StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,

@@ -18,7 +18,8 @@ namespace {
 using ServerStream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 constexpr Duration kHandshakeTimeout{10s};
 
-// gRPC does not say why a port cannot be had; a bind of our own does. For the message only.
+// Determines why a port cannot be bound by binding it again, since gRPC does not report the
+// reason. Used for the message only.
 Status WhyNot(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -39,7 +40,7 @@ Status WhyNot(const std::string& host, int port) {
     return InvalidArgument(host, ":", port, ": this machine has no such address");
   }
   if (error == EACCES) return PermissionDenied(host, ":", port, ": a privileged port");
-  return Unavailable(host, ":", port, ": the port is taken by another process; end it ",
+  return Unavailable(host, ":", port, ": the port is taken by another process; stop it ",
                      "(ss -ltnp shows it) or give this task another port in TF_CONFIG");
 }
 
@@ -61,6 +62,7 @@ class Server::StreamService : public grpc::Service {
  private:
   grpc::Status Open(grpc::ServerContext* context, ServerStream* stream) {
     GrpcStream<ServerStream, grpc::ServerContext> transport(stream, context);
+    // The timer must be gone before Serve, or it would cancel a healthy stream.
     StatusOr<Admission> admission = [&] {
       HandshakeTimer timer(transport, kHandshakeTimeout);
       return Admit(transport, identity_, [&](const std::string& name) { return Find(name); });

@@ -1,5 +1,5 @@
-// The one gRPC server of a task: control, parameters, progress and later collectives share its
-// port.
+// The single gRPC server of a task. Control, parameters, progress and, later, collectives
+// share its port.
 #pragma once
 
 #include <memory>
@@ -20,24 +20,24 @@ namespace tfjob::rpc {
 
 struct ServerOptions {
   std::string host = "0.0.0.0";
-  int port = 0;  // 0: any free one
+  int port = 0;  // 0: any free port
   Identity identity;
   Credentials credentials;
   std::vector<grpc::Service*> services;                         // must outlive the server
-  std::vector<std::pair<std::string, StreamHandler*>> streams;  // likewise; by service name
+  std::vector<std::pair<std::string, StreamHandler*>> streams;  // likewise, by service name
 };
 
 class Server {
  public:
-  // Binds without port reuse. Unavailable, naming host:port and what to do, when it is taken (a
-  // predecessor of this task may still hold it); InvalidArgument for a host that is no address of this
-  // machine.
+  // Binds without port reuse. Returns Unavailable, naming host:port and what to do, if the port is
+  // taken (a predecessor of this task may still hold it), and InvalidArgument if the host is not
+  // an address of this machine.
   static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
-  // Shuts down at once.
+  // Shuts down immediately.
   ~Server();
 
   int port() const { return port_; }
-  // Refuses new calls, lets those in progress end until the timeout, then breaks them.
+  // Refuses new calls and lets calls in progress finish until the timeout, then breaks them.
   void Shutdown(Duration timeout);
 
  private:

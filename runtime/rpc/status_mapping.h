@@ -1,4 +1,5 @@
-// The one place where gRPC's statuses and ours meet. The codes have the same numbers.
+// Converts between gRPC's statuses and ours, and is the only place that does. The codes have the
+// same numbers.
 #pragma once
 
 #include <grpcpp/support/status.h>

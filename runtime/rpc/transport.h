@@ -1,6 +1,7 @@
-// The seam under every tensor exchange: an ordered, reliable, bidirectional stream of frames
-// between two tasks. gRPC over TCP (grpc_stream.h, opened by grpc_connector.h) and a pipe inside
-// one process (pipe_connector.h) implement it; shared memory and RDMA may follow.
+// The interface beneath every tensor exchange: an ordered, reliable, bidirectional stream of
+// frames between two tasks. It is implemented by gRPC over TCP (grpc_stream.h, opened by
+// grpc_connector.h) and by a pipe inside one process (pipe_connector.h); shared memory and
+// RDMA may follow.
 #pragma once
 
 #include <memory>
@@ -12,31 +13,31 @@
 
 namespace tfjob::rpc {
 
-// One thread may write and one other may read at the same time.
+// One thread may write while another one reads.
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Blocks while the transport's own buffers are full. Unavailable when the stream is broken.
+  // Blocks while the transport's own buffers are full. Returns Unavailable if the
+  // stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
-  // Blocks until a frame is there. Unavailable when the peer is gone; what the peer said as it
-  // closed, if it said anything; DataLoss for bytes that are no frame.
+  // Blocks until a frame arrives. Returns Unavailable if the peer is gone, the peer's status if it
+  // sent one when closing, and DataLoss for bytes that are not a frame.
   virtual Status Read(IncomingFrame& frame) = 0;
-  // Breaks the stream: Write and Read return. From any thread.
+  // Breaks the stream, so that Write and Read return. May be called from any thread.
   virtual void Cancel() = 0;
 };
 
-// What serves one kind of stream in a task.
+// Serves one kind of stream in a task.
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
-  // After the identity was checked and before the stream exists; an error refuses the peer.
+  // Called after the identity check and before the stream exists. An error refuses the peer.
   virtual Status Admit(const Identity& peer) = 0;
-  // Runs on a thread of the stream's own until the stream ends. `address` is where the peer came
-  // from.
+  // Runs on a thread of the stream's own until the stream ends. `address` is the peer's address.
   virtual void Serve(const Identity& peer, const std::string& address, Transport& transport) = 0;
 };
 
-// A stream that is open, and who is at its other end.
+// An open stream and the identity of its peer.
 struct OpenStream {
   std::unique_ptr<Transport> transport;
   Identity peer;
@@ -46,9 +47,9 @@ struct OpenStream {
 class Connector {
  public:
   virtual ~Connector() = default;
-  // Connects to the task at `address`, introduces `self`, and asks for the stream handler
-  // `service`. Unavailable or DeadlineExceeded (nobody answers there), FailedPrecondition (refused,
-  // in the peer's words), Unimplemented (no such service). Every message names the address.
+  // Connects to the task at `address`, introduces `self` and asks for the stream handler
+  // `service`. Returns Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused,
+  // in the peer's words) or Unimplemented (no such service). Every message names the address.
   virtual StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
                                        const Identity& self, Duration timeout) = 0;
 };

@@ -1,4 +1,4 @@
-// ModelProgram and ProgramCache.
+// Implements ModelProgram and ProgramCache.
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/strategy.h"
 

@@ -1,4 +1,4 @@
-// Everything in this process: the graph itself applies the optimizer.
+// The strategy that keeps everything in this process: the graph itself applies the optimizer.
 #include <utility>
 
 #include "runtime/strategy/strategy.h"
@@ -16,7 +16,7 @@ class OneDevice : public Strategy {
 
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
-    return programs_.ForBatchSize(batch_size).status();  // also makes the slots
+    return programs_.ForBatchSize(batch_size).status();  // also creates the slots
   }
 
   StatusOr<int64_t> Start() override {

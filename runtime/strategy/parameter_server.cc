@@ -56,7 +56,8 @@ class ParameterServerStrategy : public Strategy {
   std::vector<ps::PeerState> Peers() override { return client_->Peers(); }
 
  private:
-  // Fresh values arrive while backward still reads the old ones, so they land beside the variables first.
+  // Copies received values into the variables. They arrive while the backward pass still reads the
+  // old ones, so they are first received into separate buffers.
   Status TakeValues() {
     for (size_t v = 0; v < variables_.size(); ++v)
       RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));
@@ -69,7 +70,7 @@ class ParameterServerStrategy : public Strategy {
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;
   std::vector<std::span<std::byte>> values_;           // views of received_
-  std::vector<std::span<const std::byte>> gradients_;  // of the step under way
+  std::vector<std::span<const std::byte>> gradients_;  // of the current step
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
 };

@@ -1,5 +1,7 @@
-// The variables live on parameter servers. Each training task computes gradients on its batches, sends each as soon as
-// backward has it, and receives fresh values: asynchronously (applied as they come) or synchronously (averaged).
+// The strategy that keeps variables on parameter servers. Each training task computes gradients on
+// its batches, sends each gradient as soon as the backward pass has produced it, and receives
+// fresh values: asynchronously (gradients are applied as they arrive) or synchronously (gradients
+// are averaged).
 #pragma once
 
 #include "runtime/ps/client/client.h"
@@ -10,12 +12,12 @@ namespace tfjob::strategy {
 struct ParameterServerOptions {
   StrategyOptions common;
   std::vector<std::string> servers;  // "host:port" by index
-  rpc::Identity identity;            // of this task
+  rpc::Identity identity;            // identity of this task
   bool chief = false;
   ps::EventSink on_event;
-  // Asked several times a second by every wait; true ends it with Cancelled.
+  // Polled several times per second by every wait; returning true ends the wait with Cancelled.
   std::function<bool()> stop_requested;
-  Duration patience{0};                 // 0: wait for ever, with reports
+  Duration patience{0};                 // 0: wait indefinitely, with reports
   rpc::Connector* connector = nullptr;  // null: gRPC
   rpc::Credentials credentials;
 };

@@ -1,7 +1,8 @@
-// How a training step is carried out over the tasks of a job: each strategy turns batches into updates of the variables,
-// wherever those live. train/ drives one and never asks which.
+// Defines how a training step is carried out across the tasks of a job: a strategy turns batches
+// into updates of the variables, wherever those are stored. train/ drives a strategy without
+// knowing which one it is.
 //
-// A strategy is owned by one thread; Peers may be called by any.
+// A strategy is owned by one thread; Peers may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,10 @@
 
 namespace tfjob::strategy {
 
-// Sums over examples, so that any number of batches gives an exact mean.
+// Sums over examples, so that any number of batches yields an exact mean.
 struct MetricTotals {
   double loss_sum = 0;
-  std::vector<double> metric_sums;  // as ModelDefinition::build.metrics
+  std::vector<double> metric_sums;  // same order as ModelDefinition::build.metrics
   int64_t examples = 0;
 
   double loss() const { return examples == 0 ? 0 : loss_sum / static_cast<double>(examples); }
@@ -32,24 +33,25 @@ struct MetricTotals {
 struct StepOutcome {
   int64_t global_step = 0;  // after the step
   int64_t staleness = 0;  // updates by others between reading the values and applying this gradient
-  bool dropped = false;   // the gradient came too late for its synchronous step
-  bool rolled_back = false;  // the variables went back to a checkpoint meanwhile
+  bool dropped = false;   // the gradient was too late for its synchronous step
+  bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
 };
 
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // Waits until the variables hold values, filling them when this task is the chief and they do not. Returns the global
-  // step to go on from.
+  // Waits until the variables have values. The chief fills them if they have none. Returns the
+  // global step to continue from.
   virtual StatusOr<int64_t> Start() = 0;
-  // Forward, backward, update. Adds the batch's loss and metrics, as they were before the update, to `totals`.
+  // Runs forward, backward and update. Adds the batch's loss and metrics, as they were before the
+  // update, to `totals`.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
-  // A copy of variables, slots and step. Between steps.
+  // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<ps::Snapshot> TakeSnapshot() = 0;
-  // This task makes no further step; others may.
+  // Announces that this task makes no further step; others may.
   virtual Status Leave() = 0;
-  // The job is over: the chief's last call. Others' tasks that only serve end by it.
+  // Ends the job: the chief's last call. Makes tasks that only serve exit.
   virtual Status Finish() = 0;
   virtual std::vector<ps::PeerState> Peers() = 0;
 };
@@ -57,12 +59,13 @@ class Strategy {
 struct StrategyOptions {
   ModelDefinition definition;
   exec::Device device;
-  int64_t replica = 0;  // this task's rank among those that train: keeps dropout apart
-  // What the chief fills empty variables with: the last checkpoint, or initial values.
+  int64_t replica = 0;  // rank among the training tasks: makes their dropout differ
+  // Provides the values with which the chief fills empty variables: the last checkpoint, or
+  // initial values.
   std::function<StatusOr<ps::Snapshot>()> provide_state;
 };
 
-// All in this process.
+// Makes a strategy that keeps everything in this process.
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options);
 
 }  // namespace tfjob::strategy

@@ -1,5 +1,5 @@
-// Both strategies on a small model: one device learns, and a single worker with parameter servers in this process takes
-// exactly the same steps.
+// Tests both strategies on a small model: one device learns, and a single worker with parameter
+// servers in this process takes exactly the same steps.
 #include "runtime/strategy/strategy.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ std::vector<float> ValuesOf(const ps::Snapshot& snapshot) {
   return values;
 }
 
-// The mean squared error of the last ten of `steps` steps.
+// Returns the mean squared error of the last ten of `steps` steps.
 double Train(Strategy& strategy, int steps) {
   auto pipeline = Batches();
   MetricTotals last;

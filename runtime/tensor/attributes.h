@@ -1,5 +1,5 @@
 // The attributes of an op: name → value, the part of a node that is known before any tensor is.
-// Graph nodes carry them and kernels are prepared from them. A plain value, ordered by name.
+// Graph nodes carry attributes, and kernels are prepared from them. A plain value, ordered by name.
 #pragma once
 
 #include <cstdint>
@@ -30,13 +30,13 @@ class Attributes {
     values_.insert_or_assign(std::string(name), std::move(value));
   }
 
-  // Null when there is no such attribute, or one of another type.
+  // Returns null if there is no such attribute or if it is of another type.
   template <typename T>
   const T* Find(std::string_view name) const {
     auto found = values_.find(name);
     return found == values_.end() ? nullptr : std::get_if<T>(&found->second);
   }
-  // The value, or `otherwise` when there is no such attribute, or one of another type.
+  // Returns the value, or `otherwise` if there is no such attribute or if it is of another type.
   template <typename T>
   T Get(std::string_view name, T otherwise) const {
     const T* value = Find<T>(name);
@@ -45,11 +45,11 @@ class Attributes {
 
   const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
 
-  // `rate=0.5, shape=[2,3], transpose_a=true`; a tensor as its dtype, shape and first 8 elements.
-  // Stable.
+  // Returns `rate=0.5, shape=[2,3], transpose_a=true`; a tensor as its dtype, shape and first 8
+  // elements. Stable.
   std::string ToString() const;
 
-  // Tensors are equal when dtype, shape and bytes are.
+  // Tensors are equal if dtype, shape and bytes are.
   bool operator==(const Attributes& other) const;
 
  private:

@@ -1,4 +1,4 @@
-// Element types, and TensorFlow's numbers for them (types.proto), which checkpoints hold.
+// Element types, with TensorFlow's numbers for them (types.proto), which checkpoints store.
 #pragma once
 
 #include <cstddef>

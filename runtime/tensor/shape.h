@@ -1,4 +1,4 @@
-// The dimensions of a tensor, all known. Rank 0 is a scalar of one element.
+// The dimensions of a tensor, all known. Rank 0 is a scalar with one element.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Shape {
   const std::vector<int64_t>& dims() const { return dims_; }
   int64_t num_elements() const;
 
-  // "[128,784]"; "[]" for a scalar.
+  // Returns "[128,784]"; "[]" for a scalar.
   std::string ToString() const;
 
   bool operator==(const Shape&) const = default;

@@ -12,8 +12,8 @@
 
 namespace tfjob {
 
-// Memory aligned to 64 bytes (a cache line and an AVX-512 register) and zeroed. The process dies
-// when there is none.
+// Zeroed memory aligned to 64 bytes (a cache line and an AVX-512 register). The process aborts if
+// there is not enough memory.
 class Buffer {
  public:
   explicit Buffer(size_t bytes);
@@ -33,7 +33,7 @@ class Buffer {
 class Tensor {
  public:
   Tensor() : Tensor(DType::kFloat32, Shape({0})) {}
-  // Zeros.
+  // Filled with zeros.
   Tensor(DType dtype, Shape shape);
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
@@ -67,7 +67,8 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {buffer_->data(), num_bytes()}; }
 
   Tensor Clone() const;
-  // The same elements under another shape of as many elements; shares the buffer.
+  // Returns the same elements under another shape with the same number of elements.
+  // Shares the buffer.
   Tensor Reshaped(Shape shape) const;
 
  private:

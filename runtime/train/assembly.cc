@@ -64,7 +64,7 @@ StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& conf
   ASSIGN_OR_RETURN(made.schedule, MakeSchedule(config.learning_rate_schedule));
   if (made.schedule.decay == optimizer::Decay::kPiecewiseConstant && config.learning_rate) {
     return InvalidArgument("optimizer.learning_rate: piecewise_constant_decay takes every rate ",
-                           "from learning_rate_schedule.values: remove it");
+                           "from learning_rate_schedule.values; remove it");
   }
   made.momentum = config.momentum.value_or(made.momentum);
   made.nesterov = config.nesterov.value_or(made.nesterov);
@@ -92,7 +92,7 @@ data::LabelKind LabelKindOf(const config::TrainingConfig& config) {
   return data::LabelKind::kClass;
 }
 
-// What the model is told about features and labels.
+// Describes the features and labels of a batch to the model.
 Status DescribeBatches(const config::TrainingConfig& config, const Shape& feature_shape,
                        strategy::ModelDefinition& definition) {
   model::BuildOptions& build = definition.build;
@@ -154,9 +154,8 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   ASSIGN_OR_RETURN(parameters.optimizer, MakeOptimizer(config.optimizer));
   if (GradientsPerStep(config, training_tasks) < 1) {
     return InvalidArgument(
-        "strategy.replicas_to_aggregate: how many tasks train is not known with "
-        "enableDynamicWorker, so mode sync needs "
-        "a number here");
+        "strategy.replicas_to_aggregate: the number of training tasks is unknown with "
+        "enableDynamicWorker, so mode sync needs a number here");
   }
   parameters.mode = config.strategy.mode == config::PsMode::kSync ? ps::Mode::kSynchronous
                                                                   : ps::Mode::kAsynchronous;

@@ -40,7 +40,7 @@ Status AddVariable(const ps::Variable& variable, const std::vector<optimizer::Sl
   return OkStatus();
 }
 
-// By the index alone.
+// Checks type and shape from the index alone.
 Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const std::string& name,
                DType dtype, const Shape& shape) {
   const auto found = reader.entries().find(name);
@@ -48,7 +48,7 @@ Status CheckIs(const io::BundleReader& reader, const std::string& prefix, const 
   if (found != reader.entries().end() && !found->second.partitioned) {
     held = DTypeFromTensorFlow(found->second.tensorflow_dtype);
   }
-  if (!held) return reader.Read(name).status();  // says why it cannot be read
+  if (!held) return reader.Read(name).status();  // returns why it cannot be read
   if (*held == dtype && found->second.shape == shape) return OkStatus();
   return InvalidArgument("checkpoint ", prefix, ": ", name, " is ", Name(*held),
                          found->second.shape.ToString(), ", but the model has ", Name(dtype),
@@ -138,7 +138,7 @@ Status CheckLatestCheckpoint(const std::string& folder, const ps::Definition& de
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return OkStatus();
   const Status status = CheckCheckpoint(latest->prefix, definition);
-  // An older one may be whole: that is seen by reading.
+  // An older checkpoint may be intact; only reading it shows that.
   if (absl::IsDataLoss(status)) return LoadLatestCheckpoint(folder, definition).status();
   return status;
 }
@@ -155,7 +155,7 @@ StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& fo
   ASSIGN_OR_RETURN(const std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder));
   for (auto older = listed.rbegin(); older != listed.rend(); ++older) {
     if (older->prefix == latest->prefix) continue;
-    kCheckpointLog.Warning("a checkpoint is damaged; taking an older one",
+    kCheckpointLog.Warning("a checkpoint is damaged; trying an older one",
                            {{"error", snapshot.status()}, {"older", older->prefix}});
     StatusOr<ps::Snapshot> next = LoadCheckpoint(older->prefix, definition);
     if (next.ok()) return std::optional<ps::Snapshot>(*std::move(next));

@@ -1,9 +1,11 @@
-// Checkpoints of a training run: a snapshot of variables, slots, step and ledger under TensorFlow's names.
+// Saves and loads checkpoints of a training run: a snapshot of variables, slots, step and ledger
+// under TensorFlow's names.
 //
-//   dense/kernel, dense/bias      the variables, by their names
-//   dense/kernel/Adam             slots: "<variable>/<suffix>" (runtime/optimizer/optimizer.h)
-//   global_step                   int64 scalar
-//   tfjob/ledger                  uint8 vector: what the parameter servers applied for whom; may be missing
+//   dense/kernel, dense/bias   the variables, by name
+//   dense/kernel/Adam          slots: "<variable>/<suffix>" (runtime/optimizer/optimizer.h)
+//   global_step                int64 scalar
+//   tfjob/ledger               uint8 vector: what the parameter servers applied for which task;
+//                              may be missing
 #pragma once
 
 #include <optional>
@@ -15,33 +17,37 @@
 
 namespace tfjob::train {
 
-// Writes `<folder>/model.ckpt-<step>`, then names it the newest and deletes old ones beyond `keep`.
+// Writes `<folder>/model.ckpt-<step>`, then registers it as the newest and deletes old ones
+// beyond `keep`.
 Status SaveCheckpoint(const std::string& folder, const ps::Definition& definition,
                       const ps::Snapshot& snapshot, int keep, Time now);
 
-// Reads a checkpoint of ours or of TensorFlow. NotFound names a variable that it lacks; InvalidArgument one of another
-// type or shape; slots that it lacks get their initial values.
+// Reads a checkpoint written by us or by TensorFlow. Returns NotFound naming a variable that it
+// lacks, and InvalidArgument naming one of another type or shape. Missing slots get their
+// initial values.
 StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Definition& definition);
 
-// The newest checkpoint's snapshot; nothing when the folder has none. When it is damaged, the newest whole one, with a
-// warning.
+// Returns the newest checkpoint's snapshot; nullopt if the folder has none. If the newest is
+// damaged, logs a warning and returns the newest intact one.
 StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                            const ps::Definition& definition);
 
-// Whether LoadLatestCheckpoint would refuse, found without reading the values. OK when the folder has none.
+// Returns the error that LoadLatestCheckpoint would return, without reading the values. OK if the
+// folder has no checkpoint.
 Status CheckLatestCheckpoint(const std::string& folder, const ps::Definition& definition);
 
-// That a run is over, for an evaluator that reads the same folder. Written after the last checkpoint; removed by a run that
-// goes on. A mark of another job or attempt is of an older run and does not count.
+// Identifies the run whose end is marked, for an evaluator that reads the same folder. The mark is
+// written after the last checkpoint and removed by a run that continues. A mark of another job or
+// attempt belongs to an older run and is ignored.
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
-  // Without a job UID: a mark from before this time is of an older run.
+  // Only without a job UID: a mark from before this time belongs to an older run.
   Time oldest{};
 };
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now);
 Status ClearFinished(const std::string& folder);
-// The step of the run's last checkpoint; nothing while it goes on.
+// Returns the step of the run's last checkpoint; nullopt while the run continues.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

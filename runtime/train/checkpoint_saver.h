@@ -1,5 +1,6 @@
-// Saves checkpoints in the background: the caller gives a snapshot, which is a copy, and goes on training while a thread
-// writes it. One is written at a time; a caller that is faster waits for the one before.
+// Saves checkpoints in the background: the caller provides a snapshot, which is a copy, and
+// continues training while a thread writes it. Only one is written at a time; a faster caller
+// waits for the previous write.
 #pragma once
 
 #include <optional>
@@ -21,22 +22,22 @@ struct CheckpointPolicy {
 // Owned by one thread.
 class CheckpointSaver {
  public:
-  // An empty folder saves nothing. `clock` must outlive the saver.
+  // With an empty folder, nothing is saved. `clock` must outlive the saver.
   CheckpointSaver(std::string folder, ps::Definition definition, CheckpointPolicy policy,
                   Clock& clock);
-  // Waits for the write that is under way.
+  // Waits for the write in progress.
   ~CheckpointSaver();
 
   bool enabled() const { return !folder_.empty(); }
-  // Whether a checkpoint at this step is due, counted from the last Save (or Skip).
+  // Returns true if a checkpoint at this step is due, counted from the last Save or Skip.
   bool Due(int64_t step) const;
-  // As if a checkpoint of this step had been saved now: after a restore.
+  // Acts as if a checkpoint of this step had just been saved. Call after a restore.
   void Skip(int64_t step);
-  // Hands the snapshot to the background. Returns the error of the write before it.
+  // Hands the snapshot to the background thread. Returns the error of the previous write.
   Status Save(ps::Snapshot snapshot);
-  // Waits until everything is written, however long the disk takes; the log says so every 10 s.
+  // Waits until everything is written, however long the disk takes. Logs the wait every 10 s.
   Status Flush();
-  // The step that was given last, or nothing.
+  // Returns the last step passed to Save or Skip, or nullopt.
   std::optional<int64_t> last_step() const { return last_step_; }
 
  private:

@@ -91,13 +91,13 @@ TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckLatestCheckpoint(folder_, other)));
   other.variables[0].name = "dense_1/kernel";
   EXPECT_TRUE(absl::IsNotFound(CheckLatestCheckpoint(folder_, other)));
-  // A damaged one has an older one behind it.
+  // The damaged checkpoint is backed by an older one.
   const std::string index = io::CheckpointPrefix(folder_, 4) + ".index";
   ASSERT_TRUE(WriteFileAtomically(index, "no index").ok());
   EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
 }
 
-// Ten seconds pass from one look to the next.
+// A clock that advances ten seconds per reading.
 class HastyClock : public Clock {
  public:
   Time Now() override { return Time(1000s); }
@@ -110,7 +110,7 @@ class HastyClock : public Clock {
 
 TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
   ASSERT_TRUE(MakeDirectories(folder_).ok());
-  // A disk that hangs: reading waits until somebody opens the pipe for writing.
+  // Simulates a disk that hangs: the read blocks until the pipe is opened for writing.
   const std::string pipe = folder_ + "/checkpoint";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   HastyClock clock;
@@ -119,7 +119,8 @@ TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
   ASSERT_TRUE(saver.Save(SnapshotAt(5, definition_)).ok());
   const int looks = clock.looks();
   std::thread disk([&] {
-    // The first begins the wait, the second finds 10 s over, and the report comes before the third.
+    // The first reading begins the wait, the second finds 10 s over, and the report comes
+    // before the third.
     while (clock.looks() < looks + 3) std::this_thread::sleep_for(1ms);
     close(open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
   });
@@ -178,10 +179,10 @@ TEST_F(TrainCheckpointTest, WithoutAJobUidAMarkFromBeforeTheRunDoesNotCount) {
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(1001s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), 42);
   EXPECT_EQ(*FinishedStep(folder_, {}), 42);
-  // The UID says more than a clock.
+  // A matching UID overrides the time.
   ASSERT_TRUE(MarkFinished(folder_, {.job_uid = "u"}, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .oldest = Time(1001s)}), 42);
-  // Written by an earlier version.
+  // Written by an earlier version of the trainer.
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/finished.json", R"({"global_step":7})").ok());
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {}), 7);

@@ -13,7 +13,8 @@
 namespace tfjob::train {
 namespace {
 
-// How long the end of the job waits for workers to see it, for an evaluator that does not answer, and for one that does.
+// How long the end of the job waits for workers to notice it, for an evaluator that does not
+// answer, and for an evaluator that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
@@ -77,7 +78,7 @@ Status Chief::OnStart(int64_t step) {
     saver_.Skip(step);
     return OkStatus();
   }
-  return Save();  // so that lost state can always be put back
+  return Save();  // so that lost state can always be restored
 }
 
 Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
@@ -125,7 +126,7 @@ StatusOr<bool> Chief::SaveLast() {
   AwaitWorkers();
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
-    kChiefLog.Warning("the variables went back at the end", {{"step", last_.global_step}});
+    kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
     return false;
   }
   if (!saver_.enabled()) return true;
@@ -161,7 +162,7 @@ void Chief::AwaitWorkers() {
     }
     if (others.empty() || context_.stop().WaitFor(20ms)) return;
   }
-  kChiefLog.Warning("not waiting longer for tasks that have not left", {{"tasks", others}});
+  kChiefLog.Warning("no longer waiting for tasks that have not left", {{"tasks", others}});
 }
 
 Status Chief::EvaluateHere() {
@@ -199,7 +200,7 @@ void Chief::AwaitEvaluator() {
     }
     if (context_.stop().WaitFor(100ms)) return;
   }
-  kChiefLog.Warning("not waiting longer for the evaluator", {{"address", address}});
+  kChiefLog.Warning("no longer waiting for the evaluator", {{"address", address}});
 }
 
 }  // namespace tfjob::train

@@ -1,4 +1,4 @@
-// What the chief does besides training: checkpoints, summaries, and the end of the job.
+// The chief's duties besides training: checkpoints, summaries and the end of the job.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,10 @@ class Chief : public StepObserver {
  public:
   Chief(TaskContext& context, Trainer& trainer);
 
-  // Before the first step, with a trainer that is prepared: finds everything that can be refused (a checkpoint of another
-  // model, evaluation data that this task will need, a folder that cannot be written), and only then touches model_dir: it
-  // makes the folder, and takes back the mark of an older run's end.
+  // Call before the first step, with a prepared trainer. Detects every reason for refusal (a
+  // checkpoint of another model, unusable evaluation data that this task will need, a folder that
+  // is not writable), and only then changes model_dir: it creates the folder and removes the end
+  // mark of an older run.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -25,16 +26,16 @@ class Chief : public StepObserver {
   Status OnRestore() override;
   Status OnStop() override;
 
-  // After the last step: waits for the other tasks' last steps and saves. False when the variables went back to an older
-  // checkpoint meanwhile, so that there is more to train.
+  // Call after the last step. Waits for the other tasks' last steps and saves. Returns false if
+  // the variables were reset to an older checkpoint meanwhile, so that more training is needed.
   StatusOr<bool> SaveLast();
 
-  // After SaveLast: evaluates when the job has no evaluator, waits for the evaluator when it has one, and ends the tasks
-  // that only serve.
+  // Call after SaveLast. Evaluates if the job has no evaluator, waits for the evaluator if it has
+  // one, and makes the tasks that only serve exit.
   Status EndJob();
 
  private:
-  // Whether this task evaluates the last checkpoint itself.
+  // Returns true if this task evaluates the last checkpoint itself.
   bool Evaluates() const;
   Status PrepareModelDirectory() const;
   Status Save();
@@ -49,7 +50,7 @@ class Chief : public StepObserver {
   std::unique_ptr<Evaluation> evaluation_;   // null unless Evaluates()
   std::unique_ptr<io::EventWriter> events_;  // null without model_dir or summaries
   ReportWindow window_;
-  ps::Snapshot last_;  // SaveLast's
+  ps::Snapshot last_;  // set by SaveLast
 };
 
 }  // namespace tfjob::train

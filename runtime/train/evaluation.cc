@@ -18,7 +18,7 @@ StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
     std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
   if (dataset->feature_shape() != definition.build.feature_shape) {
     return InvalidArgument("data.eval: its examples have the shape ",
-                           dataset->feature_shape().ToString(), ", but the model is for ",
+                           dataset->feature_shape().ToString(), ", but the model expects ",
                            definition.build.feature_shape.ToString());
   }
   std::unique_ptr<Evaluation> evaluation(

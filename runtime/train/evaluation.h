@@ -1,4 +1,4 @@
-// One pass of a model over the evaluation data.
+// Runs one pass of a model over the evaluation data.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,14 @@ namespace tfjob::train {
 // Owned by one thread.
 class Evaluation {
  public:
-  // InvalidArgument for data that does not fit the model: the shape of its examples, labels out of range.
+  // Returns InvalidArgument for data that does not fit the model: the shape of its examples, or
+  // labels out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       strategy::ModelDefinition definition,
                                                       std::shared_ptr<const data::Dataset> dataset,
                                                       const exec::Device& device);
 
-  // Loss and metrics of the snapshot's values. Cancelled when `stop` is asked for.
+  // Returns loss and metrics for the snapshot's values. Returns Cancelled if `stop` is requested.
   StatusOr<strategy::MetricTotals> Run(const ps::Snapshot& snapshot, const StopSource& stop);
 
   const strategy::ModelDefinition& definition() const { return definition_; }
@@ -40,12 +41,13 @@ class Evaluation {
   strategy::ProgramCache programs_;
 };
 
-// Tells the log, the task's progress and, when not null, `events` the result for the checkpoint of `step`.
+// Reports the result for the checkpoint of `step` to the log, to the task's progress and, if not
+// null, to `events`.
 Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
                          const strategy::MetricTotals& totals, ProgressBoard& board,
                          io::EventWriter* events);
 
-// "loss", "accuracy", …: the totals by the names that summaries and progress show.
+// Returns the totals under the names that summaries and progress show: "loss", "accuracy", …
 std::vector<std::pair<std::string, double>> NamedValues(const strategy::ModelDefinition& definition,
                                                         const strategy::MetricTotals& totals);
 

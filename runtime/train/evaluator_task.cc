@@ -1,4 +1,4 @@
-// The role of an evaluator: it watches the model's folder.
+// The role of an evaluator, which watches the model's folder.
 #include <algorithm>
 
 #include "runtime/io/event_writer.h"
@@ -23,7 +23,7 @@ class Evaluator {
     if (context_.stop().WaitFor(Seconds(context_.config().eval.start_delay_secs))) return Stopped();
     Duration waiting_since = context_.clock().Monotonic();
     while (true) {
-      // Looked at before the checkpoints, so that the last one is never missed.
+      // Check for the end before the checkpoints, so that the last one is never missed.
       ASSIGN_OR_RETURN(const std::optional<int64_t> finished,
                        FinishedStep(folder_, context_.run()));
       ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next,
@@ -59,8 +59,8 @@ class Evaluator {
     return OkStatus();
   }
 
-  // The oldest checkpoint that was not looked at yet. At the end of the run the newest one, where throttling has let
-  // others pile up: the chief waits for it.
+  // Returns the oldest checkpoint that was not evaluated yet. At the end of the run, if throttling
+  // may have let checkpoints pile up, returns the newest instead, since the chief waits for it.
   StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool finished) const {
     ASSIGN_OR_RETURN(std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder_));
     std::erase_if(listed, [&](const io::Checkpoint& c) { return c.step <= evaluated_; });
@@ -87,7 +87,7 @@ class Evaluator {
     StatusOr<ps::Snapshot> snapshot =
         LoadCheckpoint(checkpoint.prefix, evaluation_->definition().parameters);
     if (!snapshot.ok() && !IsListed(checkpoint))
-      return OkStatus();  // deleted: newer ones have come
+      return OkStatus();  // deleted in favour of newer ones
     RETURN_IF_ERROR(snapshot.status());
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                      evaluation_->Run(*snapshot, context_.stop()));
@@ -95,7 +95,7 @@ class Evaluator {
                              events_.get());
   }
 
-  // Waits until the next evaluation may start, or the run is over. True when asked to stop.
+  // Waits until the next evaluation may start or the run is over. Returns true if asked to stop.
   bool Throttle(Duration start) const {
     const Duration end = start + Seconds(context_.config().eval.throttle_secs);
     for (;;) {
@@ -122,7 +122,7 @@ class Evaluator {
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",
                         {{"step", evaluated_}});
     context_.board().Update([&](progress::Progress& p) { p.state = progress::State::kFinished; });
-    // The chief waits for it.
+    // The chief waits for this mark.
     return MarkFinished(folder_ + "/eval", context_.run(), evaluated_, context_.clock().Now());
   }
 
@@ -130,7 +130,7 @@ class Evaluator {
   const std::string folder_;
   std::unique_ptr<Evaluation> evaluation_;
   std::unique_ptr<io::EventWriter> events_;
-  int64_t evaluated_ = -1;  // the newest step that was looked at
+  int64_t evaluated_ = -1;  // the newest step handled so far
 };
 
 }  // namespace

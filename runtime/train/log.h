@@ -1,4 +1,4 @@
-// The loggers of the roles, and how often a wait that lasts is reported. Inside the room only.
+// The loggers of the roles, and how often a continuing wait is reported. Private to this package.
 #pragma once
 
 #include "runtime/base/clock.h"

@@ -11,7 +11,8 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowServerEvery = 100ms;
-// All tasks of a job are asked to stop together: the chief still wants to save, the workers to end their step.
+// All tasks of a job are asked to stop together, but the chief still needs this server to save and
+// the workers need it to finish their step.
 constexpr Duration kStopGrace = 20s;
 
 void ShowProgress(ps::ParameterServer& ps, ProgressBoard& board) {

@@ -1,4 +1,5 @@
-// The task's progress: written by its loop, read by the service on its port. Thread-safe.
+// Holds the task's progress. Written by the task's loop, read by the service on its
+// port. Thread-safe.
 #pragma once
 
 #include <utility>
@@ -17,7 +18,7 @@ class ProgressBoard {
     return progress_;
   }
 
-  // change(Progress&) under the lock.
+  // Calls change(Progress&) under the lock.
   template <typename Change>
   void Update(const Change& change) {
     MutexLock lock(mutex_);

@@ -1,4 +1,5 @@
-// What happened since the last report: the mean loss and metrics of this task's batches, the rate of global steps.
+// Accumulates what happened since the last report: the mean loss and metrics of this task's
+// batches, and the rate of global steps.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ class ReportWindow {
  public:
   explicit ReportWindow(Clock& clock) : clock_(clock) {}
 
-  // Begins a window at `step`.
+  // Starts a new window at `step`.
   void Reset(int64_t step) {
     start_step_ = step;
     start_ = clock_.Monotonic();

@@ -1,5 +1,5 @@
-// The roles of a job as threads of one process, over loopback ports: chief, workers, servers and evaluator play one run
-// together, are stopped, come back, and come and go.
+// Runs the roles of a job as threads of one process over loopback ports. Chief, workers, servers
+// and evaluator complete a run together, are stopped and restarted, and join and leave.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using cluster::Task;
 
-// One task, on a thread of its own.
+// Runs one task on a thread of its own.
 class RunningTask {
  public:
   RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0)
@@ -85,7 +85,7 @@ model_dir: )",
     return *std::move(config);
   }
 
-  // Addresses that were free a moment ago, one a task, the same at every call.
+  // Returns an address that was free a moment ago: one per task, the same at every call.
   const std::string& AddressOf(const Task& task) {
     std::string& address = addresses_[task];
     if (address.empty()) {
@@ -94,7 +94,7 @@ model_dir: )",
     }
     return address;
   }
-  // No further address is needed: those that were given are free for their tasks.
+  // Call when no further address is needed: releases the ports for their tasks.
   void FreeAddresses() { held_.clear(); }
 
   cluster::TfConfig Static(const Task& task, const std::vector<Task>& all) {
@@ -107,7 +107,7 @@ model_dir: )",
     for (auto& [name, job] : jobs) config.cluster.jobs.push_back(std::move(job));
     return config;
   }
-  // What the operator writes under enableDynamicWorker, with two servers.
+  // Returns what the operator writes under enableDynamicWorker, with two servers.
   cluster::TfConfig Sparse(const Task& task, const std::string& chief) {
     const std::string servers =
         task.type == "ps" ? StrCat("\"", AddressOf(task), "\"")
@@ -127,7 +127,7 @@ model_dir: )",
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
-  // A worker's side of the servers, without a worker.
+  // Returns a worker's connection to the servers, without a worker.
   StatusOr<std::unique_ptr<ps::ParameterClient>> Stranger(const config::TrainingConfig& config,
                                                           std::vector<Tensor>& values) {
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, {1}, 2));
@@ -193,7 +193,7 @@ TEST_F(RolesTest, AStoppedJobSavesAndTheNextOneGoesOnFromThere) {
   for (const Task& task : all) tasks.emplace_back(Config(last), Static(task, all));
   for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
   EXPECT_GE(LastCheckpoint(), saved + 20);
-  EXPECT_LE(LastCheckpoint(), saved + 22) << "the steps before it were not made again";
+  EXPECT_LE(LastCheckpoint(), saved + 22) << "the steps before it must not be repeated";
   EXPECT_TRUE(Finished("/model"));
 }
 
@@ -240,7 +240,7 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
   }
 }
 
-// A ps task that can die at once.
+// A ps task that can be killed abruptly.
 class Mortal {
  public:
   Mortal(int index, const std::string& address) : index_(index), address_(address) {}
@@ -279,7 +279,7 @@ TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
     while (!condition() && RealClock().Monotonic() < deadline) std::this_thread::sleep_for(5ms);
     return condition();
   };
-  // The chief waits for the evaluator.
+  // The chief is now waiting for the evaluator.
   ASSERT_TRUE(eventually([&] { return Finished("/model"); }));
   ps.Kill();
   ASSERT_TRUE(MakeDirectories(folder_ + "/model/eval").ok());
@@ -337,7 +337,7 @@ TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
   FreeAddresses();
   RunningTask ps0(Config(steps), Sparse({"ps", 0}, "chief"));
   RunningTask ps1(Config(steps), Sparse({"ps", 1}, "chief"));
-  // Here before the chief, and not taken for it.
+  // Starts before the chief and must not be taken for it.
   RunningTask leaves(Config(steps), Sparse({"worker", 0}, "chief"));
   RunningTask chief(Config(steps), Sparse({"chief", 0}, "chief"));
   ASSERT_TRUE(leaves.AwaitStep(20));

@@ -12,7 +12,7 @@
 namespace tfjob::train {
 namespace {
 
-// How long the tasks of one run may be apart in starting.
+// How far apart the tasks of one run may start.
 constexpr Duration kChiefStarts = 60s;
 
 rpc::Identity IdentityOf(const TaskOptions& options) {
@@ -23,7 +23,7 @@ rpc::Identity IdentityOf(const TaskOptions& options) {
           .incarnation = rpc::NewIncarnation()};
 }
 
-// The threads that help the one that runs programs.
+// Returns the number of threads that help the thread that runs programs.
 int HelperThreads(const config::TrainingConfig& config) {
   const int64_t threads = config.threads > 0 ? config.threads : AvailableProcessors();
   return static_cast<int>(std::max<int64_t>(threads - 1, 0));
@@ -33,8 +33,8 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// A loopback address stays on loopback; any other is served on all of the machine's, since a pod's service name is not an
-// address of the pod.
+// A loopback address is served on loopback only. Any other is served on all addresses of the
+// machine, since a pod's service name is not an address of the pod.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;

@@ -1,5 +1,6 @@
-// What every role of a job's tasks has in common, and the entry of each role. A role returns OK when the task is done,
-// Cancelled when it was asked to stop, else the error that ends it.
+// Provides what the roles of a job's tasks have in common, and the entry point of each role. A
+// role returns OK when the task is done, Cancelled if it was asked to stop, and otherwise the
+// error that ends it.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ struct TaskOptions {
   config::TrainingConfig config;
   cluster::TfConfig tf_config;
   cluster::JobIdentity job;
-  // Where progress is served when there is no cluster; "" nowhere.
+  // Address at which progress is served if there is no cluster; "": nowhere.
   std::string lone_address;
 };
 
@@ -33,19 +34,20 @@ class TaskContext {
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
-  // Changes once: a mark that was there before this task counts when the chief, which removes it before its first step,
-  // has had time to start.
+  // The result changes once: marks older than this task are ignored until the chief, which removes
+  // such a mark before its first step, has had time to start.
   RunMark run() const;
   const StopSource& stop() const { return stop_; }
   Clock& clock() const { return clock_; }
   ProgressBoard& board() { return board_; }
-  // Null when one thread computes.
+  // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
 
-  // The addresses of the parameter servers by index; empty when there are none.
+  // Returns the addresses of the parameter servers by index; empty if there are none.
   std::vector<std::string> ParameterServers() const;
 
-  // Starts the task's server on its port, with progress and what `streams` adds. Nothing when the task has no address.
+  // Starts the task's server on its port, with the progress service and `streams`. Returns null if
+  // the task has no address.
   StatusOr<std::unique_ptr<rpc::Server>> Serve(
       std::vector<std::pair<std::string, rpc::StreamHandler*>> streams);
 
@@ -60,15 +62,15 @@ class TaskContext {
   std::unique_ptr<grpc::Service, void (*)(grpc::Service*)> progress_;
 };
 
-// Chief and worker: computes gradients until the last step. The chief also initialises or restores, saves, summarises,
-// and ends the job.
+// The role of chief and worker: computes gradients until the last step. The chief also initialises
+// or restores the variables, saves, writes summaries and ends the job.
 Status RunTraining(TaskContext& context);
 // Holds and updates variables until the chief ends the job.
 Status RunParameterServer(TaskContext& context);
-// Evaluates every new checkpoint it can, the last one always.
+// Evaluates every new checkpoint that it can, and always the last one.
 Status RunEvaluator(TaskContext& context);
 
-// The role that TF_CONFIG gives this task.
+// Runs the role that TF_CONFIG assigns to this task.
 Status RunTask(TaskContext& context);
 
 }  // namespace tfjob::train

@@ -13,7 +13,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowEvery = 250ms;
-// How often a task that waits asks the folder whether the run is over.
+// How often a waiting task checks the folder for the end of the run.
 constexpr Duration kLookForEnd = 2s;
 
 bool UsesParameterServers(const TaskContext& context) {
@@ -70,7 +70,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .identity = context_.identity(),
       .chief = chief,
       .on_event = [this](const ps::Event& event) { OnPeerEvent(event); },
-      // The chief's own mark says that the run is over, but not that the servers know.
+      // The chief's own mark shows that the run is over, but not that the servers know it.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
   return strategy::MakeParameterServer(std::move(options));
@@ -90,7 +90,7 @@ StatusOr<ps::Snapshot> Trainer::ProvideState() {
     }
   }
   if (again)
-    kTrainLog.Warning("lost variables start anew: there is no checkpoint", {{"model_dir", folder}});
+    kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
   kTrainLog.Info("initialised the variables",
                  {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
   return strategy::InitialState(definition_);
@@ -98,7 +98,7 @@ StatusOr<ps::Snapshot> Trainer::ProvideState() {
 
 bool Trainer::ShouldNotWait() {
   if (context_.stop().requested()) return true;
-  // A worker that comes back after the end finds no servers any more.
+  // A worker that restarts after the end does not find any servers.
   const std::string& folder = context_.config().model_dir;
   const Duration now = context_.clock().Monotonic();
   if (folder.empty() || now - looked_for_end_ < kLookForEnd) return false;
@@ -164,7 +164,7 @@ Status Trainer::Loop() {
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
     const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
-    // The step before it is still worth saving.
+    // The last completed step is still worth saving.
     if (!outcome.ok() && context_.stop().requested()) return Stop();
     RETURN_IF_ERROR(outcome.status());
     if (job_over_) break;
@@ -191,12 +191,12 @@ StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
 void Trainer::Leave() {
   if (!joined_ || job_over_) return;
   const Status left = strategy_->Leave();
-  if (!left.ok()) kTrainLog.Info("left without a word to all", {{"because", left}});
+  if (!left.ok()) kTrainLog.Info("left without notifying all servers", {{"because", left}});
 }
 
 void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
   if (outcome.rolled_back) {
-    kTrainLog.Warning("went back to a checkpoint", {{"step", outcome.global_step}});
+    kTrainLog.Warning("rolled back to a checkpoint", {{"step", outcome.global_step}});
     log_window_.Reset(outcome.global_step);
     progress_window_.Reset(outcome.global_step);
     return;

@@ -1,5 +1,5 @@
-// The loop of a task that computes gradients: batches through the strategy until the last global step, with log lines and
-// progress.
+// The loop of a task that computes gradients: passes batches through the strategy until the last
+// global step, with log lines and progress.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@
 
 namespace tfjob::train {
 
-// What a chief does besides: called by the loop.
+// Hooks for the chief's other duties, called by the loop.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // The variables hold values; training goes on from `step`.
+  // The variables have values; training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
-  // After each step of this task.
+  // Called after each step of this task.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
-  // Lost variables are about to be filled again, from the last checkpoint.
+  // Lost variables are about to be refilled from the last checkpoint.
   virtual Status OnRestore() = 0;
-  // Asked to stop, between two steps or in one that was given up.
+  // The task was asked to stop, between two steps or during a step that was abandoned.
   virtual Status OnStop() = 0;
 };
 
@@ -30,12 +30,13 @@ class Trainer {
  public:
   explicit Trainer(TaskContext& context);
 
-  // Reads the data, builds the model and the strategy; waits for nobody.
+  // Reads the data and builds the model and the strategy. Does not wait for any other task.
   Status Prepare();
-  // Until the last step, or until the chief ended the job. Cancelled when asked to stop. `observer` may be null. May be
-  // called again when the step went back.
+  // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to
+  // stop. `observer` may be null. May be called again if the step went back.
   Status Train(StepObserver* observer);
-  // No further step of this task. Best effort: a closed connection says the same.
+  // Announces that this task makes no further step. Best effort: a closed connection has
+  // the same effect.
   void Leave();
 
   strategy::Strategy& strategy() { return *strategy_; }
@@ -46,7 +47,8 @@ class Trainer {
  private:
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   StatusOr<ps::Snapshot> ProvideState();
-  // Whether a worker's wait for others should end: asked to stop, or the run is over.
+  // Returns true if a worker's wait for others should end: it was asked to stop, or
+  // the run is over.
   bool ShouldNotWait();
   void OnPeerEvent(const ps::Event& event);
   Status Loop();
@@ -58,17 +60,17 @@ class Trainer {
   void ShowProgress();
 
   TaskContext& context_;
-  const int rank_;   // among the tasks that compute gradients
-  const int tasks_;  // how many they are; 0: not known
+  const int rank_;   // rank among the tasks that compute gradients
+  const int tasks_;  // number of those tasks; 0: unknown
   strategy::ModelDefinition definition_;
   std::shared_ptr<const data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;
   StepObserver* observer_ = nullptr;
   bool joined_ = false;         // the strategy has started
-  bool filled_ = false;         // this task has provided a state before
+  bool filled_ = false;         // this task has provided a state
   bool job_over_ = false;       // the chief ended the job
-  Duration looked_for_end_{0};  // when the folder was last asked whether the run is over
+  Duration looked_for_end_{0};  // last check of the folder for the end of the run
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;

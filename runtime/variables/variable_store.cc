@@ -60,7 +60,7 @@ Status Variable::CheckRange(size_t offset, size_t size) const {
                          num_bytes(), " bytes, got bytes ", offset, " to ", offset + size);
 }
 
-// move(bytes into the dense value's part, bytes into memory, size) for each contiguous piece.
+// Calls move(bytes into the dense value's part, bytes into memory, size) for each contiguous piece.
 template <typename Move>
 void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
   if (size == 0) return;
@@ -145,7 +145,7 @@ StatusOr<Variable*> VariableStore::Create(std::string_view name, DType dtype, Sh
                            shape.ToString());
   }
   if (Find(name) != nullptr)
-    return AlreadyExists("there is a variable ", name, " already; rename one of the two");
+    return AlreadyExists("variable ", name, " already exists; rename one of the two");
   const int64_t row_stride = row_stride_(dtype, shape);
   variables_.push_back(
       std::make_unique<Variable>(std::string(name), dtype, std::move(shape), kind, row_stride));
@@ -166,7 +166,7 @@ StatusOr<Variable*> VariableStore::Get(std::string_view name) const {
     known += (i > 0 ? ", " : "") + variables_[i]->name();
   }
   if (variables_.size() > 10) known += ", …";
-  return NotFound("there is no variable ", name, "; there are ", known.empty() ? "none" : known);
+  return NotFound("there is no variable ", name, "; known: ", known.empty() ? "none" : known);
 }
 
 std::vector<Variable*> VariableStore::OfKind(Kind kind) const {

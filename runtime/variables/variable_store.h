@@ -1,13 +1,13 @@
-// The one home of a task's variables: name → memory, type, kind and version, in the order of
-// creation.
+// The only store of a task's variables: name → memory, type, kind and version, in the
+// order of creation.
 //
 // The store owns the memory, which never moves and lives as long as the store; programs hold
-// pointers into it. A variable may lie with padding between its rows (row_stride); the wire and
-// checkpoints see dense logical values through CopyOut and CopyIn only.
+// pointers into it. A variable may have padding between its rows (row_stride). The wire and
+// checkpoints see only dense logical values, through CopyOut and CopyIn.
 //
-// Threads: creating variables and everything else about one variable's contents is for one thread
-// at a time, which its owner (a strategy, a shard of the parameter server) arranges. `version` may
-// be read by anyone at any time.
+// Threads: only one thread at a time may create variables or access a variable's contents. The
+// owner (a strategy, a shard of the parameter server) ensures this. `version` may be read by any
+// thread at any time.
 #pragma once
 
 #include <atomic>
@@ -41,30 +41,31 @@ class Variable {
   const Shape& shape() const { return shape_; }
   Kind kind() const { return kind_; }
 
-  // Elements from the beginning of a row (all dimensions but the last, flattened) to the next; the
-  // last dimension when dense. Padding may hold anything.
+  // Elements from the start of a row (all dimensions but the last, flattened) to the start of the
+  // next; the size of the last dimension if dense. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
   void* data() { return buffer_.data(); }
   const void* data() const { return buffer_.data(); }
 
-  // Bytes of the dense value, which is what CopyOut writes and CopyIn reads.
+  // Bytes of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
-  // Bytes in memory, padding included.
+  // Bytes in memory, including padding.
   size_t allocated_bytes() const { return buffer_.size(); }
 
-  // The dense row-major value. InvalidArgument names the variable when the sizes differ.
+  // Copy the dense row-major value. InvalidArgument names the variable if the sizes differ.
   Status CopyOut(std::span<std::byte> dense) const;
   Status CopyIn(std::span<const std::byte> dense);
-  // The bytes [offset, offset + size) of the dense value, for streams of chunks.
+  // Copy the bytes [offset, offset + size) of the dense value, for streams of chunks.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
-  // The same as tensors; dtype and shape must agree.
+  // The same with tensors; dtype and shape must agree.
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
-  // How often it was written as a whole: grows with CopyIn and with each program that wrote it,
-  // once a run. The owner calls CountWrite after writing through data().
+  // Number of writes of the whole value: incremented by CopyIn of the whole value, and once per
+  // run by each program that writes the variable. The owner calls CountWrite after writing
+  // through data().
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -85,7 +86,7 @@ class Variable {
   std::atomic<int64_t> version_{0};
 };
 
-// Chooses the row stride of a new variable; exec::RowStride is the one of CPUs.
+// Chooses the row stride of a new variable. exec::RowStride is the one for CPUs.
 using RowStrideFunction = int64_t (*)(DType dtype, const Shape& shape);
 int64_t DenseRowStride(DType dtype, const Shape& shape);
 
@@ -93,19 +94,19 @@ class VariableStore {
  public:
   explicit VariableStore(RowStrideFunction row_stride = DenseRowStride) : row_stride_(row_stride) {}
 
-  // Zeros. AlreadyExists when the name is taken; InvalidArgument for an empty name, a dimension below
-  // 0, more than 2^40 elements.
+  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, and InvalidArgument
+  // for an empty name, a dimension below 0, or more than 2^40 elements.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Null when there is none. Pointers stay valid as long as the store.
+  // Returns null if there is none. Pointers stay valid as long as the store.
   Variable* Find(std::string_view name) const;
-  // NotFound, with the nearest names there are.
+  // Returns NotFound, with the first 10 existing names, if there is none.
   StatusOr<Variable*> Get(std::string_view name) const;
 
   // In the order of creation.
   const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
   std::vector<Variable*> OfKind(Kind kind) const;
-  // Dense bytes of all variables.
+  // Total dense bytes of all variables.
   size_t num_bytes() const;
 
  private:

@@ -37,7 +37,7 @@ TEST(VariableStore, RefusesWhatItCannotHold) {
   EXPECT_EQ(store.Create("v", DType::kFloat32, huge, Kind::kTrainable).status().code(),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(store.Find("v"), nullptr);
-  EXPECT_NE(Message(store.Get("v").status()).find("there is no variable v; there are w"),
+  EXPECT_NE(Message(store.Get("v").status()).find("there is no variable v; known: w"),
             std::string::npos);
 }
 

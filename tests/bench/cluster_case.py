@@ -1,5 +1,5 @@
-"""What the cases on a real API server share: etcd, API server, controllers, scheduler and fake nodes on this machine, the
-operator beside them as a process, and where each one's CPU time goes."""
+"""Shared by the cases on a real API server: runs etcd, API server, controllers, scheduler and fake
+nodes on this machine and the operator as a process, and measures the CPU time of each."""
 import argparse
 import contextlib
 import pathlib
@@ -19,7 +19,7 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 def arguments(**defaults):
-    """The flags that every case has."""
+    """Returns a parser with the flags of every case."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--operator", help="the program; built when it is not given")
     parser.add_argument("--flag", action="append", default=[], help="a flag for the operator")
@@ -35,7 +35,7 @@ def arguments(**defaults):
 
 
 class Usage:
-    """CPU time since it was made."""
+    """CPU time since construction."""
 
     def __init__(self, cluster, operator):
         self._pids = {name: cluster.component(name).pid for name in COMPONENTS} | {"operator": operator.pid}
@@ -50,7 +50,7 @@ class Usage:
         return cpu_seconds(self._pids[name]) - self._before[name]
 
     def others(self):
-        """For the report: what the load costs beside the operator."""
+        """For the report: the cost of the load besides the operator."""
         return {f"{name.removeprefix('kube-').replace('-', '_')}_cpu_s": self.cpu(name) for name in COMPONENTS}
 
     def memory(self):
@@ -59,12 +59,13 @@ class Usage:
 
 @contextlib.contextmanager
 def environment(options):
-    """(cluster, api, operator): everything is ready, and there is no job."""
+    """Yields (cluster, api, operator): everything is ready, and there is no job."""
     program = options.operator or build_operator()
     with Cluster(fake_nodes=options.nodes, keep=options.keep) as cluster:
         cluster.install_crd()
         cluster.create_namespace(NAMESPACE)
-        # The API server holds the first creation of a new kind back for two seconds, for other servers to learn of the kind.
+        # The API server delays the first creation of a new kind by two seconds, so that other
+        # servers discover the kind.
         cluster.api().create(kube.tfjobs(NAMESPACE) + "?dryRun=All", tfjob("first", 1, 0))
         with Operator(program, cluster.kubeconfig, *options.flag, log=options.log) as operator:
             operator.wait_ready()
@@ -72,8 +73,8 @@ def environment(options):
 
 
 def run_jobs(api, operator, options, seconds=1800):
-    """Creates the jobs and waits until all are Running: by the operator's gauge, since asking the API server for all jobs
-    again and again would be a load of its own; what it says in the end is what counts."""
+    """Creates the jobs and waits until all are Running, according to the operator's gauge: polling
+    the API server for all jobs would itself be a load. The API server's final answer decides."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
          lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=2)
@@ -81,14 +82,16 @@ def run_jobs(api, operator, options, seconds=1800):
 
 
 def writes(api):
-    """How often an object that the operator writes was written, by whomever, as the API server counts."""
+    """Returns how often objects of the kinds that the operator writes were written by any client,
+    as counted by the API server."""
     page = api.raw("GET", "/metrics")[1].decode()
     return sum(int(total(page, "apiserver_request_total", resource=resource, verb=verb))
                for resource in WRITTEN for verb in WRITES)
 
 
 def wait_quiet(pid, idle=1.0, share=0.02, seconds=60):
-    """Waits until a process has used less than `share` of a CPU for `idle` seconds; seconds from now to its last work."""
+    """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns the
+    seconds from now to its last work."""
     start = last_work = time.monotonic()
     used = cpu_seconds(pid)
     while (now := time.monotonic()) - start < seconds:

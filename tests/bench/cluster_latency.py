@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""cluster-latency: from the acknowledged write of a pod's status to the TFJob's condition, as a watcher sees it. Worker 0
-of one job after the other ends with exit code 0, which makes the job Succeeded, while the pods of all are cached."""
+"""cluster-latency: measures the time from the acknowledged write of a pod's status to the TFJob's
+condition, as a watcher sees it. Worker 0 of one job after another exits with code 0, which makes
+the job Succeeded, while the pods of all jobs are cached."""
 import queue
 import statistics
 import threading
@@ -17,14 +18,14 @@ ENDED = {"status": {"phase": "Succeeded", "containerStatuses": [{
 
 
 def watch_ends(api, version, ends):
-    """Puts (job, time) for every job that is seen Succeeded."""
+    """Puts (job, time) for every job that becomes Succeeded."""
     for _, job in api.watch(kube.tfjobs(NAMESPACE), version):
         if condition(job, "Succeeded"):
             ends.put((job["metadata"]["name"], time.monotonic()))
 
 
 def measure(api, job, ends):
-    """Milliseconds from the answer to the pod's write, and from its sending."""
+    """Returns the milliseconds from the answer to the pod's write, and from sending it."""
     sent = time.monotonic()
     api.request("PATCH", kube.core(NAMESPACE, f"pods/{job}-worker-0/status"), ENDED,
                 content_type="application/strategic-merge-patch+json")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""cluster-load: TFJobs are created as fast as the API server takes them, and run when all their pods do.
---jobs 1 --workers 1000 --ps 4 is one large job: `first_status_s` is when its status says something. Fails when an event was
-lost that a user needs."""
+"""cluster-load: creates TFJobs as fast as the API server accepts them. A job runs once all its pods
+do. --jobs 1 --workers 1000 --ps 4 is one large job; `first_status_s` is the time of its first
+condition. Fails if an event that a user needs was lost."""
 import concurrent.futures
 import sys
 import time
@@ -13,7 +13,7 @@ from report import print_report
 
 
 def created(api, options, started):
-    """Seconds until every pod and every service exist."""
+    """Returns the seconds until all pods and services exist."""
     wanted = options.jobs * (options.workers + options.ps)
     for resource in ("services", "pods"):
         poll(f"{wanted} {resource}", 1800, lambda r=resource: api.count(f"/api/v1/{r}") >= wanted, every=0.5)
@@ -21,14 +21,14 @@ def created(api, options, started):
 
 
 def first_status(api, started):
-    """Seconds until the first job's status has a condition."""
+    """Returns the seconds until the first job's status has a condition."""
     path = kube.tfjobs(NAMESPACE) + "/job-0"
     poll("a status", 600, lambda: (api.find(path) or {}).get("status", {}).get("conditions"), every=0.02)
     return time.monotonic() - started
 
 
 def event_fates(operator):
-    """What became of the operator's events, by its own account."""
+    """Returns the results of the operator's events, according to the operator."""
     count = lambda result: int(operator.metric("tfjob_events_total", result=result))  # noqa: E731
     return {"events_sent": count("sent"), "events_waiting": int(operator.metric("tfjob_events_waiting")),
             "events_dropped": count("dropped"), "events_given_up": count("refused") + count("expired"),
@@ -46,7 +46,7 @@ def main():
             run_jobs(api, operator, options)
             wall, cpu, others = usage.wall(), usage.cpu(), usage.others()
             created_s, first_status_s = creation.result(), status.result()
-        time.sleep(5)  # events that are still on their way
+        time.sleep(5)  # events that are still being sent
         pods = options.jobs * (options.workers + options.ps)
         print_report(
             "cluster-load", wall, cpu, usage.memory(), jobs=options.jobs, pods=pods, first_status_s=first_status_s,

@@ -1,5 +1,6 @@
-// The kernels of a training step of the two MLPs, alone: GFLOP/s of each matrix product with dense and padded rows, and
-// GB/s of what is bound by memory. Shows which shapes and strides a slow step suffers from.
+// Measures the kernels of a training step of the two MLPs in isolation: GFLOP/s of each matrix
+// product with dense and padded rows, and GB/s of the memory-bound kernels. Shows which shapes and
+// strides slow down a step.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -29,7 +30,7 @@ Operand Matrix(int64_t rows, int64_t cols, bool padded) {
   return {DType::kFloat32, Shape({rows, cols}), padded ? Padded(cols) : cols};
 }
 
-// Seconds of CPU of one run, the best round.
+// Returns the CPU seconds of one run in the best round.
 double Measure(const KernelRequest& request) {
   static const kernels::KernelTable table = kernels::CpuKernels().With(optimizer::CpuKernels());
   auto kernel = table.Prepare(request);

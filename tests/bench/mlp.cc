@@ -1,5 +1,6 @@
-// Trains a multi-layer perceptron on Fashion-MNIST in one process, on the path that the trainer takes: model → graph →
-// program. Batches are drawn, gathered and scaled inside the timed part, in the same thread; reading files is not.
+// Trains a multi-layer perceptron on Fashion-MNIST in one process, on the trainer's path: model →
+// graph → program. The timed part includes drawing, gathering and scaling batches in the same
+// thread, but not reading files.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -69,7 +70,7 @@ StatusOr<optimizer::Optimizer> OptimizerOf(const std::string& name) {
   return optimizer;
 }
 
-// A program and the batches that it runs over.
+// A program with the batches it runs on.
 class Runner {
  public:
   static StatusOr<std::unique_ptr<Runner>> Create(const model::Model& model, model::Mode mode,
@@ -116,7 +117,7 @@ class Runner {
     return OkStatus();
   }
 
-  // The mean over the examples of the next `batches` batches.
+  // Returns the mean over the examples of the next `batches` batches.
   StatusOr<double> Mean(std::string_view sum, int64_t batches, int64_t examples) {
     double total = 0;
     for (int64_t i = 0; i < batches; ++i) {

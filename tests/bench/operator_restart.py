@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""operator-restart: over running jobs, SIGTERM to exit, start to ready, and start to quiet with what it cost and wrote."""
+"""operator-restart: with running jobs, measures the times from SIGTERM to exit, from start to
+ready, and from start to quiet, with the CPU time used and the writes done."""
 import time
 
 from cluster_case import arguments, environment, run_jobs, wait_quiet, writes
@@ -19,7 +20,7 @@ def main():
         operator.start()
         ready_s = operator.wait_ready()
         quiet_s = time.monotonic() - started + wait_quiet(operator.pid)
-        # wait_quiet looked for a second longer, in which next to nothing was used.
+        # wait_quiet observed one second more, in which almost nothing was used.
         print_report("operator-restart", quiet_s, cpu_seconds(operator.pid), memory_mb(operator.pid), jobs=options.jobs,
                      exit_s=exit_s, exit_status=exit_status, ready_s=ready_s, writes=writes(api) - before)
 

@@ -1,5 +1,6 @@
-// One step's exchange between a worker and its parameter servers over loopback TCP: gradients out, SGD
-// applied, values back; beside it a plain TCP echo of as many bytes. Both directions are counted.
+// Measures the exchange of one step between a worker and its parameter servers over loopback TCP
+// (gradients out, SGD applied, values back), and for comparison a plain TCP echo of as many bytes.
+// Counts both directions.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -39,7 +40,7 @@ rpc::Identity Task(const std::string& type, int index = 0) {
           .incarnation = rpc::NewIncarnation()};
 }
 
-// Both ends of the exchange in this process.
+// Runs both ends of the exchange in this process.
 class Exchange {
  public:
   Exchange(int64_t bytes, int servers) {
@@ -114,7 +115,7 @@ void ReadAll(int socket, char* data, size_t bytes) {
   }
 }
 
-// A TCP connection over loopback whose far end sends back every megabyte that it received.
+// A TCP connection over loopback whose peer echoes every megabyte it receives.
 class TcpEcho {
  public:
   explicit TcpEcho(size_t bytes) : out_(bytes, 'x'), back_(bytes) {

@@ -1,6 +1,7 @@
-// The case ps-train: one job of parameter servers and workers as processes on this machine, 784-512-512-10 with SGD on
-// Fashion-MNIST. Samples per second and per CPU-second over all processes, between two looks at the running job, so that
-// reading the data and starting count for nothing (as the peers' programs measure).
+// The case ps-train: runs a job of parameter servers and workers as processes on this machine,
+// 784-512-512-10 with SGD on Fashion-MNIST. Reports samples per second and per CPU-second over all
+// processes, measured between two points of the running job, so that start-up and reading data are
+// excluded (the peers' programs measure in the same way).
 //
 //   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>
@@ -56,7 +57,7 @@ struct Flags {
   int base_port = 23310;
 };
 
-// utime + stime of a process in seconds; fields 14 and 15 of /proc/<pid>/stat.
+// Returns utime + stime of a process in seconds: fields 14 and 15 of /proc/<pid>/stat.
 double CpuSeconds(pid_t pid) {
   const std::string stat = ReadFile(StrCat("/proc/", pid, "/stat")).value_or("");
   unsigned long user = 0, system = 0;
@@ -104,13 +105,13 @@ class Cluster {
     progress::Progress progress;
   };
 
-  // Of the moment when worker 0 shows at least `step` steps.
+  // Takes a sample as soon as worker 0 reports at least `step` steps.
   Sample At(int64_t step) {
     progress::ProgressClient client(first_worker_);
     while (true) {
       StatusOr<progress::Progress> progress = client.Fetch(1s);
       if (progress.ok() && progress->step >= step && progress->step != last_step_) {
-        last_step_ = progress->step;  // just changed: the board is fresh
+        last_step_ = progress->step;  // just changed, so the progress is fresh
         Sample sample{.wall_s = static_cast<double>(RealClock().Monotonic().count()) / 1e6,
                       .progress = *progress};
         for (pid_t pid : pids_) sample.cpu_s += CpuSeconds(pid);
@@ -118,7 +119,7 @@ class Cluster {
       }
       if (progress.ok()) last_step_ = progress->step;
       for (pid_t pid : pids_) {
-        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // it said why
+        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // it reported why
       }
       std::this_thread::sleep_for(2ms);
     }

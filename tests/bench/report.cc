@@ -32,7 +32,7 @@ Times Now() {
 double PeakRssMb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;  // kilobytes on Linux
+  return static_cast<double>(usage.ru_maxrss) / 1024;  // in kilobytes on Linux
 }
 
 std::string Quoted(std::string_view text) {

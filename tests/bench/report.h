@@ -1,6 +1,10 @@
-// One JSON line a benchmark case, on standard output:
-//   {"case":"mlp", …the case's own figures…, "wall_s":1.23, "cpu_s":1.2, "peak_rss_mb":210.5, "load1":0.4}
-// Times are of the measured part only; CPU time is the process's, all threads, with children that ended.
+// Prints one JSON line per benchmark case to standard output:
+//
+//   {"case":"mlp", …the case's own figures…, "wall_s":1.23, "cpu_s":1.2, "peak_rss_mb":210.5,
+//    "load1":0.4}
+//
+// Times cover only the measured part. CPU time is that of all threads of the process and of its
+// children that have exited.
 #pragma once
 
 #include <concepts>
@@ -12,13 +16,13 @@
 
 namespace tfjob::bench {
 
-// Seconds of wall clock and of CPU.
+// Wall-clock and CPU time in seconds.
 struct Times {
   double wall_s = 0;
   double cpu_s = 0;
 };
 
-// Runs from construction.
+// Measures from construction.
 class Stopwatch {
  public:
   Stopwatch();
@@ -32,7 +36,8 @@ class Report {
  public:
   explicit Report(std::string_view name);
 
-  // A field; numbers keep six significant digits. In the order of the calls.
+  // Adds a field; fields are printed in the order of the calls. Numbers keep six
+  // significant digits.
   Report& Add(std::string_view name, std::string_view value);
   Report& Add(std::string_view name, const char* value) {
     return Add(name, std::string_view(value));
@@ -42,9 +47,10 @@ class Report {
     return AddRaw(name, std::to_string(value));
   }
 
-  // The measured part's times, the process's peak resident memory and the machine's load; then the line.
+  // Adds the times of the measured part, the peak resident memory of the process and the load of
+  // the machine, and prints the line.
   void Print(const Times& times);
-  // The same for a case whose work other processes do: the sum of their peaks.
+  // The same for a case whose work is done by other processes; takes the sum of their peaks.
   void Print(const Times& times, double peak_rss_mb);
 
  private:

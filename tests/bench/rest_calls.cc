@@ -1,4 +1,5 @@
-// Creates of pods over TLS against a server in another process that answers at once: what a call of ours costs.
+// Creates pods over TLS on a server in another process that answers at once. Measures the cost of
+// one call of our client.
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -43,7 +44,7 @@ Json Pod(int index) {
           {"spec", {{"containers", Json::array({container})}}}};
 }
 
-// As long as a server's answer to that: defaults and managed fields are added.
+// As long as a real server's answer, which adds defaults and managed fields.
 std::string PodAnswer() {
   Json pod = Pod(0);
   pod["metadata"]["uid"] = "7f0c5d4e-38a2-4b6f-9d1e-000000000001";
@@ -54,7 +55,7 @@ std::string PodAnswer() {
   return PrintJson(pod);
 }
 
-// In a process of its own: writes its URL to `out` and serves until it is killed.
+// Runs in its own process: writes its URL to `out` and serves until it is killed.
 [[noreturn]] void Serve(const kube::CertificatePair& certificate, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   kube::TestServer::Options options;
@@ -88,7 +89,7 @@ int Measure(const Load& load, kube::KubeClient& client) {
   std::vector<std::thread> callers;
   std::atomic<int> next = 0;
   std::atomic<int> failed = 0;
-  // The connections are made before.
+  // Opens the connections before the measured part.
   if (!client.Create(client::Kind::kPod, Pod(0)).ok()) return 1;
   const double cpu_before = OwnCpuSeconds();
   const Stopwatch stopwatch;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs benchmarks from optimised builds; each prints one JSON line or several (tests/bench/report.h).
+# Runs benchmarks from optimised builds. Each prints one or more JSON lines (tests/bench/report.h).
 #
 #   tests/bench/run.sh [CASE…] [--peer tensorflow|torch]… [flags of the cases]
 #   tests/bench/run.sh --list
 #
-# Without a case all of them run. With --peer the same case, with the same flags, runs in the peer right after ours; its
-# virtual environment is kept in ~/.cache/tfjob (PyTorch's takes 6 GB). Progress goes to standard error.
+# Without a case, all run. With --peer, the case then also runs in the peer with the same flags; its
+# virtual environment stays in ~/.cache/tfjob (PyTorch's: 6 GB). Progress goes to standard error.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 bench=tests/bench
 
@@ -27,7 +27,7 @@ while (($#)); do
     --help|-h) ((${#cases[@]})) && flags+=("$1") || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit; } ;;
     --peer) requirements "${2-}" > /dev/null; peers+=("$2"); shift ;;
     -*) flags+=("$1") ;;
-    *) if ((${#flags[@]})); then flags+=("$1"); else cases+=("$1"); fi ;;  # behind a flag it is the flag's value
+    *) if ((${#flags[@]})); then flags+=("$1"); else cases+=("$1"); fi ;;  # after a flag, it is the flag's value
   esac
   shift
 done
@@ -47,7 +47,7 @@ for i in "${!cases[@]}"; do
   target=${targets[i]}
   case $target in
     //*) target=${target#//} && "$bin/${target/://}" "${flags[@]}" ;;
-    *) "$target" "${flags[@]}" ;;  # a script, which builds what it needs
+    *) "$target" "${flags[@]}" ;;  # a script that builds what it needs
   esac
   for peer in "${peers[@]}"; do
     program=$bench/peers/${peer}_${cases[i]//-/_}.py

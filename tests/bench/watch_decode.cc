@@ -1,5 +1,6 @@
-// A watch of very many pods, as a large cluster sends it: a streaming list and then a change of every pod, through the
-// reflector into the control loop's cache. How fast events are decoded, and what the pods take.
+// Plays the watch of a large cluster: a streaming list of very many pods, then a change of every
+// pod, through the reflector into the control loop's cache. Measures how fast events are decoded
+// and how much memory the pods take.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,7 @@ namespace {
 constexpr int kPodsPerJob = 6;
 constexpr size_t kPieceBytes = 64 << 10;
 
-// One pod's event as Kubernetes 1.36 sends it, managed fields included: about 5 KB.
+// The event of one pod as Kubernetes 1.36 sends it, including managed fields: about 5 KB.
 class PodEvents {
  public:
   std::string Make(std::string_view type, int pod, int version, std::string_view phase) const {
@@ -158,7 +159,7 @@ class Nobody : public kube::Credentials {
   void Unauthorized(const kube::RequestCredentials&) override {}
 };
 
-// Passes on to the cache; says when everything has come.
+// Passes events on to the cache; signals when all have arrived.
 class CountingSink : public client::WatchSink {
  public:
   explicit CountingSink(client::WatchSink& inner) : inner_(inner) {}
@@ -201,7 +202,7 @@ double ResidentMegabytes() {
   return resident * 4096 / (1 << 20);
 }
 
-// What making the events costs, to be taken off.
+// Returns the cost of generating the events, which is subtracted.
 Times Generation(int pods) {
   const Stopwatch stopwatch;
   EventStream stream(pods);

@@ -1,4 +1,4 @@
-// The chart's parts agree with each other and with what is written about them.
+// Checks that the chart's parts agree with each other and with the documentation.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -38,7 +38,7 @@ std::set<std::string> Matches(const std::string& text, const char* pattern) {
   return found;
 }
 
-// Every value and its schema, section by section.
+// Compares every value with its schema, section by section.
 void CompareSection(const Json& schema, const Json& values, const std::string& path) {
   EXPECT_EQ(schema.value("additionalProperties", Json()), Json(false)) << path;
   for (const auto& [name, member] : schema["properties"].items()) {

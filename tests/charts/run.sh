@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# The chart, with helm: lint, what it renders for several sets of values against golden files, what it refuses, and
-# whether the rendered manifests are current. kubectl, where it is found, builds the kustomizations.
+# Tests the chart with helm: lints it, compares its output for several sets of values with golden
+# files, checks that it refuses invalid values and that the rendered manifests are current. Builds
+# the kustomizations if kubectl is found.
 #
 #   tests/charts/run.sh [RESULTS]    appends "<passed> <failed> <what>" to the file RESULTS
-#   tests/charts/run.sh --update     writes the golden files and the rendered manifests anew
+#   tests/charts/run.sh --update     rewrites the golden files and the rendered manifests
 #
-# HELM and KUBECTL name the programs; without them those in PATH, else those of `deploy/dev/cluster.sh bin`.
+# HELM and KUBECTL name the programs. If unset, the ones in PATH are used, else those of
+# `deploy/dev/cluster.sh bin`.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
 program() { command -v "$1" || echo "$(deploy/dev/cluster.sh bin)/$1"; }
@@ -33,7 +35,7 @@ check() {
 
 render() { "$HELM" template release $CHART --namespace somewhere "$@"; }
 
-# refused WORDS FLAG…: helm fails, and says WORDS.
+# refused WORDS FLAG…: checks that helm fails and prints WORDS.
 refused() {
   local words=$1
   shift
@@ -43,7 +45,7 @@ refused() {
 golden() {
   local name=$1
   shift
-  # The definition is a golden file of its own.
+  # The definition has its own golden file.
   render "$@" | sed -e '/^# Source: .*crd.yaml/,/^---$/d' >"$folder/$name.yaml"
   if [ -n "${update:-}" ]; then cp "$folder/$name.yaml" "$GOLDEN/$name.yaml"; fi
   diff -u "$GOLDEN/$name.yaml" "$folder/$name.yaml"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The definition of TFJobs on an API server: what it accepts, refuses and shows. The server is that of the kubeconfig in
-TFJOB_TEST_KUBECONFIG, and KUBECTL names the program (default: kubectl in PATH); else a control plane of its own."""
+"""Tests the definition of TFJobs on an API server: what it accepts, refuses and shows. The
+kubeconfig in TFJOB_TEST_KUBECONFIG names the server; KUBECTL names the program (default: kubectl in
+PATH). Without the variable the test starts its own control plane."""
 import copy
 import json
 import os
@@ -14,11 +15,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 CRD = ROOT / "crds" / "kubeflow.org_tfjobs.yaml"
 DOOR = ROOT / "tests" / "cluster" / "crd"
 REFUSED = json.loads((DOOR / "refused.json").read_text())
-NAMESPACES = [f"tfjob-crd-test-{os.getpid()}", "kubeflow"]  # the second as some manifests want it
+NAMESPACES = [f"tfjob-crd-test-{os.getpid()}", "kubeflow"]  # some manifests use the second
 
 
 def kubectl(*arguments, given=None):
-    """(exit status, output, errors)"""
+    """Returns (exit status, output, errors)."""
     command = [os.environ.get("KUBECTL", "kubectl"), "--kubeconfig", os.environ["TFJOB_TEST_KUBECONFIG"]]
     if isinstance(given, dict):
         given = json.dumps(given)
@@ -70,7 +71,7 @@ def eventually(check, seconds=20):
 
 
 def install(definition=None):
-    """The real definition, or another; back when the server serves it."""
+    """Installs the real definition or another one. Returns once the server serves it."""
     if definition is None:
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
     else:
@@ -86,7 +87,7 @@ def install(definition=None):
 
 
 def without_rules(schema):
-    """What a definition without our rules, words and bounds says: the older one."""
+    """Returns an older definition, without our rules, descriptions and bounds."""
     if isinstance(schema, list):
         return [without_rules(member) for member in schema]
     if not isinstance(schema, dict):
@@ -124,7 +125,9 @@ class Definition(unittest.TestCase):
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
 
     def test_explains_itself(self):
-        # The server publishes a new definition's OpenAPI document some time after it serves the objects.
+        # The server publishes the OpenAPI document of a new definition some time after
+        # it serves the
+            # objects.
         deadline = time.monotonic() + 60
         while kubectl("explain", "tfjob.spec")[0] != 0 and time.monotonic() < deadline:
             time.sleep(0.2)

@@ -1,5 +1,5 @@
-"""The operator beside an API server that is killed, stopped, set back, and lied to; and the operator killed at every call.
-One cluster is enough for all cases."""
+"""Tests the operator with an API server that is killed, stopped, restored from a backup or answers
+wrongly, and kills the operator at every call. All cases share one cluster."""
 import unittest
 
 from faults.answers import AnswerFaults
@@ -15,7 +15,7 @@ class FaultsTest(AnswerFaults, CredentialFaults, GangFaults, ProcessFaults, Serv
     pass
 
 
-# What the class above was made of is not to run again by itself.
+# The base classes of the class above must not run again by themselves.
 del AnswerFaults, CredentialFaults, GangFaults, ProcessFaults, ServerFaults, SurroundingFaults, WatchFaults
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Gangs of Kubernetes' own scheduler: the operator beside an API server and a scheduler that have them, on fake nodes."""
+"""Tests gangs of Kubernetes' own scheduler: the operator with an API server and a scheduler that
+support them, on fake nodes."""
 import os
 import unittest
 
@@ -9,7 +10,7 @@ from harness.jobs import condition, replicas, tfjob
 from harness.process import Operator, build_operator
 
 GATES = "GenericWorkload=true,GangScheduling=true"
-API = "scheduling.k8s.io/v1alpha2"  # of Kubernetes 1.36
+API = "scheduling.k8s.io/v1alpha2"  # in Kubernetes 1.36
 NAMESPACE = "gang"
 
 

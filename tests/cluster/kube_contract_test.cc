@@ -1,6 +1,6 @@
-// The contract of client::Client, held by the REST client against a real API server: the one that the kubeconfig
-// TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). Without the variable nothing is tested. Every test has a
-// namespace of its own, which is deleted afterwards.
+// Tests the contract of client::Client with the REST client on a real API server, which the
+// kubeconfig TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). Without the variable
+// nothing is tested. Every test has its own namespace, which is deleted afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ ClusterConfig Config() {
   return *std::move(config);
 }
 
-// What tests need beside the client: namespaces, the custom resource.
+// Provides what tests need besides the client: namespaces and the custom resource.
 class Cluster {
  public:
   static Cluster& Get() {
@@ -47,7 +47,7 @@ class Cluster {
     const auto created =
         rest_.Call({"POST", "/api/v1/namespaces", "application/json", PrintJson(body)});
     ENFORCE(created.ok(), std::string(Message(created.status())));
-    // Pods are refused until the controller manager, if there is one, has made the account.
+    // Pods are refused until the controller manager, if there is one, has created the account.
     const std::string account = StrCat("/api/v1/namespaces/", name, "/serviceaccounts/default");
     if (managed_) {
       managed_ = Eventually([&] { return rest_.Call({"GET", account, "", ""}).ok(); }, 10s);
@@ -56,7 +56,7 @@ class Cluster {
   void DeleteNamespace(const std::string& name) {
     rest_.Call({"DELETE", StrCat("/api/v1/namespaces/", name), "", ""}).status().IgnoreError();
   }
-  // Whether a controller manager runs.
+  // Returns whether a controller manager runs.
   bool managed() const { return managed_; }
 
  private:
@@ -82,7 +82,7 @@ class Cluster {
   }
 
   RestClient rest_;
-  bool managed_ = true;  // until the first account does not come
+  bool managed_ = true;  // until an account is not created in time
 };
 
 class KubeWorld : public client::ContractWorld {
@@ -102,7 +102,7 @@ class KubeWorld : public client::ContractWorld {
   std::string name_space() override { return name_space_; }
   void Pump() override { std::this_thread::sleep_for(5ms); }
   bool collects_garbage() override { return Cluster::Get().managed(); }
-  // The garbage collector learns of a new custom resource within half a minute.
+  // The garbage collector discovers a new custom resource within half a minute.
   Duration patience() override { return 90s; }
 
  private:

@@ -1,6 +1,7 @@
-// Leader election and the events recorder against a real API server: the one that the kubeconfig TFJOB_TEST_KUBECONFIG
-// names (tests/cluster/run.sh sets it). Without the variable nothing is tested. What they write in namespace "default"
-// has names of this run, and is deleted afterwards.
+// Tests leader election and the events recorder on a real API server, which the kubeconfig
+// TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). Without the variable nothing is
+// tested. The objects that the tests write in namespace "default" have names unique to the run and
+// are deleted afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-"""The operator as users install it, on a node whose pods really run: Helm, kubectl, deploy/examples. TFJOB_TEST_IMAGES may
-name a folder with images that deploy/docker/build.sh made."""
+"""Tests the operator as users install it, on a node whose pods really run: Helm, kubectl,
+deploy/examples. TFJOB_TEST_IMAGES may name a folder with images built by deploy/docker/build.sh."""
 import datetime
 import json
 import os
@@ -24,7 +24,7 @@ KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguratio
 
 
 def take_program(image, path, folder):
-    """Copies a program out of an image's archive; returns where it is."""
+    """Copies a program out of an image's archive and returns its path."""
     with tarfile.open(image) as archive:
         layer = json.load(archive.extractfile("manifest.json"))[0]["Layers"][0]
         with tarfile.open(fileobj=archive.extractfile(layer), mode="r:gz") as files:
@@ -33,7 +33,7 @@ def take_program(image, path, folder):
 
 
 def brief_job(**run_policy):
-    """A job whose only worker ends at once."""
+    """Returns a job whose only worker exits at once."""
     image = re.search(r"image: (\S+)", (EXAMPLES / "local.yaml").read_text()).group(1)
     container = {"name": "tensorflow", "image": image, "command": ["/usr/bin/tfjob-trainer", "--version"]}
     return json.dumps({
@@ -43,19 +43,19 @@ def brief_job(**run_policy):
 
 
 def seconds_of(stamp):
-    """As time.time() counts, of a time as logs and API objects have it."""
+    """Converts a time from logs and API objects to that of time.time()."""
     return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
 def start_of(program):
-    """When the only process of this program began, as the kernel knows it."""
+    """Returns when the only process of this program started, according to the kernel."""
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if os.readlink(folder / "exe") == program:
                 ticks = int((folder / "stat").read_text().rpartition(")")[2].split()[19])
                 return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / TICK
         except OSError:
-            pass  # it ended, or is the kernel's own
+            pass  # it exited, or is a kernel thread
     raise LookupError(program)
 
 
@@ -89,7 +89,8 @@ class NodeTest(unittest.TestCase):
 
     @classmethod
     def inventory(cls):
-        """Every object, by kind, namespace and name; what belongs to each namespace and node is left out."""
+        """Returns every object by kind, namespace and name, except those that every namespace
+        and node has."""
         listing = cls.cluster.kubectl("get", KINDS, "--all-namespaces", "--ignore-not-found",
                                       "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}\n{end}")
         return {line for line in listing.split() if not re.search("/kube-root-ca.crt$|/default$|^Lease/kube-node-lease/", line)}
@@ -102,12 +103,12 @@ class NodeTest(unittest.TestCase):
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def tfjob(self, *arguments):
-        """What the program `tfjob` prints."""
+        """Returns the output of the program `tfjob`."""
         return subprocess.run([self.tfjob_program, "--kubeconfig", self.cluster.kubeconfig, *arguments], check=True,
                               text=True, stdout=subprocess.PIPE, timeout=300).stdout
 
     def check_rights(self, namespace):
-        """The operator has asked for nothing that its roles do not allow."""
+        """Checks that the operator requested nothing that its roles do not allow."""
         path = f"/api/v1/namespaces/{namespace}/services/tfjob-operator-metrics:8080/proxy/metrics"
         page = poll("the metrics", 20, lambda: self.kubectl("get", "--raw", path))
         self.assertGreater(total(page, "rest_client_requests_total"), 0)
@@ -120,7 +121,7 @@ class NodeTest(unittest.TestCase):
             self.check_rights("tfjob-system")
 
     def states(self, name):
-        """Follows `kubectl get tfjob NAME -w`; call the result for the states that it has shown, each once."""
+        """Follows `kubectl get tfjob NAME -w`. Call the result for the states shown, each once."""
         out = tempfile.TemporaryFile("w+")
         watch = subprocess.Popen([self.cluster.programs / "kubectl", "--kubeconfig", self.cluster.kubeconfig, "get", "tfjob",
                                   name, "-w", "--no-headers"], stdout=out)
@@ -130,14 +131,16 @@ class NodeTest(unittest.TestCase):
 
         def shown():
             out.seek(0)
-            # The first line may come before the operator has said anything: then its second word is no state.
+            # The first line may be printed before the operator has set a state; its second word is
+            # not a state then.
             seen = re.findall(r"^\S+ +([A-Z]\w*) ", out.read(), re.MULTILINE)
             return [state for i, state in enumerate(seen) if i == 0 or seen[i - 1] != state]
 
         return shown
 
     def train(self, example, meanwhile, seconds=900):
-        """Applies an example, calls meanwhile(), waits until it Succeeded, and returns the states on the way."""
+        """Applies an example, calls meanwhile(), waits until it Succeeded, and returns the states
+        it passed."""
         shutil.rmtree(MODELS / example, ignore_errors=True)
         self.addCleanup(shutil.rmtree, MODELS / example, ignore_errors=True)
         self.kubectl("apply", "-f", str(EXAMPLES / f"{example}.yaml"))
@@ -153,7 +156,7 @@ class NodeTest(unittest.TestCase):
         return states()
 
     def remove(self, example):
-        """Deletes an example; its pods and services go with it."""
+        """Deletes an example with its pods and services."""
         self.kubectl("delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--timeout=60s")
         poll("nothing of the job is left", 60, lambda: not self.get(
             "pods,services", "-l", f"training.kubeflow.org/job-name={example}")["items"])
@@ -186,7 +189,7 @@ class NodeTest(unittest.TestCase):
     def check_what_tfjob_tells(self):
         name = "mnist-replica"
         poll("all run", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +0 +\S+$", self.tfjob("get", name)))
-        # There is no metrics server, and none is needed: the trainer itself is asked, or its log.
+        # There is no metrics server, and none is needed: the trainer itself or its log is queried.
         poll("the step", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +\S+ +step \d+", self.tfjob("top", name)))
         description = self.tfjob("describe", name)
         for line in (rf"Name: +{name}", "State: +Running", "  Worker +2 +2 +0 +0 +0 +OnFailure .*",
@@ -195,7 +198,7 @@ class NodeTest(unittest.TestCase):
             self.assertRegex(description, f"(?m)^{line}$")
         log = self.tfjob("logs", name, "--replica", "worker/0")
         self.assertRegex(log, r"(?m)^\S+Z INFO +train ")
-        followed = self.tfjob("logs", name, "-f")  # returns with the job's end
+        followed = self.tfjob("logs", name, "-f")  # returns when the job ends
         for task in ("worker-0", "worker-1", "ps-0"):
             self.assertRegex(followed, rf"(?m)^{name}-{task} \| ")
         self.assertIn(log.splitlines()[0], followed)
@@ -206,7 +209,8 @@ class NodeTest(unittest.TestCase):
         states = self.states("brief")
         self.kubectl("wait", "--for=delete", "tfjob/brief", "--timeout=60s")
         poll("the watch shows its end", 10, lambda: states()[-1] == "Succeeded")
-        # The collector of garbage may learn of TFJobs half a minute after their definition was made, and then pauses as long.
+        # The garbage collector may discover TFJobs half a minute after their definition was
+        # created, and then pauses as long.
         poll("no pod", 120, lambda: not self.get("pods", "-l", "training.kubeflow.org/job-name=brief")["items"])
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
@@ -239,8 +243,8 @@ class NodeTest(unittest.TestCase):
         self.kubectl("get", "tfj", "-o", "wide")
 
     def test_the_operator_is_ready_within_a_second_of_its_start(self):
-        """From the start of the container's process, as the kernel knows it, to the first lists, which are what /readyz
-        waits for: by the log."""
+        """From the start of the container's process, according to the kernel, to the first lists,
+        for which /readyz waits, according to the log."""
         pods = lambda: self.get("pods", "-n", "tfjob-system")["items"]  # noqa: E731
         for count in (0, 1):
             self.kubectl("-n", "tfjob-system", "scale", "deployment/tfjob-operator", f"--replicas={count}")
@@ -262,7 +266,7 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(self.inventory() - self.before, set())
 
     def check_operator(self, namespace, jobs_in="default"):
-        """One that has just been installed works."""
+        """A freshly installed operator works."""
         self.kubectl("-n", namespace, "rollout", "status", "deployment/tfjob-operator", "--timeout=60s")
         self.kubectl("-n", jobs_in, "apply", "-f", "-", text=brief_job(suspend=True))
         self.kubectl("-n", jobs_in, "wait", "--for=condition=Suspended", "tfjob/brief", "--timeout=30s")

@@ -1,5 +1,6 @@
-"""Manifests in the shape of the Training Operator's and tf-operator's examples (crd/accepted), on an API server: the pods,
-services and TF_CONFIG that those would make of them."""
+"""Runs manifests in the form of the examples of the Training Operator and tf-operator
+(crd/accepted) on an API server and checks that the pods, services and TF_CONFIG are those that
+these would create."""
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ def addresses(job, kind, count, port=2222, namespace="default"):
 
 
 def tf_config(cluster, kind, index):
-    """As a job of a fixed size gets it: no spaces, these members in this order."""
+    """Returns TF_CONFIG of a job of a fixed size: no spaces, these members in this order."""
     return json.dumps({"cluster": dict(sorted(cluster.items())), "task": {"type": kind, "index": index},
                        "environment": "cloud"}, separators=(",", ":"))
 
@@ -43,7 +44,8 @@ class ReferenceTest(unittest.TestCase):
         cls.enterClassContext(Operator(program, cls.cluster.kubeconfig, "--leader-elect=false", log=logs / "reference_test.log"))
 
     def apply(self, manifest, replicas, namespace="default"):
-        """The manifest's job, {name: pod}, {name: service}, when there are those of `replicas` {type: count}."""
+        """Returns the manifest's job, {name: pod} and {name: service}, once those of `replicas`
+        {type: count} exist."""
         self.cluster.kubectl("apply", "-f", str(ACCEPTED / f"{manifest}.yaml"))
         job = json.loads(self.cluster.kubectl("get", "-f", str(ACCEPTED / f"{manifest}.yaml"), "-o", "json"))
         name = job["metadata"]["name"]
@@ -58,7 +60,8 @@ class ReferenceTest(unittest.TestCase):
         return job, pods, services
 
     def check(self, manifest, replicas, master, namespace="default", ports=None):
-        """All that does not differ from job to job; returns the TF_CONFIGs as {"worker-0": text or None}."""
+        """Checks everything common to all jobs; returns the TF_CONFIGs as {"worker-0":
+        text or None}."""
         job, pods, services = self.apply(manifest, replicas, namespace)
         templates = {kind.lower(): spec for kind, spec in job["spec"]["tfReplicaSpecs"].items()}
         for kind, count in replicas.items():
@@ -82,7 +85,7 @@ class ReferenceTest(unittest.TestCase):
 
     def check_pod(self, pod, replica, labels):
         metadata, template = replica["template"].get("metadata") or {}, replica["template"]["spec"]
-        ours = {"tfjob.dev/attempt": "0"}  # beyond the reference
+        ours = {"tfjob.dev/attempt": "0"}  # in addition to the reference
         self.assertEqual(pod["metadata"]["labels"], {**metadata.get("labels", {}), **labels, **ours})
         self.assertEqual(pod["metadata"].get("annotations", {}), metadata.get("annotations", {}))
         self.assertEqual(pod["metadata"].get("finalizers"), metadata.get("finalizers"))
@@ -94,7 +97,7 @@ class ReferenceTest(unittest.TestCase):
                 self.assertEqual(got.get(key), wanted.get(key))
             for limit, value in wanted.get("resources", {}).get("limits", {}).items():
                 self.assertEqual(got["resources"]["limits"][limit], str(value))
-            for key in ("env", "volumeMounts", "ports"):  # others, or the server, may add theirs
+            for key in ("env", "volumeMounts", "ports"):  # others may add theirs
                 for item in wanted.get(key) or []:
                     self.assertTrue(any(item.items() <= other.items() for other in got[key]), (key, item))
         for volume in template.get("volumes") or []:
@@ -143,7 +146,8 @@ class ReferenceTest(unittest.TestCase):
                                   for kind, count in replicas.items()})
 
     def test_types_of_any_case_in_a_job_that_may_grow(self):
-        """Each knows itself and the parameter servers; the master too, which the Training Operator tells nothing."""
+        """Each task knows itself and the parameter servers. So does the master, to which the
+        Training Operator gives no TF_CONFIG."""
         got = self.check("lower-case-types", {"master": 1, "ps": 1, "worker": 2}, master="master")
         servers = addresses("lower-case", "ps", 1)
         workers = addresses("lower-case", "worker", 2)
@@ -170,7 +174,7 @@ class ReferenceTest(unittest.TestCase):
             poll("the job is gone", 10, lambda: self.api.find(job) is None)
 
     def check_ports_of_types(self):
-        """Replica types have each their own ports."""
+        """Each replica type has its own ports."""
         job, pods, services = self.apply("clean-up-and-ttl", {"ps": 1, "worker": 1})
         self.assertEqual(list(job["spec"]["tfReplicaSpecs"]), ["ps", "worker"])  # stored as written
         ports = {name: sorted((port["name"], port["port"]) for port in service["spec"]["ports"])

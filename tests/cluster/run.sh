@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Tests on a real Kubernetes cluster, which deploy/dev/cluster.sh makes; needs root for the node.
+# Runs the tests on a real Kubernetes cluster started by deploy/dev/cluster.sh. --node needs root.
 #
-#   tests/cluster/run.sh [RESULTS] [--control-plane] [--node] [--faults]    without an option: all three
+#   tests/cluster/run.sh [RESULTS] [--control-plane] [--node] [--faults]    default: all three
 #
-# --control-plane  the Bazel tests with the tag "cluster", crd_test.py and reference_test.py, against etcd, API server and
-#                  controllers alone; gang_test.py, on one with the feature gates of Kubernetes' own gangs
-# --node           the operator installed by Helm, deploy/examples by kubectl, pods that train
-# --faults         the operator beside an API server that is killed, stopped, set back, and lied to; what surrounds it changes
+# --control-plane  Bazel tests tagged "cluster", crd_test.py and reference_test.py, against etcd,
+#                  API server and controllers only; gang_test.py, with Kubernetes' own gangs enabled
+# --node           installs the operator by Helm and deploy/examples by kubectl; the pods train
+# --faults         the operator while the API server is killed, stopped, restored or misled and its
+#                  surroundings change
 #
 # Appends "<passed> <failed> <what>" to the file RESULTS.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
@@ -22,8 +23,8 @@ for argument in "$@"; do
 done
 [ ${#parts[@]} -gt 0 ] || parts=(control-plane node faults)
 
-# The Bazel targets learn of the cluster by TFJOB_TEST_KUBECONFIG. They are tagged "manual" too, so that a plain
-# `bazel test //...` leaves them out.
+# TFJOB_TEST_KUBECONFIG names the cluster for the Bazel targets. They are also tagged "manual", so
+# that a plain `bazel test //...` skips them.
 control_plane_tests() {
   local state targets status=0
   python_tests reference_test || status=1
@@ -40,7 +41,7 @@ control_plane_tests() {
   return $status
 }
 
-# python_tests NAME: a module of this folder.
+# python_tests NAME: runs a test module of this folder.
 python_tests() {
   local log ran bad status=0
   log=$(mktemp)

@@ -1,5 +1,5 @@
-// Every verb of `tfjob` about a cluster, against a real API server, whose kubeconfig is
-// $TFJOB_TEST_KUBECONFIG. No operator and no kubelet runs there: this test plays both.
+// Tests every verb of `tfjob` that uses a cluster, on a real API server whose kubeconfig is
+// $TFJOB_TEST_KUBECONFIG. No operator or kubelet runs there; this test plays both.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -60,7 +60,7 @@ class VerbsTest : public ::testing::Test {
     EXPECT_TRUE(object.ok()) << object.status();
     return object.value_or(Json::object());
   }
-  // Writes conditions as the operator would.
+  // Writes conditions as the operator does.
   void Become(const std::vector<std::string>& conditions) {
     Json job = Stored();
     Json list = Json::array();
@@ -77,7 +77,7 @@ class VerbsTest : public ::testing::Test {
     const auto written = client().UpdateStatus(Kind::kTFJob, job);
     ASSERT_TRUE(written.ok()) << written.status();
   }
-  // A pod that no scheduler places.
+  // Creates a pod that no scheduler places.
   void CreatePod(const std::string& type, int index) {
     const auto replica = *api::ParseReplicaType(type);
     const Json pod = {
@@ -95,7 +95,7 @@ class VerbsTest : public ::testing::Test {
         {"spec",
          {{"schedulerName", "nobody"},
           {"containers", Json::array({{{"name", "tensorflow"}, {"image", "none.invalid/t:1"}}})}}}};
-    // The namespace's service account comes a little after the namespace.
+    // The namespace's service account is created shortly after the namespace.
     StatusOr<client::Object> created = Unavailable("not tried");
     for (int i = 0; i < 100 && !created.ok(); ++i) {
       if (i > 0) usleep(100'000);
@@ -138,13 +138,13 @@ TEST_F(VerbsTest, GetShowsWhatIsStored) {
 
 TEST_F(VerbsTest, DescribeSaysWhyItWaits) {
   EXPECT_EQ(Call({"describe", name_}), view::kSucceeded) << Err();
-  EXPECT_NE(Out().find("No operator has looked at it"), std::string::npos) << Out();
+  EXPECT_NE(Out().find("No operator has reconciled it"), std::string::npos) << Out();
   Become({"Created"});
   CreatePod("worker", 0);
   CreatePod("worker", 1);
   CreatePod("ps", 0);
   EXPECT_EQ(Call({"describe", name_}), view::kSucceeded) << Err();
-  EXPECT_NE(Out().find(" have no node yet, and no scheduler has said why."), std::string::npos)
+  EXPECT_NE(Out().find(" have no node yet, and no scheduler has reported why."), std::string::npos)
       << Out();
 }
 
@@ -180,7 +180,7 @@ TEST_F(VerbsTest, WaitSeesTheConditionCome) {
   EXPECT_EQ(Call({"wait", name_, "--for=Succeeded", "--timeout=30s"}), view::kSucceeded) << Err();
   operator_thread.join();
   EXPECT_EQ(Call({"wait", name_, "--for=Failed"}), view::kFailed);
-  EXPECT_NE(Err().find("it is Succeeded and never will be Failed"), std::string::npos) << Err();
+  EXPECT_NE(Err().find("it is Succeeded and will never be Failed"), std::string::npos) << Err();
   EXPECT_EQ(Call({"scale", name_, "--replicas", "4"}), view::kFailed);
 }
 
@@ -199,7 +199,7 @@ TEST_F(VerbsTest, GetWatchesUntilItIsStopped) {
 
 TEST_F(VerbsTest, LogsSaysWhyThereAreNone) {
   EXPECT_EQ(Call({"logs", name_}), view::kFailed);
-  EXPECT_NE(Err().find("it has no pods, and so no logs"), std::string::npos) << Err();
+  EXPECT_NE(Err().find("it has no pods, so no logs"), std::string::npos) << Err();
   CreatePod("worker", 0);
   EXPECT_EQ(Call({"logs", name_}), view::kFailed);
   EXPECT_NE(Err().find("the log of Pod " + name_ + "-worker-0"), std::string::npos) << Err();

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The borders of the rooms, asked of Bazel: nothing of runtime/ depends on operator/, and operator/ reaches only
-# runtime/base, runtime/cluster and runtime/progress. Visibility already refuses most of it; this holds the two trees
-# apart whatever a BUILD file allows.
+# Checks the boundaries of the packages with Bazel: nothing in runtime/ depends on operator/, and
+# operator/ depends only on runtime/base, runtime/cluster and runtime/progress. Visibility already
+# refuses most violations; this check keeps the two trees apart whatever a BUILD file allows.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 query() { bazel query --noshow_progress --output=label "$1" 2>/dev/null; }

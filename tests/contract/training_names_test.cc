@@ -1,4 +1,5 @@
-// The training file names what other rooms do: its choices are exactly theirs, and its page says their defaults.
+// Checks that the choices in the training file are exactly those of the packages that implement
+// them, and that its documentation states their defaults.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Every build runs the corpus, crashes found earlier included, through the function that the fuzzer calls.
+// Runs the corpus, including crashes found earlier, through the fuzzer's function in every build.
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"

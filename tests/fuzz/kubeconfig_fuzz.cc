@@ -1,4 +1,5 @@
-// libFuzzer's entry: bazel build --config=fuzz //tests/fuzz:kubeconfig_fuzz, then run it on a copy of corpus/kubeconfig.
+// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:kubeconfig_fuzz, then run
+// it on a copy of corpus/kubeconfig.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,15 +1,19 @@
-// What must hold of any bytes that are read as a kubeconfig, or as the answer of a credential plugin.
+// Checks properties of arbitrary bytes that are read as a kubeconfig or as the answer of a
+// credential plugin.
 #pragma once
 
 #include <string_view>
 
 namespace tfjob::fuzz {
 
-// Reads the text as a kubeconfig and ends the process (ENFORCE) when a property is broken: reading
-// and resolving never crash; every error names the file; merging a file with
-// itself changes nothing; what resolves has a server that reads as a URL, credentials, and headers
-// without control characters. The text is also read as an ExecCredential, a URL and a NO_PROXY list.
-// Opens no file and runs no program, whatever the text names.
+// Reads the text as a kubeconfig and aborts the process (ENFORCE) if a property is violated:
+//   - reading and resolving never crash;
+//   - every error names the file;
+//   - merging a file with itself changes nothing;
+//   - a resolved kubeconfig has a server that parses as a URL, credentials, and headers without
+//     control characters.
+// The text is also read as an ExecCredential, a URL and a NO_PROXY list. Opens no file and runs no
+// program, whatever the text names.
 void CheckKubeconfigProperties(std::string_view text);
 
 }  // namespace tfjob::fuzz

@@ -1,4 +1,4 @@
-// Every build runs the corpus through the function that the fuzzer calls.
+// Runs the corpus through the fuzzer's function in every build.
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"
@@ -17,7 +17,7 @@ TEST(Corpus, EveryKubeconfigKeepsTheProperties) {
     const StatusOr<std::string> text = ReadFile(folder + "/" + name);
     ASSERT_TRUE(text.ok()) << text.status();
     CheckKubeconfigProperties(*text);
-    // Cut anywhere, it may be wrong but must not crash.
+    // Truncated anywhere, it may be an error but must not crash.
     for (size_t length = 0; length < text->size(); length += 7) {
       CheckKubeconfigProperties(std::string_view(*text).substr(0, length));
     }

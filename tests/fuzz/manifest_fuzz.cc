@@ -1,4 +1,5 @@
-// libFuzzer's entry: bazel build --config=fuzz //tests/fuzz:manifest_fuzz, then run it on a copy of corpus/manifest.
+// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:manifest_fuzz, then run it
+// on a copy of corpus/manifest.
 #include <cstddef>
 #include <cstdint>
 

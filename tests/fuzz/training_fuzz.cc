@@ -1,5 +1,6 @@
-// libFuzzer's entry: bazel build --config=fuzz //tests/fuzz:training_fuzz, then run it on a copy of corpus/training. The
-// first byte of an input says what the rest is read as: t training file, k Keras JSON, i IDX, c CSV.
+// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:training_fuzz, then run it
+// on a copy of corpus/training. The first byte of an input selects how the rest is read: t training
+// file, k Keras JSON, i IDX, c CSV.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,17 +1,21 @@
-// What must hold of any bytes that the trainer reads: training files, Keras JSON, IDX and CSV data.
+// Checks properties of arbitrary bytes that the trainer reads: training files, Keras JSON, IDX and
+// CSV data.
 #pragma once
 
 #include <string_view>
 
 namespace tfjob::fuzz {
 
-// Each reads the bytes and ends the process (ENFORCE) when a property is broken. Reading never crashes, and:
+// Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. Reading
+// must never crash. Further properties:
 
-// a config prints as a file that reads as the same config; a valid one's layers are read without a crash.
+// A config prints as a file that reads as the same config. The layers of a valid config are read
+// without a crash.
 void CheckTrainingFileProperties(std::string_view text);
-// a model that reads is written as one that reads as the same; shapes and variables are found or refused.
+// A model that was read is written as one that reads as the same model. Its shapes and variables
+// are inferred or refused.
 void CheckKerasJsonProperties(std::string_view text);
-// data that loads has as many labels as examples, at least one, and gives every one of them in an epoch.
+// Data that loads has as many labels as examples, at least one, and an epoch yields all examples.
 void CheckIdxProperties(std::string_view bytes);
 void CheckCsvProperties(std::string_view bytes);
 

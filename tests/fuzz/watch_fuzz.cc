@@ -1,4 +1,5 @@
-// libFuzzer's entry: bazel build --config=fuzz //tests/fuzz:watch_fuzz, then run it on a copy of corpus/watch.
+// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:watch_fuzz, then run it on
+// a copy of corpus/watch.
 #include <cstddef>
 #include <cstdint>
 

@@ -40,12 +40,13 @@ Lines Split(std::string_view bytes, size_t piece_size) {
   return result;
 }
 
-// The fast decoder reads straight from the text, the slow one through a DOM.
+// Compares the fast decoder, which reads directly from the text, with the slow one,
+// which uses a DOM.
 void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event) {
-  // Of a node the fast decoder reads less.
+  // The fast decoder reads only part of a node.
   if (!event.object.ok() || kind == Kind::kNode) return;
   const StatusOr<Json> document = ParseJson(line, "line");
-  if (!document.ok()) return;  // duplicate keys, which only the slow reader refuses
+  if (!document.ok()) return;  // duplicate keys, refused only by the slow reader
   const StatusOr<client::Object> slow = client::Decode(kind, (*document)["object"]);
   ENFORCE(slow.ok(), StrCat("only the fast decoder took it: ", Message(slow.status())));
   if (kind == Kind::kPod) {

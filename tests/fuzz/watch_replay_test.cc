@@ -1,4 +1,4 @@
-// Every build runs the corpus, crashes found earlier included, through the function that the fuzzer calls.
+// Runs the corpus, including crashes found earlier, through the fuzzer's function in every build.
 #include <gtest/gtest.h>
 
 #include "runtime/base/file.h"
@@ -17,7 +17,7 @@ TEST(Corpus, EveryWatchKeepsTheProperties) {
     const StatusOr<std::string> bytes = ReadFile(folder + "/" + name);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     CheckWatchProperties(*bytes);
-    // Cut anywhere, and with a byte that is wrong.
+    // Truncated anywhere, and with a wrong byte.
     for (size_t at = 0; at < bytes->size(); at += 13) {
       CheckWatchProperties(std::string_view(*bytes).substr(0, at));
       std::string changed = *bytes;

@@ -1,4 +1,5 @@
-"""What the tests here share: our two programs, whose paths run.sh gives in the environment, and TensorBoard's reader.
+"""Shared by the tests here: our two programs, whose paths run.sh sets in the environment, and the
+reader of TensorBoard.
 
 Imported before TensorFlow, which reads its settings when it is loaded."""
 import json
@@ -17,7 +18,7 @@ TRAINER = os.environ["INTEROP_TRAINER"]
 
 
 def tool(verb, request):
-    """Asks interop_tool."""
+    """Calls interop_tool."""
     done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise AssertionError(f"{verb} failed: {done.stderr}")
@@ -47,7 +48,7 @@ def as_array(value):
 
 
 def scalars(folder):
-    """What TensorBoard sees in a folder: {tag: [(step, value), …]}."""
+    """Returns what TensorBoard finds in a folder: {tag: [(step, value), …]}."""
     seen = event_accumulator.EventAccumulator(folder)
     seen.Reload()
     return {tag: [(event.step, event.value) for event in seen.Scalars(tag)] for tag in seen.Tags()["scalars"]}

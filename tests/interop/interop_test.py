@@ -1,6 +1,6 @@
-"""Holds our file formats and arithmetic against TensorFlow, Keras and TensorBoard themselves.
+"""Compares our file formats and arithmetic with TensorFlow, Keras and TensorBoard.
 
-Run by run.sh. What the trainer itself writes: trainer_test.py."""
+Run by run.sh. trainer_test.py tests the files that the trainer writes."""
 import os
 import tempfile
 import unittest
@@ -98,7 +98,8 @@ class Events(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    """A Sequential model as Keras 3 and as tf.keras 2 write it gives the outputs that they compute."""
+    """A Sequential model as written by Keras 3 and by tf.keras 2 yields the outputs that they
+        compute."""
 
     def check(self, library):
         layers = library.layers
@@ -128,7 +129,7 @@ class Models(unittest.TestCase):
         self.check(tf_keras)
 
 
-# Short enough that each ends, jumps or cycles within the steps of the test.
+# Short enough that each schedule ends, jumps or cycles within the steps of the test.
 SCHEDULES = [
     ("exponential_decay", {"decay_steps": 3, "decay_rate": 0.7}),
     ("exponential_decay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
@@ -143,7 +144,7 @@ SCHEDULES = [
 
 
 def schedule(name, given):
-    """Keras' schedule, from 0.1 where it has a start."""
+    """Returns Keras' schedule, starting at 0.1 if it has a start."""
     make = getattr(keras.optimizers.schedules, "".join(word.title() for word in name.split("_")))
     return make(**given) if "values" in given else make(0.1, **given)
 
@@ -159,7 +160,8 @@ class Optimizers(unittest.TestCase):
         ({"kind": "rmsprop", "learning_rate": 0.001}, lambda: keras.optimizers.RMSprop(0.001)),
         ({"kind": "rmsprop", "learning_rate": 0.001, "momentum": 0.5, "centered": True},
          lambda: keras.optimizers.RMSprop(0.001, momentum=0.5, centered=True)),
-        # By SGD, whose step is the rate itself: Keras' Adam takes the powers of its betas in float32.
+        # Uses SGD, whose step is the rate itself: Keras' Adam computes the powers of its betas in
+            # float32.
         *[({"kind": "sgd", "learning_rate": 0.1, "schedule": {"name": name, **given}},
            lambda name=name, given=given: keras.optimizers.SGD(schedule(name, given)))
           for name, given in SCHEDULES],

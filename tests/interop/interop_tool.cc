@@ -1,5 +1,6 @@
-// The C++ half of the interoperability tests: one verb each, told by JSON on standard input, answered by JSON on standard
-// output. The other half is interop_test.py, which holds TensorFlow, Keras and TensorBoard against it.
+// Implements the C++ half of the interoperability tests: one verb per test, with JSON on standard
+// input and the answer as JSON on standard output. The other half, interop_test.py, compares the
+// answers with TensorFlow, Keras and TensorBoard.
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -91,7 +92,7 @@ StatusOr<Json> WriteCheckpoint(const Json& request) {
   return Json::object();
 }
 
-// {"prefix": …} → {name: {dtype, shape, values}}; what we cannot hold is {"error": …}
+// {"prefix": …} → {name: {dtype, shape, values}}; an unsupported tensor is {"error": …}
 StatusOr<Json> ReadCheckpoint(const Json& request) {
   ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(request["prefix"].get<std::string>()));
   Json reply = Json::object();
@@ -129,7 +130,8 @@ optimizer::Optimizer ToOptimizer(const Json& json) {
   return made;
 }
 
-// {"optimizer": {kind, …}, "variable": [floats], "gradients": [[floats], …]} → the variable after each step
+// {"optimizer": {kind, …}, "variable": [floats], "gradients": [[floats], …]} → the variable
+// after each step
 StatusOr<Json> ApplyOptimizer(const Json& request) {
   const optimizer::Optimizer made = ToOptimizer(request["optimizer"]);
   auto variable = request["variable"].get<std::vector<float>>();
@@ -149,8 +151,8 @@ StatusOr<Json> ApplyOptimizer(const Json& request) {
   return reply;
 }
 
-// {"model": Keras' JSON as text, "prefix": checkpoint of its variables by name, "features": [floats], "shape": [n, …]}
-// → the outputs, flat
+// {"model": Keras' JSON as text, "prefix": checkpoint of its variables by name, "features":
+// [floats], "shape": [n, …]} → the outputs, flat
 StatusOr<Json> Predict(const Json& request) {
   ASSIGN_OR_RETURN(const model::Model model,
                    model::ReadKerasJson(request["model"].get<std::string>(), "the model"));

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Tests against TensorFlow, Keras and TensorBoard from PyPI, in a virtual environment that is kept in ~/.cache/tfjob.
+# Runs the tests against TensorFlow, Keras and TensorBoard from PyPI, in a virtual environment that
+# is kept in ~/.cache/tfjob.
+#
 #   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 

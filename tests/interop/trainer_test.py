@@ -1,5 +1,5 @@
-"""Holds what tfjob-trainer itself writes against TensorFlow, Keras and TensorBoard, and lets it go on from what
-TensorFlow wrote. Run by run.sh."""
+"""Compares what tfjob-trainer writes with TensorFlow, Keras and TensorBoard, and lets it continue
+from a checkpoint of TensorFlow. Run by run.sh."""
 import contextlib
 import io
 import os
@@ -18,8 +18,8 @@ DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
 
 
 def write_images(folder, name, count, seed):
-    """A data set as IDX files: ten patterns, each under as much noise. Gives what the training file says of it, the
-    features as training sees them, and the labels."""
+    """Writes a data set as IDX files: ten patterns with equally strong noise. Returns its entry in
+    the training file, the features as the training sees them, and the labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, count).astype(np.uint8)
     patterns = np.random.default_rng(0).integers(0, 256, (10, 28, 28))
@@ -39,7 +39,7 @@ def training_file(layers, **keys):
 
 
 class Written(unittest.TestCase):
-    """One run of thirty steps with Adam, of the model in docs/checkpoints.md."""
+    """One run of thirty steps with Adam, with the model in docs/checkpoints.md."""
     STEPS = 30
     VARIABLES = {"dense/kernel": [784, 512], "dense/bias": [512], "dense_1/kernel": [512, 10], "dense_1/bias": [10]}
 
@@ -108,8 +108,9 @@ class Written(unittest.TestCase):
 
 
 def train_in_tensorflow(features, labels, model_dir):
-    """Four steps of TensorFlow 1's Adam over all rows, with a model of two layers, saved after the third by its Saver.
-    Gives the loss after the third, and all variables after the fourth by name."""
+    """Runs four steps of TensorFlow 1's Adam over all rows, with a model of two layers, saved after
+    the third by its Saver. Returns the loss after the third step, and all variables after the
+    fourth by name."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         v1.set_random_seed(5)
@@ -155,7 +156,8 @@ class Continued(unittest.TestCase):
     def test_the_next_step_is_the_one_that_tensorflow_takes(self):
         train({**self.keys, "max_steps": 4})
         reader = tf.train.load_checkpoint(self.model_dir)
-        # Bias correction follows from global_step; the rest is TensorFlow 1's, name by name.
+        # The bias correction follows from global_step; the rest comes from TensorFlow 1,
+        # name by name.
         theirs = {name: value for name, value in self.after_four.items() if not name.endswith("_power")}
         self.assertEqual(len(theirs), 13, sorted(theirs))
         for name, expected in theirs.items():

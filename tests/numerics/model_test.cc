@@ -1,4 +1,5 @@
-// Models against plain loops in double precision: outputs, losses, metrics, gradients, updates, training.
+// Compares models with plain loops in double precision: outputs, losses, metrics, gradients,
+// updates and training.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +16,7 @@ constexpr int kBatch = 5, kIn = 4, kHidden = 6, kOut = 3;
 
 using Vector = std::vector<double>;
 
-// The reference: dense layers written out. A net of kIn → kHidden → kOut.
+// The reference: dense layers as plain loops. A net of kIn → kHidden → kOut.
 struct Net {
   Vector w1, b1, w2, b2;
   ActivationKind hidden = ActivationKind::kTanh;
@@ -54,7 +55,7 @@ Vector Row(const Net& net, const float* x) {
   return y;
 }
 
-// What the features and labels of these tests are.
+// Features and labels of these tests.
 struct Examples {
   Tensor features{DType::kFloat32, {kBatch, kIn}};
   Tensor classes{DType::kInt64, {kBatch}};
@@ -138,7 +139,7 @@ std::vector<Case> Cases(const Examples& examples) {
   };
 }
 
-// The program of a graph over a store with the net's variables.
+// The program of a graph, with a store that holds the net's variables.
 struct TrainedModel {
   variables::VariableStore store;
   BuiltGraph built;
@@ -274,7 +275,7 @@ TEST(ModelNumerics, GradientsAgreeWithCentralDifferencesOfPlainLoops) {
   }
 }
 
-// The formulas of loss.h where they clip: a ReLU gives zeros and values above 1.
+// Tests the formulas of loss.h where they clip: a ReLU yields zeros and values above 1.
 TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
   const Model model = Sequential("m", {{.name = "re_lu", .config = ReLU{}}});
   Tensor features(DType::kFloat32, {kBatch, kOut});

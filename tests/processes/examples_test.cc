@@ -1,4 +1,5 @@
-// Every example, run as it stands but for its folder: each ends Succeeded, with what it is to find.
+// Runs every example unchanged except for its folder. Each must end Succeeded with the
+// expected result.
 #include <gtest/gtest.h>
 #include <signal.h>
 

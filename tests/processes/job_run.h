@@ -1,4 +1,5 @@
-// A job that `tfjob run` runs as real processes on this machine, for tests that look at its tasks and kill some of them.
+// Runs a job with `tfjob run`, as real processes on this machine, for tests that observe its tasks
+// and kill some of them.
 #pragma once
 
 #include <sys/types.h>
@@ -22,30 +23,31 @@ struct TaskProcess {
   std::string address;
 };
 
-// Owned by one thread. Its destruction stops the job and waits for its end.
+// Owned by one thread. The destructor stops the job and waits for its end.
 class JobRun {
  public:
-  // `manifest` is the text of a manifest; `folder` gets the manifest, the state and the output.
+  // `manifest` is the text of a manifest. The manifest, the state and the output go to `folder`.
   static std::unique_ptr<JobRun> Start(const std::string& manifest, const std::string& folder);
 
-  // The tasks that live now.
+  // Returns the tasks that are running now.
   std::vector<TaskProcess> Tasks() const;
-  // The task's process, which may take a while to come (again). Pid 0 when it has not come by the deadline.
+  // Waits for the task's (re)started process. Returns pid 0 if there is none by the deadline.
   TaskProcess Await(const cluster::Task& task, Duration timeout, pid_t other_than = 0) const;
-  // The largest global step that any task shows, -1 when none answers.
+  // Returns the largest global step that any task reports; -1 if none answers.
   int64_t Step() const;
-  // What one task shows; nothing when it does not answer.
+  // Returns the progress that a task reports; nullopt if it does not answer.
   std::optional<progress::Progress> ProgressOf(const cluster::Task& task) const;
-  // The global step that one task shows, -1 when it does not answer.
+  // Returns the global step that a task reports; -1 if it does not answer.
   int64_t StepOf(const cluster::Task& task) const;
-  // Waits until some task shows this step. False when the job ended or the time was up first.
+  // Waits until any task reports this step. Returns false if the job ended or the time
+  // expired first.
   bool AwaitStep(int64_t step, Duration timeout);
-  // Waits until the chief shows this part of its last step. False as above.
+  // Waits until the chief has done this fraction of its steps. Returns false as above.
   bool AwaitPart(double part, Duration timeout);
-  // Sends a signal to a task's process. Returns its pid, 0 when there is none.
+  // Sends a signal to a task's process. Returns its pid; 0 if there is none.
   pid_t SignalTask(const cluster::Task& task, int number) const;
 
-  // Of `tfjob run`: see Program.
+  // These apply to `tfjob run`; see Program.
   bool Ended() { return program_.Ended(); }
   int AwaitEnd(Duration timeout) { return program_.AwaitEnd(timeout); }
   void Signal(int number) const { program_.Signal(number); }
@@ -60,7 +62,7 @@ class JobRun {
   Program program_;
 };
 
-// The value of "accuracy=…" in the last line that has one, or -1.
+// Returns the value of "accuracy=…" in the last line that contains one, or -1.
 double LastAccuracy(const std::string& text);
 
 }  // namespace tfjob::processes

@@ -1,6 +1,7 @@
-// Kills each kind of task in the middle of the Fashion-MNIST example, asynchronous and synchronous: the job must end
-// Succeeded with its accuracy, and the step must never go back, except to the last checkpoint when a parameter server is
-// lost. Also stops tasks for a while, so that they are silent while their connections stay open.
+// Kills each kind of task in the middle of the Fashion-MNIST example, asynchronous and synchronous.
+// The job must end Succeeded with its accuracy, and the step must never go back, except to the last
+// checkpoint if a parameter server was lost. Also stops tasks for a while, so that they are silent
+// while their connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -33,7 +34,7 @@ class FaultTest : public testing::TestWithParam<Case> {
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", GetParam().example)));
-    // Its own folder, and checkpoints often enough to have one in the middle.
+    // Its own folder, and checkpoints frequent enough to have one in the middle.
     const std::string example = GetParam().example;
     const std::string name = example.substr(0, example.find('.'));
     manifest = absl::StrReplaceAll(manifest, {{StrCat("/var/tmp/tfjob/", name), model_dir_}});
@@ -50,7 +51,7 @@ class FaultTest : public testing::TestWithParam<Case> {
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
 
-  // Polls. False when the job ended, or the time was up, before the condition held.
+  // Polls until the condition holds. Returns false if the job ended or the time expired first.
   template <typename Condition>
   bool Await(Duration timeout, const Condition& condition) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -87,7 +88,7 @@ class KillTest : public FaultTest {
 
 TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   ASSERT_NO_FATAL_FAILURE(AwaitCheckpointInTheMiddle());
-  // ps 0 owns the step. What it shows may lie a moment behind what is saved.
+  // ps 0 owns the step. The step it reports may be slightly behind the one that is saved.
   const int64_t before = job_->StepOf({"ps", 0});
   const bool server_lost = GetParam().victim.type == "ps";
   int64_t floor = server_lost ? std::min(LastCheckpoint(), before) : before;
@@ -99,7 +100,7 @@ TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   int samples = 0;
   while (!job_->Ended()) {
     const int64_t step = job_->StepOf({"ps", 0});
-    if (step > 0) {  // 0: it has just come back and holds nothing yet
+    if (step > 0) {  // 0: it has just restarted and is still empty
       EXPECT_GE(step, floor) << job_->Output();
       if (!server_lost) floor = step;
       ++samples;
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class SilenceTest : public FaultTest {
  protected:
-  // Whether a line of the task's log has both texts.
+  // Returns whether a line of the task's log contains both texts.
   bool Logged(const cluster::Task& task, const std::string& peer, const std::string& what) const {
     std::istringstream log(ReadFile(StrCat(folder_, "/run/state/logs/fashion-mnist-", task.type,
                                            "-", task.index, "/tensorflow.log"))
@@ -142,14 +143,14 @@ class SilenceTest : public FaultTest {
 
 TEST_P(SilenceTest, AStoppedTaskIsNamedAndTakesPartAgainWhenItGoesOn) {
   const cluster::Task victim = GetParam().victim;
-  // A worker is a server's peer, a server the chief's.
+  // A server observes a worker, and the chief observes a server.
   const bool serves = victim.type == "ps";
   const cluster::Task observer = serves ? cluster::Task{"chief", 0} : cluster::Task{"ps", 0};
   ASSERT_TRUE(job_->AwaitPart(0.05, 120s)) << job_->Output();
   const pid_t stopped = job_->SignalTask(victim, SIGSTOP);
   ASSERT_NE(stopped, 0) << job_->Output();
   EXPECT_TRUE(Await(20s, [&] {
-    return Logged(observer, StrCat(victim.type, " ", victim.index, " ("), "is silent for");
+    return Logged(observer, StrCat(victim.type, " ", victim.index, " ("), "has been silent for");
   })) << job_->Output();
   const int64_t step = job_->StepOf({"ps", 0});
   if (!serves) {

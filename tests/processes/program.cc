@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kPoll = 20ms;
 
-// As exec takes it; the strings must outlive it.
+// The form that exec takes; the strings must outlive it.
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& text : strings) pointers.push_back(text.data());

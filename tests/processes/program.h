@@ -1,4 +1,4 @@
-// A program of this workspace that runs as a process, its output in a file.
+// Runs a program of this workspace as a process, with its output in a file.
 #pragma once
 
 #include <sys/types.h>
@@ -11,10 +11,10 @@
 
 namespace tfjob::processes {
 
-// Owned by one thread. The destructor asks it to stop (SIGTERM), and waits for its end.
+// Owned by one thread. The destructor asks the process to stop (SIGTERM) and waits until it exits.
 class Program {
  public:
-  // `environment` comes on top of this process's.
+  // `environment` is added to that of this process.
   Program(const std::string& path, const std::vector<std::string>& arguments,
           const std::map<std::string, std::string>& environment, const std::string& output);
   ~Program();
@@ -24,22 +24,24 @@ class Program {
   pid_t pid() const { return pid_; }
   void Signal(int number) const;
   bool Ended();
-  // Its exit status, 128 + the signal that ended it, -1 when it did not end in time.
+  // Waits until the process exits. Returns its exit status, 128 + the signal that ended it, or -1
+  // if it did not exit in time.
   int AwaitEnd(Duration timeout);
 
-  // What it printed up to now, standard error included.
+  // Returns its output so far, including standard error.
   std::string Output() const;
-  // False when it ended, or the time was up, before it printed that.
+  // Waits until the output contains `text`. Returns false if the process exited or the time
+  // expired first.
   bool AwaitOutput(std::string_view text, Duration timeout);
 
  private:
   const std::string output_;
   pid_t pid_ = 0;
-  int status_ = -1;  // as waitpid gives it, once ended
+  int status_ = -1;  // as returned by waitpid, once ended
   bool ended_ = false;
 };
 
-// Where Bazel has put a file of this workspace: "operator/cli/tfjob".
+// Returns where Bazel put a file of this workspace, for example "operator/cli/tfjob".
 std::string Runfile(const std::string& path);
 
 }  // namespace tfjob::processes

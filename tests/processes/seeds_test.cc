@@ -1,4 +1,5 @@
-// What the quickstart promises of its accuracy holds with every seed, not only with the manifest's own, which is 0.
+// Checks that the accuracy that the quickstart promises is reached with every seed, not only with
+// the manifest's own, which is 0.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,4 +1,5 @@
-// tfjob-trainer as a process of its own: how it ends, what the next one finds, and what bad input does.
+// Runs tfjob-trainer as a process: tests how it exits, what the next run finds, and how it
+// handles bad input.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -23,7 +24,7 @@ class TrainerTest : public testing::Test {
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
-  // One task that finds the line y = 2x + 10 alone.
+  // A single task that learns the line y = 2x + 10.
   Program Start(int64_t max_steps, std::map<std::string, std::string> environment = {}) {
     const std::string text = StrCat(R"(
 model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 1}}]}
@@ -39,7 +40,7 @@ max_steps: )",
                                     max_steps, "\nmodel_dir: ", folder_, "/model\n");
     return Launch(text, std::move(environment));
   }
-  // Of this training file.
+  // Runs the trainer with this training file.
   Program Launch(const std::string& text, std::map<std::string, std::string> environment = {}) {
     const std::string file = folder_ + "/training.yaml";
     EXPECT_TRUE(WriteFileAtomically(file, text).ok());
@@ -55,7 +56,7 @@ max_steps: )",
     return step.ok() ? *step : std::nullopt;
   }
 
-  // Path → content of all that is in model_dir.
+  // Returns path → content of all files in model_dir.
   std::map<std::string, std::string> ModelFiles() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/model")) {
@@ -125,22 +126,24 @@ TEST_F(TrainerTest, BadInputEndsWithTwo) {
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
 }
 
-// A run of ten examples of three classes, all right but for what a case says otherwise. The names are of files.
+// A run with ten examples of three classes, valid except for what a case changes. Names
+// are file names.
 struct BadInput {
   const char* name = "";
   std::string train_images = "images", train_labels = "labels";
   std::string eval_images = "images", eval_labels = "labels";
-  std::string layer = "Flatten:";  // before the last one
-  int units = 3;                   // of the last one
+  std::string layer = "Flatten:";  // the layer before the last one
+  int units = 3;                   // units of the last layer
   int code = 2;
-  std::string culprit;  // in the line of the error
+  std::string culprit;  // text in the line of the error
 };
 
 void PrintTo(const BadInput& input, std::ostream* out) {
   *out << input.name;
 }
 
-// Unsigned bytes in the IDX format: each the remainder of its place by `modulus`, but for the last, which is `last`.
+// Returns unsigned bytes in the IDX format. Each is its index modulo `modulus`, except the last,
+// which is `last`.
 std::string Idx(const std::vector<uint32_t>& dimensions, size_t modulus, char last) {
   std::string text{'\0', '\0', '\x08', static_cast<char>(dimensions.size())};
   size_t size = 1;
@@ -163,7 +166,7 @@ class BadInputTest : public TrainerTest, public testing::WithParamInterface<BadI
         {"empty", Idx({0, 2, 2}, 4, 0)},
         {"label7", Idx({10}, 3, 7)},
         {"magic", "PK\x03\x04 an archive"},
-        // The header of a gzip file, and nothing behind it.
+        // Only the header of a gzip file.
         {"truncated.gz", std::string("\x1f\x8b\x08\0\0\0\0\0\0\x03", 10)}};
     for (const auto& [name, content] : files)
       ASSERT_TRUE(WriteFileAtomically(StrCat(folder_, "/", name), content).ok());

@@ -1,5 +1,5 @@
-// Compares what `tfjob explain` prints with the golden files beside this test. With TFJOB_UPDATE_GOLDEN set they are
-// written instead: update.sh.
+// Compares the output of `tfjob explain` with the golden files next to this test. If
+// TFJOB_UPDATE_GOLDEN is set, writes them instead; see update.sh.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -43,7 +43,7 @@ void Compare(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, *golden) << path << " differs; when that is meant, run tests/scenarios/update.sh";
 }
 
-// The names of the files in a folder that end so, without the ending.
+// Returns the names of the files in a folder with this ending, without the ending.
 std::vector<std::string> NamesWith(const std::string& folder, const std::string& ending) {
   std::vector<std::string> names;
   const auto files = ListDirectory(folder);
@@ -68,7 +68,8 @@ TEST(ScenariosTest, EveryStageOfEveryExample) {
                       Format::kJson));
 }
 
-// <name>.yaml is a job with its status, <name>.observed.yaml what exists of it, ten minutes after it was created.
+// <name>.yaml is a job with its status; <name>.observed.yaml lists the objects that exist for it,
+// ten minutes after it was created.
 TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   const auto names = NamesWith(kFolder, ".observed.yaml");
   EXPECT_GE(names.size(), 4u);
@@ -82,7 +83,7 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   }
 }
 
-// One whose example or situation is gone is compared with nothing.
+// A golden file without its example or situation would be compared with nothing.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
   std::set<std::string> expected = {"local.objects.json"};
   for (const std::string& name : NamesWith(kExamples, ".yaml")) {

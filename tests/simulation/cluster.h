@@ -1,5 +1,5 @@
-// The world of one simulated life: the store with its faults, the control loop stepped by hand (for a while a second one),
-// a fake clock.
+// Provides the world of one simulated life: the store with its faults, the control loop, stepped
+// manually (at times with a second one), and a fake clock.
 #pragma once
 
 #include <memory>
@@ -21,38 +21,41 @@ inline constexpr char kJob[] = "job";
 
 class Cluster {
  public:
-  // `count_patience`: of the control loop's settings.
+  // `count_patience` is a setting of the control loop.
   explicit Cluster(Duration count_patience);
 
   store::Store& store() { return store_; }
   client::FaultyClient& operator_client() { return faulty_; }
   FakeClock& clock() { return clock_; }
 
-  // What the operator had in memory is lost; calls fail no more.
+  // Starts an operator with empty memory. Its calls no longer fail.
   void StartOperator();
-  // Its next calls fail until it is started again.
+  // Makes the operator's calls fail until it is started again.
   void KillOperator();
   bool alive() const { return alive_; }
-  // Another operator over the same store, to which nothing happens: as when the lease was lost and the loser does not know.
+  // Starts another operator on the same store, without faults. This is the situation after the
+  // lease was lost and the former leader has not noticed yet.
   void StartSecondOperator();
   void StopSecondOperator() { second_.reset(); }
   bool has_second_operator() const { return second_ != nullptr; }
 
-  // Brings one watch event, or lets the loop work on one job; false when there is none.
+  // Delivers one watch event, or lets the loop reconcile one job. Returns false if there is none.
   bool DeliverOne() { return store_.Deliver(1) > 0; }
   bool StepOne();
-  // Until nothing is left to do; false when that does not come to an end.
+  // Runs until nothing is left to do. Returns false if that never happens.
   bool RunUntilIdle();
-  // Moves the clock, running whatever becomes due on the way; false as above.
+  // Moves the clock and runs everything that becomes due meanwhile. Returns false as above.
   bool Advance(Duration by);
 
-  // The job as the server holds it; nothing when there is none. One whose spec does not decode has none.
+  // Returns the server's copy of the job; nullopt if there is none. A job whose spec does not
+  // decode is returned with an empty spec.
   std::optional<api::TFJob> Job();
   std::vector<std::shared_ptr<const objects::Pod>> Pods();
   std::vector<std::shared_ptr<const objects::Service>> Services();
-  // Of the scheduler-plugins.
+  // Returns the pod groups of scheduler-plugins.
   std::vector<std::shared_ptr<const objects::CustomResource>> PodGroups();
-  // How many calls of the first operator have changed something, or tried to; with or without events.
+  // Returns how many calls of the first operator changed something or tried to, with or
+  // without events.
   int Writes(bool events);
 
   static client::Key KeyOf(client::Kind kind, const std::string& name) {
@@ -61,7 +64,7 @@ class Cluster {
 
  private:
   std::unique_ptr<control::Manager> NewOperator(client::Client& client);
-  // Until the next of the operators' timers.
+  // Returns the time until the next timer of the operators.
   std::optional<Duration> NextTimer();
 
   const Duration count_patience_;

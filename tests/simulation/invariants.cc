@@ -42,7 +42,7 @@ const api::ReplicaStatus& Of(const api::TFJobStatus& status, api::ReplicaType ty
   return found == status.replica_statuses.end() ? kNone : found->second;
 }
 
-// The slots that the job has, without those that are completed.
+// Returns the job's slots except the completed ones.
 std::set<policy::Slot> OpenSlots(const api::TFJob& job) {
   std::set<policy::Slot> slots;
   for (const auto& [type, spec] : job.spec.replicas) {
@@ -58,9 +58,9 @@ std::string NameOf(const policy::Slot& slot) {
   return api::ReplicaName(kJob, slot.type, slot.index);
 }
 
-// Of a gang, whether it has the pod group that it should have.
+// Checks that a gang has the pod group that it should have.
 std::string CheckGroup(const api::TFJob& job, Cluster& cluster) {
-  // Without a member nobody looks for one that was made before.
+  // Without a member the operator does not look for a group created earlier.
   if (api::TotalReplicas(job) == 0) return "";
   const bool is_gang = job.metadata.annotations.contains(api::kGangSchedulerAnnotation);
   const bool runs = !api::IsFinished(job.status) && !job.spec.run_policy.suspend;
@@ -194,7 +194,7 @@ std::string Invariants::CheckPods(const api::TFJob& job, Cluster& cluster) {
     const auto [other, is_first] = live.emplace(slot, pod->metadata.name);
     if (!is_first) return StrCat("two live pods of ", slot);
   }
-  // A new attempt's pods come when the old one's are gone.
+  // The pods of a new attempt are created once those of the old one are gone.
   for (const auto& [uid, attempt] : attempts) {
     if (attempts_.contains(uid)) continue;
     for (const auto& [other, older] : attempts) {

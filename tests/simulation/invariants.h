@@ -1,4 +1,5 @@
-// What must hold of a job, its pods and its services: at every moment, and when all is quiet.
+// Checks what must hold for a job, its pods and its services: at every moment, and when nothing
+// changes any more.
 #pragma once
 
 #include <map>
@@ -9,10 +10,10 @@
 
 namespace tfjob::simulation {
 
-// Watches a life from moment to moment.
+// Observes a life step by step.
 class Invariants {
  public:
-  // "" while everything holds; otherwise what does not.
+  // Returns "" while all invariants hold; otherwise describes the violation.
   std::string Check(Cluster& cluster);
 
  private:
@@ -20,11 +21,11 @@ class Invariants {
   std::string CheckPods(const api::TFJob& job, Cluster& cluster);
 
   std::optional<api::TFJob> before_;         // as last seen
-  std::map<std::string, int32_t> attempts_;  // by UID of pods that exist
+  std::map<std::string, int32_t> attempts_;  // by UID of existing pods
 };
 
-// Nobody does anything any more and all timers are over: whether pods and services are those that the job should have, and the
-// status tells what is there.
+// For a cluster in which nothing happens any more and no timer is pending. Checks that pods and
+// services are those that the job should have and that the status describes them. Returns as above.
 std::string CheckQuiet(Cluster& cluster);
 
 }  // namespace tfjob::simulation

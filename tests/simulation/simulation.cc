@@ -198,7 +198,7 @@ void Simulation::ActOfKubelet() {
   Report(pod);
 }
 
-// Somebody who creates what the job wants to create.
+// A foreign client creates an object that the job is about to create.
 void Simulation::ActOfStranger() {
   const std::string type = Choose(kTypes);
   const std::string name = api::ReplicaName(kJob, *api::ParseReplicaType(type), Between(0, 2));
@@ -354,7 +354,8 @@ std::string Simulation::Calm() {
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
   if (problem.empty() && cluster_.Writes(true) != writes)
     problem = "it writes although nothing changes";
-  // A new operator finds everything as it should be. What it reports again, the server has under that name.
+  // A new operator finds everything as it should be. Events that it repeats already exist on the
+  // server under the same name.
   cluster_.StartOperator();
   const int before = cluster_.Writes(false);
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";

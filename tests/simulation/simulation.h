@@ -1,4 +1,4 @@
-// One life of a TFJob, by a seed.
+// Simulates one life of a TFJob, determined by a seed.
 #pragma once
 
 #include <random>
@@ -14,7 +14,7 @@ class Simulation {
  public:
   explicit Simulation(uint64_t seed) : random_(seed), cluster_(seed % 2 == 0 ? 0ms : 300ms) {}
 
-  // "" when all invariants held; otherwise what did not, and what happened before.
+  // Returns "" if all invariants held; otherwise the violation and what happened before it.
   std::string Run();
 
  private:
@@ -27,18 +27,18 @@ class Simulation {
   void Tell(std::string what) { story_.push_back(std::move(what)); }
   std::string Story(const std::string& problem) const;
 
-  // Somebody does something.
+  // Performs a random action of one of the actors.
   void Act();
   void ActOfUser();
   void ActOfKubelet();
   void ActOfStranger();
-  // Somebody's finalizer keeps an object, until it is taken away from all.
+  // Adds a foreign finalizer to an object. Release removes all of them.
   void Hold();
   void Release();
   void Disturb();
-  // The loop and the watches get on, not always to the end.
+  // Lets the loop and the watches continue, not always until idle.
   std::string GetOn();
-  // Everybody is well and honest, until nothing changes any more.
+  // Runs without faults, with an honest kubelet, until nothing changes any more.
   std::string Calm();
   void BeHonestKubelet();
 
@@ -51,7 +51,7 @@ class Simulation {
   std::mt19937_64 random_;
   Cluster cluster_;
   Invariants invariants_;
-  std::vector<client::Key> held_;  // by finalizers
+  std::vector<client::Key> held_;  // objects kept by finalizers
   std::vector<std::string> story_;
 };
 

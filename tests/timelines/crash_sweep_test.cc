@@ -1,6 +1,6 @@
-// The operator dies at every single call of a job's life, before and after the server has carried the call out, and is
-// started again: pods, services, conditions, counts and restarts end up as if nothing had happened, and no event is
-// sent twice.
+// Kills the operator at every single call of a job's life, before and after the server has carried
+// the call out, and starts it again. Pods, services, conditions, counts and restarts must end up as
+// without the crash, and no event may be sent twice.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -75,14 +75,14 @@ advance 1h
 )";
 
 struct Life {
-  std::string call;  // the one at which the operator died
+  std::string call;  // the call at which the operator was killed
   std::string summary;
   std::map<std::string, int> events;
   int calls = 0;
 };
 
-// "SuccessfulCreatePod: Created pods: a, b" tells of a and of b: which objects one event tells of together depends on when
-// the operator died.
+// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because the
+// objects that share an event depend on when the operator was killed.
 std::map<std::string, int> ByObject(const std::map<std::string, int>& events) {
   std::map<std::string, int> told;
   for (const auto& [event, count] : events) {

@@ -1,5 +1,5 @@
-// What timelines cannot say of creates: a quota that counts, templates that are refused a thousand times, a job that is
-// deleted at each of its creates.
+// Tests creates that timelines cannot express: a counting quota, templates that are refused a
+// thousand times, and a job that is deleted at each of its creates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class CreatesTest : public ::testing::Test {
     Settle();
   }
 
-  // Those that are not on their way out.
+  // Returns those that are not terminating.
   size_t Count(Kind kind) {
     size_t count = 0;
     const std::vector<client::Object> objects = *world_.server().List(kind, kNamespace, {});
@@ -87,7 +87,7 @@ class CreatesTest : public ::testing::Test {
     return manifest::ParseTFJob(job)->status.conditions.back();
   }
 
-  // From now on pods are refused beyond `quota_`, each time in slightly different words.
+  // From now on refuses pods beyond `quota_`, each time with a slightly different message.
   void LimitPods() {
     client::Fault count;
     count.matches = [this](const Call& call) {
@@ -107,10 +107,10 @@ class CreatesTest : public ::testing::Test {
 
   World world_;
   size_t quota_ = 0;
-  bool is_full_ = false;  // for the call that is being made
+  bool is_full_ = false;  // for the current call
 };
 
-// Timelines know one name.
+// Timelines use a single name.
 TEST_F(CreatesTest, AJobWhoseServicesWouldHaveTooLongNamesFailsWithoutAny) {
   Json job = Job(1, 11);
   job["metadata"]["name"] = std::string(54, 'j');  // "-worker-9" makes 63
@@ -156,7 +156,7 @@ TEST_F(CreatesTest, WordsThatChangeDoNotShortenTheBackOff) {
   LimitPods();
   Apply(Job(0, 100));
   Advance(1h);
-  // 5 ms, 10 ms, … 2 min: some 15 looks, then 30 an hour.
+  // 5 ms, 10 ms, … 2 min: about 15 reconciles, then 30 per hour.
   EXPECT_GE(CountCalls(Kind::kPod), 8 * 30);
   EXPECT_LE(CountCalls(Kind::kPod), 8 * 50);
   EXPECT_EQ(Messages("FailedCreatePod").size(), 1u);
@@ -187,7 +187,7 @@ TEST_F(CreatesTest, ATemplateThatIsRefusedIsNotTriedForEveryReplica) {
   const std::vector<std::string> messages = Messages("FailedCreatePod");
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_NE(messages[0].find("Required value"), std::string::npos);
-  // It is corrected.
+  // The template is corrected.
   world_.operator_client().Clear();
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 304u);
@@ -233,7 +233,7 @@ TEST_F(CreatesTest, AJobThatIsDeletedAmongItsCreatesLeavesNothing) {
         EXPECT_TRUE(metadata.terminating()) << where << ": " << metadata.name;
         ASSERT_TRUE(world.Delete(Kind::kPod, metadata.name, 0).ok());
       }
-      // Nothing of it is in the way of the next one, and nothing is remembered.
+      // It leaves nothing that blocks the next job, and nothing is remembered.
       ASSERT_TRUE(world.server().Create(Kind::kTFJob, Job(1, 9)).ok());
       ASSERT_TRUE(world.Advance(1min).ok()) << where;
       EXPECT_EQ(world.server().List(Kind::kPod, kNamespace, {})->size(), 10u) << where;

@@ -27,7 +27,7 @@ Status Compare(const std::string& expected, const std::string& found) {
   return FailedPrecondition("expected: ", expected, "\n   found: ", found);
 }
 
-// Without the job's name and its dash.
+// Removes the job's name and the dash.
 std::string ShortName(const std::string& name) {
   const std::string prefix = StrCat(kJob, "-");
   return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
@@ -38,7 +38,7 @@ std::string ToText(const client::Call& call) {
                 ShortName(call.key.name));
 }
 
-// The value at a JSON pointer: a string as it is, everything else as JSON, "none" where there is nothing.
+// Returns the value at a JSON pointer: a string unquoted, other values as JSON, "none" if absent.
 std::string TextAt(const Json& object, const std::string& path) {
   const Json::json_pointer pointer(path);
   if (!object.contains(pointer)) return "none";
@@ -83,7 +83,7 @@ Status Player::Expect(const Step& step) {
 
 StatusOr<api::TFJob> Player::Job() {
   ASSIGN_OR_RETURN(Json object, world_.server().GetJson(World::KeyOf(Kind::kTFJob, kJob)));
-  // A timeline may hold a job that does not decode; its status still does.
+  // A timeline may contain a job that does not decode; its status still does.
   object["spec"] = {{"tfReplicaSpecs", Json::object()}};
   return manifest::ParseTFJob(object);
 }

@@ -30,7 +30,7 @@ StatusOr<Duration> ParseDuration(const std::string& text) {
   return InvalidArgument("expected a duration such as 10s, got ", text);
 }
 
-// The value of the word `key=value`, or "".
+// Returns the value of the word `key=value`, or "".
 std::string Option(const Step& step, const std::string& key) {
   for (const std::string& word : step.words) {
     if (word.rfind(key + "=", 0) == 0) return word.substr(key.size() + 1);
@@ -83,7 +83,7 @@ Json MinimalPodSpec() {
   return {{"containers", Json::array({container})}};
 }
 
-// What a user wrote, with the parts that no timeline is about.
+// Completes a user's job with the parts that no timeline is about.
 Json WholeJob(Json job) {
   job["apiVersion"] = "kubeflow.org/v1";
   job["kind"] = "TFJob";

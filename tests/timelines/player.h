@@ -16,18 +16,20 @@ class Player {
  public:
   Player();
 
-  // Stops at the first step that fails: the error says which, what was expected and what is there.
+  // Stops at the first step that fails. The error names the step, what was expected and
+  // what was found.
   Status Play(const std::vector<Step>& steps);
 
-  // The operator dies at its `call`th call and is started again after the step in which that happens.
+  // Kills the operator at its `call`th call, and starts it again after the step in which
+  // that happens.
   void KillOperatorAt(int call, bool carried_out);
-  // How many calls the operator has made.
+  // Returns how many calls the operator has made.
   int CountCalls() { return static_cast<int>(world_.operator_client().Calls().size()); }
-  // "VERB KIND NAME" of the operator's `call`th call since the start, from 1.
+  // Returns "VERB KIND NAME" of the operator's `call`th call since the start, counted from 1.
   std::string CallName(int call);
-  // Conditions, counts, pods and services as text.
+  // Returns conditions, counts, pods and services as text.
   StatusOr<std::string> Summary();
-  // How often each event was sent, by reason and message.
+  // Returns how often each event was sent, by reason and message.
   StatusOr<std::map<std::string, int>> Events();
 
  private:
@@ -66,10 +68,10 @@ class Player {
   Status ExpectPodGroup(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
-  // Sorted: "worker-0=Running*", "worker-0".
+  // Sorted, for example "worker-0=Running*" and "worker-0".
   StatusOr<std::vector<std::string>> Pods();
   StatusOr<std::vector<std::string>> Services();
-  // "VERB KIND NAME" of the operator's calls since the mark.
+  // Returns "VERB KIND NAME" of the operator's calls since the mark.
   std::vector<std::string> Calls();
 
   using Action = Status (Player::*)(const Step&);
@@ -83,10 +85,10 @@ class Player {
   bool dies_after_ = false;
 };
 
-// "volcano", "scheduler-plugins" or "native" → the kind of its pod groups.
+// Returns the kind of the pod groups of "volcano", "scheduler-plugins" or "native".
 StatusOr<client::Kind> PodGroupKindOf(const std::string& scheduler);
 
-// "worker-0" → "job-worker-0"; names that do not begin with a replica type stay.
+// Maps "worker-0" to "job-worker-0"; leaves names alone that do not begin with a replica type.
 std::string FullName(const std::string& name);
 
 }  // namespace tfjob::timelines

@@ -1,4 +1,4 @@
-// Every *.timeline file of this folder is a test.
+// Runs every *.timeline file of this folder as a test.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(Files, TimelineTest, ::testing::ValuesIn(TimelineNames(
                            return name;
                          });
 
-// A folder that is not there would be a test that passes on nothing.
+// Without this test, a missing folder would pass without running any timeline.
 TEST(TimelineFiles, AreFound) {
   EXPECT_GE(TimelineNames().size(), 60u);
 }

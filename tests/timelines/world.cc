@@ -6,7 +6,7 @@
 namespace tfjob::timelines {
 namespace {
 
-// Far more than any timeline needs: beyond it the loop chases its own tail.
+// Far more than any timeline needs. Beyond it, the loop never becomes idle.
 constexpr int kMaxRounds = 2000;
 
 store::Options StoreOptions(Clock& clock) {

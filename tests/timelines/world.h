@@ -1,5 +1,5 @@
-// The cluster of a timeline: the in-memory store, a fake clock, the control loop stepped by hand, and hands for
-// everybody else: users, kubelets, nodes, faults.
+// Provides the cluster of a timeline: the in-memory store, a fake clock, the control loop, stepped
+// manually, and the actions of users, kubelets, nodes and faults.
 #pragma once
 
 #include <functional>
@@ -23,25 +23,26 @@ class World {
  public:
   World();
 
-  client::Client& server() { return store_; }                  // as everybody else sees it
-  client::FaultyClient& operator_client() { return faulty_; }  // as the operator does
+  client::Client& server() { return store_; }                  // as seen by all other clients
+  client::FaultyClient& operator_client() { return faulty_; }  // as seen by the operator
   FakeClock& clock() { return clock_; }
 
   Status StartOperator();
-  // What --gang-scheduler-name says from its next start on.
+  // Sets --gang-scheduler-name, from the operator's next start on.
   void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
-  // Under which version the server has Kubernetes' own gangs; "" not at all.
+  // Sets the server's version of Kubernetes' own gangs; "": the server does not have them.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
-  // The operator dies at its `call`th call from now, before or after the server has carried it out; until the next
-  // StartOperator all its calls fail.
+  // Kills the operator at its `call`th call from now, before or after the server has carried it
+  // out. All its calls fail until the next StartOperator.
   void KillOperatorAt(int call, bool carried_out);
-  // Delivers and reconciles until nothing is left to do; FailedPrecondition when that does not come to an end.
+  // Delivers and reconciles until nothing is left to do. Returns FailedPrecondition if that
+  // never happens.
   Status RunUntilIdle();
-  // Moves the clock and runs whatever becomes due on the way.
+  // Moves the clock and runs everything that becomes due meanwhile.
   Status Advance(Duration by);
   void SetNodeLost(const std::string& node, bool lost);
 
-  // A kubelet's report: `change` edits the pod's status.
+  // Reports as a kubelet: `change` edits the pod's status.
   Status Report(const std::string& pod, const std::function<void(objects::Pod&)>& change);
   Status Delete(client::Kind kind, const std::string& name,
                 std::optional<int64_t> grace = std::nullopt);

@@ -1,7 +1,7 @@
-# etcd, the API server, its controllers, the scheduler, and nodes that only seem to be there. Sourced by cluster.sh.
+# Starts etcd, the API server, the controllers, the scheduler and fake nodes. Sourced by cluster.sh.
 
-# Four ports in a row that are free now, below those that the kernel hands out to clients: a port stays the cluster's own
-# while the API server is down. Kept in STATE/ports.
+# Chooses four consecutive ports that are free now, below the range that the kernel assigns to
+# clients, so that no client takes a port while the API server is down. Kept in STATE/ports.
 choose_ports() {
   local first last
   if [ ! -f "$STATE/ports" ]; then
@@ -13,7 +13,7 @@ choose_ports() {
     echo "$first" >"$STATE/ports"
   fi
   read -r first <"$STATE/ports"
-  ETCD_PORT=$first KWOK_PORT=$((first + 2)) API_PORT=$((first + 3))  # etcd's peers: the second
+  ETCD_PORT=$first KWOK_PORT=$((first + 2)) API_PORT=$((first + 3))  # the second: etcd's peers
 }
 
 start_etcd() {
@@ -23,7 +23,7 @@ start_etcd() {
     --unsafe-no-fsync --log-level warn
 }
 
-# chosen FLAG: that flag of the components, where the cluster was made with it.
+# chosen FLAG: prints that flag for the components if the cluster was created with it.
 chosen() {
   local value
   value=$(cat "$STATE/$1" 2>/dev/null || true)
@@ -41,11 +41,12 @@ start_apiserver() {
     --kubelet-certificate-authority "$pki/ca.crt" --kubelet-preferred-address-types InternalIP \
     --service-account-issuer "$issuer" --service-account-key-file "$pki/service-account.pub" \
     --service-account-signing-key-file "$pki/service-account.key"
-  # Ready means: with the default roles, without which the controller manager ends at once.
+  # Ready includes the default roles, without which the controller manager exits at once.
   await 120 "API server ready" kubectl get --raw /readyz
 }
 
-# client_flags NAME: how a component reaches the API server, fast enough for thousands of pods.
+# client_flags NAME: prints the flags with which a component reaches the API server, fast enough for
+# thousands of pods.
 client_flags() {
   local file=$STATE/$1.kubeconfig
   echo "--kubeconfig $file --authentication-kubeconfig $file --authorization-kubeconfig $file --secure-port 0" \
@@ -53,8 +54,9 @@ client_flags() {
 }
 
 start_controller_manager() {
-  # Without a node nobody looks up names: what is written for that, two objects a service, is left out. And the collector
-  # of pods deletes by name what it saw on its way out without a node, which may by then be a replacement.
+  # Without a node no names are looked up, so the two objects per service that serve this are left
+  # out. So is the pod garbage collector: it deletes by name pods that it saw terminating without a
+  # node, and by then the name may belong to a replacement.
   local controllers="*"
   [ $node = yes ] || controllers="*$(printf -- ',-%s-controller' endpoints endpointslice endpointslice-mirroring pod-garbage-collector)"
   # shellcheck disable=SC2046
@@ -71,8 +73,9 @@ start_control_plane() {
   await 60 "default service account" kubectl get serviceaccount default
 }
 
-# Pods wait for a scheduler only where there are nodes. To spread the pods of a service it reads every service of the
-# namespace for every pod, which with thousands of them is most of its work; on nodes that only seem to be there it is left out.
+# Pods wait for a scheduler only if there are nodes. To spread the pods of a service, the scheduler
+# reads every service of the namespace for every pod, which with thousands of them is most of its
+# work. With fake nodes this is left out.
 start_scheduler() {
   local constraints=""
   [ $node = yes ] || constraints='
@@ -91,12 +94,13 @@ EOF
   start kube-scheduler "$PROGRAMS/kube-scheduler" --config "$STATE/scheduler.yaml" --secure-port 0 $(chosen feature-gates)
 }
 
-# nodes_ready SELECTION: of `kubectl get nodes`.
+# nodes_ready SELECTION: returns whether the selected nodes of `kubectl get nodes` are ready.
 nodes_ready() {
   ! kubectl get nodes --no-headers "$@" 2>&1 | awk '$2 != "Ready"' | grep -q .
 }
 
-# start_fake_nodes COUNT: KWOK keeps them Ready and says of each of their pods that it runs.
+# start_fake_nodes COUNT: starts fake nodes. KWOK keeps them Ready and reports all their
+# pods as running.
 start_fake_nodes() {
   start_scheduler
   start kwok "$PROGRAMS/kwok" --kubeconfig "$STATE/kwok.kubeconfig" --manage-all-nodes=false \

@@ -1,12 +1,13 @@
-# Shared by cluster.sh and its parts: where things are, how a process is started, known to live, and stopped.
-# Sourced, never run. STATE is the cluster's folder; everything that a cluster writes is under it, or under RUN.
+# Shared by cluster.sh and its parts: paths, and functions that start, find and stop a process.
+# Sourced, never run. STATE is the cluster's folder; a cluster writes only to STATE and RUN.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 CLUSTER=$ROOT/deploy/dev/cluster
 CACHE=$HOME/.cache/tfjob/cluster
 STATE=${STATE:-$CACHE/state}
 
-# Of the node; one machine has one. Its address belongs to a bridge, so that nothing outside the machine reaches it.
-RUN=/run/tfjob-cluster  # sockets: their paths may not be longer than 107 characters
+# Settings of the node; a machine has one. Its address belongs to a bridge, so it cannot be reached
+# from outside the machine.
+RUN=/run/tfjob-cluster  # for sockets: their paths are limited to 107 characters
 NODE=node-1 BRIDGE=tfjob0 NODE_IP=10.244.0.1 POD_CIDR=10.244.0.0/24 SERVICE_CIDR=10.96.0.0/16
 
 fail() {
@@ -17,7 +18,7 @@ fail() {
 kubectl() { "$PROGRAMS/kubectl" --kubeconfig "$STATE/admin.kubeconfig" "$@"; }
 ctr() { command ctr -a "$RUN/containerd.sock" -n k8s.io "$@"; }
 
-# process NAME: prints the id of the process that `start` started, while it is still that program.
+# process NAME: prints the id of the process that `start` started, if it still runs that program.
 process() {
   local pid program
   [ -f "$STATE/run/$1.pid" ] || return 1
@@ -26,8 +27,9 @@ process() {
   echo "$pid"
 }
 
-# start NAME PROGRAM ARGUMENT…: unless it lives. STATE/run/NAME is the same as a command of its own: it replaces itself by
-# the program and notes its id in STATE/run/NAME.pid, so that a test may stop a component and start it again.
+# start NAME PROGRAM ARGUMENT…: starts the program unless it runs. STATE/run/NAME does the same as a
+# command: it replaces itself by the program and writes its id to STATE/run/NAME.pid, so that a test
+# can stop a component and start it again.
 start() {
   local name=$1 program
   program=$(realpath "$(command -v "$2")")
@@ -45,7 +47,7 @@ start() {
   fi
 }
 
-# stop NAME: asks, and after ten seconds makes it.
+# stop NAME: asks the process to stop and kills it after ten seconds.
 stop() {
   local pid deadline=$((SECONDS + 10))
   if pid=$(process "$1"); then
@@ -65,7 +67,7 @@ await() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2
   until "$@" >/dev/null 2>&1; do
-    if [ $SECONDS -ge $deadline ]; then fail "not in time: ${what:-$*}; the logs are in $STATE/log"; fi
+    if [ $SECONDS -ge $deadline ]; then fail "timed out: ${what:-$*}; the logs are in $STATE/log"; fi
     sleep 0.1
   done
   [ -z "$what" ] || say "$what"

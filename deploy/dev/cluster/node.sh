@@ -1,7 +1,7 @@
-# The node: this machine with containerd, kubelet, kube-proxy and CoreDNS, its pods on a bridge of their own. Needs root.
-# Sourced by cluster.sh.
+# Runs this machine as a node with containerd, kubelet, kube-proxy and CoreDNS, with its pods on a
+# separate bridge. Needs root. Sourced by cluster.sh.
 
-# What the kernel must do for pods; the former values are put back by remove_node.
+# Kernel settings that pods need. remove_node restores the former values.
 SYSCTLS=(net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1 kernel.panic=10 kernel.panic_on_oops=1
   vm.overcommit_memory=1)
 
@@ -9,7 +9,7 @@ sysctl_file() { echo "/proc/sys/${1//.//}"; }
 
 make_network() {
   local setting file
-  modprobe -q br_netfilter 2>/dev/null || true  # where it is not built in
+  modprobe -q br_netfilter 2>/dev/null || true  # if it is not built in
   for setting in "${SYSCTLS[@]}"; do
     file=$(sysctl_file "${setting%=*}")
     grep -qs "^${setting%=*}=" "$STATE/sysctl" || echo "${setting%=*}=$(cat "$file")" >>"$STATE/sysctl"
@@ -20,7 +20,8 @@ make_network() {
   ip link set "$BRIDGE" up
 }
 
-# containerd is Debian's 1.6. Network namespaces are kept under RUN, where remove_node finds those of lost pods too.
+# containerd is Debian's 1.6. Network namespaces are kept under RUN, where remove_node also finds
+# those of lost pods.
 write_containerd_config() {
   mkdir -p "$STATE/cni"
   cat >"$STATE/cni/10-pods.conflist" <<END
@@ -75,9 +76,9 @@ load_image() {
   for image in "$@"; do ctr images import "$image"; done
 }
 
-# Made for machines that are small and strange: cgroup v1 or v2, without systemd, without CAP_SYS_RESOURCE.
+# Suitable for small and unusual machines: cgroup v1 or v2, without systemd or CAP_SYS_RESOURCE.
 write_kubelet_config() {
-  : >"$STATE/resolv.conf"  # pods know the cluster's names and no others
+  : >"$STATE/resolv.conf"  # pods resolve only the cluster's names
   cat >"$STATE/kubelet.yaml" <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -120,7 +121,7 @@ start_kubelet() {
     --root-dir "$STATE/kubelet" --hostname-override "$NODE" --node-ip "$NODE_IP"
 }
 
-# Services' addresses, and names.
+# Starts kube-proxy and CoreDNS, for the addresses and names of services.
 start_services() {
   cat >"$STATE/kube-proxy.yaml" <<END
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -137,8 +138,8 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 nodePortAddresses: [127.0.0.0/8]
 END
   start kube-proxy "$PROGRAMS/kube-proxy" --config "$STATE/kube-proxy.yaml"
-  # Names outside the cluster do not exist, and that is said at once. In a server block of its own: within one block,
-  # template answers before kubernetes is asked.
+  # For names outside the cluster, answers at once that they do not exist. This needs a separate
+  # server block: within one block, template answers before kubernetes.
   cat >"$STATE/Corefile" <<END
 cluster.local:53 in-addr.arpa:53 {
   bind $NODE_IP
@@ -175,14 +176,15 @@ remove_containers() {
   done
 }
 
-# What containerd, kubelet and kube-proxy leave behind when they end: mounts (network namespaces among them), cgroups of
-# pods, a table of nftables, the bridge, settings of the kernel.
+# Removes what containerd, kubelet and kube-proxy leave behind: mounts (including network
+# namespaces), cgroups of pods, nftables tables, the bridge and kernel settings.
 remove_node() {
   local mount setting table
   for mount in $(awk -v a="$STATE/" -v b="$RUN/" 'index($2, a) == 1 || index($2, b) == 1 {print $2}' /proc/mounts | sort -r); do
     umount -l "$mount"
   done
-  find /sys/fs/cgroup -mindepth 1 -maxdepth 4 -depth -type d -path '*/k8s.io*' -exec rmdir {} + 2>/dev/null || true  # the empty ones
+  # Removes only empty cgroups.
+  find /sys/fs/cgroup -mindepth 1 -maxdepth 4 -depth -type d -path '*/k8s.io*' -exec rmdir {} + 2>/dev/null || true
   for table in ip ip6; do nft delete table "$table" kube-proxy 2>/dev/null || true; done
   ip link del "$BRIDGE" 2>/dev/null || true
   if [ -f "$STATE/sysctl" ]; then

@@ -1,4 +1,5 @@
-# Keys, certificates and kubeconfigs under STATE. What exists is kept. Sourced by cluster.sh.
+# Creates keys, certificates and kubeconfigs under STATE; existing ones are kept. Sourced
+# by cluster.sh.
 
 # key NAME
 key() { [ -f "$1.key" ] || openssl ecparam -name prime256v1 -genkey -noout -out "$1.key"; }
@@ -13,7 +14,7 @@ certificate() {
     ) 2>/dev/null
 }
 
-# client NAME SUBJECT: a client's certificate, and a kubeconfig with it.
+# client NAME SUBJECT: creates a client's certificate and a kubeconfig with it.
 client() {
   certificate "$1" "$2" clientAuth
   cat >"$STATE/$1.kubeconfig" <<END

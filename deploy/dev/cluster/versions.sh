@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes {kubernetes,extras}/go.{mod,sum} anew, for other versions of the programs; not needed to build them.
+# Rewrites {kubernetes,extras}/go.{mod,sum} for other versions of the programs. Not needed
+# to build them.
 #
 #   KUBERNETES=1.36.3 deploy/dev/cluster/versions.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -7,7 +8,8 @@ source "$CLUSTER/build.sh"
 
 KUBERNETES=${KUBERNETES:-1.36.3} ETCD=${ETCD:-3.6.8} KWOK=${KWOK:-0.8.0} HELM=${HELM:-4.2.4} COREDNS=${COREDNS:-1.14.7}
 
-# Kubernetes' own go.mod names its libraries by folders of its repository; from outside, each is a module of its own.
+# Kubernetes' own go.mod names its libraries by folders of its repository. From outside, each is a
+# separate module.
 use_go
 upstream=$(go mod download -json "k8s.io/kubernetes@v$KUBERNETES" | sed -n 's/^\t"GoMod": "\(.*\)",$/\1/p')
 libraries=$(sed -n '/^replace (/,/^)/s/^\t\(.*\) => .\/staging.*/\1/p' "$upstream")

@@ -3,7 +3,7 @@
 namespace tfjob::cli {
 namespace {
 
-// What an API server says of a resource that it does not serve, rather than of an object.
+// Returns whether the server does not serve the resource at all, as opposed to a missing object.
 bool LacksResource(std::string_view message) {
   return message.find("could not find the requested resource") != std::string_view::npos ||
          message.find("does not serve this path") != std::string_view::npos;
@@ -12,7 +12,7 @@ bool LacksResource(std::string_view message) {
 std::string Sentence(const Status& status, const std::string& server, std::string_view what) {
   const std::string_view message = Message(status);
   if (LacksResource(message)) {
-    return StrCat(server, " has no TFJobs (", message,
+    return StrCat(server, " does not serve TFJobs (", message,
                   "): install the operator's CRDs, see docs/installing.md");
   }
   switch (status.code()) {
@@ -20,16 +20,16 @@ std::string Sentence(const Status& status, const std::string& server, std::strin
       return StrCat("there is no ", what, " on ", server, "; tfjob get -A lists all TFJobs");
     case StatusCode::kPermissionDenied:
       return StrCat(server, " refuses access to ", what, ": ", message,
-                    "; ask for the right, or choose another --context or --as");
+                    "; request the permission, or choose another --context or --as");
     case StatusCode::kUnauthenticated:
       return StrCat(server, " does not accept the credentials: ", message,
                     "; renew them, or choose another --context or --kubeconfig");
     case StatusCode::kUnavailable:
     case StatusCode::kDeadlineExceeded:
       return StrCat(server, " does not answer: ", message,
-                    "; is it running, and is it the one that you mean (--context, --kubeconfig)?");
+                    "; is it running, and is it the right server (--context, --kubeconfig)?");
     case StatusCode::kAborted:
-      return StrCat(what, " was changed by somebody else at the same time: ", message,
+      return StrCat(what, " was changed by another client at the same time: ", message,
                     "; try again");
     default:
       return StrCat(what, " on ", server, ": ", message);

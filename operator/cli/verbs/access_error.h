@@ -1,4 +1,4 @@
-// What went wrong between a verb and a server, with the server's name and what to change.
+// Explains errors of server calls, with the server's name and what the user can change.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,8 @@
 
 namespace tfjob::cli {
 
-// The same code, with a message for people. `what` is what the call was about: "TFJob ns/mnist".
+// Returns a status with the same code and a message for users. `what` is the object of the call,
+// such as "TFJob ns/mnist".
 Status Explain(const Status& status, const Cluster& cluster, std::string_view what);
 
 }  // namespace tfjob::cli

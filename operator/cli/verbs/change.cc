@@ -33,7 +33,7 @@ Status CheckNotEnded(const api::TFJob& job, std::string_view verb) {
   return FailedPrecondition(job.key(), ": it has ",
                             api::IsFailed(job.status) ? "failed" : "succeeded",
                             ", and a job that has ended never runs again, so ", verb,
-                            " would do nothing; delete it and create it anew");
+                            " would have no effect; delete it and create it again");
 }
 
 }  // namespace tfjob::cli

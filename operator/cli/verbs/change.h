@@ -1,4 +1,4 @@
-// A change of one job's spec that takes what others write meanwhile into account.
+// Changes the spec of one job in the presence of concurrent writers.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace tfjob::cli {
 
-// Gives the merge patch of the spec for the job as it is now, or null when there is nothing to
+// Returns the merge patch of the spec for the job as it is now, or null if there is nothing to
 // change. May be called several times.
 using MakePatch = std::function<StatusOr<Json>(const StoredJob&)>;
 
-// Patches the job under the condition that it is the one that `make` saw; when somebody else was
-// faster, reads it again and asks anew, a few times. Whether anything was changed.
+// Patches the job on condition that it is still the version that `make` saw. On a conflict, reads
+// the job and calls `make` again, a few times. Returns whether anything was changed.
 StatusOr<bool> ChangeSpec(Cluster& cluster, StoredJob job, const MakePatch& make);
 
-// FailedPrecondition for a job that has ended, for which nothing can be changed any more.
+// Returns FailedPrecondition if the job has ended, after which it cannot be changed.
 Status CheckNotEnded(const api::TFJob& job, std::string_view verb);
 
 }  // namespace tfjob::cli

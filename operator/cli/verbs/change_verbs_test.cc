@@ -1,4 +1,4 @@
-// scale, suspend, resume, restart: what is written to the server, and what people read.
+// Tests scale, suspend, resume and restart: writes to the server, and output.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -114,7 +114,7 @@ TEST_F(ChangeTest, NothingIsChangedOfAJobThatHasEnded) {
   EXPECT_EQ(CallRestart({}), view::kFailed);
   const std::string error = world_.Err();
   EXPECT_NE(error.find("tfjob: ns/mnist: it has succeeded, and a job that has ended never runs "
-                       "again, so suspend would do nothing; delete it and create it anew\n"),
+                       "again, so suspend would have no effect; delete it and create it again\n"),
             std::string::npos)
       << error;
   EXPECT_EQ(cluster().Get(Kind::kTFJob, "mnist"), before);
@@ -133,8 +133,8 @@ TEST_F(ChangeTest, RestartDeletesThePodsThatItSaw) {
   EXPECT_EQ(world_.Out(),
             "pod/mnist-ps-0 restarted\n"
             "pod/mnist-worker-0 restarted\n"
-            "pod/mnist-worker-1 is ending already\n"
-            "pod/mnist-worker-2 has done its work and is left\n");
+            "pod/mnist-worker-1 is already terminating\n"
+            "pod/mnist-worker-2 has completed and is left alone\n");
   EXPECT_FALSE(Terminating("mnist-worker-2"));
 }
 
@@ -158,17 +158,17 @@ TEST_F(ChangeTest, RestartSaysWhyItCannot) {
   cluster().CreateJob("mnist", "{Worker: {replicas: 2}}");
   EXPECT_EQ(CallRestart({}), view::kFailed);
   EXPECT_EQ(world_.Err(),
-            "tfjob: ns/mnist: there is no pod to restart; tfjob describe mnist shows what there "
-            "is\n");
+            "tfjob: ns/mnist: there is no pod to restart; tfjob describe mnist shows the job's "
+            "pods\n");
   EXPECT_EQ(CallRestart({"worker/2"}), view::kFailed);
-  EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica worker/2, but worker 2\n");
+  EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica worker/2, only worker 2\n");
   EXPECT_EQ(CallRestart({"ps"}), view::kFailed);
   EXPECT_EQ(Suspend({{"mnist"}, true}, world_.around), view::kSucceeded);
   world_.Err();
   EXPECT_EQ(CallRestart({}), view::kFailed);
   EXPECT_EQ(world_.Err(),
-            "tfjob: ns/mnist: it is suspended, so nothing of it runs; tfjob resume mnist starts it "
-            "anew\n");
+            "tfjob: ns/mnist: it is suspended, so none of its pods run; tfjob resume mnist starts "
+            "it again\n");
 }
 
 TEST(ReplicaChoiceTest, ReadsTypesAndIndexes) {

@@ -1,4 +1,4 @@
-// One verb about a cluster, as the command line asks for it.
+// One cluster verb with its options, as parsed from the command line.
 #pragma once
 
 #include <variant>
@@ -22,8 +22,8 @@ struct ClusterCommand {
   ClusterVerb verb;
 };
 
-// Connects and carries the verb out. kBadInput when kubeconfig or flags are wrong, else the verb's
-// exit code; 128 + the signal when `stop` ended a verb that would have gone on.
+// Connects and runs the verb. Returns kBadInput if kubeconfig or flags are wrong, 128 + the signal
+// if `stop` ended a verb that would have continued, otherwise the verb's exit code.
 int RunCommand(const ClusterCommand& command, const Connect& connect, const StopSource& stop,
                view::Console& console);
 

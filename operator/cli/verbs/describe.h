@@ -1,4 +1,4 @@
-// tfjob describe: jobs with their replicas, pods, conditions and events, and why they wait.
+// tfjob describe: shows jobs with their replicas, pods, conditions and events, and why they wait.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What `describe` prints, and the sentence that says why a job waits.
+// Tests the output of `describe` and the sentence that explains why a job waits.
 #include "operator/cli/verbs/describe.h"
 
 #include <gtest/gtest.h>
@@ -130,7 +130,7 @@ TEST_F(WhyTest, NobodyHasLookedAtIt) {
   CreateJob("");
   EXPECT_EQ(
       Why(),
-      "No operator has looked at it for 60s: is tfjob-operator running, and does it watch the "
+      "No operator has reconciled it for 60s: is tfjob-operator running, and does it watch the "
       "namespace ns?");
 }
 
@@ -150,8 +150,8 @@ TEST_F(WhyTest, AnotherControllerHasIt) {
   CreateJob("", "{managedBy: kueue.x-k8s.io/multikueue}");
   EXPECT_EQ(
       Why(),
-      "Another controller has it (spec.runPolicy.managedBy: \"kueue.x-k8s.io/multikueue\"), so "
-      "the operator leaves it alone.");
+      "Another controller manages it (spec.runPolicy.managedBy: \"kueue.x-k8s.io/multikueue\"), so "
+      "the operator ignores it.");
 }
 
 TEST_F(WhyTest, AQuotaRefusesItsPods) {
@@ -160,8 +160,8 @@ TEST_F(WhyTest, AQuotaRefusesItsPods) {
                         "Error creating: pods \"mnist-worker-0\" is forbidden: exceeded quota: q");
   EXPECT_EQ(Why(),
             "Its pods cannot be created: Error creating: pods \"mnist-worker-0\" is forbidden: "
-            "exceeded quota: q. The operator tries again by itself.");
-  // Once they are there, the event is of the past.
+            "exceeded quota: q. The operator retries automatically.");
+  // Once the pods exist, the event is outdated.
   cluster().clock().Advance(1s);
   cluster().CreatePod("mnist", "worker", 0, kRunning, "node");
   EXPECT_EQ(Why(), "There is no pod mnist-worker-1 yet: the operator has not created it.");
@@ -180,7 +180,7 @@ TEST_F(WhyTest, ItsPodGroupIsRefused) {
                         "Error creating: the server does not serve this path");
   EXPECT_EQ(Why(),
             "Its pod group cannot be created: Error creating: the server does not serve this path. "
-            "The operator tries again by itself.");
+            "The operator retries automatically.");
 }
 
 TEST_F(WhyTest, ItsPodGroupWaits) {
@@ -205,7 +205,8 @@ TEST_F(WhyTest, NoSchedulerHasLookedAtThePods) {
   cluster().CreatePod("mnist", "worker", 0, "{phase: Pending}");
   cluster().CreatePod("mnist", "worker", 1, "{phase: Pending}");
   EXPECT_EQ(Why(),
-            "mnist-worker-0 and mnist-worker-1 have no node yet, and no scheduler has said why.");
+            "mnist-worker-0 and mnist-worker-1 have no node yet, and no scheduler has reported "
+            "why.");
 }
 
 TEST_F(WhyTest, AContainerWaits) {
@@ -216,8 +217,8 @@ TEST_F(WhyTest, AContainerWaits) {
                       "{reason: ImagePullBackOff, message: \"Back-off pulling image x\"}}}]}",
                       "node");
   EXPECT_EQ(Why(),
-            "The container tensorflow of mnist-worker-1 waits: ImagePullBackOff: Back-off pulling "
-            "image x.");
+            "The container tensorflow of mnist-worker-1 is waiting: ImagePullBackOff: Back-off "
+            "pulling image x.");
 }
 
 TEST_F(WhyTest, AContainerIsInBackoffUntil) {
@@ -231,8 +232,9 @@ TEST_F(WhyTest, AContainerIsInBackoffUntil) {
       "\"2026-11-21T09:00:30Z\"}}}]}",
       "node");
   EXPECT_EQ(Why(),
-            "The container tensorflow of mnist-worker-1 waits: CrashLoopBackOff: back-off 1m20s "
-            "restarting failed container=x; it is started again at 2026-11-21T09:01:50Z.");
+            "The container tensorflow of mnist-worker-1 is waiting: CrashLoopBackOff: back-off "
+            "1m20s restarting failed container=x; it will be started again at "
+            "2026-11-21T09:01:50Z.");
 }
 
 TEST_F(WhyTest, AVolumeCannotBeMounted) {
@@ -244,8 +246,8 @@ TEST_F(WhyTest, AVolumeCannotBeMounted) {
   cluster().CreateEvent(Kind::kPod, "mnist-worker-0", "Warning", "FailedMount",
                         "configmap \"settings\" not found");
   EXPECT_EQ(Why(),
-            "The container tensorflow of mnist-worker-0 waits: FailedMount: configmap \"settings\" "
-            "not found.");
+            "The container tensorflow of mnist-worker-0 is waiting: FailedMount: configmap "
+            "\"settings\" not found.");
 }
 
 TEST_F(WhyTest, ThePodBeforeItIsNotGoneYet) {
@@ -253,7 +255,7 @@ TEST_F(WhyTest, ThePodBeforeItIsNotGoneYet) {
   cluster().CreatePod("mnist", "worker", 0, kRunning, "node");
   cluster().CreatePod("mnist", "worker", 1, kRunning, "node");
   ASSERT_TRUE(cluster().store().Delete({Kind::kPod, "ns", "mnist-worker-1"}, {}).ok());
-  EXPECT_EQ(Why(), "There is no pod mnist-worker-1 yet: the pod before it is not gone yet.");
+  EXPECT_EQ(Why(), "There is no pod mnist-worker-1 yet: the previous pod still exists.");
 }
 
 TEST_F(WhyTest, AReplicaIsCreatedAgainWithADelay) {
@@ -269,7 +271,7 @@ TEST_F(WhyTest, ItsSpecCannotBeRead) {
   cluster().Create(Kind::kTFJob,
                    "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: mnist, namespace: "
                    "ns}, spec: {tfReplicaSpecs: {Wroker: {}}}}");
-  EXPECT_TRUE(Why().starts_with("Its spec cannot be read, so that nobody can run it: ")) << Why();
+  EXPECT_TRUE(Why().starts_with("Its spec cannot be read, so it cannot run: ")) << Why();
 }
 
 }  // namespace

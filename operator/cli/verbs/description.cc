@@ -86,7 +86,7 @@ std::string ReplicasTable(const api::TFJob& job) {
   return table.empty() ? "" : "Replicas:\n" + table.Take();
 }
 
-// What a container waits for or ended with, or what the pod itself says.
+// Returns why a container waits or how it ended, else the reason of the pod itself.
 std::string Detail(const objects::Pod& pod) {
   using State = objects::ContainerStatus::State;
   for (const objects::ContainerStatus& container : pod.containers) {

@@ -1,4 +1,4 @@
-// One job for people: what `tfjob describe` prints.
+// Formats one job as `tfjob describe` prints it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tfjob::cli {
 
-// Pure. At most 100 pods and the last 20 events are shown, with a count of the others.
+// Describes a job. Shows at most 100 pods and the last 20 events, with a count of the others. Pure.
 std::string Describe(const JobFacts& facts);
 
 }  // namespace tfjob::cli

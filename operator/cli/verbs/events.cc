@@ -11,7 +11,8 @@ std::string Text(const JsonField& field) {
   return field.StringOr("").value_or("");
 }
 
-// The newest of the times that an event can carry, depending on who wrote it and how often.
+// Returns the newest of the times in an event. Which of them are set depends on its writer and on
+// how often it was written.
 Time LastTime(const JsonField& event) {
   Time last;
   for (const JsonField& field :

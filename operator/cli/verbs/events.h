@@ -1,4 +1,4 @@
-// Events as people read them.
+// Reads events for display.
 #pragma once
 
 #include <set>
@@ -10,19 +10,19 @@
 namespace tfjob::cli {
 
 struct EventLine {
-  Time last;          // when it happened last
+  Time last;          // the latest occurrence
   int64_t count = 1;  // how often it happened
   bool warning = false;
   std::string reason;
   std::string message;
   std::string object;      // "Pod mnist-worker-0"
-  std::string object_uid;  // of what it is about
+  std::string object_uid;  // of the object that the event is about
 };
 
-// A core/v1 Event; what is missing stays empty.
+// Reads a core/v1 Event. Missing fields stay empty.
 EventLine ReadEvent(const Json& event);
 
-// The events of the namespace about the objects of these UIDs, the newest last.
+// Returns the events of the namespace about the objects with these UIDs, the newest last.
 StatusOr<std::vector<EventLine>> EventsAbout(Cluster& cluster, const std::string& name_space,
                                              const std::set<std::string>& uids);
 

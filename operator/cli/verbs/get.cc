@@ -16,7 +16,7 @@ namespace {
 
 using Output = GetOptions::Output;
 
-// Without what the API server keeps for server-side apply, which nobody reads.
+// Removes managedFields, the API server's records for server-side apply, which are not for users.
 Json ForPeople(const StoredJob& job) {
   Json object = *job.object;
   if (object.contains("metadata")) object["metadata"].erase("managedFields");
@@ -49,7 +49,7 @@ class Getter {
   const Surroundings& around_;
   const JobColumns columns_;
   view::Table table_;
-  std::map<std::string, std::string> told_;  // by job, the newest version or, of a row, its text
+  std::map<std::string, std::string> told_;  // by job, the text of its last row without the age
 };
 
 void Getter::PrintWhole(const Json& value) {
@@ -83,7 +83,7 @@ void Getter::PrintAll(const std::vector<StoredJob>& jobs) {
   out << table_.Take();
 }
 
-// Everything but the age, which changes by itself.
+// Returns the text of a row without the age, which changes by itself.
 std::string Told(const StoredJob& job, bool deleted) {
   return StrCat(view::StateOf(job.job.status), " ", ReadyText(job), " ", Restarts(job.job.status),
                 " ", ReadyByType(job), deleted ? " deleted" : "");

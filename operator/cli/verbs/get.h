@@ -1,4 +1,4 @@
-// tfjob get: TFJobs as a table, as names, or whole.
+// tfjob get: prints TFJobs as a table, by name, or in full.
 #pragma once
 
 #include "operator/cli/verbs/stored_job.h"
@@ -12,8 +12,9 @@ struct GetOptions {
   bool watch = false;
 };
 
-// kFailed when the server could not be asked or a named job does not exist. With `watch` it goes on
-// with a row for each change until `stop` is requested or the output breaks, and is then kSucceeded.
+// Prints the selected jobs. Returns kFailed if the server cannot be queried or a named job does not
+// exist. With `watch`, continues with a row per change until `stop` is requested or the output
+// breaks, and then returns kSucceeded.
 int Get(const GetOptions& options, const Surroundings& around);
 
 }  // namespace tfjob::cli

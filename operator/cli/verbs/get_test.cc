@@ -103,18 +103,17 @@ TEST_F(GetTest, ErrorsNameTheServerAndWhatToChange) {
   const std::vector<Refusal> refusals = {
       {Unavailable("connection refused"),
        "https://test:6443 (context dev) does not answer: connection refused; is it running, and is "
-       "it the one that you mean (--context, --kubeconfig)?"},
+       "it the right server (--context, --kubeconfig)?"},
       {PermissionDenied("tfjobs.kubeflow.org is forbidden"),
        "https://test:6443 (context dev) refuses access to TFJobs: tfjobs.kubeflow.org is "
        "forbidden; "
-       "ask for the right, or choose another --context or --as"},
+       "request the permission, or choose another --context or --as"},
       {Unauthenticated("Unauthorized"),
        "https://test:6443 (context dev) does not accept the credentials: Unauthorized; renew them, "
        "or choose another --context or --kubeconfig"},
       {Unavailable("list TFJobs: the server could not find the requested resource"),
-       "https://test:6443 (context dev) has no TFJobs (list TFJobs: the server could not find the "
-       "requested "
-       "resource): install the operator's CRDs, see docs/installing.md"}};
+       "https://test:6443 (context dev) does not serve TFJobs (list TFJobs: the server could not "
+       "find the requested resource): install the operator's CRDs, see docs/installing.md"}};
   for (const Refusal& refusal : refusals) {
     client::FaultyClient faulty(world_.cluster.store());
     faulty.Inject({.matches = [](const client::Call&) { return true; }, .error = refusal.status});
@@ -124,11 +123,11 @@ TEST_F(GetTest, ErrorsNameTheServerAndWhatToChange) {
   }
 }
 
-// Runs a watch until the output holds `until`.
+// Runs a watch until the output contains `until`.
 class WatchTest : public GetTest {
  protected:
   std::string Watch(const std::function<void()>& change, const std::string& until) {
-    // Read while it is written: a buffer of its own that locks.
+    // A locking buffer, since the output is read while it is written.
     class Buffer : public std::stringbuf {
      public:
       std::string Text() {
@@ -182,7 +181,7 @@ TEST_F(WatchTest, WritesALineForEachChangeOfTheNamedJob) {
   const std::string text = Watch(
       [&] {
         const std::string running = Conditions({{"Created", "True"}, {"Running", "True"}});
-        // The same for people: no line.
+        // No visible change, so no line.
         world_.cluster.WriteStatus(
             Kind::kTFJob, "mnist",
             "{" + running +

@@ -1,4 +1,4 @@
-// What `describe` knows of one job at one moment: a value.
+// The facts that `describe` uses about one job at one moment, as a value.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// How the container `tensorflow` ended before its last restart.
+// The end of the container `tensorflow` before its last restart.
 struct LastExit {
   int64_t code = 0;
   std::string reason;
@@ -28,11 +28,11 @@ struct JobFacts {
   Time now;
 
   const api::TFJob& job() const { return stored.job; }
-  // Nothing when it never ended.
+  // Returns the last end of the pod's container `tensorflow`; nullopt if it never ended.
   std::optional<LastExit> ExitOf(const objects::Pod& pod) const;
 };
 
-// Asks the server for all of it. Events that may not be read are no error.
+// Collects the facts from the server. Events that cannot be read are not an error.
 StatusOr<JobFacts> CollectFacts(const Surroundings& around, const StoredJob& job);
 
 }  // namespace tfjob::cli

@@ -13,7 +13,7 @@ namespace tfjob::cli {
 namespace {
 
 constexpr Duration kAnswerTime = 500ms;
-constexpr int kTries = 2;  // unanswered calls after which the pod network counts as out of reach
+constexpr int kTries = 2;  // unanswered calls after which the pod network counts as unreachable
 constexpr int64_t kLogLines = 200;
 
 }  // namespace
@@ -64,14 +64,14 @@ StatusOr<progress::Progress> ProgressTeller::Ask(const api::TFJob& job, const ob
 
 std::string ProgressTeller::Tell(const api::TFJob& job) {
   const auto slot = view::TrainingSlot(job);
-  if (!slot) return "(no chief, master or worker trains)";
+  if (!slot) return "(the job has no chief, master or worker)";
   const std::string name = api::ReplicaName(job.metadata.name, slot->type, slot->index);
   const auto object =
       around_.cluster.client().Get({client::Kind::kPod, job.metadata.name_space, name});
   if (absl::IsNotFound(object.status())) return StrCat("(there is no pod ", name, ")");
   if (!object.ok()) return StrCat("(", Message(object.status()), ")");
   const auto& pod = std::get<std::shared_ptr<const objects::Pod>>(*object);
-  if (!IsPodOf(*pod, job)) return StrCat("(the pod ", name, " is not the job's)");
+  if (!IsPodOf(*pod, job)) return StrCat("(the pod ", name, " does not belong to the job)");
   if (pod->phase == objects::PodPhase::kPending) return StrCat("(", name, " is Pending)");
   view::JobView view;
   const auto progress = Ask(job, *pod, slot->type);

@@ -1,4 +1,4 @@
-// How far a job has come, from whoever can tell.
+// Determines the progress of a job from its trainer or from its log.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace tfjob::cli {
 
-// Asks the task at an address.
+// Fetches the progress of the task at an address.
 using FetchProgress = std::function<StatusOr<progress::Progress>(const std::string& address)>;
 FetchProgress AskTrainer();
 
-// Asks the trainer itself, at its pod's address; where the pod network cannot be reached from here,
-// which is usual outside of the cluster, reads the end of its log, which the API server gives. (The
-// API server's proxy to pods speaks HTTP/1.1 only, and trainers speak gRPC.) Thread-safe.
+// Asks the trainer itself at its pod's address. If the pod network is unreachable, as is usual
+// outside of the cluster, reads the end of the trainer's log through the API server instead. (The
+// API server's proxy to pods speaks only HTTP/1.1, and trainers speak gRPC.) Thread-safe.
 class ProgressTeller {
  public:
   ProgressTeller(const Surroundings& around, FetchProgress fetch)
       : around_(around), fetch_(std::move(fetch)) {}
 
-  // As `tfjob run` writes it: "step 300/9380, 812 steps/s, loss 0.41, 11s left". When nothing can
-  // be told, the reason in brackets.
+  // Returns the progress as `tfjob run` prints it, or the reason in parentheses if it is unknown:
+  // "step 300/9380, 812 steps/s, loss 0.41, 11s left".
   std::string Tell(const api::TFJob& job);
 
  private:
@@ -35,7 +35,7 @@ class ProgressTeller {
   const Surroundings& around_;
   const FetchProgress fetch_;
   Mutex mutex_;
-  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row
+  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // consecutive calls
 };
 
 }  // namespace tfjob::cli

@@ -12,13 +12,13 @@ int64_t Active(const api::TFJobStatus& status, api::ReplicaType type) {
   return found == status.replica_statuses.end() ? 0 : found->second.active;
 }
 
-// How long it has trained, or had when it ended.
+// Returns how long the job has trained so far, or had trained when it ended.
 std::string Trained(const api::TFJobStatus& status, Time now) {
   if (!status.start_time) return "";
   return view::HumanDuration(status.completion_time.value_or(now) - *status.start_time);
 }
 
-// Of the newest condition that is True.
+// Returns the message of the newest condition that is True.
 std::string ConditionMessage(const api::TFJobStatus& status) {
   std::string message;
   for (const api::Condition& condition : status.conditions) {

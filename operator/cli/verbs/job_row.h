@@ -1,4 +1,5 @@
-// A TFJob as a row of `tfjob get`: the columns of kubectl get tfjob, and with -o wide three more.
+// Formats a TFJob as a row of `tfjob get`: the columns of kubectl get tfjob and, with -o wide,
+// three more.
 #pragma once
 
 #include <string>
@@ -15,9 +16,9 @@ struct JobColumns {
 std::vector<std::string> Header(const JobColumns& columns);
 std::vector<std::string> Cells(const StoredJob& job, const JobColumns& columns, Time now);
 
-// "3/4": active replicas, of those that are wanted; "?" for a spec that cannot be read.
+// Returns active and wanted replicas: "3/4"; "?" if the spec cannot be read.
 std::string ReadyText(const StoredJob& job);
-// "Chief 1/1, Worker 2/3".
+// Returns the same by type: "Chief 1/1, Worker 2/3".
 std::string ReadyByType(const StoredJob& job);
 int64_t Restarts(const api::TFJobStatus& status);
 

@@ -1,4 +1,4 @@
-// Logs of several containers as whole lines on one output.
+// Prints logs of several containers as whole lines to one output.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ class LogPrinter {
  public:
   explicit LogPrinter(std::ostream& out) : out_(out) {}
 
-  // Writes "prefix | line", without a prefix the line alone. False when the output takes nothing
-  // any more.
+  // Writes "prefix | line", or the line alone if the prefix is empty. Returns false if the output
+  // can no longer be written.
   bool Print(std::string_view prefix, std::string_view line);
   bool broken();
 
@@ -25,14 +25,14 @@ class LogPrinter {
   std::ostream& out_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Cuts bytes into lines. One thread.
+// Splits bytes into lines. Not thread-safe.
 class LineCutter {
  public:
   explicit LineCutter(std::function<bool(std::string_view)> take) : take_(std::move(take)) {}
 
-  // False when `take` refused a line.
+  // Passes each complete line to `take`. Returns false if `take` rejects a line.
   bool Add(std::string_view bytes);
-  // What has no line end counts as a line.
+  // Passes an unterminated rest to `take` as a line.
   void Finish();
 
  private:

@@ -53,7 +53,7 @@ bool LogStream::Take(std::string_view line) {
   const size_t space = line.find(' ');
   const std::string_view stamp = line.substr(0, space);
   if (!ParseTime(stamp).ok()) return printer_.Print(prefix_, line);
-  // The stamps of one container have one length and one zone, so that their texts sort as they do.
+  // Timestamps of one container have the same length and zone, so their texts sort chronologically.
   if (again_ && stamp <= last_) return true;
   last_ = stamp;
   const std::string_view text = space == std::string_view::npos ? "" : line.substr(space + 1);

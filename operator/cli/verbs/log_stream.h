@@ -1,4 +1,4 @@
-// Follows the log of one run of one container, over as many connections as it takes.
+// Follows the log of one run of one container over as many connections as necessary.
 #pragma once
 
 #include <atomic>
@@ -13,21 +13,21 @@ namespace tfjob::cli {
 
 class LogStream {
  public:
-  // `prefix` stands before each line. `ended` says whether the container has come to its end (or
-  // its pod has gone): then the next end of the log is the last. The arguments outlive the stream;
-  // `stop` ends it.
+  // Prints `prefix` before each line. `ended` returns whether the container has ended (or its pod
+  // is gone); the next end of the log is then final. `stop` ends the stream. The arguments must
+  // outlive the stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
             std::function<bool()> ended, const StopSource& stop);
   ~LogStream() { thread_.join(); }
 
-  // Nothing more will come.
+  // Returns true once nothing more will be printed.
   bool done() const { return done_; }
 
  private:
   void Run();
   Status ReadOnce();
-  // One line with its time stamp before it; lines that were printed before the connection broke are
-  // left out.
+  // Prints one line, which begins with its timestamp. Skips lines that were printed before the
+  // connection broke.
   bool Take(std::string_view line);
 
   LogReader& logs_;
@@ -37,7 +37,7 @@ class LogStream {
   LogPrinter& printer_;
   const std::function<bool()> ended_;
   const StopSource& stop_;
-  std::string last_;    // the time stamp of the newest line
+  std::string last_;    // the timestamp of the newest line
   bool again_ = false;  // this is not the first connection
   std::atomic<bool> done_{false};
   std::thread thread_;

@@ -37,7 +37,7 @@ bool Chosen(const LogsOptions& options, const Pod& pod, const api::TFJob& job) {
   return IsPodOf(pod, job) && options.replicas.Contains(*api::ReplicaIdOf(pod.metadata.labels));
 }
 
-// --- One after the other. ----------------------------------------------------------------------
+// --- One after the other -----------------------------------------------------------------------
 
 Status PrintLog(const Surroundings& around, const LogRequest& request, const std::string& prefix,
                 LogPrinter& printer) {
@@ -48,8 +48,8 @@ Status PrintLog(const Surroundings& around, const LogRequest& request, const std
   return status;
 }
 
-// A log comes from the pod's node: that the server cannot have it does not mean that the server is
-// away.
+// A log comes from the pod's node. If the server cannot get it, the server itself may still
+// be available.
 Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
   const std::string what = StrCat("the log of Pod ", pod);
   if (absl::IsPermissionDenied(status)) return Explain(status, cluster, what);
@@ -73,20 +73,20 @@ Status PrintLogs(const LogsOptions& options, const Surroundings& around, const a
     view::PrintError(around.console, ExplainLog(status, around.cluster, name));
   }
   if (pods.empty()) {
-    return FailedPrecondition(job.key(), ": it has no pods, and so no logs; tfjob describe ",
-                              job.metadata.name, " says why");
+    return FailedPrecondition(job.key(), ": it has no pods, so no logs; tfjob describe ",
+                              job.metadata.name, " shows why");
   }
   return printed > 0 ? OkStatus() : FailedPrecondition(job.key(), ": there is no log yet");
 }
 
-// --- Together. ---------------------------------------------------------------------------------
+// --- Together ----------------------------------------------------------------------------------
 
 class Follower {
  public:
   Follower(const LogsOptions& options, const Surroundings& around, const api::TFJob& job)
       : options_(options), around_(around), job_(job), printer_(around.console.out) {}
   ~Follower() {
-    stop_.Request(SIGTERM);  // streams wait for it
+    stop_.Request(SIGTERM);  // ends the streams, whose destructors join their threads
   }
 
   Status Run();
@@ -94,7 +94,7 @@ class Follower {
  private:
   bool Finished();
   bool Started(const Pod& pod) const;
-  // Whether the run of a pod's container that is followed is over.
+  // Returns whether the followed run of the pod's container is over.
   bool Ended(const PodPointer& pod, int32_t restarts);
   Status FollowNew();
   std::string Prefix(const Pod& pod) const;
@@ -107,9 +107,9 @@ class Follower {
   StopSource stop_;
   std::unique_ptr<view::ObjectCache> jobs_, pods_;
   std::set<std::pair<std::string, int32_t>> followed_;  // pod UID, restarts
-  bool listed_ = false;           // what was there at the beginning is followed
-  bool several_ = false;          // more than one replica is chosen
-  std::list<LogStream> streams_;  // before what they use goes, they end
+  bool listed_ = false;           // the containers of the initial list are followed
+  bool several_ = false;          // more than one replica is selected
+  std::list<LogStream> streams_;  // last, so that they end before the members they use
 };
 
 bool Follower::Finished() {
@@ -157,7 +157,7 @@ Status Follower::FollowNew() {
                                " logs are followed at once; choose some with --replica");
     }
     LogRequest request = RequestFor(options_, *pod);
-    if (listed_) {  // a container that started while we looked: all of its log is new
+    if (listed_) {  // the container started while following, so all of its log is new
       request.tail_lines.reset();
       request.since.reset();
     }
@@ -184,7 +184,7 @@ Status Follower::Run() {
   do {
     if (printer_.broken()) return OkStatus();
     if (!jobs_->AwaitList(kPollInterval) || !pods_->AwaitList(kPollInterval)) continue;
-    const bool finished = Finished();  // before the look at the pods, so that none is missed
+    const bool finished = Finished();  // before reading the pods, so that none is missed
     RETURN_IF_ERROR(FollowNew());
     listed_ = true;
     std::erase_if(streams_, [](const LogStream& stream) { return stream.done(); });

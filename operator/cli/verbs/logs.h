@@ -1,4 +1,5 @@
-// tfjob logs: the logs of a job's replicas, one after the other, or together as they are written.
+// tfjob logs: prints the logs of a job's replicas one after the other, or together as they
+// are written.
 #pragma once
 
 #include <optional>
@@ -20,9 +21,10 @@ struct LogsOptions {
   std::optional<Duration> since;
 };
 
-// Lines bear their pod's name when there are several pods. With `follow`: of containers that start
-// later too, until the job has ended and all logs with it; a stop and broken output end it, with
-// kSucceeded. kFailed when there was no log at all, or the server refused.
+// Prints the logs. Lines carry their pod's name if there are several pods. With `follow`, also
+// prints logs of containers that start later, until the job and all its logs have ended; a stop
+// or broken output ends it with kSucceeded. Returns kFailed if there was no log at all or the
+// server refused.
 int Logs(const LogsOptions& options, const Surroundings& around);
 
 }  // namespace tfjob::cli

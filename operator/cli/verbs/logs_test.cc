@@ -91,9 +91,9 @@ TEST_F(LogsTest, SaysWhichLogIsMissing) {
 TEST_F(LogsTest, AJobWithoutPodsHasNoLogs) {
   EXPECT_EQ(Logs(Options(), world_.around), view::kFailed);
   EXPECT_EQ(world_.Err(),
-            "tfjob: ns/mnist: it has no pods, and so no logs; tfjob describe mnist says why\n");
+            "tfjob: ns/mnist: it has no pods, so no logs; tfjob describe mnist shows why\n");
   EXPECT_EQ(Logs(Options({"ps"}), world_.around), view::kFailed);
-  EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica ps, but chief 1, worker 2\n");
+  EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica ps, only chief 1, worker 2\n");
 }
 
 class FollowTest : public LogsTest {
@@ -130,7 +130,7 @@ TEST_F(FollowTest, GoesOnUntilTheJobAndItsLogsHaveEnded) {
   Start(options);
   Await(2);
   cluster().logs().Append("mnist-chief-0/tensorflow", "2026-11-21T09:00:03.000000000Z three\n");
-  // A pod that comes later is followed from its beginning.
+  // A pod that starts later is followed from its beginning.
   cluster().logs().Set(
       "mnist-worker-1/tensorflow",
       "2026-11-21T09:00:04.000000000Z late\n2026-11-21T09:00:05.000000000Z later\n");

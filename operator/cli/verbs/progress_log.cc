@@ -10,7 +10,7 @@ namespace {
 
 using Fields = std::map<std::string, std::string, std::less<>>;
 
-// `key=value key="a value"`, as far as it reads.
+// Reads `key=value key="a value"` as far as possible.
 Fields ReadPairs(std::string_view text) {
   Fields fields;
   while (!text.empty()) {
@@ -44,7 +44,7 @@ Fields ReadJsonLine(std::string_view line) {
   return fields;
 }
 
-// The fields of a line with that message; empty for other lines.
+// Returns the fields of a line with this message; empty for other lines.
 Fields ReadLine(std::string_view line, std::string_view message) {
   if (line.starts_with('{')) {
     Fields fields = ReadJsonLine(line);

@@ -54,7 +54,7 @@ Status ReplicaChoice::CheckAgainst(const api::TFJob& job) const {
     if (part.index.value_or(0) < api::Replicas(job, part.type)) continue;
     const std::string index = part.index ? StrCat("/", *part.index) : "";
     return FailedPrecondition(job.key(), ": it has no replica ", api::LowerName(part.type), index,
-                              ", but ", TypesOf(job));
+                              ", only ", TypesOf(job));
   }
   return OkStatus();
 }

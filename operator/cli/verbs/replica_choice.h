@@ -1,4 +1,4 @@
-// Which replicas a verb is about: --replica worker/1, --replica ps.
+// Selects the replicas of a verb: --replica worker/1, --replica ps.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@ namespace tfjob::cli {
 
 class ReplicaChoice {
  public:
-  // "worker/1", "worker-1" or "worker", in any letter case. No texts choose all replicas.
-  // InvalidArgument for other words.
+  // Parses "worker/1", "worker-1" or "worker", in any letter case. An empty list selects all
+  // replicas. InvalidArgument for other words.
   static StatusOr<ReplicaChoice> Parse(const std::vector<std::string>& texts);
 
   bool all() const { return parts_.empty(); }
   bool Contains(const policy::Slot& slot) const;
-  // FailedPrecondition for a type or an index that the job does not have.
+  // Returns FailedPrecondition for a type or an index that the job does not have.
   Status CheckAgainst(const api::TFJob& job) const;
 
  private:

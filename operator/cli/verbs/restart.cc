@@ -17,16 +17,18 @@ Status CheckRestartable(const StoredJob& stored, const ReplicaChoice& replicas) 
   RETURN_IF_ERROR(CheckNotEnded(job, "restart"));
   if (!stored.readable.ok()) return Annotate(stored.readable, job.key());
   if (job.spec.run_policy.suspend) {
-    return FailedPrecondition(job.key(), ": it is suspended, so nothing of it runs; tfjob resume ",
-                              job.metadata.name, " starts it anew");
+    return FailedPrecondition(job.key(),
+                              ": it is suspended, so none of its pods run; tfjob resume ",
+                              job.metadata.name, " starts it again");
   }
   if (policy::IsManagedElsewhere(job)) {
-    return FailedPrecondition(job.key(), ": another controller has it (spec.runPolicy.managedBy)");
+    return FailedPrecondition(job.key(),
+                              ": another controller manages it (spec.runPolicy.managedBy)");
   }
   return replicas.CheckAgainst(job);
 }
 
-// A replica that has done its work is not created again.
+// A replica that has completed is not created again.
 bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod& pod) {
   const auto status = job.status.replica_statuses.find(slot.type);
   if (status != job.status.replica_statuses.end()) {
@@ -38,7 +40,7 @@ bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod&
          policy::IsCompleted(pod, spec->second.restart_policy.value_or(api::RestartPolicy::kNever));
 }
 
-// Gone, or another one by now: it has begun anew, as was wished.
+// The pod is gone or already replaced, so the replica restarts as requested.
 bool IsGone(const Status& status) {
   return absl::IsNotFound(status) || absl::IsAborted(status);
 }
@@ -53,12 +55,12 @@ Status RestartJob(const StoredJob& job, const RestartOptions& options, const Sur
     const policy::Slot slot = *api::ReplicaIdOf(metadata.labels);
     if (!options.replicas.Contains(slot)) continue;
     if (IsDone(job.job, slot, *pod)) {
-      out << "pod/" << metadata.name << " has done its work and is left\n";
+      out << "pod/" << metadata.name << " has completed and is left alone\n";
       continue;
     }
     ++restarted;
     if (metadata.terminating()) {
-      out << "pod/" << metadata.name << " is ending already\n";
+      out << "pod/" << metadata.name << " is already terminating\n";
       continue;
     }
     const Status status = around.cluster.client().Delete(
@@ -71,7 +73,7 @@ Status RestartJob(const StoredJob& job, const RestartOptions& options, const Sur
   }
   if (restarted > 0) return OkStatus();
   return FailedPrecondition(job.job.key(), ": there is no pod to restart; tfjob describe ",
-                            job.job.metadata.name, " shows what there is");
+                            job.job.metadata.name, " shows the job's pods");
 }
 
 }  // namespace

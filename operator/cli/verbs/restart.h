@@ -1,9 +1,9 @@
-// tfjob restart: replicas begin anew, without a restart being counted against the job.
+// tfjob restart: restarts replicas without counting a restart against the job.
 //
-// The API has no word for it, and needs none: a pod that somebody deletes is created again under
-// every restart policy, its restart does not count towards backoffLimit, and with restartScope Job
-// it starts a new attempt of all (operator/policy). So the pods are deleted, each under the
-// condition that it is still the one that was seen.
+// The API has no field for this and needs none. The operator creates a deleted pod again under
+// every restart policy and does not count this restart towards backoffLimit; with restartScope Job,
+// it starts a new attempt of all replicas (operator/policy). So the verb deletes the pods, each on
+// condition that it is still the pod that was seen.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct RestartOptions {
   ReplicaChoice replicas;
 };
 
-// kFailed when a job has ended, is suspended, has no such replica or none that could be restarted,
-// or the server refuses.
+// Restarts the chosen replicas. Returns kFailed if a job has ended, is suspended, or has no such
+// replica or none that could be restarted, or if the server refuses.
 int Restart(const RestartOptions& options, const Surroundings& around);
 
 }  // namespace tfjob::cli

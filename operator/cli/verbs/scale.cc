@@ -13,7 +13,7 @@ namespace {
 
 using Wanted = std::map<api::ReplicaType, int32_t>;
 
-// The type's key as the object spells it: "Worker" or, by an older manifest, "worker".
+// Returns the type's key as the object spells it: "Worker" or, in older manifests, "worker".
 StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
   ASSIGN_OR_RETURN(const auto specs, JsonField(*job.object)["spec"]["tfReplicaSpecs"].Members());
   std::string present;
@@ -25,7 +25,7 @@ StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
                             ", only ", present);
 }
 
-// What would be refused at the door is refused here, with the door's words.
+// Rejects what admission would reject, with the same messages.
 Status CheckScaled(const StoredJob& stored, const Wanted& wanted) {
   api::TFJob job = stored.job;
   for (const auto& [type, count] : wanted) job.spec.replicas[type].replicas = count;
@@ -77,7 +77,7 @@ StatusOr<Wanted> ParseScale(const std::vector<std::string>& texts) {
           text, "\"");
     }
     if (!wanted.emplace(*type, count).second) {
-      return InvalidArgument("--replicas: ", api::LowerName(*type), " stands twice");
+      return InvalidArgument("--replicas: ", api::LowerName(*type), " is given twice");
     }
   }
   return wanted;
@@ -102,8 +102,8 @@ int Scale(const ScaleOptions& options, const Surroundings& around) {
   }
   around.console.out << name << " scaled: " << Changes(*job, options.replicas) << "\n";
   if (!job->job.spec.enable_dynamic_worker) {
-    around.console.err << "tfjob: note: replicas that run keep the TF_CONFIG that they started "
-                          "with; tfjob restart gives all of them the new one\n";
+    around.console.err << "tfjob: note: running replicas keep the TF_CONFIG with which they "
+                          "started; tfjob restart gives all of them the new one\n";
   }
   return view::kSucceeded;
 }

@@ -1,4 +1,4 @@
-// tfjob scale: other numbers of replicas for one job.
+// tfjob scale: changes the numbers of replicas of one job.
 #pragma once
 
 #include <map>
@@ -15,12 +15,12 @@ struct ScaleOptions {
   std::map<api::ReplicaType, int32_t> replicas;
 };
 
-// Reads "worker=3" and, for workers, "3". InvalidArgument for other words, negative numbers, and a
-// type that stands twice.
+// Parses "worker=3" and, for workers, "3". InvalidArgument for other words, negative numbers, and
+// repeated types.
 StatusOr<std::map<api::ReplicaType, int32_t>> ParseScale(const std::vector<std::string>& texts);
 
-// kBadInput when the job would be invalid, kFailed when it has ended, has no such type, or the
-// server refuses.
+// Scales the job. Returns kBadInput if the job would be invalid, kFailed if it has ended or has no
+// such type or the server refuses.
 int Scale(const ScaleOptions& options, const Surroundings& around);
 
 }  // namespace tfjob::cli

@@ -1,4 +1,4 @@
-// TFJobs as a server holds them, and how verbs come by them.
+// Reads TFJobs as a server stores them, selected by verbs.
 #pragma once
 
 #include <functional>
@@ -12,41 +12,42 @@
 namespace tfjob::cli {
 
 struct StoredJob {
-  api::TFJob job;  // with defaults; of a spec that cannot be read: metadata and status only
+  api::TFJob job;  // with defaults; only metadata and status if the spec cannot be read
   std::shared_ptr<const Json> object;  // the whole object
   Status readable;                     // why the spec cannot be read
 };
 StoredJob ReadStoredJob(const client::Object& object);
 
-// "mnist" of "mnist", "tfjob/mnist", "tfj/mnist", "tfjob.kubeflow.org/mnist".
+// Returns "mnist" for "mnist", "tfjob/mnist", "tfj/mnist" and "tfjob.kubeflow.org/mnist".
 std::string JobName(std::string_view text);
-// "tfjob.kubeflow.org/mnist": how verbs call a job on which they acted, as kubectl does.
+// Returns "tfjob.kubeflow.org/mnist", the name that verbs print for a job on which they acted, as
+// kubectl does.
 std::string ResourceName(const std::string& job_name);
 
-// Errors are explained (access_error.h).
+// Reads a job. Errors are explained (access_error.h).
 StatusOr<StoredJob> GetJob(Cluster& cluster, const std::string& name);
 
-// Which jobs a verb is about.
+// The jobs to which a verb applies.
 struct Selection {
-  std::vector<std::string> names;  // none: all
+  std::vector<std::string> names;  // empty: all
   bool all_namespaces = false;
   client::LabelSelector labels;
 
-  // "" for all.
+  // Returns the namespace of the jobs; "" for all.
   std::string name_space(const Cluster& cluster) const;
   bool Contains(const objects::ObjectMeta& job) const;
 };
-// Sorted by namespace and name. A named job that is not there is an error, printed and counted in
-// `missing`; the others are given all the same.
+// Returns the selected jobs, sorted by namespace and name. A named job that does not exist is an
+// error, which is printed and counted in `missing`; the other jobs are still returned.
 StatusOr<std::vector<StoredJob>> ListJobs(const Surroundings& around, const Selection& selection,
                                           int& missing);
 
-// Does one thing to each of the named jobs; errors are printed, and the other jobs go on. The exit
-// code: kFailed when there was one.
+// Calls `act` for each of the named jobs. Prints errors and continues with the other jobs. Returns
+// the exit code: kFailed if there was an error.
 int ForEachJob(const Surroundings& around, const std::vector<std::string>& names,
                const std::function<Status(const StoredJob&)>& act);
 
-// The job's pods, by the labels that they bear and the controller that they name, in the order of
+// Returns the job's pods, identified by their labels and their controller, in the order of
 // their slots.
 StatusOr<std::vector<std::shared_ptr<const objects::Pod>>> PodsOf(Cluster& cluster,
                                                                   const api::TFJob& job);

@@ -24,8 +24,8 @@ int Suspend(const SuspendOptions& options, const Surroundings& around) {
                        << (changed || options.suspend ? done : "not suspended") << "\n";
     const std::string_view queue = metadata.label(api::kQueueLabel);
     if (changed && !queue.empty()) {
-      around.console.err << "tfjob: note: Kueue decides by itself when jobs of its queue \""
-                         << queue << "\" run, and may change this again\n";
+      around.console.err << "tfjob: note: Kueue decides when jobs of its queue \"" << queue
+                         << "\" run, and may change this again\n";
     }
     return OkStatus();
   });

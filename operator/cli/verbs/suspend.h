@@ -1,4 +1,4 @@
-// tfjob suspend, tfjob resume: spec.runPolicy.suspend.
+// tfjob suspend, tfjob resume: set spec.runPolicy.suspend.
 #pragma once
 
 #include <string>
@@ -13,7 +13,8 @@ struct SuspendOptions {
   bool suspend = true;  // false: resume
 };
 
-// A job that is as it is wished counts as done. kFailed when a job has ended or the server refuses.
+// Suspends or resumes the jobs. A job already in the requested state counts as done. Returns
+// kFailed if a job has ended or the server refuses.
 int Suspend(const SuspendOptions& options, const Surroundings& around);
 
 }  // namespace tfjob::cli

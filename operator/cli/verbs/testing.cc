@@ -14,8 +14,8 @@ std::string KeyOf(const LogRequest& request) {
   return StrCat(request.pod, "/", request.container, request.previous ? "/previous" : "");
 }
 
-// The lines that the request asks for; lines bear their time stamps in the fake's texts already,
-// which are cut off unless they are wanted.
+// Returns the requested lines. The fake's texts contain a timestamp per line, which is removed
+// unless requested.
 std::string Cut(const std::string& text, const LogRequest& request) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

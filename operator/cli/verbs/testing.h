@@ -1,4 +1,4 @@
-// A cluster for tests of the verbs: the object store, logs in memory, a clock that stands still.
+// Provides a cluster for tests of the verbs: the object store, logs in memory, and a fake clock.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@
 
 namespace tfjob::cli::testing {
 
-// Logs by "pod/container"; "pod/container/previous" those before the last restart. Thread-safe.
+// Holds logs by "pod/container", and by "pod/container/previous" those from before the last
+// restart. Thread-safe.
 class FakeLogs : public LogReader {
  public:
   Status Read(const LogRequest& request, const StopSource& stop,
@@ -21,9 +22,9 @@ class FakeLogs : public LogReader {
 
   void Set(const std::string& key, const std::string& text);
   void Append(const std::string& key, const std::string& text);
-  // A followed log of that key ends, now and later.
+  // Ends the followed logs of this key, now and later.
   void End(const std::string& key);
-  // The next read of that key ends after so many bytes, as a connection that breaks.
+  // Ends the next read of this key after this many bytes, like a broken connection.
   void BreakAfter(const std::string& key, size_t bytes);
   void Refuse(const std::string& key, const Status& status);
   std::vector<LogRequest> Requests();
@@ -44,7 +45,7 @@ class FakeLogs : public LogReader {
 
 class FakeCluster : public Cluster {
  public:
-  // 2026-11-21T09:00:00Z.
+  // The clock starts at 2026-11-21T09:00:00Z.
   FakeCluster();
 
   client::Client& client() override { return *served_; }
@@ -54,21 +55,21 @@ class FakeCluster : public Cluster {
 
   store::Store& store() { return store_; }
   FakeClock& clock() { return clock_; }
-  // Calls go through `client` from now on.
+  // Routes calls through `client` from now on.
   void Serve(client::Client& client) { served_ = &client; }
   void SetNamespace(const std::string& name_space) { name_space_ = name_space; }
 
-  // Creates the object of a YAML text, and writes its status if it has one.
+  // Creates the object of a YAML text and writes its status if it has one.
   void Create(client::Kind kind, const std::string& yaml);
-  // The job "mnist" in namespace ns: `replicas` is YAML such as "{Worker: {replicas: 2}}", where
-  // templates are filled in; `policy` and `status` are YAML too.
+  // Creates a job in the cluster's namespace. `replicas` is YAML such as "{Worker: {replicas: 2}}",
+  // into which templates are filled; `policy` and `status` are YAML too.
   void CreateJob(const std::string& name, const std::string& replicas,
                  const std::string& status = "{}", const std::string& policy = "{}");
   void WriteStatus(client::Kind kind, const std::string& name, const std::string& status);
-  // A pod of the job: `type` is "worker".
+  // Creates a pod of the job; `type` is such as "worker".
   void CreatePod(const std::string& job, const std::string& type, int index,
                  const std::string& status, const std::string& node = "");
-  // An event about an object that exists.
+  // Creates an event about an existing object.
   void CreateEvent(client::Kind kind, const std::string& about, const std::string& type,
                    const std::string& reason, const std::string& message, int count = 1);
   Json Get(client::Kind kind, const std::string& name);
@@ -82,7 +83,7 @@ class FakeCluster : public Cluster {
   int events_ = 0;
 };
 
-// The cluster with everything that a verb works with, and what it wrote.
+// Holds a cluster, everything else that a verb works with, and the verb's output.
 struct World {
   FakeCluster cluster;
   std::istringstream in;
@@ -91,12 +92,13 @@ struct World {
   StopSource stop;
   Surroundings around{cluster, console, stop, cluster.clock()};
 
-  // What was written since the last call.
+  // Return the output since the last call.
   std::string Out();
   std::string Err();
 };
 
-// {Running: "True"} and so on, the newest last, since 09:00.
+// Returns status.conditions as YAML, from pairs such as {"Running", "True"}, the newest last, all
+// since 09:00.
 std::string Conditions(const std::vector<std::pair<std::string, std::string>>& conditions);
 
 }  // namespace tfjob::cli::testing

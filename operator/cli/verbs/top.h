@@ -1,4 +1,4 @@
-// tfjob top: how far jobs have come.
+// tfjob top: shows the progress of jobs.
 #pragma once
 
 #include "operator/cli/verbs/job_progress.h"
@@ -7,11 +7,11 @@ namespace tfjob::cli {
 
 struct TopOptions {
   Selection selection;
-  bool watch = false;  // again and again, until a stop
+  bool watch = false;  // repeat until a stop
   Duration interval = 2s;
 };
 
-// kFailed when the server could not be asked or a named job does not exist.
+// Prints the jobs. Returns kFailed if the server cannot be queried or a named job does not exist.
 int Top(const TopOptions& options, const Surroundings& around, FetchProgress fetch = AskTrainer());
 
 }  // namespace tfjob::cli

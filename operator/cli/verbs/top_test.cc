@@ -26,7 +26,7 @@ class TopTest : public ::testing::Test {
                                  ", replicaStatuses: {Chief: {active: 1}, Worker: {active: 2}}}");
     world_.cluster.clock().Advance(90s);
   }
-  // The column PROGRESS of the only row.
+  // Returns the column PROGRESS of the only row.
   std::string Progress() {
     EXPECT_EQ(Top({}, world_.around,
                   [this](const std::string& address) -> StatusOr<progress::Progress> {

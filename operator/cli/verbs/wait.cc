@@ -30,7 +30,7 @@ std::optional<ConditionType> ConditionOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Whether a job that has ended can still come there: its conditions stay as they are.
+// Returns whether the job's conditions can still change. After its end they stay as they are.
 bool IsOpen(const api::TFJob& job) {
   return !api::IsFinished(job.status);
 }
@@ -51,8 +51,8 @@ class Waiter {
   Waiter(const WaitOptions& options, const Surroundings& around)
       : options_(options), around_(around) {}
 
-  // Until every job is settled, or the time is up. Whether all of them reached a goal; errors are
-  // those of the server.
+  // Waits until every job is settled or the timeout expires. Returns whether all of them reached a
+  // goal; errors are those of the server.
   StatusOr<bool> Run();
 
  private:
@@ -60,13 +60,13 @@ class Waiter {
   Status Watch();
   void Look(const client::Object& object);
   void LookAtDeleted(const std::string& name);
-  // The job is told of and no longer waited for.
+  // Reports the outcome of a job and stops waiting for it.
   void Settle(const std::string& name, const Status& status);
   void GiveUp();
 
   const WaitOptions& options_;
   const Surroundings& around_;
-  std::set<std::string> open_;  // names of jobs that are waited for
+  std::set<std::string> open_;  // names of jobs still waited for
   bool failed_ = false;
 };
 
@@ -136,7 +136,7 @@ void Waiter::GiveUp() {
   for (const std::string& name : std::set(open_)) {
     Settle(name,
            DeadlineExceeded(around_.cluster.name_space(), "/", name, ": it is not ",
-                            Goals(options_.goals), why, "; tfjob describe ", name, " says why"));
+                            Goals(options_.goals), why, "; tfjob describe ", name, " shows why"));
   }
 }
 
@@ -190,7 +190,7 @@ StatusOr<bool> Reached(const api::TFJob& job, const std::vector<WaitGoal>& goals
     if (condition != nullptr && condition->status == goal.value) return true;
   }
   if (IsOpen(job) || AwaitsDeletion(goals)) return false;
-  return FailedPrecondition(job.key(), ": it is ", view::StateOf(job.status), " and never will be ",
+  return FailedPrecondition(job.key(), ": it is ", view::StateOf(job.status), " and will never be ",
                             Goals(goals), ": ", job.status.conditions.back().message);
 }
 

@@ -1,4 +1,4 @@
-// tfjob wait: until jobs are in a state, or cannot come into it any more.
+// tfjob wait: waits until jobs are in a state or can no longer reach it.
 #pragma once
 
 #include <optional>
@@ -11,30 +11,30 @@
 
 namespace tfjob::cli {
 
-// What is waited for.
+// A state to wait for.
 struct WaitGoal {
   bool deletion = false;
   api::ConditionType condition = api::ConditionType::kSucceeded;
   bool value = true;  // the condition's
 
-  // "Succeeded", "condition=Running", "condition=Suspended=false", "delete", in any letter case.
-  // InvalidArgument for other words.
+  // Parses "Succeeded", "condition=Running", "condition=Suspended=false" or "delete", in any letter
+  // case. InvalidArgument for other words.
   static StatusOr<WaitGoal> Parse(std::string_view text);
   std::string ToString() const;
 };
 
 struct WaitOptions {
   std::vector<std::string> names;
-  std::vector<WaitGoal> goals;      // any of them
-  std::optional<Duration> timeout;  // nothing: as long as it takes
+  std::vector<WaitGoal> goals;      // any of them suffices
+  std::optional<Duration> timeout;  // nullopt: no limit
 };
 
-// Whether the job has reached one of the goals. FailedPrecondition when it never will, since it has
-// ended otherwise.
+// Returns whether the job has reached one of the goals; FailedPrecondition if it never will,
+// because it has ended otherwise.
 StatusOr<bool> Reached(const api::TFJob& job, const std::vector<WaitGoal>& goals);
 
-// kFailed when a job does not reach its goal: the time is up, it ended otherwise, it was deleted,
-// or there is none.
+// Waits for the jobs. Returns kFailed if a job does not reach its goal: the timeout expired, it
+// ended otherwise, it was deleted, or it does not exist.
 int Wait(const WaitOptions& options, const Surroundings& around);
 
 }  // namespace tfjob::cli

@@ -49,7 +49,7 @@ TEST_F(WaitTest, EndsAtOnceWhenItNeverWillBe) {
   operator_thread.join();
   EXPECT_EQ(
       world_.Err(),
-      "tfjob: ns/mnist: it is Failed and never will be Succeeded: TFJob ns/mnist is Failed.\n");
+      "tfjob: ns/mnist: it is Failed and will never be Succeeded: TFJob ns/mnist is Failed.\n");
   EXPECT_EQ(Call({"Succeeded", "Failed"}), view::kSucceeded);
 }
 
@@ -57,7 +57,7 @@ TEST_F(WaitTest, TheTimeIsUp) {
   world_.cluster.CreateJob("mnist", "{Worker: {}}");
   EXPECT_EQ(Call({"Succeeded"}, 0s), view::kFailed);
   EXPECT_EQ(world_.Err(),
-            "tfjob: ns/mnist: it is not Succeeded after 0s; tfjob describe mnist says why\n");
+            "tfjob: ns/mnist: it is not Succeeded after 0s; tfjob describe mnist shows why\n");
   world_.stop.Request(2);
   EXPECT_EQ(Call({"Succeeded"}, std::nullopt), view::kFailed);
   EXPECT_NE(world_.Err().find(", and the wait was stopped"), std::string::npos);

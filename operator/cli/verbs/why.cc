@@ -19,7 +19,7 @@ using objects::ContainerStatus;
 using objects::Pod;
 using Names = std::vector<std::string>;
 
-// "a", "a and b", "a, b and 3 more".
+// Returns "a", "a and b", "a, b, c and 3 more".
 std::string Listed(const Names& names) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(names.size(), kShown);
@@ -32,7 +32,7 @@ std::string Listed(const Names& names) {
   return text;
 }
 
-// Foreign words end in a full stop or not.
+// Ends a text with exactly one full stop; texts of other components may lack one.
 std::string Sentence(std::string text) {
   while (!text.empty() &&
          (text.back() == '.' || std::isspace(static_cast<unsigned char>(text.back()))))
@@ -44,20 +44,20 @@ std::string BeingDeleted(const JobFacts& facts) {
   const objects::ObjectMeta& metadata = facts.job().metadata;
   if (!metadata.terminating()) return "";
   if (metadata.finalizers.empty()) return "It is being deleted.";
-  return StrCat("It is being deleted, and waits for those who hold its finalizers: ",
-                Listed(metadata.finalizers), ".");
+  return StrCat("It is being deleted and waits for its finalizers: ", Listed(metadata.finalizers),
+                ".");
 }
 
 std::string Unreadable(const JobFacts& facts) {
   if (facts.stored.readable.ok()) return "";
-  return Sentence(StrCat("Its spec cannot be read, so that nobody can run it: ",
-                         Message(facts.stored.readable)));
+  return Sentence(
+      StrCat("Its spec cannot be read, so it cannot run: ", Message(facts.stored.readable)));
 }
 
 std::string ManagedElsewhere(const JobFacts& facts) {
   if (!policy::IsManagedElsewhere(facts.job())) return "";
-  return StrCat("Another controller has it (spec.runPolicy.managedBy: \"",
-                *facts.job().spec.run_policy.managed_by, "\"), so the operator leaves it alone.");
+  return StrCat("Another controller manages it (spec.runPolicy.managedBy: \"",
+                *facts.job().spec.run_policy.managed_by, "\"), so the operator ignores it.");
 }
 
 std::string Suspended(const JobFacts& facts) {
@@ -74,35 +74,36 @@ std::string Suspended(const JobFacts& facts) {
 std::string NotSeen(const JobFacts& facts) {
   const api::TFJob& job = facts.job();
   if (!job.status.conditions.empty()) return "";
-  return StrCat("No operator has looked at it for ",
+  return StrCat("No operator has reconciled it for ",
                 view::HumanAge(job.metadata.creation_timestamp, facts.now),
                 ": is tfjob-operator running, and does it watch the namespace ",
                 job.metadata.name_space, "?");
 }
 
-// The operator's flag is not known here, so its events tell whether a pod group places the job.
+// The operator's flag is unknown here, so its events show whether a pod group places the job.
 bool HasEvent(const JobFacts& facts, std::string_view reason) {
   return std::any_of(facts.events.begin(), facts.events.end(),
                      [&](const EventLine& event) { return event.reason == reason; });
 }
 
-// Of a scheduler with queues: Kubernetes' own, whose groups come with a workload, has none.
+// Returns whether the job has a pod group of a scheduler with queues. Kubernetes' own scheduler,
+// whose groups come with a workload, has none.
 bool HasPodGroup(const JobFacts& facts) {
   return HasEvent(facts, api::kReasonCreatedPodGroup) &&
          !HasEvent(facts, api::kReasonCreatedWorkload);
 }
 
-// Slots that should have a pod and have none, by the operator's own rules but for those of gangs: a pod that is held back
-// since its group waits is missing as well.
+// Slots that should have a pod but have none, by the operator's own rules except those for gangs: a
+// pod that is held back because its group waits is missing as well.
 struct Missing {
   Names names;
-  std::string why;  // of the first that may not come yet
+  std::string why;  // of the first pod that may not be created yet
 };
 Missing MissingPods(const JobFacts& facts) {
   policy::Snapshot snapshot;
   policy::History history;
   snapshot.pods = facts.pods;
-  // Whether the server has it is in the job's condition and events.
+  // The job's conditions and events show whether the server serves this version.
   snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
   snapshot.history = &history;
   const policy::Options options;
@@ -137,7 +138,7 @@ std::string RefusedByTheServer(const JobFacts& facts) {
                        : event->reason == api::kReasonFailedCreateWorkload ? "workload"
                                                                            : "pods";
     return StrCat(Sentence(StrCat("Its ", what, " cannot be created: ", event->message)),
-                  " The operator tries again by itself.");
+                  " The operator retries automatically.");
   }
   return "";
 }
@@ -159,10 +160,10 @@ std::string Unscheduled(const JobFacts& facts) {
   if (names.empty()) return "";
   const std::string who = StrCat(Listed(names), names.size() == 1 ? " has" : " have", " no node");
   if (!why.empty()) return Sentence(StrCat(who, ": ", why));
-  return StrCat(who, " yet, and no scheduler has said why.");
+  return StrCat(who, " yet, and no scheduler has reported why.");
 }
 
-// "back-off 2m40s restarting failed container=…" counts from the container's last end.
+// The delay in "back-off 2m40s restarting failed container=…" counts from the container's last end.
 std::string BackoffEnd(const JobFacts& facts, const Pod& pod, const std::string& message) {
   constexpr std::string_view kWord = "back-off ";
   const size_t at = message.find(kWord);
@@ -171,7 +172,7 @@ std::string BackoffEnd(const JobFacts& facts, const Pod& pod, const std::string&
   const std::string_view rest = std::string_view(message).substr(at + kWord.size());
   const auto delay = view::ParseDuration(rest.substr(0, rest.find(' ')));
   if (!delay.ok()) return "";
-  return StrCat("; it is started again at ", FormatTime(last->at + *delay));
+  return StrCat("; it will be started again at ", FormatTime(last->at + *delay));
 }
 
 std::string LastWarning(const JobFacts& facts, const Pod& pod) {
@@ -186,7 +187,7 @@ std::string LastWarning(const JobFacts& facts, const Pod& pod) {
 std::string WhyContainerWaits(const JobFacts& facts, const Pod& pod,
                               const ContainerStatus& container) {
   const std::string who =
-      StrCat("The container ", container.name, " of ", pod.metadata.name, " waits: ");
+      StrCat("The container ", container.name, " of ", pod.metadata.name, " is waiting: ");
   const bool starting =
       container.reason == "ContainerCreating" || container.reason == "PodInitializing";
   const std::string warning = starting ? LastWarning(facts, pod) : "";

@@ -1,4 +1,4 @@
-// Why a job does not run, in one sentence.
+// Explains in one sentence why a job does not run.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace tfjob::cli {
 
-// "" for a job that has ended, and for one of which nothing is amiss. Of several reasons the one
-// that must go first: what keeps the operator from the job before what keeps pods from nodes before
-// what keeps containers from running. Pure.
+// Returns why the job waits; "" if it has ended or nothing is wrong. If there are several reasons,
+// returns the one to resolve first: obstacles of the operator before obstacles of scheduling before
+// obstacles of containers. Pure.
 std::string WhyItWaits(const JobFacts& facts);
 
 }  // namespace tfjob::cli

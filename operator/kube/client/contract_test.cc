@@ -1,5 +1,5 @@
-// The contract of client::Client, held by the REST client over HTTP, with the store in memory behind
-// it. tests/cluster has the same against a real API server.
+// Checks the contract of client::Client for the REST client, over HTTP, with the store in memory
+// behind it. tests/cluster does the same against a real API server.
 #include "operator/client/contract.h"
 
 #include <thread>

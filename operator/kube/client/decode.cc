@@ -14,7 +14,7 @@ constexpr char kInitialEnd[] = "k8s.io/initial-events-end";
 Json MetadataJson(const JsonView& metadata, bool with_annotations) {
   Json json = Json::object();
   const auto members = metadata.Members();
-  if (!members.ok()) return ToJson(metadata);  // the decoder says what is wrong with it
+  if (!members.ok()) return ToJson(metadata);  // the decoder reports what is wrong with it
   for (const auto& [key, member] : *members) {
     if (key == "managedFields" || (key == "annotations" && !with_annotations)) continue;
     json.emplace(key, ToJson(member));
@@ -97,7 +97,7 @@ StatusOr<EventType> ParseType(std::string_view text) {
 StatusOr<Object> DecodeObject(Kind kind, const JsonView& object, std::string_view api_version) {
   StatusOr<Object> decoded = DecodeFast(kind, object, api_version);
   if (decoded.ok()) return decoded;
-  // Once more, slowly, for a message with the path.
+  // Decode again, slowly, for an error message with the path.
   const Status slow = client::Decode(kind, ToJson(object)).status();
   return Annotate(slow.ok() ? decoded.status() : slow, Describe(kind, object));
 }

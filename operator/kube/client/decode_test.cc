@@ -118,7 +118,7 @@ TEST(Decode, ReadsEvents) {
   ASSERT_TRUE(event.ok()) << event.status();
   EXPECT_TRUE(event->error.expired());
 
-  // An object that does not decode is no reason to give up the stream.
+  // An object that does not decode is no reason to end the stream.
   event = Event(Kind::kPod, R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1",
       "labels":7}}})");
   ASSERT_TRUE(event.ok()) << event.status();

@@ -79,7 +79,7 @@ KubeClient::KubeClient(std::unique_ptr<Transport> transport,
     : rest_(std::move(transport), std::move(credentials), options.rest),
       watch_(Seeded(options.watch)) {}
 
-// The resources of one version that the server has are listed under its path.
+// The server lists the resources of a version under the version's path.
 StatusOr<bool> KubeClient::Serves(Kind kind, const std::string& version) {
   JsonDocument document;
   ASSIGN_OR_RETURN(const std::string text, GetText(VersionPath(version)));
@@ -157,7 +157,7 @@ StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& nam
     const auto response = rest_.Call(
         {"GET", CollectionPath(kind, version, name_space) + QueryOf(step, selector), "", ""});
     if (response.status().code() == StatusCode::kOutOfRange && !step.continue_token.empty()) {
-      // The pages expired while they were read: all at once.
+      // The pages expired while they were read: request all at once.
       step.continue_token.clear();
       step.page_size = 0;
       objects.clear();
@@ -190,7 +190,8 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
   StatusOr<Object> created =
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
-  // A 404 that names nothing may come from anybody on the way; of what need not be installed, the server is asked.
+  // A 404 without a name may come from any proxy. For kinds that need not be installed, ask
+  // the server.
   if (MayBeAbsent(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;
@@ -215,7 +216,7 @@ StatusOr<Object> KubeClient::UpdateStatus(Kind kind, const Json& object) {
 
 StatusOr<Object> KubeClient::Patch(const Key& key, const Json& merge_patch) {
   if (!merge_patch.is_object()) {
-    return InvalidArgument(client::ToString(key), ": a merge patch is an object");
+    return InvalidArgument(client::ToString(key), ": a merge patch must be an object");
   }
   ASSIGN_OR_RETURN(const std::string version, VersionFor(key.kind));
   return Write("patch", "PATCH", key, ObjectPath(key, version), merge_patch);

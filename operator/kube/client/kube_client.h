@@ -1,8 +1,8 @@
-// client::Client over an API server's REST interface. What each call costs, and how long it may
-// take, is in rest_client.h; watches are reflector.h's.
+// Implements client::Client over an API server's REST interface. rest_client.h documents what each
+// call costs and how long it may take; reflector.h implements the watches.
 //
-// Messages say what was tried on what, and what the server said: `create Pod ns/a: pods "a" is
-// forbidden: exceeded quota: …`.
+// Error messages name the operation, the object and the server's answer: `create Pod ns/a: pods "a"
+// is forbidden: exceeded quota: …`.
 #pragma once
 
 #include <map>
@@ -22,13 +22,13 @@
 namespace tfjob::kube {
 
 struct KubeClientOptions {
-  RestOptions rest;  // host "": the configuration's
+  RestOptions rest;  // host "": taken from the configuration
   TransportOptions transport;
   ReflectorOptions watch;  // seed 0: random
 };
 
-// Thread-safe. Subscriptions must be gone before it is. A lease is best kept through a client of its
-// own, with a short deadline and no limit of calls.
+// Thread-safe. Subscriptions must be destroyed first. Keep a lease through a client of its own,
+// with a short deadline and no limit on calls.
 class KubeClient : public client::Client, public client::Discovery {
  public:
   static StatusOr<std::unique_ptr<KubeClient>> Create(const ClusterConfig& config,
@@ -36,8 +36,8 @@ class KubeClient : public client::Client, public client::Discovery {
   KubeClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
              const KubeClientOptions& options);
 
-  // Every call under way or to come is Cancelled: of a process that exits or lost its lease.
-  // Subscriptions fall silent and are still to be destroyed.
+  // Makes all current and future calls fail with Cancelled. For a process that exits or has lost
+  // its lease. Subscriptions fall silent but must still be destroyed.
   void Stop() { rest_.Stop(); }
 
   StatusOr<client::Object> Get(const client::Key& key) override;
@@ -54,17 +54,17 @@ class KubeClient : public client::Client, public client::Discovery {
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
-  // The subscriptions that do not work.
+  // Subscriptions that currently do not work.
   std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
 
-  // Asks the server each time.
+  // Asks the server on every call.
   StatusOr<std::string> ApiVersion(client::Kind kind) override;
 
-  // GET of any path, for what is not an object: "/version", "/readyz".
+  // Sends a GET for a path that is not an object: "/version", "/readyz".
   StatusOr<std::string> GetText(const std::string& path);
 
  private:
-  // For paths: as known, or asked for once where servers differ.
+  // Returns the version to use in paths. If servers differ, the server is asked once.
   StatusOr<std::string> VersionFor(client::Kind kind);
   StatusOr<bool> Serves(client::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();

@@ -17,7 +17,7 @@ using client::Object;
 constexpr char kPod[] =
     R"({"kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}})";
 
-// Notes the requests and answers them in order, the last answer again and again.
+// Records the requests and answers them in order; the last answer is repeated.
 class Requests {
  public:
   explicit Requests(std::deque<FakeAnswer> answers) : answers_(std::move(answers)) {}
@@ -181,7 +181,7 @@ constexpr char kGroups[] =
         {"groupVersion":"scheduling.k8s.io/v1beta1"}]}]})";
 
 TEST_F(KubeClientTest, FindsTheVersionThatTheServerHas) {
-  // v1beta1 is there, but holds something else.
+  // v1beta1 exists, but serves other resources.
   Serve({Answer(200, kGroups), Answer(200, R"({"resources":[{"name":"priorityclasses"}]})"),
          Answer(200, R"({"resources":[{"name":"podgroups"},{"name":"workloads"}]})"),
          Answer(200, R"({"metadata":{"name":"a"}})")});
@@ -202,14 +202,14 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
-// The 404 of a group that is not installed names nothing, as that of a proxy does.
+// The 404 of a group that is not installed has no name, like that of a proxy.
 TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
   Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
   EXPECT_EQ(client_->Create(Kind::kPodGroup, group).status().code(), StatusCode::kNotFound);
   Serve({Answer(404, "404 page not found"), Answer(503, "")});
   EXPECT_EQ(client_->Create(Kind::kPodGroup, group).status().code(), StatusCode::kUnavailable);
-  for (const Kind kind : {Kind::kWorkload, Kind::kNativePodGroup}) {  // switched off meanwhile
+  for (const Kind kind : {Kind::kWorkload, Kind::kNativePodGroup}) {  // disabled in the meantime
     Serve({Answer(200, kGroups),
            Answer(200, R"({"resources":[{"name":"podgroups"},{"name":"workloads"}]})"),
            Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
@@ -217,7 +217,7 @@ TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   }
 }
 
-// What a sink was told: "replaced a b", "upserted a", "deleted a".
+// The calls that a sink received: "replaced a b", "upserted a", "deleted a".
 class NotingSink : public client::WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override {
@@ -231,7 +231,7 @@ class NotingSink : public client::WatchSink {
   void OnDeleted(Object object) override {
     Note(StrCat("deleted ", client::MetadataOf(object).name));
   }
-  // The first `count` notes, or what there is after 10 s.
+  // Returns the first `count` notes, or those that exist after 10 s.
   std::vector<std::string> Await(size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     MutexLock lock(mutex_);
@@ -263,7 +263,7 @@ std::string ListEnd(const std::string& version) {
 
 class ReflectorTest : public KubeClientTest {
  protected:
-  // Subscribes and gives the first `count` notes; the requests are then known.
+  // Subscribes and returns the first `count` notes; the requests are then known.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count,
                                  KubeClientOptions options = QuickOptions()) {
     Serve(std::move(answers), options);
@@ -445,7 +445,7 @@ TEST_F(ReflectorTest, TellsOfItsTroubleUntilItIsOver) {
     sink.Await(1);
     EXPECT_TRUE(client_->Troubles().empty());
   }
-  // The right to list is taken away while a watch goes on; its end is clean.
+  // The permission to list is revoked during a watch; its end is clean.
   Serve({StreamOf({ListEnd("3")}, FakeAnswer::End::kClean), Answer(403, forbidden)}, options);
   const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
   const auto deadline = std::chrono::steady_clock::now() + 10s;

@@ -20,7 +20,7 @@ Status LineSplitter::TooLong() const {
 Status LineSplitter::Add(const std::string& piece, const LineHandler& line) {
   size_t begin = 0;
   if (!carry_.empty()) {
-    // A line that goes on is completed in the carry, so that it lies in one piece.
+    // A continued line is completed in the carry, so that it is contiguous.
     const size_t end = piece.find('\n');
     carry_.append(piece, 0, end);
     if (carry_.size() > max_line_bytes_ + 1) return TooLong();

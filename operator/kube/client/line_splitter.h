@@ -1,4 +1,4 @@
-// Cuts a byte stream that comes in pieces into lines.
+// Splits a byte stream that arrives in pieces into lines.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ class LineSplitter {
   explicit LineSplitter(size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {}
 
   using LineHandler = std::function<Status(std::string_view)>;
-  // Calls `line` with each line that is complete by now, without its end ("\n" or "\r\n") and
-  // without empty ones; kReadPadding bytes behind it may be read. Ends with the first error of
-  // `line`, after which this is of no more use. `piece` must have kReadPadding bytes of spare
-  // capacity, as those of HttpStream::Read do.
+  // Calls `line` for each line that is now complete, without its line end ("\n" or "\r\n"); empty
+  // lines are skipped. kReadPadding bytes after the line may be read. Stops at the first error of
+  // `line`; the splitter must not be used after that. `piece` must have kReadPadding bytes of spare
+  // capacity, as the results of HttpStream::Read have.
   Status Add(const std::string& piece, const LineHandler& line);
 
-  // Whether the bytes so far end within a line.
+  // True if the bytes so far end within a line.
   bool within_line() const { return !carry_.empty(); }
 
  private:
@@ -30,7 +30,7 @@ class LineSplitter {
   Status TooLong() const;
 
   const size_t max_line_bytes_;
-  std::string carry_;  // the beginning of a line
+  std::string carry_;  // the beginning of an incomplete line
 };
 
 }  // namespace tfjob::kube

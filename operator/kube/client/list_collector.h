@@ -1,4 +1,4 @@
-// The objects of a list that comes bit by bit, changes of the meantime included.
+// Collects the objects of a list that arrives in parts, including changes made in the meantime.
 #pragma once
 
 #include <unordered_set>
@@ -22,14 +22,14 @@ class ListCollector {
       std::move(objects.begin(), objects.end(), std::back_inserter(objects_));
     }
   }
-  // Of a streaming list, where an object may change before the list is complete.
+  // For a streaming list, where an object may change before the list is complete.
   void Add(EventType type, client::Object object) {
     if (type != EventType::kAdded) changed_ = true;
     if (type == EventType::kDeleted) gone_.insert(objects_.size());
     objects_.push_back(std::move(object));
   }
 
-  // The newest state of each, without those that are gone. Empty afterwards.
+  // Returns the newest state of each object, without the deleted ones. Empties the collector.
   std::vector<client::Object> Take() {
     std::vector<client::Object> objects = changed_ ? Newest() : std::move(objects_);
     Clear();
@@ -50,7 +50,7 @@ class ListCollector {
 
   std::vector<client::Object> objects_;
   std::unordered_set<size_t> gone_;  // indices of deletions
-  bool changed_ = false;             // something is in there twice, or gone
+  bool changed_ = false;             // an object was added twice or deleted
 };
 
 }  // namespace tfjob::kube

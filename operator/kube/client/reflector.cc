@@ -17,7 +17,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 const Logger kWatchLog("kube");
 
-// From so many failures in a row on it is worth a warning.
+// From this many consecutive failures on, a failure is logged as a warning.
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {
@@ -110,21 +110,21 @@ void Reflector::End(const WatchEnd& end) {
   if (Stopping()) return;
   state_.OnEnd(end, Now());
   if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
-  // Cancelled: the client was stopped, and this subscription is about to be.
+  // Cancelled: the client was stopped, and this subscription is about to end.
   if (end.kind == WatchEnd::Kind::kClean || end.status.code() == StatusCode::kCancelled) return;
   health_.Fails(number_, end.status);
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};
   if (end.kind == WatchEnd::Kind::kUnsupported) {
     kWatchLog.Debug("no streaming list", fields);
   } else if (state_.failures() >= kWorrying) {
-    kWatchLog.Warning("watch is tried again", fields);
+    kWatchLog.Warning("retrying the watch", fields);
   } else {
-    kWatchLog.Info("watch is tried again", fields);
+    kWatchLog.Info("retrying the watch", fields);
   }
 }
 
 void Reflector::LogSkipped(const Status& why) const {
-  kWatchLog.Warning("object is left out", {{"watch", path_}, {"error", why}});
+  kWatchLog.Warning("skipping an object", {{"watch", path_}, {"error", why}});
 }
 
 std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_view method) {
@@ -144,7 +144,7 @@ std::unique_ptr<HttpStream> Reflector::Open(const WatchStep& step, std::string_v
   const auto body = ReadAll(*opened->stream, options_.max_error_bytes);
   SetStream(nullptr);
   if (opened->head.code == 200) {
-    End(Garbage(Unavailable("a compressed answer, which was not asked for")));
+    End(Garbage(Unavailable("the answer is compressed, which was not requested")));
   } else {
     opened->head.body = body.ok() ? *body : std::string(Message(body.status()));
     End(EndOf(ParseApiError(opened->head), false));
@@ -159,7 +159,7 @@ StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
     ASSIGN_OR_RETURN(std::string bytes, stream.Read(TimeUntil(deadline)));
     if (bytes.empty()) return body;
     if (body.size() + bytes.size() > most) {
-      return Unavailable("an answer of more than ", most, " bytes, which is the limit");
+      return Unavailable("the answer exceeds the limit of ", most, " bytes");
     }
     if (body.empty()) {
       body = std::move(bytes);

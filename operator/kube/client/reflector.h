@@ -1,6 +1,6 @@
-// One subscription at an API server: keeps a sink up to date with the objects of a kind, through
-// whatever becomes of connections and servers. What is done next is decided in watch_state.h; here
-// are the thread, the streams and the decoding.
+// Implements one subscription at an API server: keeps a sink up to date with the objects of a kind,
+// whatever happens to connections and servers. watch_state.h decides what to do next; this file has
+// the thread, the streams and the decoding.
 #pragma once
 
 #include <memory>
@@ -26,19 +26,19 @@ struct WatchTarget {
 struct ReflectorOptions {
   WatchPolicy policy;
   size_t max_line_bytes = size_t{16} << 20;
-  // A longer page of a list is Unavailable. Of a refusal with a longer text the code alone counts.
+  // A longer list page is Unavailable. If the text of a refusal is longer, only its code counts.
   size_t max_page_bytes = size_t{256} << 20;
   size_t max_error_bytes = size_t{1} << 20;
-  uint64_t seed = 0;  // of the jitter
+  uint64_t seed = 0;  // for the jitter
 };
 
 // Its thread, `watch`, reads, decodes and calls the sink.
 class Reflector : public client::Subscription {
  public:
-  // `rest`, `sink` and `health`, which is told how it fares, must outlive it.
+  // `rest`, `sink` and `health` must outlive it. It reports its state to `health`.
   Reflector(RestClient& rest, WatchTarget target, ReflectorOptions options, client::WatchSink& sink,
             WatchHealth& health);
-  // Cancels what is under way and joins.
+  // Cancels whatever is in progress and joins the thread.
   ~Reflector() override;
 
  private:
@@ -50,15 +50,17 @@ class Reflector : public client::Subscription {
   void ReadPage(const WatchStep& step);
   void Probe(const WatchStep& step);
   void Watch(const WatchStep& step);
-  // The request of the step, answered with 200; else the state has been told.
+  // Sends the step's request. Null unless the answer is 200; its end is then already reported to
+  // the state.
   std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
-  // The whole body, unless it is longer than `most`; waits for `patience` of the options.
+  // Reads the whole body; an error if it is longer than `most` or takes longer than the
+  // options' `patience`.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
-  // An error ends the stream; `ended` tells the state why.
+  // An error ends the stream; `ended` then holds the reason for the state.
   Status OnLine(std::string_view line, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
-  // A whole list is there.
+  // Called when a list is complete.
   void Replace();
   void End(const WatchEnd& end);
   void LogSkipped(const Status& why) const;
@@ -72,16 +74,16 @@ class Reflector : public client::Subscription {
   const ReflectorOptions options_;
   client::WatchSink& sink_;
   WatchHealth& health_;
-  const int64_t number_;  // there
+  const int64_t number_;  // this watch in health_
   const std::string path_;
-  WatchState state_;         // of the thread
-  JsonDocument document_;    // of the thread
-  ListCollector collected_;  // of the thread: a list that goes on
+  WatchState state_;         // only for the thread
+  JsonDocument document_;    // only for the thread
+  ListCollector collected_;  // only for the thread: a list in progress
 
   Mutex mutex_;
   CondVar stopped_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  HttpStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // what to cancel
+  HttpStream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the stream to cancel
   std::thread thread_;
 };
 

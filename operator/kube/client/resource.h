@@ -1,4 +1,4 @@
-// Where an API server keeps each kind: group, version, plural → paths and queries.
+// Maps each kind to its place in the API: group, version and plural to paths and queries.
 #pragma once
 
 #include <string>
@@ -8,27 +8,27 @@
 
 namespace tfjob::kube {
 
-// The versions to look for when the server's is not known, newest first; one for most kinds.
+// Versions to try if the server's version is not known, newest first. Most kinds have only one.
 std::vector<std::string> CandidateApiVersions(client::Kind kind);
 bool HasOneVersion(client::Kind kind);
 // "pods".
 std::string_view PluralOf(client::Kind kind);
 
-// "/api/v1", "/apis/kubeflow.org/v1": the resources of one version.
+// "/api/v1", "/apis/kubeflow.org/v1": the path of one version's resources.
 std::string VersionPath(std::string_view api_version);
-// "/apis/kubeflow.org/v1/namespaces/ns/tfjobs"; all namespaces when it is "".
+// "/apis/kubeflow.org/v1/namespaces/ns/tfjobs"; all namespaces if `name_space` is "".
 std::string CollectionPath(client::Kind kind, std::string_view api_version,
                            const std::string& name_space);
-// One object, or its `subresource` ("status").
+// The path of one object, or of its `subresource` ("status").
 std::string ObjectPath(const client::Key& key, std::string_view api_version,
                        std::string_view subresource = "");
 
 // "k=v,k2=v2", not escaped.
 std::string SelectorText(const client::LabelSelector& selector);
-// Percent-encodes everything but letters, digits and "-._~".
+// Percent-encodes all characters except letters, digits and "-._~".
 std::string Escape(std::string_view text);
 
-// Collects "?a=b&c=d".
+// Builds "?a=b&c=d".
 class Query {
  public:
   Query& Add(std::string_view name, std::string_view value);

@@ -1,5 +1,5 @@
-// Which watches of a client do not work, since when and why: what a leader asks that must not keep its lease while it is
-// blind.
+// Records which watches of a client do not work, since when and why. A leader consults it so that
+// it does not keep its lease while it cannot see changes.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace tfjob::kube {
 
-// A watch without a list, or whose changes cannot be had.
+// A watch that has no list yet or cannot receive changes.
 struct WatchTrouble {
   client::Kind kind = client::Kind::kPod;
   std::string name_space;  // "": all
-  Duration lasting{0};     // since it worked or made progress last, or began
-  Status why;              // of the last try; Unavailable: there was none that ended
+  Duration lasting{0};     // since it last worked or made progress, or since it began
+  Status why;              // of the last attempt; Unavailable if none has ended yet
 };
 
 // Thread-safe.
@@ -26,16 +26,16 @@ class WatchHealth {
  public:
   explicit WatchHealth(Clock& clock = RealClock()) : clock_(clock) {}
 
-  // A watch begins, in trouble until it works. Gives its number.
+  // Registers a watch, in trouble until it works. Returns its number.
   int64_t Begin(client::Kind kind, const std::string& name_space);
   void End(int64_t watch);
-  // Its list is complete, or a stream of changes from there on has been opened.
+  // Its list is complete, or a stream of later changes has been opened.
   void Works(int64_t watch);
   void Fails(int64_t watch, const Status& why);
-  // Something of it has come, not yet all: its trouble begins anew.
+  // Part of its data has arrived: its time in trouble starts again.
   void Progresses(int64_t watch);
 
-  // Of those that do not work.
+  // One entry for each watch that does not work.
   std::vector<WatchTrouble> Troubles();
 
  private:
@@ -43,7 +43,7 @@ class WatchHealth {
     client::Kind kind;
     std::string name_space;
     bool works = false;
-    Duration since{0};  // in trouble
+    Duration since{0};  // start of the trouble
     Status why;
   };
 

@@ -50,7 +50,7 @@ WatchEnd EndOf(const ApiError& error, bool in_stream) {
   } else if (error.code == 429) {
     end.kind = WatchEnd::Kind::kThrottled;
   } else if (in_stream) {
-    // An internal error may be tried again from where we are.
+    // After an internal error the watch may continue from the current version.
     end.kind = error.code == 500 ? WatchEnd::Kind::kBroken : WatchEnd::Kind::kGarbage;
   } else {
     const bool unsupported = error.code == 400 || error.code == 422;
@@ -100,7 +100,7 @@ WatchState::Action WatchState::OnPage(const std::string& resource_version,
 WatchState::Action WatchState::OnEvent(const WatchEvent& event) {
   saw_event_ = true;
   if (resource_version_.empty()) {
-    // The initial objects are in no order of versions: the bookmark behind them tells ours.
+    // Initial objects are unordered; the closing bookmark carries the list's version.
     if (event.type != EventType::kBookmark) {
       if (collecting_) return Action::kCollect;
       collecting_ = true;
@@ -131,8 +131,8 @@ void WatchState::StartOver() {
   collecting_ = probe_ = false;
 }
 
-// Any connection may break; if they all do before the list is whole, something in between is less
-// patient than a streaming list takes.
+// Any connection may break. If all of them break before the list is complete, something in between
+// is less patient than a streaming list requires.
 void WatchState::ListBroke() {
   if (streaming_ && open_ && ++broken_lists_ >= policy_.broken_lists) streaming_ = false;
 }
@@ -155,17 +155,17 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       if (!listed || !lasted) Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kSilent:
-      // A server from before streaming lists ignores that we asked for one, and never ends it.
+      // A server without streaming lists ignores the request for one and never ends it.
       if (!listed && open_) streaming_ = false;
       [[fallthrough]];
     case WatchEnd::Kind::kBroken:
-      whole_list_ = false;  // it may be longer than we read: the pages once more
+      whole_list_ = false;  // it may be too long to read at once: try pages again
       if (!listed) ListBroke();
       Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kExpired:
     case WatchEnd::Kind::kTooNew:
-      // Pages that expire while we read them: the whole list is one answer.
+      // If pages expire while they are read, request the whole list as one answer.
       whole_list_ = !listed && !continue_token_.empty();
       if (!whole_list_ && !(listed && lasted)) Fail(end.retry_after, now);
       StartOver();

@@ -1,14 +1,14 @@
-// What a reflector does next: lists, watches, waits, and what becomes of each event. Pure: time and
-// randomness are arguments, nothing is sent from here.
+// Decides what a reflector does next (list, watch or wait) and what to do with each event. Pure:
+// time and randomness are arguments, and nothing is sent from here.
 //
-//   empty ──list in pages, or a streaming list──► listed at a version ──watch──► … ──► a watch again
+//   empty ──paged or streaming list──► listed at a version ──watch──► … ──► watch again
 //     ▲                                                │
-//     └── 410, version unknown to the server, rubbish ─┘   after a stream: probe, then watch again
+//     └── 410, version unknown to the server, garbage ─┘   after a stream: probe, then watch again
 //
-// The rules are those of client-go's and kube-rs' reflectors, with one more: after a stream, however
-// it ended, a probe asks whether the server still knows our version. A server whose store was put
-// back to an earlier state ends streams as if we had asked for it, and would else tell a watch from
-// the future nothing of what was put back.
+// The rules are those of the reflectors of client-go and kube-rs, plus one: after a stream, however
+// it ended, a probe asks whether the server still knows our version. A server whose store was
+// restored to an earlier state ends its streams as if we had asked for it. Without the probe, a
+// watch from a future version would never report what the restore changed.
 #pragma once
 
 #include <optional>
@@ -24,56 +24,56 @@ namespace tfjob::kube {
 
 struct WatchPolicy {
   int page_size = 500;
-  // Ask for the initial list as a stream, which costs the server and us less memory, until the
-  // server turns out not to know it, or the list has broken off `broken_lists` times in a row.
+  // Request the initial list as a stream, which takes less memory on the server and here, until the
+  // server turns out not to support it or the list has broken off `broken_lists` times in a row.
   bool streaming_list = true;
   int broken_lists = 3;
-  // Watches are asked to end after [1, 2) times this, and counted as dead `margin` later.
+  // The server is asked to end watches after [1, 2) times this; they count as dead `margin` later.
   Duration watch_time{300s};
   Duration margin{10s};
-  // A list and the answer to a request may be silent for so long.
+  // Longest silence during a list or before the answer to a request.
   Duration patience{60s};
   BackoffPolicy backoff{800ms, 30s, 2.0, 1.0};
-  Duration backoff_reset{120s};  // without failure, after which the back-off starts anew
-  Duration shortest_watch{1s};   // one that ends sooner, without an event, failed
+  Duration backoff_reset{120s};  // without failures, after which the backoff starts again
+  Duration shortest_watch{1s};   // one that ends sooner, without an event, has failed
 };
 
 struct WatchStep {
   enum class Kind {
     kWait,        // for `time`
-    kListPage,    // a page of the list from `continue_token` on
-    kStreamList,  // the list as a stream, which then goes on as the watch
-    kProbe,       // does the server know `resource_version`?
+    kListPage,    // one page of the list, starting at `continue_token`
+    kStreamList,  // the list as a stream, which then continues as the watch
+    kProbe,       // asks whether the server knows `resource_version`
     kWatch,       // from `resource_version` on
   };
   Kind kind = Kind::kWait;
   std::string resource_version;
   std::string continue_token;
   int page_size = 0;  // 0: the whole list at once
-  Duration time{0};   // streams: when the server is to end it
+  Duration time{0};   // for streams: when the server is to end it
 };
 
-// The query of the step's request.
+// Returns the query of the step's request.
 std::string QueryOf(const WatchStep& step, const client::LabelSelector& selector);
 
 // How a step ended.
 struct WatchEnd {
   enum class Kind {
-    kClean,        // the server ended the stream, as asked
+    kClean,        // the server ended the stream as requested
     kBroken,       // no connection, or it broke
-    kSilent,       // nothing, or not the whole list, came for too long
+    kSilent,       // nothing, or not the whole list, arrived in time
     kExpired,      // 410: the version, or the list's continuation, is too old
-    kTooNew,       // the server does not know so new a version
+    kTooNew,       // the server does not know such a new version
     kThrottled,    // 429
-    kUnsupported,  // 400, 422: of a streaming list, that the server has none
+    kUnsupported,  // 400, 422: the server has no streaming lists
     kRefused,      // any other code: no permission, no such resource, …
-    kGarbage,      // what came is no list or no event; or an ERROR event that says nothing known
+    kGarbage,      // not a list or not an event, or an ERROR event of unknown meaning
   };
   Kind kind = Kind::kClean;
   std::optional<Duration> retry_after;
   Status status;  // for people
 };
-// Of a refusal by code, or of an ERROR event.
+// The end caused by a refusal's code or by an ERROR event.
 WatchEnd EndOf(const ApiError& error, bool in_stream);
 
 class WatchState {
@@ -82,27 +82,28 @@ class WatchState {
 
   WatchStep Next(Duration now);
 
-  // What the last step brought. A page or an event says what is to be done with its objects.
+  // Report the result of the last step. For a page or an event, the action says what to do with
+  // its objects.
   enum class Action {
-    kNothing,  // of bookmarks
-    kDiscard,  // what was collected is worth nothing; begin to collect with these
-    kCollect,  // part of a list that goes on
-    kReplace,  // part of a list that is complete with them: give it all to the sink
+    kNothing,  // for bookmarks
+    kDiscard,  // drop what was collected; start collecting with these objects
+    kCollect,  // part of a list that continues
+    kReplace,  // the last part of a list: pass the whole list to the sink
     kDeliver,  // a change
   };
   Action OnPage(const std::string& resource_version, const std::string& continue_token);
   Action OnEvent(const WatchEvent& event);
   void OnProbed();
-  // A stream's answer has begun, with 200.
+  // A stream's answer has begun, with code 200.
   void OnOpened(Duration now);
-  // The step is over; for pages and probes only when they failed.
+  // The step has ended. For pages and probes, call it only if they failed.
   void OnEnd(const WatchEnd& end, Duration now);
 
-  // Failures in a row, for the log.
+  // Consecutive failures, for the log.
   int failures() const { return failures_; }
-  // From where a watch goes on; "": nothing is listed.
+  // The version at which a watch continues; "": nothing is listed.
   const std::string& resource_version() const { return resource_version_; }
-  // The first pages of a list have come and the others will: what was collected is part of it.
+  // True between the first and the last page of a list: the collected objects are part of it.
   bool has_pages() const { return !continue_token_.empty(); }
 
  private:
@@ -114,16 +115,16 @@ class WatchState {
   const WatchPolicy policy_;
   PhiloxStream random_;
   std::string resource_version_;  // "": to be listed
-  bool streaming_;                // the server may have streaming lists
-  int broken_lists_ = 0;          // such lists that broke off, in a row
+  bool streaming_;                // the server may support streaming lists
+  int broken_lists_ = 0;          // streaming lists that broke off, in a row
   bool probe_ = false;            // before the next watch
 
-  // Of a list that goes on.
+  // For a list in progress.
   std::string continue_token_;
   bool collecting_ = false;
-  bool whole_list_ = false;  // the pages expired before the last: all at once
+  bool whole_list_ = false;  // pages expired before the last one: request all at once
 
-  // Of the stream.
+  // For the current stream.
   Duration opened_{0};
   bool open_ = false;
   bool saw_event_ = false;

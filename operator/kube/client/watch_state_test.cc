@@ -21,7 +21,7 @@ class Script {
   }
 
   WatchStep Next() { return state_.Next(now_); }
-  // The next step that is no wait, after waiting; how long it was in `waited`.
+  // Returns the next step other than a wait, after waiting; `waited` receives the time waited.
   WatchStep AfterWait(Duration* waited = nullptr) {
     const Duration start = now_;
     WatchStep step = Next();
@@ -48,7 +48,7 @@ class Script {
     return state_.OnEvent(event);
   }
   void Probed() { state_.OnProbed(); }
-  // The watch that the next step asks to be probed for.
+  // Runs the probe that the next step asks for and returns the watch that follows.
   WatchStep ProbedWatch() {
     const WatchStep probe = AfterWait();
     EXPECT_EQ(probe.kind, Kind::kProbe);
@@ -57,7 +57,7 @@ class Script {
     EXPECT_EQ(watch.resource_version, probe.resource_version);
     return watch;
   }
-  // From the start to a watch at version 10 that is open.
+  // From the start to an open watch at version 10.
   void Watch() {
     Next();
     Opened();
@@ -126,7 +126,7 @@ TEST(WatchState, AStreamingListThatBrokeOnceIsAskedForAgain) {
   script.Opened();
   script.Event(EventType::kAdded, "7");
   script.Ended(End::kBroken);
-  for (int i = 0; i < 5; ++i) {  // nobody there
+  for (int i = 0; i < 5; ++i) {  // no server
     EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
     script.Ended(End::kBroken);
   }
@@ -144,7 +144,7 @@ TEST(WatchState, AStreamingListThatBrokeOnceIsAskedForAgain) {
 }
 
 TEST(WatchState, FallsBackToPagesWhenStreamingListsBreakAgainAndAgain) {
-  for (const End broken : {End::kBroken, End::kClean}) {  // a proxy with a short patience, say
+  for (const End broken : {End::kBroken, End::kClean}) {  // for example, an impatient proxy
     Script script;
     for (int i = 0; i < 3; ++i) {
       EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
@@ -198,7 +198,7 @@ TEST(WatchState, TriesThePageAgainThatDidNotCome) {
   }
 }
 
-// An API server whose etcd is put back may end its streams as it should, when it is stopped.
+// An API server whose etcd is restored may end its streams cleanly when it is stopped.
 TEST(WatchState, ProbesAfterEveryStream) {
   for (const End end : {End::kClean, End::kSilent, End::kThrottled, End::kRefused}) {
     Script script;

@@ -1,8 +1,8 @@
-// Who we are to an API server: what every request carries so that the server knows us.
+// Identifies us to an API server.
 //
-// A request takes Get() first and sends what it gives: the Authorization header, and a connection
-// that was made with the client certificate. After a 401 it hands the same value to Unauthorized()
-// and may try once more with a new Get().
+// A request first calls Get() and uses the result: it sends the Authorization header on a
+// connection that was made with the client certificate. After a 401 it passes the same value to
+// Unauthorized() and may retry once with a new Get().
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tfjob::kube {
 
-// A client certificate with its key, both PEM. Never printed.
+// A client certificate with its key, both as PEM. Never printed.
 struct CertificatePair {
   std::string certificate;  // the chain, leaf first
   std::string key;
@@ -22,14 +22,14 @@ struct CertificatePair {
   bool operator==(const CertificatePair&) const = default;
 };
 
-// What one request uses.
+// The credentials of one request.
 struct RequestCredentials {
-  // The value of the header Authorization ("Bearer …", "Basic …"); "": no such header.
+  // The value of the Authorization header ("Bearer …", "Basic …"); "": no such header.
   std::string authorization;
-  // nullptr: none. The same pointer as long as the certificate is the same: when it is another one
-  // than a connection was made with, that connection is to be closed (drop the http client).
+  // nullptr: none. The pointer stays the same as long as the certificate does. Close a connection
+  // that was made with another certificate (drop the http client).
   std::shared_ptr<const CertificatePair> certificate;
-  // Which refresh it comes from; for Unauthorized().
+  // The refresh that it comes from; for Unauthorized().
   uint64_t version = 0;
 };
 
@@ -37,19 +37,19 @@ struct RequestCredentials {
 class Credentials {
  public:
   virtual ~Credentials() = default;
-  // What to use now. Usually at once; it may read a file (at most once a minute) or run the exec
-  // plugin of a kubeconfig (seconds, with a timeout), and then blocks: call it on the thread that
-  // wants the request, never on the network's. An error is Unauthenticated and names file or
-  // command; once there were good credentials, those are given as long as they have not expired.
+  // Returns the credentials to use now, usually at once. It may block: it may read a file (at most
+  // once a minute) or run the exec plugin of a kubeconfig (seconds, with a timeout). Call it on the
+  // thread that makes the request, never on a network thread. Errors are Unauthenticated and name
+  // the file or command. Good credentials continue to be returned after an error until they expire.
   virtual StatusOr<RequestCredentials> Get() = 0;
-  // The server answered 401 to a request that used these. They are renewed at the next Get(), once
-  // for each version, whoever and however many report it. Returns at once.
+  // Reports that the server answered 401 to a request that used these credentials. The next Get()
+  // renews them, once per version, however many callers report it. Returns at once.
   virtual void Unauthorized(const RequestCredentials& used) = 0;
 };
 
-// Of anonymous requests.
+// For anonymous requests.
 std::shared_ptr<Credentials> NoCredentials();
-// Whether the text can stand in the header Authorization as a token: visible ASCII, no spaces.
+// True if the text can be a token in the Authorization header: visible ASCII, no spaces.
 bool IsToken(std::string_view text);
 
 }  // namespace tfjob::kube

@@ -10,7 +10,7 @@
 namespace tfjob::kube {
 namespace {
 
-// What the program is told in KUBERNETES_EXEC_INFO.
+// Returns the value of KUBERNETES_EXEC_INFO for the program.
 StatusOr<std::string> ExecInfo(const ExecConfig& config, bool interactive) {
   Json spec = {{"interactive", interactive}};
   if (!config.cluster_info.empty()) {
@@ -109,7 +109,7 @@ class ExecPlugin : public Credentials {
         config_.interactive_mode != InteractiveMode::kNever && options_.terminal;
     if (config_.interactive_mode == InteractiveMode::kAlways && !interactive) {
       return FailedPrecondition(
-          "it needs a terminal (interactiveMode: Always), and standard input is none");
+          "it needs a terminal (interactiveMode: Always), but standard input is not one");
     }
     ProgramOptions program;
     program.arguments.push_back(config_.command);
@@ -139,9 +139,9 @@ class ExecPlugin : public Credentials {
 
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text,
                                              const std::string& api_version) {
-  // The parser's own message would show what came, which may be a secret.
+  // The parser's own message would show the output, which may be a secret.
   const StatusOr<Json> document = ParseJson(text, "its output");
-  if (!document.ok()) return InvalidArgument("expected an ExecCredential as JSON on its output");
+  if (!document.ok()) return InvalidArgument("expected an ExecCredential as JSON in its output");
   const JsonField root(*document);
   ASSIGN_OR_RETURN(const std::string kind, root["kind"].StringOr(""));
   ASSIGN_OR_RETURN(const std::string version, root["apiVersion"].StringOr(""));
@@ -153,7 +153,8 @@ StatusOr<ExecCredential> ParseExecCredential(std::string_view text,
   ExecCredential credential;
   ASSIGN_OR_RETURN(credential.token, status["token"].StringOr(""));
   if (!credential.token.empty() && !IsToken(credential.token)) {
-    return InvalidArgument("status.token: it has spaces or other characters that no token has");
+    return InvalidArgument(
+        "status.token: it contains spaces or other characters not allowed in a token");
   }
   ASSIGN_OR_RETURN(credential.certificate, ReadPair(status));
   if (credential.token.empty() && credential.certificate == nullptr) {

@@ -1,5 +1,6 @@
-// Credentials from a program (`exec` of a kubeconfig's user): it prints an ExecCredential with a
-// token or a client certificate, kept until it expires or a server answers 401.
+// Gets credentials from a program (`exec` of a kubeconfig's user). The program prints an
+// ExecCredential with a token or a client certificate, which is kept until it expires or a server
+// answers 401.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 #pragma once
 
@@ -21,37 +22,37 @@ enum class InteractiveMode { kNever, kIfAvailable, kAlways };
 
 struct ExecConfig {
   std::string where;    // "FILE: users[0].user.exec", for errors
-  std::string command;  // a path that holds a slash is absolute, or relative to the working folder
+  std::string command;  // a path with a slash is absolute, or relative to the working folder
   std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment;  // besides the process's own
-  std::string api_version;  // client.authentication.k8s.io/v1 or …/v1beta1; the answer has the same
+  std::vector<std::pair<std::string, std::string>> environment;  // in addition to the process's own
+  std::string api_version;  // client.authentication.k8s.io/v1 or …/v1beta1; the answer must match
   InteractiveMode interactive_mode = InteractiveMode::kIfAvailable;
-  std::string install_hint;  // for people, when the command is not there
-  // spec.cluster of what the program is told, as JSON; "": provideClusterInfo is off.
+  std::string install_hint;  // for people, if the command does not exist
+  // spec.cluster of the program's input, as JSON; "": provideClusterInfo is off.
   std::string cluster_info;
 };
 
 struct ExecOptions {
   Clock* clock = &RealClock();
   Duration timeout{60s};
-  // After a failure the program is not run again for so long; callers get the same error.
+  // After a failure the program is not run again for this long; callers get the same error.
   Duration pause_after_failure{5s};
-  bool terminal = false;  // standard input is one
-  std::function<StatusOr<std::string>(const ProgramOptions&)> run = RunProgram;  // tests: another
-  std::vector<std::string> environment;                                          // of the process
+  bool terminal = false;  // standard input is a terminal
+  std::function<StatusOr<std::string>(const ProgramOptions&)> run = RunProgram;  // tests replace it
+  std::vector<std::string> environment;                                          // the process's
 };
 
-// What the program printed.
+// The program's output.
 struct ExecCredential {
   std::string token;
   std::shared_ptr<const CertificatePair> certificate;
   std::optional<Time> expires;
 };
 
-// Reads an ExecCredential; errors name its paths ("status.token") and never show its values.
+// Parses an ExecCredential. Errors name JSON paths ("status.token") and never show values.
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
 
-// Thread-safe; the program runs in the calling thread, one at a time, while others wait for it.
+// Thread-safe. The program runs in the calling thread, one run at a time; other callers wait.
 std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
 
 }  // namespace tfjob::kube

@@ -88,10 +88,10 @@ TEST_F(ExecTest, ARefusalRefreshesOnceForEachCredential) {
 }
 
 TEST_F(ExecTest, AfterAFailureItRestsAndTellsTheSameAgain) {
-  answer_ = [] { return FailedPrecondition("it ended with code 1: no network"); };
+  answer_ = [] { return FailedPrecondition("it exited with code 1: no network"); };
   const std::string error = Header();
   EXPECT_EQ(error,
-            "/k: users[0].user.exec: the program \"get-token\": it ended with code 1: no network");
+            "/k: users[0].user.exec: the program \"get-token\": it exited with code 1: no network");
   EXPECT_EQ(Header(), error);
   EXPECT_EQ(runs_, 1);
   clock_.Advance(5s);
@@ -209,13 +209,13 @@ ProgramOptions Shell(const std::string& script) {
 TEST(RunProgram, GivesWhatItPrints) {
   EXPECT_EQ(*RunProgram(Shell("echo \"$NAME\"; echo hidden >&2")), "value\n");
   EXPECT_EQ(RunProgram(Shell("head -c 300000 /dev/zero"))->size(), 300000u);
-  EXPECT_EQ(*RunProgram(Shell("cat; true")), "");  // it has nothing to read
+  EXPECT_EQ(*RunProgram(Shell("cat; true")), "");  // its input is empty
 }
 
 TEST(RunProgram, FailuresSayWhatWasSaid) {
   const Status failed = RunProgram(Shell("echo out; echo 'no such account' >&2; exit 3")).status();
-  EXPECT_EQ(Message(failed), "it ended with code 3: no such account");
-  EXPECT_EQ(Message(RunProgram(Shell("kill -9 $$")).status()), "it was ended by signal 9");
+  EXPECT_EQ(Message(failed), "it exited with code 3: no such account");
+  EXPECT_EQ(Message(RunProgram(Shell("kill -9 $$")).status()), "it was killed by signal 9");
   const Status long_text =
       RunProgram(Shell("head -c 5000 /dev/zero | tr '\\0' x >&2; exit 1")).status();
   EXPECT_LT(Message(long_text).size(), 1100u);

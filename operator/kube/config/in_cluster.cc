@@ -23,7 +23,7 @@ std::string TokenPath(const InClusterOptions& options) {
   return StrCat(options.folder, "/token");
 }
 
-// Why not, or OK.
+// Returns why this process is not in a cluster, or OK.
 Status CheckInCluster(const InClusterOptions& options) {
   for (const char* name : {kHost, kPort}) {
     if (Value(options, name).empty()) {
@@ -32,21 +32,21 @@ Status CheckInCluster(const InClusterOptions& options) {
   }
   std::error_code ignored;
   if (!std::filesystem::exists(TokenPath(options), ignored)) {
-    return NotFound("the pod has no service account: ", TokenPath(options), " is not there");
+    return NotFound("the pod has no service account: ", TokenPath(options), " does not exist");
   }
   return OkStatus();
 }
 
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
-  // The transport takes no addresses of IPv6; the server's certificate holds this name too.
+  // The transport does not support IPv6 addresses; the server's certificate includes this name too.
   if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));
   return url;
 }
 
-// In the pod's own namespace: what the mounted file says.
+// Returns the pod's own namespace, from the mounted file.
 std::string NamespaceOf(const InClusterOptions& options) {
   const StatusOr<std::string> content = ReadFile(StrCat(options.folder, "/namespace"));
   const std::string name(content.ok() ? absl::StripAsciiWhitespace(*content) : "");

@@ -1,4 +1,4 @@
-// The configuration of a pod: the service account that Kubernetes mounts into it.
+// Reads the configuration of a pod from the service account that Kubernetes mounts into it.
 // https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace tfjob::kube {
 
-// The process's environment, or a test's.
+// The process's environment, or that of a test.
 using EnvironmentLookup = std::function<std::optional<std::string>(const char* name)>;
 
 struct InClusterOptions {
@@ -22,14 +22,15 @@ struct InClusterOptions {
   Clock* clock = &RealClock();
 };
 
-// Whether this process runs in a pod with a service account: KUBERNETES_SERVICE_HOST and _PORT are
-// set and the token file is there.
+// True if this process runs in a pod with a service account: KUBERNETES_SERVICE_HOST and _PORT are
+// set and the token file exists.
 bool IsInCluster(const InClusterOptions& options = {});
 
-// https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT with ca.crt and the token, which is read
-// again as the kubelet renews it (token_file.h); for a host that is an address of IPv6
-// kubernetes.default.svc. NotFound outside of a cluster. A token or CA that cannot be read or is none
-// is InvalidArgument with its path; an absent namespace is "default".
+// Returns https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT with ca.crt and the
+// token, which is read again as the kubelet renews it (token_file.h). If the host is an IPv6
+// address, kubernetes.default.svc is used instead. NotFound outside a cluster.
+// InvalidArgument, with the path, if the token or CA cannot be read or is malformed. A
+// missing namespace file means "default".
 StatusOr<ClusterConfig> InClusterConfig(const InClusterOptions& options = {});
 
 }  // namespace tfjob::kube

@@ -11,14 +11,16 @@ namespace {
 
 constexpr char kExecExtension[] = "client.authentication.k8s.io/exec";
 
-// A string, or a number or truth value that nobody quoted ("password: 123456"): client-go takes those for strings too.
+// Reads a string, or an unquoted number or boolean ("password: 123456"), which client-go accepts as
+// a string too.
 StatusOr<std::string> Text(const JsonField& field) {
   const bool scalar =
       field.present() && (field.value()->is_number() || field.value()->is_boolean());
   return scalar ? PrintJson(*field.value()) : field.StringOr("");
 }
 
-// Reads one file; its errors have the path inside the document, which the caller puts the file's name before.
+// Parses one file. Its errors name the path inside the document; the caller prepends the
+// file's name.
 class Parser {
  public:
   explicit Parser(const std::string& path)
@@ -44,7 +46,7 @@ class Parser {
   }
 
  private:
-  // A list of {name, <member>}.
+  // Reads a list of {name, <member>}.
   template <typename T, typename Read>
   Status ReadNamed(const JsonField& list, const char* member, std::map<std::string, T>& entries,
                    Read read) {
@@ -53,9 +55,9 @@ class Parser {
       ASSIGN_OR_RETURN(const std::string name, Text(element["name"]));
       if (!element["name"].present()) return element["name"].Mismatch("a name");
       if (entries.count(name) > 0) {
-        return InvalidArgument(element["name"].path(), ": \"", name, "\" is there twice");
+        return InvalidArgument(element["name"].path(), ": \"", name, "\" is used twice");
       }
-      // A pointer and not the value: a member that is absent has no members, but a path.
+      // Pass the field and not its value: a missing member has no value, but it has a path.
       const JsonField field = element[member];
       ASSIGN_OR_RETURN(T entry, read(field));
       entry.where = StrCat(path_, ": ", element.path(), ".", member);
@@ -122,14 +124,14 @@ class Parser {
     return context;
   }
 
-  // What does not fit together is a problem of those who use the entry, not of the file.
+  // Inconsistent settings are an error for users of the entry, not for the file.
   StatusOr<ExecConfig> ReadExec(const JsonField& field, Status& problem) {
     ExecConfig exec;
     exec.where = StrCat(path_, ": ", field.path());
     ASSIGN_OR_RETURN(exec.command, Text(field["command"]));
     if (exec.command.find('/') != exec.command.npos) {
       exec.command = Resolve(exec.command);
-      // A name without a slash would be looked for in PATH.
+      // A name without a slash would be looked up in PATH.
       if (exec.command.find('/') == exec.command.npos) exec.command.insert(0, "./");
     }
     ASSIGN_OR_RETURN(exec.arguments, ReadStrings(field["args"]));
@@ -180,7 +182,7 @@ class Parser {
     return strings;
   }
 
-  // The members <name> (a path) and <name>-data (base64).
+  // Reads the members <name> (a path) and <name>-data (base64).
   StatusOr<PemSource> ReadPem(const JsonField& field, const std::string& name) {
     PemSource pem;
     ASSIGN_OR_RETURN(pem.path, ReadPath(field[name]));
@@ -191,7 +193,7 @@ class Parser {
     }
     if (!pem.data.empty() && !pem.path.empty()) {
       config_.warnings.push_back(StrCat(path_, ": ", data.path(), " is used and ",
-                                        field[name].path(), " is not: there are both"));
+                                        field[name].path(), " is ignored: both are set"));
     }
     return pem;
   }

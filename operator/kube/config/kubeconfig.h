@@ -1,8 +1,9 @@
-// kubeconfig files, as client-go reads them: parsed one by one, merged, resolved to a ClusterConfig.
+// Reads kubeconfig files as client-go does: parses each file, merges them and resolves the result
+// to a ClusterConfig.
 // https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 //
-// Members that we do not know are passed over, as client-go does. Every error names the file and the
-// path of the member in it; secrets are never shown.
+// Unknown members are ignored, as in client-go. Every error names the file and the path of the
+// member in it; secrets are never shown.
 #pragma once
 
 #include <map>
@@ -21,8 +22,8 @@
 
 namespace tfjob::kube {
 
-// Paths of files in the entries are absolute, or relative to the working folder when the
-// kubeconfig's own path is.
+// File paths in the entries are absolute, or relative to the working folder if the kubeconfig's own
+// path is relative.
 struct KubeconfigCluster {
   std::string where;  // "FILE: clusters[0].cluster"
   std::string server;
@@ -46,9 +47,9 @@ struct KubeconfigUser {
   std::string as_uid;
   std::vector<std::string> as_groups;
   std::map<std::string, std::vector<std::string>> as_user_extra;
-  std::string auth_provider;  // its name: refused when the user is chosen
+  std::string auth_provider;  // its name: an error if the user is chosen
   std::optional<ExecConfig> exec;
-  Status exec_problem;  // why `exec` is of no use: told when it is needed
+  Status exec_problem;  // why `exec` cannot be used; reported only if it is needed
 };
 
 struct KubeconfigContext {
@@ -63,15 +64,16 @@ struct Kubeconfig {
   std::map<std::string, KubeconfigCluster> clusters;
   std::map<std::string, KubeconfigUser> users;
   std::map<std::string, KubeconfigContext> contexts;
-  std::vector<std::string> files;  // what it was read from
+  std::vector<std::string> files;  // the files it was read from
   std::vector<std::string> warnings;
 };
 
-// `path` names the file in errors; its folder is where relative paths begin. An empty text is an
-// empty value. InvalidArgument: no YAML, wrong types, two entries of one name, base64 that is none.
+// `path` names the file in errors; relative paths start at its folder. An empty text yields an
+// empty value. InvalidArgument if the text is not YAML, a type is wrong, two entries have the same
+// name, or base64 is malformed.
 StatusOr<Kubeconfig> ParseKubeconfig(std::string_view text, const std::string& path);
 
-// Of each entry, and of current-context, the first file that has it wins.
+// For each entry, and for current-context, the first file that has it wins.
 Kubeconfig MergeKubeconfigs(std::vector<Kubeconfig> files);
 
 struct ResolveOptions {
@@ -80,8 +82,8 @@ struct ResolveOptions {
   Clock* clock = &RealClock();
 };
 
-// The cluster, the user and the namespace of the context. Files that it names are looked at now, so
-// that what is missing or broken is told at once; exec plugins run later.
+// Resolves the context's cluster, user and namespace. Files that it names are read now, so that a
+// missing or broken one is reported at once; exec plugins run later.
 StatusOr<ClusterConfig> ResolveKubeconfig(const Kubeconfig& config, const ResolveOptions& options);
 
 }  // namespace tfjob::kube

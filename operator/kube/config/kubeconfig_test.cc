@@ -96,12 +96,12 @@ TEST(Kubeconfig, AContextWithoutUserIsAnonymous) {
 
 TEST(Kubeconfig, MissingEntriesAreNamedWithWhatThereIs) {
   ExpectError(Resolve(kTwoClusters, "three"),
-              "--context: there is no context \"three\" (there are: nobody, one, two)");
+              "--context: there is no context \"three\" (available: nobody, one, two)");
   ExpectError(Resolve("{}"), "current-context: expected the name of a context, got none");
   ExpectError(Resolve("{\"current-context\": x}"), "current-context: there is no context \"x\"");
   ExpectError(
       Resolve("{\"current-context\": c, contexts: [{name: c, context: {cluster: a, user: b}}]}"),
-      "contexts[0].context.cluster: there is no cluster \"a\" (there are: none)");
+      "contexts[0].context.cluster: there is no cluster \"a\" (available: none)");
   ExpectError(Resolve("{\"current-context\": c, contexts: [{name: c, context: {cluster: a, user: "
                       "b}}], clusters: [{name: a, cluster: {server: \"https://s\"}}]}"),
               "contexts[0].context.user: there is no user \"b\"");
@@ -115,12 +115,12 @@ TEST(Kubeconfig, WrongValuesAreNamedByFileAndPath) {
   ExpectError(Resolve("{clusters: {a: 1}}"), "clusters: expected a list");
   ExpectError(Resolve("{clusters: [{cluster: {}}]}"), "clusters[0].name");
   ExpectError(Resolve("{clusters: [{name: a}, {name: a}]}"),
-              "clusters[1].name: \"a\" is there twice");
+              "clusters[1].name: \"a\" is used twice");
   ExpectError(Resolve(Config("server: [7]", "")), "clusters[0].cluster.server: expected a string");
   ExpectError(Resolve(Config("", "")), "clusters[0].cluster.server: expected https://host:port");
   ExpectError(Resolve(Config("server: \"ftp://s\"", "")),
               "clusters[0].cluster.server: expected https");
-  ExpectError(Resolve(Config("server: \"https://u:p@s\"", "")), "credentials stand in users");
+  ExpectError(Resolve(Config("server: \"https://u:p@s\"", "")), "credentials belong in users");
   ExpectError(Resolve(Config("server: \"https://s:x\"", "")), "clusters[0].cluster.server");
   ExpectError(Resolve(Config(StrCat(kServer, ", proxy-url: \"socks5://p\""), "")),
               "clusters[0].cluster.proxy-url");
@@ -270,7 +270,7 @@ TEST(Merge, TheFirstFileToHaveSomethingWins) {
       MergeKubeconfigs({*ParseKubeconfig(first, "/a"), *ParseKubeconfig(second, "/b")});
   EXPECT_EQ(merged.current_context, "c");
   EXPECT_EQ(merged.users.at("u").token, "first");
-  EXPECT_EQ(merged.users.at("u").as, "");  // a whole entry wins, not its members
+  EXPECT_EQ(merged.users.at("u").as, "");  // a whole entry wins, not single members
   EXPECT_EQ(merged.users.count("v"), 1u);
   ResolveOptions options;
   options.environment = NoVariables;

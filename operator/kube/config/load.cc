@@ -34,7 +34,7 @@ class Loader {
   }
 
  private:
-  // What was tried, when nothing was there.
+  // If no configuration was found, returns an error that lists the places tried.
   StatusOr<ClusterConfig> Or(StatusOr<ClusterConfig> config) {
     if (config.status().code() != StatusCode::kNotFound) return config;
     return NotFound("no cluster is configured: ", absl::StrJoin(tried_, "; "),
@@ -46,7 +46,7 @@ class Loader {
     for (const std::string& file : files) {
       std::error_code error;
       if (!must_exist && !std::filesystem::exists(file, error)) {
-        tried_.push_back(StrCat(file, " is not there"));
+        tried_.push_back(StrCat(file, " does not exist"));
         continue;
       }
       const StatusOr<std::string> text = ReadFile(file);

@@ -9,22 +9,23 @@
 namespace tfjob::kube {
 
 enum class LoadOrder {
-  // As controllers do: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.
+  // Like controllers: --kubeconfig, KUBECONFIG, the pod's service account, ~/.kube/config.
   kController,
-  // As kubectl does: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
+  // Like kubectl: --kubeconfig, KUBECONFIG, ~/.kube/config, the pod's service account.
   kCommandLine,
 };
 
 struct LoadOptions {
-  std::string kubeconfig;  // --kubeconfig: this file alone; an absent one is an error
-  std::string context;     // --context: instead of current-context; excludes the service account
+  std::string kubeconfig;  // --kubeconfig: only this file; an error if it does not exist
+  std::string context;     // --context: instead of current-context; rules out the service account
   LoadOrder order = LoadOrder::kController;
-  InClusterOptions in_cluster;  // its environment and clock are used for kubeconfigs too
+  InClusterOptions in_cluster;  // its environment and clock also apply to kubeconfigs
 };
 
-// The first of the order that is there. KUBECONFIG is a list of files separated by colons that are
-// merged, of which absent ones are passed over; the same holds for ~/.kube/config. NotFound, with
-// all the places, when there is none. Every other error names the file and the path in it.
+// Returns the first configuration in the order that exists. KUBECONFIG is a colon-separated list of
+// files, which are merged; files that do not exist are skipped, and so is a missing ~/.kube/config.
+// NotFound, listing all places tried, if there is none. Every other error names the file and the
+// path in it.
 StatusOr<ClusterConfig> LoadClusterConfig(const LoadOptions& options = {});
 
 }  // namespace tfjob::kube

@@ -17,7 +17,7 @@ std::string KubeconfigTo(const std::string& server) {
                 "c}}]}");
 }
 
-// A machine: its files in a folder of their own, its environment in a map.
+// A machine: files in a temporary folder, environment in a map.
 class LoadTest : public ::testing::Test {
  protected:
   LoadTest() {
@@ -51,7 +51,7 @@ class LoadTest : public ::testing::Test {
     Write("serviceaccount/namespace", "team\n");
   }
   void MakeHome() { Write("home/.kube/config", KubeconfigTo("https://home")); }
-  // The server, or the error.
+  // Returns the server or the error.
   std::string Load() {
     const StatusOr<ClusterConfig> config = LoadClusterConfig(options_);
     return config.ok() ? config->server : std::string(Message(config.status()));
@@ -142,7 +142,7 @@ TEST_F(LoadTest, WithOnlyAbsentFilesAControllerLooksNoFurtherAndACommandLineInTh
   MakePod();
   MakeHome();
   environment_["KUBECONFIG"] = "/no/such/file";
-  EXPECT_NE(Load().find("/no/such/file is not there"), std::string::npos) << Load();
+  EXPECT_NE(Load().find("/no/such/file does not exist"), std::string::npos) << Load();
   options_.order = LoadOrder::kCommandLine;
   EXPECT_EQ(Load(), "https://10.0.0.1:443");
 }
@@ -168,16 +168,16 @@ TEST_F(LoadTest, AChosenContextRulesThePodOut) {
 
 TEST_F(LoadTest, WithoutAnythingThePlacesAreNamed) {
   const std::string error = Load();
-  for (const char* part : {"KUBERNETES_SERVICE_HOST is not set", "/home/.kube/config is not there",
-                           "--kubeconfig or KUBECONFIG"}) {
+  for (const char* part : {"KUBERNETES_SERVICE_HOST is not set",
+                           "/home/.kube/config does not exist", "--kubeconfig or KUBECONFIG"}) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
   environment_["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
   environment_["KUBERNETES_SERVICE_PORT"] = "443";
-  EXPECT_NE(Load().find("/serviceaccount/token is not there"), std::string::npos) << Load();
+  EXPECT_NE(Load().find("/serviceaccount/token does not exist"), std::string::npos) << Load();
 }
 
-// What tools write: relative certificate files of a user.
+// Tools write relative paths for a user's certificate files.
 TEST_F(LoadTest, CertificatesBesideTheKubeconfigAreRead) {
   const CertificatePair pair = authority_.IssueClient("me");
   Write("k/ca.crt", authority_.certificate());

@@ -15,7 +15,7 @@ Bio Open(std::string_view text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// In the place where OpenSSL would ask the terminal.
+// Replaces OpenSSL's prompt on the terminal.
 int NoPassphrase(char*, int, int, void*) {
   return -1;
 }

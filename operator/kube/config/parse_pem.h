@@ -1,5 +1,5 @@
-// PEM text → OpenSSL's objects, each freed by its owner. Not for headers that others include:
-// OpenSSL's are heavy.
+// Parses PEM text into OpenSSL objects that free themselves. Do not include it in widely used
+// headers: OpenSSL's headers are heavy.
 #pragma once
 
 #include <openssl/evp.h>
@@ -25,17 +25,17 @@ struct OpenSslDeleter {
 using X509Certificate = std::unique_ptr<X509, OpenSslDeleter<X509_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, OpenSslDeleter<EVP_PKEY_free>>;
 
-// The reason of OpenSSL's last error in this thread; empties its queue.
+// Returns the reason of OpenSSL's last error in this thread and empties its queue.
 std::string TakeOpenSslError();
 
-// In the text's order, at least one. InvalidArgument when one of them is broken.
+// In the order of the text, at least one. InvalidArgument if one is broken.
 StatusOr<std::vector<X509Certificate>> ParseCertificates(std::string_view pem);
 
 struct ParsedPair {
   std::vector<X509Certificate> chain;  // leaf first
   PrivateKey key;                      // the leaf's
 };
-// Never asks for a passphrase: a key that has one is refused.
+// Never asks for a passphrase: an encrypted key is an error.
 StatusOr<ParsedPair> ParseCertificatePair(const CertificatePair& pair);
 
 }  // namespace tfjob::kube

@@ -1,5 +1,5 @@
-// Checks of PEM text, so that a broken certificate is an error of the file that it stands in and not
-// of a connection.
+// Checks PEM text, so that a broken certificate is reported as an error of its file and not of
+// a connection.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace tfjob::kube {
 
-// At least one certificate, all of them readable.
+// Requires at least one certificate, all of them readable.
 Status CheckCertificates(std::string_view pem);
-// A certificate chain and the private key of its first certificate. Keys with a passphrase are
-// refused.
+// Checks a certificate chain and the private key of its first certificate. Encrypted keys are
+// an error.
 Status CheckCertificatePair(const CertificatePair& pair);
 
 }  // namespace tfjob::kube

@@ -51,15 +51,15 @@ class Resolver {
     const std::string& name = chosen ? options_.context : config_.current_context;
     if (name.empty()) {
       return InvalidArgument(FilesOf(config_),
-                             ": current-context: expected the name of a context, got none (there "
-                             "are: ",
+                             ": current-context: expected the name of a context, got none "
+                             "(available: ",
                              Names(config_.contexts), "); set it, or choose with --context");
     }
     const auto found = config_.contexts.find(name);
     if (found == config_.contexts.end()) {
       return InvalidArgument(FilesOf(config_), ": ", chosen ? "--context" : "current-context",
                              ": there is no context \"", name,
-                             "\" (there are: ", Names(config_.contexts), ")");
+                             "\" (available: ", Names(config_.contexts), ")");
     }
     result_.source = StrCat("context \"", name, "\" of ", FilesOf(config_));
     return &found->second;
@@ -69,7 +69,7 @@ class Resolver {
     const auto found = config_.clusters.find(context.cluster);
     if (found != config_.clusters.end()) return &found->second;
     return InvalidArgument(context.where, ".cluster: there is no cluster \"", context.cluster,
-                           "\" (there are: ", Names(config_.clusters), ")");
+                           "\" (available: ", Names(config_.clusters), ")");
   }
 
   // A context without a user is anonymous.
@@ -78,7 +78,7 @@ class Resolver {
     const auto found = config_.users.find(context.user);
     if (found != config_.users.end()) return &found->second;
     return InvalidArgument(context.where, ".user: there is no user \"", context.user,
-                           "\" (there are: ", Names(config_.users), ")");
+                           "\" (available: ", Names(config_.users), ")");
   }
 
   Status SetServer(const KubeconfigCluster& cluster, const KubeconfigUser& user) {
@@ -96,14 +96,14 @@ class Resolver {
       return InvalidArgument(where, ": expected https:// or http://, got ", url->scheme, "://");
     }
     if (!url->user.empty()) {
-      return InvalidArgument(where, ": expected a URL without a user; credentials stand in users");
+      return InvalidArgument(where, ": expected a URL without a user; credentials belong in users");
     }
     result_.server = url->Print();
     result_.disable_compression = cluster.disable_compression;
     return SetProxy(cluster, *url);
   }
 
-  // Of a server that is reached in the clear.
+  // For a server that is reached without TLS.
   void WarnOfPlainText(const KubeconfigCluster& cluster, const KubeconfigUser& user) {
     constexpr std::string_view kPlain = "http://";
     const bool secret = !user.token.empty() || !user.token_file.empty() || !user.username.empty() ||
@@ -135,7 +135,7 @@ class Resolver {
       }
       result_.warnings.push_back(
           StrCat(cluster.where,
-                 ".insecure-skip-tls-verify: the server's certificate is not checked; anybody in "
+                 ".insecure-skip-tls-verify: the server's certificate is not checked; anyone in "
                  "between can read and change everything"));
     }
     const std::string member = cluster.certificate_authority.data.empty()
@@ -156,7 +156,7 @@ class Resolver {
       }
       return InvalidArgument(user.where,
                              ".as: expected a user, since as-uid, as-groups or as-user-extra are "
-                             "there");
+                             "set");
     }
     AddHeader("Impersonate-User", user.as);
     if (!user.as_uid.empty()) AddHeader("Impersonate-Uid", user.as_uid);
@@ -178,7 +178,7 @@ class Resolver {
     result_.headers.emplace_back(std::move(name), std::move(value));
   }
 
-  // Percent-encodes what may not stand in a header's name, and the percent sign.
+  // Percent-encodes characters that a header name must not contain, and the percent sign.
   static std::string EscapeHeaderName(const std::string& key) {
     constexpr std::string_view kAllowed = "!#$&'*+-.^_`|~";
     std::string name;
@@ -207,19 +207,20 @@ class Resolver {
   Status CheckUser(const KubeconfigUser& user) {
     if (!user.auth_provider.empty()) {
       return InvalidArgument(user.where, ".auth-provider: \"", user.auth_provider,
-                             "\" is of a kind that Kubernetes gave up in 1.26; use exec with the "
+                             "\" is of a kind that Kubernetes removed in 1.26; use exec with the "
                              "provider's credential plugin");
     }
     if (!user.token.empty() && !IsToken(user.token)) {
       return InvalidArgument(user.where,
-                             ".token: it has spaces or other characters that no token has");
+                             ".token: it contains spaces or other characters not allowed in "
+                             "a token");
     }
     if (!user.username.empty() && (!user.token.empty() || !user.token_file.empty())) {
       return InvalidArgument(user.where, ": a token and a username exclude each other; remove one");
     }
     if (user.client_certificate.empty() != user.client_key.empty()) {
       return InvalidArgument(user.where,
-                             ": client-certificate and client-key belong together, one is missing");
+                             ": client-certificate and client-key belong together; one is missing");
     }
     return OkStatus();
   }
@@ -241,7 +242,7 @@ class Resolver {
 
   Status UseExec(const KubeconfigUser& user, const KubeconfigCluster& cluster) {
     if (!user.exec_problem.ok()) {
-      // "FILE: users[0].user" → "FILE": the problem has the path.
+      // "FILE: users[0].user" → "FILE": the problem already includes the path.
       return Annotate(user.exec_problem, user.where.substr(0, user.where.rfind(": ")));
     }
     ExecConfig exec = *user.exec;
@@ -251,14 +252,14 @@ class Resolver {
     ExecOptions options;
     options.clock = options_.clock;
     options.terminal = isatty(STDIN_FILENO) != 0;
-    // A person may have to log in.
+    // The user may have to log in.
     if (options.terminal) options.timeout = 5min;
     options.environment = EnvironmentBlock();
     result_.credentials = ExecCredentials(std::move(exec), std::move(options));
     return OkStatus();
   }
 
-  // spec.cluster of an ExecCredential.
+  // Returns spec.cluster of an ExecCredential.
   StatusOr<std::string> ClusterInfo(const KubeconfigCluster& cluster) {
     Json info = {{"server", cluster.server}};
     if (!cluster.tls_server_name.empty()) info["tls-server-name"] = cluster.tls_server_name;

@@ -42,7 +42,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// What the child writes; we read without blocking.
+// Carries the child's output; our end does not block.
 struct Pipe {
   Descriptor read;
   Descriptor write;
@@ -55,7 +55,7 @@ struct Pipe {
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     return OkStatus();
   }
-  // Appends what is there; closes at the end of the stream.
+  // Appends the available data; closes at the end of the stream.
   void Drain(std::string& text) {
     char buffer[4096];
     while (read.get() >= 0) {
@@ -111,7 +111,8 @@ class Program {
         return FailedPrecondition("it wrote more than ", options_.max_output, " bytes");
       }
     }
-    // What it started may keep the pipes open: only what was written before its end counts.
+    // Processes that it started may keep the pipes open: only output written before its
+    // exit counts.
     Drain();
     return Result();
   }
@@ -129,7 +130,7 @@ class Program {
     posix_spawn_file_actions_adddup2(&actions, output_.write.get(), 1);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 
-    // A group of its own can be killed as a whole, but must not read from the terminal.
+    // A process group of its own can be killed as a whole, but must not read from the terminal.
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     if (!options_.interactive) flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, flags);
@@ -151,7 +152,7 @@ class Program {
     return FailedPrecondition("it cannot be started: ", reason);
   }
 
-  // Whether it has ended; takes its exit status.
+  // True if it has exited; takes its exit status.
   bool Reap() {
     if (pid_ < 0) return true;
     if (waitpid(pid_, &status_, WNOHANG) != pid_) return false;
@@ -167,7 +168,7 @@ class Program {
     }
   }
 
-  // The end of what it wrote to standard error, as the end of a message.
+  // The end of its standard error, as the end of an error message.
   std::string Said() const {
     const std::string text(absl::StripAsciiWhitespace(errors_text_));
     return text.empty() ? "" : StrCat(": ", text);
@@ -175,10 +176,10 @@ class Program {
 
   StatusOr<std::string> Result() {
     if (WIFSIGNALED(status_)) {
-      return FailedPrecondition("it was ended by signal ", WTERMSIG(status_), Said());
+      return FailedPrecondition("it was killed by signal ", WTERMSIG(status_), Said());
     }
     if (WEXITSTATUS(status_) != 0) {
-      return FailedPrecondition("it ended with code ", WEXITSTATUS(status_), Said());
+      return FailedPrecondition("it exited with code ", WEXITSTATUS(status_), Said());
     }
     return std::move(output_text_);
   }

@@ -1,4 +1,4 @@
-// Runs another program to its end and keeps what it prints.
+// Runs another program to its end and keeps its output.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 namespace tfjob::kube {
 
 struct ProgramOptions {
-  std::vector<std::string> arguments;    // [0] is the program: a path, or a name looked for in PATH
-  std::vector<std::string> environment;  // "NAME=value", all of it
-  // The program shares our terminal: standard input and standard error are ours. Otherwise it reads
-  // nothing, and the end of what it writes to standard error is part of the error message.
+  std::vector<std::string> arguments;    // [0] is the program: a path, or a name looked up in PATH
+  std::vector<std::string> environment;  // "NAME=value", complete
+  // The program shares our terminal: standard input and standard error are ours. Otherwise its
+  // input is empty, and the end of its standard error becomes part of the error message.
   bool interactive = false;
   Duration timeout{60s};
   size_t max_output = 1 << 20;
 };
 
-// What it wrote to standard output. NotFound: no such program. FailedPrecondition: it ended with
-// another code than 0, or wrote more than max_output. DeadlineExceeded: the time was up; it and what
-// it started were killed. Blocks the calling thread.
+// Returns the program's standard output. NotFound: no such program. FailedPrecondition: it exited
+// with a code other than 0 or wrote more than max_output. DeadlineExceeded: it timed out and was
+// killed together with the processes that it started. Blocks the calling thread.
 StatusOr<std::string> RunProgram(const ProgramOptions& options);
 
 }  // namespace tfjob::kube

@@ -7,7 +7,7 @@
 namespace tfjob::kube {
 namespace {
 
-// client-go: a minute, of which it keeps ten seconds in hand.
+// As in client-go: one minute, minus a margin of ten seconds.
 constexpr Duration kTokenPeriod = 50s;
 constexpr Duration kCertificatePeriod = 5min;
 
@@ -23,8 +23,8 @@ StatusOr<std::string> TokenFile::Read() const {
   if (text.empty()) return Unauthenticated(path_, ": expected a token, got an empty file");
   if (!IsToken(text)) {
     return Unauthenticated(path_,
-                           ": expected a token, got something with spaces or other characters"
-                           " that no token has");
+                           ": expected a token, got spaces or other characters not allowed in"
+                           " a token");
   }
   return text;
 }

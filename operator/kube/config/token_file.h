@@ -1,6 +1,6 @@
-// Credentials that stand in files which somebody renews: bearer tokens and client certificates, with
-// client-go's rules. Kubernetes swaps such files by a symbolic link (..data), so they are always
-// opened by their path.
+// Reads credentials from files that are renewed in place (bearer tokens and client certificates),
+// with client-go's rules. Kubernetes swaps such files through a symbolic link (..data), so they are
+// always opened by their path.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,12 @@ class TokenFile {
     uint64_t version = 0;  // grows with every read
   };
 
-  // The token, read anew when it is older than 50 s (a minute less 10 s in hand) or was refused.
-  // White space around it is cut. When the file cannot be read, is empty or holds no token, the one
-  // that was read before stays; with none, Unauthenticated with the path.
+  // Returns the token, read again if it is older than 50 s (one minute minus 10 s of margin) or was
+  // refused. White space around it is removed. If the file cannot be read, is empty or does not
+  // hold a token, the previous token stays valid; if there is none, the error is Unauthenticated
+  // and names the path.
   StatusOr<Token> Get();
-  // A server did not accept this version: the next Get() reads the file, once for each version.
+  // Reports that a server refused this version: the next Get() reads the file, once per version.
   void Refuse(uint64_t version);
 
  private:
@@ -48,9 +49,9 @@ class CertificateFiles {
  public:
   CertificateFiles(PemSource certificate, PemSource key, Clock& clock);
 
-  // The pair, looked at anew every 5 minutes; the same pointer while both files say the same. Files
-  // that cannot be read or do not fit together (one is replaced before the other) leave the old pair
-  // in place; with none, Unauthenticated with the path.
+  // Returns the pair, read again every 5 minutes; the pointer stays the same while the contents do.
+  // If the files cannot be read or do not match (one is replaced before the other), the old pair
+  // stays valid; if there is none, the error is Unauthenticated and names the path.
   StatusOr<std::shared_ptr<const CertificatePair>> Get();
 
  private:

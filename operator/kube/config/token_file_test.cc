@@ -12,7 +12,8 @@
 namespace tfjob::kube {
 namespace {
 
-// A folder as the kubelet fills it: the files are links through ..data, which is replaced at once.
+// A folder as the kubelet fills it: the files are links through ..data, which is
+// swapped atomically.
 class ProjectedFolder {
  public:
   ProjectedFolder() {
@@ -98,7 +99,7 @@ TEST_F(TokenFileTest, KeepsTheOldTokenWhenTheFileIsOfNoUse) {
   EXPECT_EQ(Get(), "one");
   file_.Refuse(file_.Get()->version);
   EXPECT_EQ(Get(), "one");
-  folder_.Publish({{"token", "two"}});  // and looks again without waiting for a minute
+  folder_.Publish({{"token", "two"}});  // and reads again without waiting for a minute
   EXPECT_EQ(Get(), "two");
 }
 

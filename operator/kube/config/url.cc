@@ -25,7 +25,7 @@ bool IsHost(std::string_view text, bool bracketed) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_allowed);
 }
 
-// "host:port" into its parts; false when it is neither a name, an IPv4 address nor a bracketed IPv6 address.
+// Splits "host:port". False if the host is not a name, an IPv4 address or a bracketed IPv6 address.
 bool SplitAuthority(std::string_view text, Url& url) {
   std::string_view port;
   bool has_port = false;
@@ -66,7 +66,7 @@ std::string Url::Authority() const {
 StatusOr<Url> ParseUrl(std::string_view text) {
   constexpr std::string_view kMark = "://";
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; })) {
-    return InvalidArgument("expected a URL, got spaces or other characters that none has");
+    return InvalidArgument("expected a URL, got spaces or other characters not allowed in one");
   }
   Url url;
   const size_t mark = text.find(kMark);

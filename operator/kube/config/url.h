@@ -1,4 +1,4 @@
-// The parts of a URL that reach a server.
+// The parts of a URL that are needed to reach a server.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@ namespace tfjob::kube {
 
 struct Url {
   std::string scheme;  // lower case
-  std::string user;    // "user" or "user:password", as it was written
+  std::string user;    // "user" or "user:password", as written
   std::string host;    // without brackets
-  int port = 0;        // 0: none was given
-  std::string path;    // "" or "/…", no slash at the end
+  int port = 0;        // 0: not given
+  std::string path;    // "" or "/…", without a trailing slash
 
   // With brackets around an IPv6 address; without user, query and fragment.
   std::string Print() const;
-  // "host" or "host:port", as it was written, without user.
+  // "host" or "host:port", as written, without the user.
   std::string Authority() const;
 };
 
-// An absolute URL "scheme://[user@]host[:port][/path]". InvalidArgument without naming the text's
-// user part: what was expected and what came. Control characters and spaces are refused.
+// Parses an absolute URL "scheme://[user@]host[:port][/path]". InvalidArgument says what was
+// expected and what was found, but never shows the user part. Control characters and spaces
+// are errors.
 StatusOr<Url> ParseUrl(std::string_view text);
 
 }  // namespace tfjob::kube

@@ -1,5 +1,5 @@
-// Credentials that are written down: a token, a user with a password, a client certificate, each by
-// itself or in files.
+// Static credentials: a token, a user with a password or a client certificate, each inline or
+// in files.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace tfjob::kube {
 
 struct UserCredentialsOptions {
   std::string token;
-  std::string token_file;  // wins over token, which is used until the file can be read
-  std::string username;    // with password: basic authentication, when there is no token
+  std::string token_file;  // takes precedence over token, which is used until the file can be read
+  std::string username;    // with password: basic authentication, if there is no token
   std::string password;
   PemSource client_certificate;
   PemSource client_key;

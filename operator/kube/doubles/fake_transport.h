@@ -1,4 +1,4 @@
-// A Transport for tests that answers from a function, in process.
+// A Transport for tests that takes its answers from a function, in process.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ namespace tfjob::kube {
 struct FakeAnswer {
   enum class End { kClean, kBroken, kSilent };
 
-  HttpResponse response;            // its body for Send(), and for streams that are not 200
-  std::vector<std::string> pieces;  // of streams with 200
-  End end = End::kClean;            // of streams; silent: until cancelled
+  HttpResponse response;            // its body: for Send(), and for streams that are not 200
+  std::vector<std::string> pieces;  // for streams with code 200
+  End end = End::kClean;            // for streams; silent: until cancelled
 };
 
 inline FakeAnswer Answer(int code, std::string body) {

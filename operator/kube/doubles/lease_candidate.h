@@ -1,4 +1,5 @@
-// A process that wants the lease, for tests: an election over a network that fails as told, under a clock moved by hand.
+// A candidate for the lease, for tests: an election over a network that fails on demand, with a
+// clock that is moved by hand.
 #pragma once
 
 #include <functional>
@@ -15,7 +16,7 @@ namespace tfjob::kube {
 
 inline const client::Key kLeaseKey{client::Kind::kLease, "tfjob-system", "tfjob-operator"};
 
-// Both times are set by hand, each by itself.
+// Both times are set by hand, independently of each other.
 class TestClock : public Clock {
  public:
   Time Now() override { return wall; }
@@ -77,7 +78,7 @@ inline store::Options StoreOptions() {
   return options;
 }
 
-// The next call of that kind fails.
+// Makes the next call of that kind fail.
 inline client::Fault FaultOf(client::Verb verb, Status error, bool executed = false) {
   return {[verb](const client::Call& call) { return call.verb == verb; },
           1,

@@ -47,7 +47,7 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   return parts;
 }
 
-// What a request asks for.
+// A parsed request target.
 struct Route {
   Key key;
   std::string subresource;
@@ -123,7 +123,7 @@ int64_t VersionOf(const Object& object) {
   return version;
 }
 
-// As a watch tells of it; of what is gone, the little that is known.
+// The object as a watch reports it; for an object that is gone, the part that is still known.
 Json Print(store::Store& store, Kind kind, const Object& object) {
   const objects::ObjectMeta& metadata = client::MetadataOf(object);
   StatusOr<Json> whole = store.GetJson({kind, metadata.name_space, metadata.name});
@@ -138,7 +138,7 @@ Json Print(store::Store& store, Kind kind, const Object& object) {
   return json;
 }
 
-// The changes of one kind, in their order.
+// The changes of one kind, in order.
 class EventLog : public client::WatchSink {
  public:
   EventLog(store::Store& store, Kind kind) : store_(store), kind_(kind) {
@@ -155,7 +155,7 @@ class EventLog : public client::WatchSink {
   void OnUpserted(Object object) override { Note(false, std::move(object)); }
   void OnDeleted(Object object) override { Note(true, std::move(object)); }
 
-  // Those from `next` on; `next` is behind them then.
+  // Returns the entries from `next` on and moves `next` past them.
   std::vector<Entry> Read(size_t& next) {
     MutexLock lock(mutex_);
     std::vector<Entry> entries(entries_.begin() + static_cast<std::ptrdiff_t>(next),
@@ -178,7 +178,7 @@ class EventLog : public client::WatchSink {
   std::unique_ptr<client::Subscription> subscription_;
 };
 
-// What a watcher has been told of: namespace and name → UID.
+// The objects reported to a watcher: namespace and name → UID.
 using Known = std::map<std::pair<std::string, std::string>, std::string>;
 
 std::string Line(const char* type, Json object) {
@@ -252,7 +252,7 @@ class StoreServer::Impl {
     return Json{{"kind", "Status"}, {"status", "Success"}};
   }
 
-  // Pages are cut by position: good enough while nothing changes between them.
+  // Pages are cut by position: sufficient as long as nothing changes between them.
   StatusOr<Json> List(const Route& route) {
     ASSIGN_OR_RETURN(const auto objects,
                      store_.List(route.key.kind, route.key.name_space, route.selector()));
@@ -268,7 +268,7 @@ class StoreServer::Impl {
     return Json{{"kind", "List"}, {"metadata", metadata}, {"items", items}};
   }
 
-  // Of everything: a version of the store counts for all kinds.
+  // The newest version of any kind: the store counts versions across kinds.
   int64_t NewestVersion() {
     int64_t newest = 0;
     for (const Kind kind : kKinds) {

@@ -1,5 +1,5 @@
-// An API server for tests: the REST interface over the store in memory, so that the client's contract
-// is checked through HTTP where no cluster is. Only what the client uses.
+// An API server for tests: serves the REST interface over the store in memory, so that the client's
+// contract is checked through HTTP without a cluster. Supports only what the client uses.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace tfjob::kube {
 class StoreServer {
  public:
   struct Options {
-    bool streaming_list = true;  // else, watches with sendInitialEvents are refused
+    bool streaming_list = true;  // if false, watches with sendInitialEvents are refused
   };
   explicit StoreServer(Options options);
   ~StoreServer();

@@ -1,4 +1,4 @@
-// Certificates for tests: a throw-away authority and what it signs, all PEM.
+// Certificates for tests: a throw-away authority and the certificates that it signs, all as PEM.
 #pragma once
 
 #include <string>

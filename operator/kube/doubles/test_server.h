@@ -1,5 +1,5 @@
-// An HTTPS server for tests that does what it is told, misbehaviour included: one thread a
-// connection, every byte of the answer in the handler's hand.
+// An HTTPS server for tests that behaves, or misbehaves, as told: one thread per connection, and
+// the handler controls every byte of the answer.
 #pragma once
 
 #include <functional>
@@ -17,22 +17,22 @@ struct TestRequest {
   std::string target;
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
-  int connection = 0;       // which connection it came on, from 1
+  int connection = 0;       // number of its connection, from 1
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection that a request came on. For its handler's thread.
+// The connection of a request. Only for its handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;
-  // Raw bytes. False once the client has gone.
+  // Writes raw bytes. Returns false once the client has gone.
   virtual bool Write(std::string_view bytes) = 0;
-  // Closes without a TLS close; the handler should return then.
+  // Closes without a TLS shutdown; the handler should then return.
   virtual void Abort() = 0;
-  // Waits until the client closes the connection, or the server is stopped.
+  // Waits until the client closes the connection or the server is stopped.
   virtual void AwaitEnd() = 0;
 
-  // A whole answer with Content-Length. `headers` are lines that end with \r\n.
+  // Sends a whole answer with Content-Length. `headers` are lines that end with \r\n.
   void Reply(int code, std::string_view body, std::string_view headers = "",
              std::string_view content_type = "application/json");
   void StartChunks(int code = 200);
@@ -46,8 +46,8 @@ class TestServer {
   struct Options {
     bool tls = true;
     CertificatePair certificate;
-    std::string client_authority;  // PEM; "": asks for no client certificate
-    int port = 0;                  // 0: any
+    std::string client_authority;  // PEM; "": no client certificate is requested
+    int port = 0;                  // 0: any free port
   };
 
   // Listens on 127.0.0.1. Handlers run on the connections' threads.

@@ -5,7 +5,7 @@
 namespace tfjob::kube {
 namespace {
 
-// "Pod ns/name" of a whole object, as far as it says.
+// Returns "Pod ns/name" for a whole object, as far as its metadata is present.
 std::string Describe(client::Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
   return client::ToString({kind, metadata["namespace"].StringOr("").value_or(""),
@@ -16,7 +16,7 @@ std::string Describe(client::Kind kind, const Json& object) {
 
 Status LeaderGate::Refuse(const char* verb, const std::string& what) {
   refused_.fetch_add(1, std::memory_order_relaxed);
-  return FailedPrecondition(verb, " ", what, ": this process does not lead (any more)");
+  return FailedPrecondition(verb, " ", what, ": this process is not the leader (any more)");
 }
 
 StatusOr<client::Object> LeaderGate::Get(const client::Key& key) {

@@ -1,5 +1,5 @@
-// A Client whose writes pass only while this process leads. Reads and watches always pass, so that a
-// bystander's caches are warm.
+// A Client whose writes pass only while this process leads. Reads and watches always pass, so that
+// the caches of a standby are warm.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace tfjob::kube {
 
-// Thread-safe. After the loss of the lease every write is FailedPrecondition, at once and without a
-// call; what was handed to `inner` before is for the caller's on_lost to cancel there.
+// Thread-safe. After the lease is lost, every write fails with FailedPrecondition at once, without
+// a call. The caller's on_lost must cancel writes that were already handed to `inner`.
 class LeaderGate : public client::Client {
  public:
   // Both must outlive it.
@@ -35,7 +35,7 @@ class LeaderGate : public client::Client {
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
 
-  // How many writes were refused.
+  // The number of refused writes.
   int64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:

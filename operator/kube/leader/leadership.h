@@ -1,4 +1,5 @@
-// Until when this process may take itself for the leader: what a writer asks before each write.
+// Holds the time until which this process may act as the leader. Writers check it before
+// each write.
 #pragma once
 
 #include <atomic>
@@ -7,22 +8,22 @@
 
 namespace tfjob::kube {
 
-// Thread-safe; asking costs one atomic load and a look at the clock. Begins as not held. Ends by
-// itself when nobody extends it in time, and once it has ended it stays so.
+// Thread-safe; a check costs one atomic load and one read of the clock. Starts as not held.
+// Leadership ends by itself if it is not extended in time, and once ended it stays ended.
 class Leadership {
  public:
   explicit Leadership(Clock& clock) : clock_(clock) {}
 
   bool held() const;
-  // Until this moment of Clock::Monotonic(). False, and nothing changes, when it has ended or its
-  // time was up already.
+  // Extends leadership until this time of Clock::Monotonic(). Returns false and changes nothing if
+  // leadership has ended or had already expired.
   bool Extend(Duration until);
-  // For ever.
+  // Ends leadership permanently.
   void End();
 
  private:
   static constexpr int64_t kNever = 0;   // not held yet
-  static constexpr int64_t kEnded = -1;  // and never again
+  static constexpr int64_t kEnded = -1;  // ended permanently
 
   Clock& clock_;
   std::atomic<int64_t> until_{kNever};  // microseconds

@@ -21,7 +21,7 @@ const Logger kLeaseLog("lease");
 constexpr Duration kCheckTolerance = 20s;
 constexpr int kReleaseTries = 3;
 
-// The server's answer that somebody else was first.
+// True if the server's answer means that another process was first.
 bool IsLostTry(const Status& status) {
   return status.code() == StatusCode::kAborted || status.code() == StatusCode::kAlreadyExists ||
          status.code() == StatusCode::kNotFound;
@@ -139,7 +139,7 @@ std::optional<Duration> LeaderElection::Step() {
 }
 
 StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
-  // A leader writes without reading first, as long as nobody else writes.
+  // A leader writes without reading first, as long as no other process writes.
   if (led() && observed_) {
     const StatusOr<Try> renewed = Write(*observed_);
     if (renewed.ok() || !IsLostTry(renewed.status())) return renewed;
@@ -156,7 +156,7 @@ StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
     if (options_.clock->Monotonic() < observed_at_ + valid) return Try::kNotHeld;
   }
   const StatusOr<Try> taken = Write(held);
-  // Somebody else was faster; the next try will see who.
+  // Another process was faster; the next attempt will see which.
   if (IsLostTry(taken.status())) return Try::kNotHeld;
   return taken;
 }
@@ -171,7 +171,7 @@ StatusOr<LeaderElection::Try> LeaderElection::Create() {
   if (IsLostTry(stored.status()) && stored.status().code() != StatusCode::kNotFound) {
     return Try::kNotHeld;
   }
-  // NotFound: there is no such namespace.
+  // NotFound: the namespace does not exist.
   if (!stored.ok()) return Annotate(stored.status(), "creating the lease");
   RETURN_IF_ERROR(Note(*stored));
   return Try::kHeld;
@@ -220,7 +220,7 @@ Status LeaderElection::Note(const client::Object& stored) {
 }
 
 void LeaderElection::Renewed(Duration started) {
-  // From the start of the call: nobody can have seen the record change before.
+  // Counted from the start of the call: no other candidate can have seen the record change earlier.
   const bool in_time = leadership_.Extend(started + options_.renew_deadline);
   bool first = false;
   {
@@ -230,7 +230,7 @@ void LeaderElection::Renewed(Duration started) {
       renewed_at_ = started;
       last_error_ = OkStatus();
     } else if (!led_) {
-      return;  // taken so slowly that it is worth nothing: the next try renews it
+      return;  // acquired too slowly to be valid: the next attempt renews it
     }
   }
   if (first) {
@@ -262,11 +262,11 @@ void LeaderElection::Lose(const Status& why) {
     lost_ = true;
   }
   wake_.Request(1);
-  kLeaseLog.Error("leadership is lost", {{"lease", options_.name}, {"why", why}});
+  kLeaseLog.Error("lost leadership", {{"lease", options_.name}, {"why", why}});
   if (callbacks_.on_lost) callbacks_.on_lost(why);
 }
 
-// Another may have the lease at once; who is late finds it changed and leaves it.
+// Lets another process take the lease at once. If another has taken it already, it is left alone.
 void LeaderElection::Release() {
   for (int i = 0; i < kReleaseTries; ++i) {
     if (!observed_ || observed_->holder != options_.identity) return;
@@ -277,11 +277,11 @@ void LeaderElection::Release() {
     const Status released =
         client_.Update(Kind::kLease, ToJson(record, options_.name_space, options_.name)).status();
     if (released.ok()) {
-      kLeaseLog.Info("the lease is given up", {{"lease", options_.name}});
+      kLeaseLog.Info("released the lease", {{"lease", options_.name}});
       return;
     }
     if (!IsLostTry(released) || !Observe().ok()) {
-      kLeaseLog.Warning("the lease was not given up",
+      kLeaseLog.Warning("the lease was not released",
                         {{"lease", options_.name}, {"error", released}});
       return;
     }
@@ -303,8 +303,8 @@ Status LeaderElection::Check() {
   if (!led_ || stopping_) return OkStatus();
   const Duration since = options_.clock->Monotonic() - renewed_at_;
   if (since <= options_.lease_duration + kCheckTolerance) return OkStatus();
-  return Unavailable("the lease was renewed ", FormatDuration(since),
-                     " ago and this process lives");
+  return Unavailable("the lease was last renewed ", FormatDuration(since),
+                     " ago, but this process still runs");
 }
 
 void LeaderElection::Run() {

@@ -1,14 +1,15 @@
-// Leader election over a coordination.k8s.io/v1 Lease, with the rules and times of client-go: of
-// several operators one writes at a time.
+// Elects a leader over a coordination.k8s.io/v1 Lease, with the rules and times of client-go: only
+// one of several operators writes at a time.
 //
 // The lease says who holds it and for how long. A candidate never compares the times in it with its
-// own clock: it notes, on its steady clock, when it saw the record change, and takes the holder for
-// gone when the record stands still for as long as it says. A holder renews every retry_period, and
-// stops by itself when no renewal has succeeded for renew_deadline, which is before anybody else may
-// take over. Every write of the lease carries the resourceVersion that it was decided from.
+// own clock. It notes, on its steady clock, when it saw the record change, and considers the holder
+// gone once the record has not changed for the duration that it states. A holder renews every
+// retry_period. It stops by itself if no renewal has succeeded for renew_deadline, which is before
+// any other candidate may take over. Every write of the lease carries the resourceVersion that the
+// decision was based on.
 //
-// This does not fence: a write on its way when leadership ends may still arrive. Hence deterministic
-// names, UID preconditions and LeaderGate (leader_gate.h), which looks at the time before each write.
+// This is not fencing: a write in flight when leadership ends may still arrive. Hence deterministic
+// names, UID preconditions and LeaderGate (leader_gate.h), which checks the time before each write.
 #pragma once
 
 #include <functional>
@@ -30,19 +31,19 @@ namespace tfjob::kube {
 struct LeaseOptions {
   std::string name_space;
   std::string name;      // --leader-election-id
-  std::string identity;  // of this process, unlike all others': NewIdentity()
+  std::string identity;  // of this process, unique among all: NewIdentity()
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};
-  // One who does not lead tries every retry_period · [1, 1 + jitter).
+  // A process that does not lead tries every retry_period · [1, 1 + jitter).
   double jitter = 1.2;
-  // Give the lease up in Stop(), so that another may have it at once.
+  // Release the lease in Stop(), so that another process may take it at once.
   bool release_on_stop = true;
   Clock* clock = &RealClock();
-  std::function<double()> uniform;  // in [0, 1); none: random
+  std::function<double()> uniform;  // in [0, 1); empty: random
 };
 
-// InvalidArgument for times with which no election can work; Create checks them too.
+// InvalidArgument for times that cannot work. Create checks them too.
 Status CheckLeaseTimes(const LeaseOptions& options);
 
 // "<host name>_<random UUID>".
@@ -51,48 +52,49 @@ std::string NewIdentity();
 // Called on the election's threads; they must return quickly. Members may be empty.
 struct LeaseCallbacks {
   std::function<void()> on_started_leading;
-  // Leadership was lost, and why. No write passes a LeaderGate any more. At most once, perhaps while
-  // another callback runs, and not for a Stop(). The process is expected to stop all work and to
-  // exit with an error.
+  // Leadership was lost, and why. LeaderGate now blocks all writes. Called at most once, possibly
+  // while another callback runs, and not for Stop(). The process is expected to stop all work and
+  // to exit with an error.
   std::function<void(const Status& why)> on_lost;
-  // Somebody (perhaps this process) leads now; "" when the lease was given up.
+  // The leader has changed (perhaps to this process); "" if the lease was released.
   std::function<void(const std::string& identity)> on_new_leader;
-  // This process leads, and the lease is not as it has left it: it is read before it is renewed.
+  // This process leads, but the lease changed since its last write: it is read before it
+  // is renewed.
   std::function<void()> on_slow_renewal;
 };
 
-// Thread-safe. Leads at most once: after a loss it stays a bystander.
+// Thread-safe. Leads at most once: after a loss it remains a standby.
 class LeaderElection {
  public:
-  // `client` must outlive it; give it one of its own with a deadline of at most renew_deadline / 2,
-  // that does not share flow control with others. InvalidArgument unless lease_duration >
-  // renew_deadline > retry_period · jitter, and when a name is missing. Nothing runs yet.
+  // `client` must outlive it. Pass a client of its own, with a deadline of at most renew_deadline /
+  // 2 and no flow control shared with others. InvalidArgument unless lease_duration >
+  // renew_deadline > retry_period · jitter, and if a name is missing. Starts nothing yet.
   static StatusOr<std::unique_ptr<LeaderElection>> Create(client::Client& client,
                                                           LeaseOptions options,
                                                           LeaseCallbacks callbacks);
-  // Stop().
+  // Calls Stop().
   ~LeaderElection();
 
-  // Starts two threads: `lease` calls the server, `lease-watch` notices the deadline while a call
-  // hangs.
+  // Starts two threads: `lease` calls the server; `lease-watch` notices the deadline while a
+  // call hangs.
   void Start();
-  // Ends the election and, when leading, gives the lease up. Call it when all workers have stopped
-  // and nothing writes any more. Takes as long as a call that is under way. Idempotent.
+  // Ends the election and, if leading, releases the lease. Call it once all workers have stopped
+  // and nothing writes any more. Takes as long as a call in progress. Idempotent.
   void Stop();
 
-  // Without Start(), for tests: one try (acquire or renew) and what follows from it. Gives how long
-  // to wait before the next; nothing once leadership was lost.
+  // Without Start(), for tests: one attempt (acquire or renew) and its consequences. Returns the
+  // delay until the next attempt; nullopt once leadership was lost.
   std::optional<Duration> Step();
-  // Without Start(): what `lease-watch` does; notices that the renewal is overdue.
+  // Without Start(): what `lease-watch` does; notices that a renewal is overdue.
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
-  // For a LeaderGate; lives as long as this.
+  // For a LeaderGate. Lives as long as this object.
   const Leadership& leadership() const { return leadership_; }
-  // Who leads as far as was seen; "" when nobody.
+  // The last leader seen; "" if none.
   std::string leader();
-  // For /healthz: an error when this process led and its last renewal is older than lease_duration
-  // + 20 s, so that a stuck process is killed. Also after a loss.
+  // For /healthz: an error if this process led and its last renewal is older than lease_duration +
+  // 20 s, so that a stuck process is killed. Also after a loss.
   Status Check();
 
  private:
@@ -103,7 +105,7 @@ class LeaderElection {
   StatusOr<Try> AcquireOrRenew();
   StatusOr<Try> Create();
   StatusOr<Try> Write(const LeaseRecord& from);
-  // Reads the lease and notes what changed. NotFound: there is none.
+  // Reads the lease and notes what changed. NotFound if it does not exist.
   Status Observe();
   Status Note(const client::Object& stored);
   void Renewed(Duration started);
@@ -118,8 +120,8 @@ class LeaderElection {
   const LeaseCallbacks callbacks_;
   Leadership leadership_;
 
-  // Of the thread that steps.
-  std::optional<LeaseRecord> observed_;  // nothing: no lease, or not read yet
+  // Only for the thread that steps.
+  std::optional<LeaseRecord> observed_;  // nullopt: no lease, or not read yet
   Duration observed_at_{0};              // when its spec last changed
 
   StopSource wake_;  // waits on the steady clock, unlike a CondVar: the wall clock may jump

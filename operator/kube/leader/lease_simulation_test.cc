@@ -9,7 +9,8 @@ namespace {
 
 using client::Verb;
 
-// Three candidates, each with a network that fails, delays and loses answers, and with pauses; in steps of 100 ms.
+// Three candidates in steps of 100 ms, each with pauses and a network that fails, delays and
+// loses answers.
 class Simulation {
  public:
   explicit Simulation(unsigned seed) : random_(seed) {
@@ -56,7 +57,7 @@ class Simulation {
       member.cut_until = now + 1s * (random_() % 30);
       member.candidate->Cut();
     }
-    if (Chance(600)) member.due = now + 1s * (random_() % 40);  // stopped for a while
+    if (Chance(600)) member.due = now + 1s * (random_() % 40);  // paused for a while
     if (now >= member.cut_until) member.candidate->client.Clear();
     if (now < member.due) return;
     if (Chance(10)) {
@@ -65,7 +66,7 @@ class Simulation {
     }
     const std::optional<Duration> delay = member.candidate->Step();
     if (!delay) {
-      // A process that lost its lease ends, and another one starts.
+      // A process that lost its lease exits, and another one starts.
       EXPECT_EQ(member.candidate->lost, 1);
       const std::string name = StrCat("new", ++restarts_);
       member = {MakeCandidate(name), now + 1s, {}};

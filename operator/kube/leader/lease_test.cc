@@ -19,7 +19,7 @@ class LeaseTest : public ::testing::Test {
   LeaseRecord Stored() {
     return *ParseLease(std::make_shared<const Json>(*server_.GetJson(kLeaseKey)));
   }
-  // Another one writes the lease, whoever holds it.
+  // Another process writes the lease, whoever holds it.
   void Overwrite(const std::string& holder, Time renewed) {
     LeaseRecord record = Stored();
     record.holder = holder;
@@ -120,14 +120,14 @@ TEST_F(LeaseTest, NeverComparesTheTimesInTheRecordWithItsOwnClock) {
   Candidate a(server_, "a", clock_);
   Candidate b(server_, "b", clock_);
   a.Step();
-  // Renewals of a holder whose clock is a year behind: alive.
+  // Renewals by a holder whose clock is a year behind: alive.
   for (int i = 0; i < 20; ++i) {
     Overwrite("c", clock_.wall - 24h * 365);
     clock_.Advance(5s);
     b.Step();
     EXPECT_FALSE(b.leads());
   }
-  // One whose clock is a year ahead, and who renews no more: gone.
+  // A holder whose clock is a year ahead and which no longer renews: gone.
   Overwrite("c", clock_.wall + 24h * 365);
   b.Step();
   clock_.Advance(15s);
@@ -175,7 +175,7 @@ TEST_F(LeaseTest, WithoutRenewalForTheDeadlineLeadershipIsLostBeforeAnyoneTakesO
   b.Step();
   EXPECT_TRUE(b.leads());
 
-  // It never leads again, even when the network is back and the lease free.
+  // It never leads again, even if the network is back and the lease is free.
   a.client.Clear();
   b.election->Stop();
   EXPECT_EQ(a.Step(), std::nullopt);
@@ -191,7 +191,7 @@ TEST_F(LeaseTest, ARenewalWhoseAnswerComesTooLateDoesNotCount) {
   client::Fault slow = FaultOf(Verb::kUpdate, OkStatus());
   slow.before_call = [&] {
     clock_.Advance(8s);
-    a.election->CheckDeadline();  // what the thread lease-watch does
+    a.election->CheckDeadline();  // as the thread lease-watch does
     lost_during_call = a.lost;
   };
   a.client.Inject(slow);

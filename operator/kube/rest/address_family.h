@@ -1,5 +1,5 @@
-// Of which family the addresses of a host are: what must be known to open a socket before somebody
-// else connects it.
+// Finds the address family of a host. A socket that other code connects later can be opened only if
+// its family is known.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,8 @@
 
 namespace tfjob::kube {
 
-// AF_INET, AF_INET6, or nothing when the name does not resolve now. Blocks as long as DNS takes.
+// Returns AF_INET, AF_INET6, or nullopt if the name does not resolve now. Blocks for as long as
+// DNS does.
 std::optional<int> FamilyOf(const std::string& host);
 
 // Thread-safe.
@@ -17,13 +18,13 @@ class AddressFamily {
  public:
   using Resolve = std::function<std::optional<int>(const std::string& host)>;
 
-  // `family` is what is known of `host` now.
+  // `family` is the family of `host`, if known.
   AddressFamily(std::string host, std::optional<int> family, Resolve resolve = FamilyOf);
 
-  // Nothing as long as the name has not resolved.
+  // nullopt until the name has been resolved.
   std::optional<int> known() const;
-  // Resolves the name if that has never succeeded and nobody is at it: after an answer of the host,
-  // when its name can be resolved.
+  // Resolves the name, unless that has already succeeded or is in progress. Call it after an answer
+  // from the host: its name can then be resolved.
   void Learn();
 
  private:

@@ -18,7 +18,7 @@ TEST(AddressFamily, IsLearntWhenTheNameDidNotResolveAtFirst) {
   family.Learn();
   EXPECT_EQ(family.known(), std::nullopt);
   answer = AF_INET6;
-  EXPECT_EQ(asked, 1);  // only Learn() asks
+  EXPECT_EQ(asked, 1);  // only Learn() resolves
   family.Learn();
   EXPECT_EQ(family.known(), AF_INET6);
   family.Learn();

@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMaxQuoted = 300;
 
-// The beginning of a body that is no Status, on one line and printable.
+// The beginning of a body that is not a Status, printable and on one line.
 std::string Quote(std::string_view body) {
   std::string text;
   for (const char c : body.substr(0, kMaxQuoted)) {
@@ -34,7 +34,7 @@ StatusCode CodeOf(const ApiError& error) {
       return error.HasCause("NamespaceTerminating") ? StatusCode::kFailedPrecondition
                                                     : StatusCode::kPermissionDenied;
     case 404:
-      // Without a name it is the path that the server does not know: no such resource.
+      // Without a name, the server does not know the path: no such resource.
       return error.name.empty() ? StatusCode::kUnavailable : StatusCode::kNotFound;
     case 409:
       return error.reason == "AlreadyExists" ? StatusCode::kAlreadyExists : StatusCode::kAborted;

@@ -1,4 +1,4 @@
-// What an API server says when it refuses: metav1.Status, or whatever a proxy in between sent.
+// An API server's refusal: a metav1.Status, or whatever a proxy in between sent.
 #pragma once
 
 #include <optional>
@@ -13,26 +13,26 @@
 namespace tfjob::kube {
 
 struct ApiError {
-  int code = 0;                     // HTTP's
-  bool is_status = false;           // the server itself spoke, no proxy in between
-  std::string reason;               // "AlreadyExists"; "" when no Status came
+  int code = 0;                     // HTTP status code
+  bool is_status = false;           // the server itself answered, not a proxy in between
+  std::string reason;               // "AlreadyExists"; "" if there was no Status
   std::string message;              // never empty
-  std::string name;                 // details.name: the object that it is about
+  std::string name;                 // details.name: the object in question
   std::vector<std::string> causes;  // details.causes[].reason
   std::optional<Duration> retry_after;
 
   bool HasCause(std::string_view reason) const;
-  // The resourceVersion asked for is too old (410), or newer than what the server knows.
+  // The requested resourceVersion is too old (410), or newer than any that the server knows.
   bool expired() const { return code == 410; }
   bool too_new() const;
 };
 
-// Of any answer whose code is not 2xx.
+// For any answer whose code is not 2xx.
 ApiError ParseApiError(const HttpResponse& response);
-// Of the object of a watch's ERROR event.
+// For the object of a watch's ERROR event.
 ApiError ParseApiError(const JsonView& status);
 
-// The codes of operator/client/client.h; OutOfRange for 410.
+// Returns the codes listed in operator/client/client.h; OutOfRange for 410.
 Status ToStatus(const ApiError& error);
 
 }  // namespace tfjob::kube

@@ -13,8 +13,8 @@ namespace streams = concurrency::streams;
 using web::http::http_response;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// Where cpprestsdk writes a body: one call for each chunk, no copy in between. Everything else that
-// a stream buffer could do is not asked for.
+// The target to which cpprestsdk writes a body: one call per chunk, without a copy. The other
+// operations of a stream buffer are never used.
 class BodyBuffer : public streams::details::streambuf_state_manager<uint8_t> {
  public:
   explicit BodyBuffer(std::shared_ptr<Exchange> exchange)
@@ -62,7 +62,7 @@ class BodyBuffer : public streams::details::streambuf_state_manager<uint8_t> {
   const std::shared_ptr<Exchange> exchange_;
 };
 
-// The text of `299 - "the text" "date"`.
+// Returns the text of `299 - "the text" "date"`.
 std::string WarningText(const std::string& header) {
   const size_t begin = header.find('"');
   if (begin == std::string::npos) return header;
@@ -156,7 +156,7 @@ void Exchange::End(Status status) {
 
 pplx::task<size_t> Exchange::OnBytes(const uint8_t* bytes, size_t count) {
   MutexLock lock(mutex_);
-  if (end_) return pplx::task_from_result(count);  // nobody listens any more
+  if (end_) return pplx::task_from_result(count);  // no caller waits any more
   const bool was_empty = body_.empty();
   body_.append(reinterpret_cast<const char*>(bytes), count);
   if (!options_.stream) {
@@ -172,7 +172,7 @@ pplx::task<size_t> Exchange::OnBytes(const uint8_t* bytes, size_t count) {
 
 void Exchange::Resume(size_t count) {
   if (!paused_) return;
-  paused_->set(count);  // what follows runs on the pool's thread
+  paused_->set(count);  // its continuation runs on the pool's thread
   paused_.reset();
 }
 
@@ -203,7 +203,7 @@ std::optional<StatusOr<HttpResponse>> Exchange::AwaitHead(SteadyTime deadline) {
   while (!head_ && !end_) {
     if (!changed_.WaitUntil(mutex_, deadline) && !head_ && !end_) return std::nullopt;
   }
-  // The answer may have broken off meanwhile, which Read will tell.
+  // The answer may have broken off since; Read reports that.
   const bool cancelled = end_ && end_->code() == StatusCode::kCancelled;
   if (!head_ || cancelled) return StatusOr<HttpResponse>(*end_);
   return StatusOr<HttpResponse>(*head_);
@@ -215,7 +215,7 @@ std::optional<StatusOr<std::string>> Exchange::AwaitBytes(SteadyTime deadline) {
   while (!ready()) {
     if (!changed_.WaitUntil(mutex_, deadline) && !ready()) return std::nullopt;
   }
-  // A cancelled stream gives nothing more; one that broke off gives what had come.
+  // A cancelled stream returns no more data; one that broke off first returns what had arrived.
   if (end_ && (body_.empty() || end_->code() == StatusCode::kCancelled)) {
     if (!end_->ok()) return StatusOr<std::string>(*end_);
     return StatusOr<std::string>(std::string());

@@ -1,8 +1,9 @@
-// One request and its answer on cpprestsdk: the state that the waiting caller and the network's
-// thread share. Private to the transport.
+// One request and its answer on cpprestsdk: the state shared by the waiting caller and the network
+// thread. Private to the transport.
 //
-// All of cpprestsdk runs on the one thread of its pool, cancellations included: with more threads,
-// or with a cancellation from another one, its sockets are closed under operations in flight.
+// All of cpprestsdk runs on the single thread of its pool, including cancellations. With
+// more threads, or with a cancellation from another thread, it closes sockets under
+// operations in flight.
 #pragma once
 
 #include <cpprest/http_client.h>
@@ -21,29 +22,29 @@ namespace tfjob::kube {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Options {
-    // Unary: the whole body is kept, up to `max_bytes`, and only the end wakes the caller. Streams:
-    // `max_bytes` wait for the reader, then the server waits.
+    // Unary: the whole body is kept, up to `max_bytes`, and only the end wakes the caller. Stream:
+    // up to `max_bytes` are buffered for the reader; after that the server has to wait.
     bool stream = false;
     size_t max_bytes = 0;
-    // Makes the error of an exception of cpprestsdk.
+    // Converts an exception of cpprestsdk to an error.
     std::function<Status(std::exception_ptr)> translate;
     std::function<void()> on_end;  // once, when cpprestsdk is done with it; on its thread
   };
   explicit Exchange(Options options) : options_(std::move(options)) {}
 
-  // Once.
+  // Call once.
   void Start(web::http::client::http_client& client, web::http::http_request request);
 
-  // The whole answer, or nothing when it is not there at the deadline.
+  // Returns the whole answer; nullopt if it is not complete by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitEnd(std::chrono::steady_clock::time_point deadline);
-  // Of streams.
+  // For streams.
   std::optional<StatusOr<HttpResponse>> AwaitHead(std::chrono::steady_clock::time_point deadline);
   std::optional<StatusOr<std::string>> AwaitBytes(std::chrono::steady_clock::time_point deadline);
 
-  // Ends it: waiting callers get `why` at once, the connection is closed soon.
+  // Ends the exchange: waiting callers get `why` at once; the connection is closed soon after.
   void Cancel(const Status& why);
 
-  // Called by the body's stream buffer, on the pool's thread. The task is done when more may come.
+  // Called by the body's stream buffer on the pool's thread. The task completes when more may come.
   pplx::task<size_t> OnBytes(const uint8_t* bytes, size_t count);
 
  private:
@@ -60,12 +61,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string body_ ABSL_GUARDED_BY(mutex_);
   std::optional<Status> end_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // on_end was called
-  // The server waits for the reader: to be set to the count when it goes on.
+  // Set while the server waits for the reader; completed with the count to continue.
   std::optional<pplx::task_completion_event<size_t>> paused_ ABSL_GUARDED_BY(mutex_);
   size_t paused_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Runs it on the pool's thread.
+// Runs `action` on the pool's thread.
 void PostToPool(std::function<void()> action);
 
 }  // namespace tfjob::kube

@@ -19,7 +19,7 @@ using web::http::client::http_client;
 using web::http::client::http_client_config;
 using SteadyClock = std::chrono::steady_clock;
 
-// Streams may be silent until the server ends them, which is within its own limit of an hour.
+// Streams may be silent until the server ends them, within its own limit of an hour.
 constexpr auto kStreamInactivity = std::chrono::minutes(65);
 constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // total deadlines are shorter
 constexpr size_t kStreamBytes = size_t{4} << 20;
@@ -46,11 +46,11 @@ std::string HostOf(const std::string& server) {
     if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
     return host;
   } catch (const std::exception&) {
-    return "";  // Check() says why
+    return "";  // Check() reports the error
   }
 }
 
-// A socket that is open already is used as it is, which is the one way to set its options.
+// cpprestsdk uses a socket that is already open as it is; this is the only way to set its options.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;
@@ -73,7 +73,8 @@ std::string OpenSslReason(int code) {
   return reason == nullptr ? "" : StrCat(" (", reason, ")");
 }
 
-// What a cpprestsdk exception says: its category is lost, and of its numbers these two hold.
+// Translates an exception of cpprestsdk. Its error category is lost; of its codes only these two
+// are reliable.
 Status Translate(std::exception_ptr exception, const std::string& server, TlsSettings* tls) {
   try {
     std::rethrow_exception(exception);
@@ -83,7 +84,7 @@ Status Translate(std::exception_ptr exception, const std::string& server, TlsSet
       return Cancelled(server, ": the request was cancelled");
     }
     if (code == static_cast<int>(std::errc::timed_out)) {
-      return DeadlineExceeded(server, ": nothing was heard for too long");
+      return DeadlineExceeded(server, ": no data for too long");
     }
     const std::string_view what = error.what();
     if (what.find("SSL handshake") == std::string_view::npos)
@@ -100,7 +101,7 @@ Status Translate(std::exception_ptr exception, const std::string& server, TlsSet
   }
 }
 
-// The exchanges under way, which may outlive the transport by a moment.
+// The exchanges in progress. They may briefly outlive the transport.
 struct Register {
   Mutex mutex;
   CondVar ended;
@@ -134,11 +135,11 @@ class Stream : public HttpStream {
     auto bytes = exchange_->AwaitBytes(SteadyClock::now() + timeout);
     return bytes ? *std::move(bytes) : Late(timeout);
   }
-  void Cancel() override { exchange_->Cancel(Cancelled(server_, ": the stream was ended by us")); }
+  void Cancel() override { exchange_->Cancel(Cancelled(server_, ": the stream was cancelled")); }
 
  private:
   Status Late(Duration timeout) const {
-    return DeadlineExceeded(server_, ": nothing came for ", FormatDuration(timeout));
+    return DeadlineExceeded(server_, ": no data for ", FormatDuration(timeout));
   }
 
   const std::shared_ptr<Exchange> exchange_;
@@ -198,7 +199,7 @@ class CpprestTransport : public Transport {
     for (const auto& exchange : running) exchange->Cancel(Stopped());
   }
 
-  // Fails early on what would fail every request.
+  // Reports errors early that would make every request fail.
   Status Check() { return ClientsFor(nullptr).status(); }
 
  private:
@@ -231,8 +232,8 @@ class CpprestTransport : public Transport {
     return exchange;
   }
 
-  // Header lines cannot be injected: neither the configuration's readers nor the credentials let
-  // control characters through, and targets are escaped.
+  // Headers cannot be injected: the configuration's readers and the credentials reject control
+  // characters, and targets are escaped.
   StatusOr<web::http::http_request> ToCpprest(HttpRequest request,
                                               const RequestCredentials& credentials) const {
     web::http::http_request message(request.method);
@@ -246,7 +247,7 @@ class CpprestTransport : public Transport {
     headers.add("User-Agent", options_.user_agent);
     if (!credentials.authorization.empty()) headers.add("Authorization", credentials.authorization);
     for (const auto& [name, value] : config_.headers) headers.add(name, value);
-    // The name that is verified and sent as SNI comes from here.
+    // cpprestsdk verifies this name and sends it as SNI.
     if (!config_.tls_server_name.empty()) headers.add("Host", config_.tls_server_name);
     if (!request.body.empty()) message.set_body(std::move(request.body), request.content_type);
     return message;
@@ -255,7 +256,7 @@ class CpprestTransport : public Transport {
   StatusOr<std::shared_ptr<const Clients>> ClientsFor(
       const std::shared_ptr<const CertificatePair>& certificate) {
     MutexLock lock(mutex_);
-    // Connections of another certificate close when their last request ends.
+    // Connections with another certificate close when their last request ends.
     if (clients_ == nullptr || clients_->certificate != certificate) {
       ASSIGN_OR_RETURN(clients_, MakeClients(certificate));
     }
@@ -289,7 +290,7 @@ class CpprestTransport : public Transport {
     } else {
       config.set_timeout(kUnaryInactivity);
     }
-    config.set_max_redirects(0);  // they would carry our token to wherever they point
+    config.set_max_redirects(0);  // they would send our token wherever they point
     config.set_validate_certificates(!config_.insecure_skip_tls_verify);
     if (tls != nullptr) {
       config.set_ssl_context_callback([tls](boost::asio::ssl::context& context) {
@@ -344,9 +345,9 @@ StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
   RETURN_IF_ERROR(StartPool());
   const std::string host = HostOf(config.server);
   if (host.find(':') != std::string::npos) {
-    // cpprestsdk looks it up with its brackets.
+    // cpprestsdk would resolve it including its brackets.
     return InvalidArgument("server ", config.server,
-                           ": addresses of IPv6 are not supported; use a name of the server");
+                           ": IPv6 addresses are not supported; use the server's name");
   }
   auto transport = std::make_unique<CpprestTransport>(config, options, FamilyOf(host));
   RETURN_IF_ERROR(transport->Check());

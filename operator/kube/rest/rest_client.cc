@@ -14,8 +14,8 @@ using SteadyClock = std::chrono::steady_clock;
 const Logger kRestLog("kube");
 
 constexpr int kMaxRetries = 10;
-constexpr Duration kDefaultPatience = 1s;  // of a 429 that does not say how long
-constexpr size_t kMaxWarnings = 100;       // different ones that are logged
+constexpr Duration kDefaultPatience = 1s;  // for a 429 that does not say how long
+constexpr size_t kMaxWarnings = 100;       // distinct warnings that are logged
 
 Duration Since(SteadyClock::time_point start) {
   return std::chrono::duration_cast<Duration>(SteadyClock::now() - start);
@@ -28,7 +28,7 @@ Status Stopped() {
   return Cancelled("the client was stopped");
 }
 
-// How long the server asks us to wait; nothing when it does not.
+// How long the server asks us to wait; nullopt if it does not.
 std::optional<Duration> AskedPatience(const ApiError& error) {
   if (error.code == 429) return error.retry_after.value_or(kDefaultPatience);
   if (error.code >= 500) return error.retry_after;
@@ -69,15 +69,15 @@ Status RestClient::AwaitTurn(SteadyClock::time_point deadline, Duration& waited)
     wait = bucket_.Take(RealClock().Monotonic(), Until(deadline));
   }
   if (!wait) {
-    return ResourceExhausted("our own limit of ", options_.qps,
-                             " calls a second: no turn within the deadline of ",
+    return ResourceExhausted("the client's own limit of ", options_.qps,
+                             " calls per second leaves no turn within the deadline of ",
                              FormatDuration(options_.deadline));
   }
   if (*wait > Duration(0)) RETURN_IF_ERROR(Sleep(*wait));
   MutexLock lock(mutex_);
   while (in_flight_ >= options_.max_in_flight && !stopped_) {
     if (!turn_free_.WaitUntil(mutex_, deadline) && in_flight_ >= options_.max_in_flight) {
-      return ResourceExhausted(options_.max_in_flight, " calls are under way and none has ended");
+      return ResourceExhausted(options_.max_in_flight, " calls are in progress and none has ended");
     }
   }
   if (stopped_) return Stopped();
@@ -108,7 +108,7 @@ RestClient::Attempt RestClient::Try(const HttpRequest& request, SteadyClock::tim
   if (Status turn = AwaitTurn(deadline, call.limiter_wait); !turn.ok()) return {turn, {}};
   if (!MaySend(request)) {
     EndTurn();
-    return {FailedPrecondition("this process does not lead (any more)"), {}};
+    return {FailedPrecondition("this process is not the leader (any more)"), {}};
   }
   const auto start = SteadyClock::now();
   Attempt attempt{transport_->Send(request, *credentials, std::max(Until(deadline), Duration(0))),
@@ -134,7 +134,7 @@ StatusOr<HttpResponse> RestClient::Call(HttpRequest request) {
     if (response.code >= 200 && response.code < 300) {
       if (response.content_encoding.empty()) return std::move(response);
       return Unavailable("the answer is compressed (", response.content_encoding,
-                         "), which was not asked for; is there a proxy in between?");
+                         "), which was not requested; is there a proxy in between?");
     }
     const ApiError error = ParseApiError(response);
     if (error.code == 401 && !renewed) {
@@ -181,7 +181,7 @@ void RestClient::LogWarnings(const HttpResponse& response) {
       MutexLock lock(mutex_);
       if (warned_.size() >= kMaxWarnings || !warned_.insert(warning).second) continue;
     }
-    kRestLog.Warning("the API server warns", {{"warning", warning}});
+    kRestLog.Warning("warning from the API server", {{"warning", warning}});
   }
 }
 

@@ -1,5 +1,5 @@
-// Requests to an API server as they should be made: with credentials, within a rate and a deadline,
-// patient when the server asks for it, and counted. Knows nothing of kinds.
+// Sends requests to an API server with credentials, rate limits, deadlines and retries, and reports
+// each call to an observer. Knows nothing about kinds.
 #pragma once
 
 #include <functional>
@@ -17,19 +17,19 @@
 
 namespace tfjob::kube {
 
-// One answered or failed try of a request. For watches: until the answer began.
+// One attempt of a request, answered or failed. For watches: until the answer began.
 struct RestCall {
   std::string_view method;  // "POST", and "WATCH" for watches; valid during OnCall
   std::string_view host;    // RestOptions::host; valid during OnCall
-  int code = 0;             // HTTP's; 0: no answer came
+  int code = 0;             // HTTP status code; 0: no answer
   Duration duration{0};
-  Duration limiter_wait{0};  // before it, for our own flow control
+  Duration limiter_wait{0};  // time spent before it in our own flow control
   bool retry = false;        // the request was sent before
   size_t request_bytes = 0;
   size_t response_bytes = 0;
 };
 
-// Thread-safe, quick.
+// Thread-safe and fast.
 class RestObserver {
  public:
   virtual ~RestObserver() = default;
@@ -39,13 +39,14 @@ class RestObserver {
 struct RestOptions {
   double qps = 300;  // 0: no limit
   int burst = 500;
-  int max_in_flight = 64;  // each is a connection
-  // Of one call, waiting included. Longer than the 34 s after which an API server gives up a write.
+  int max_in_flight = 64;  // each uses a connection
+  // Per call, including waiting. Longer than the 34 s after which an API server gives up a write.
   Duration deadline{45s};
-  RestObserver* observer = nullptr;  // outlives the client
+  RestObserver* observer = nullptr;  // must outlive the client
   std::string host;                  // "10.96.0.1:443", for the observer
-  // Asked before each request that is no GET is sent, when all waiting for a turn and for the
-  // server is over; false: it is not sent, FailedPrecondition. Thread-safe, quick. None: all may.
+  // Called before each request other than GET, after all waiting for a turn and for the server. If
+  // it returns false, the request is not sent and fails with FailedPrecondition. Must be
+  // thread-safe and fast. Empty: all requests may be sent.
   std::function<bool()> may_write;
 };
 
@@ -55,22 +56,22 @@ class RestClient {
   RestClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
              RestOptions options);
 
-  // The answer if its code is 2xx, else the error that the server told (api_error.h). 429, and 5xx
-  // with Retry-After, are waited for and tried again, at most ten times and up to the deadline; a
-  // 401 once, with renewed credentials.
+  // Returns the answer if its code is 2xx, else the server's error (api_error.h). A 429, or a 5xx
+  // with Retry-After, is retried after a wait, at most ten times and within the deadline; a 401 is
+  // retried once, with renewed credentials.
   StatusOr<HttpResponse> Call(HttpRequest request);
 
-  // A stream that has begun to answer: `head` is its answer, whatever the code. Flow control, which
-  // is for what costs the server a write, does not hold it up. No retries.
+  // A stream that has begun to answer: `head` is its answer, whatever the code. Flow control does
+  // not delay it; that is for calls that cost the server a write. No retries.
   struct Opened {
     HttpResponse head;
     std::unique_ptr<HttpStream> stream;
   };
-  // `started` gets the stream before its answer is waited for, so that another thread may cancel.
+  // `started` gets the stream before its answer is awaited, so that another thread can cancel it.
   StatusOr<Opened> Open(HttpRequest request, std::string_view method, Duration patience,
                         const std::function<void(HttpStream*)>& started);
 
-  // Ends everything with Cancelled, those who wait included.
+  // Ends all calls with Cancelled, including those that wait.
   void Stop();
 
  private:
@@ -91,8 +92,8 @@ class RestClient {
   const std::shared_ptr<Credentials> credentials_;
   const RestOptions options_;
   Mutex mutex_;
-  CondVar woken_;      // those who sleep: stopped_
-  CondVar turn_free_;  // those who wait for one of max_in_flight: in_flight_, stopped_
+  CondVar woken_;      // wakes sleepers; condition: stopped_
+  CondVar turn_free_;  // wakes waiters for one of max_in_flight; condition: in_flight_, stopped_
   TokenBucket bucket_ ABSL_GUARDED_BY(mutex_);
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

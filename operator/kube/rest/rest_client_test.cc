@@ -63,7 +63,7 @@ TEST(ApiError, BecomesTheCodesOfTheClient) {
   }
 }
 
-// Notes what it was given back.
+// Records the credentials that are reported back to it.
 class TestCredentials : public Credentials {
  public:
   StatusOr<RequestCredentials> Get() override {
@@ -277,7 +277,7 @@ TEST_F(RestClientTest, ATurnThatEndsIsNotGivenToOneWhoSleeps) {
     answered = true;
   });
   while (credentials_->asked() == asked) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(50ms);  // to where it waits; too short would only hide the fault
+  std::this_thread::sleep_for(50ms);  // until it waits; a shorter sleep would only hide a bug
   release = true;
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (!answered && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);
@@ -298,7 +298,7 @@ TEST_F(RestClientTest, AsksWhetherItMayWriteWhenAllWaitingIsOver) {
       [&](const TestRequest& request, TestConnection& connection) {
         if (request.method == "GET") return connection.Reply(200, "{}");
         ++writes;
-        // Leadership ends while the client is patient, or waits for its turn.
+        // Leadership ends while the client backs off or waits for its turn.
         leads = false;
         connection.Reply(429, "", "Retry-After: 0\r\n");
       },
@@ -309,7 +309,7 @@ TEST_F(RestClientTest, AsksWhetherItMayWriteWhenAllWaitingIsOver) {
     const Status status = rest_->Call({method, "/x", "application/json", "{}"}).status();
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << method << " " << status;
     EXPECT_EQ(writes, 1) << method;
-    EXPECT_TRUE(Get().ok());  // reads may go on, and no turn is lost
+    EXPECT_TRUE(Get().ok());  // reads still pass, and no turn is lost
   }
 }
 

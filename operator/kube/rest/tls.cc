@@ -21,13 +21,14 @@ StatusOr<Store> MakeStore(const std::string& pem) {
   for (const X509Certificate& certificate : *certificates) {
     X509_STORE_add_cert(store.get(), certificate.get());
   }
-  ERR_clear_error();  // a certificate that is there twice is no harm
+  ERR_clear_error();  // a duplicate certificate does no harm
   return store;
 }
 
-// The file of the system's certificates, which from the first call on OpenSSL does not find any more: cpprestsdk would
-// read it for every connection, 20 ms of CPU time each, before Apply replaces what it read. Programs that are started
-// have the environment as it was (LoadOptions). One variable that is added once leaves other threads' reading alone.
+// Returns the file of the system's certificates. After the first call OpenSSL no longer finds it:
+// cpprestsdk would otherwise read it for every connection, at 20 ms of CPU time each, only for
+// Apply to replace the result. Programs that we start get the original environment (LoadOptions).
+// Adding a single variable once does not disturb other threads that read the environment.
 const std::string& HiddenSystemFile() {
   static const std::string file = [] {
     const char* name = X509_get_default_cert_file_env();
@@ -44,7 +45,7 @@ Store MakeSystemStore() {
   const std::string folder =
       GetEnv(X509_get_default_cert_dir_env()).value_or(X509_get_default_cert_dir());
   X509_STORE_load_path(store.get(), folder.c_str());
-  ERR_clear_error();  // without certificates no server is trusted, and the handshake says so
+  ERR_clear_error();  // without certificates no server is trusted, and the handshake reports that
   return store;
 }
 
@@ -93,7 +94,7 @@ Status TlsSettings::LoadAuthority() {
 }
 
 Status TlsSettings::Apply(ssl_ctx_st* context) {
-  // A file is replaced in place, and may be missing for a moment.
+  // A file is replaced in place and may be missing for a moment.
   if (impl_->authority.data.empty()) LoadAuthority().IgnoreError();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_cert_verify_callback(context, &TlsSettings::Verify, this);
@@ -118,7 +119,7 @@ int TlsSettings::Verify(x509_store_ctx_st* context, void* settings) {
   const int error = X509_STORE_CTX_get_error(context);
   Impl& impl = *static_cast<TlsSettings*>(settings)->impl_;
   MutexLock lock(impl.mutex);
-  // Without an error of OpenSSL's own it was the check of the name behind it that failed.
+  // If OpenSSL reports no error of its own, the subsequent check of the name failed.
   const bool named = error != X509_V_OK && error != X509_V_ERR_UNSPECIFIED;
   impl.verify_error =
       !named ? "its certificate is for another name" : X509_verify_cert_error_string(error);

@@ -1,5 +1,5 @@
-// What our side of a TLS connection trusts and shows: certificates as text → OpenSSL's objects,
-// parsed once and shared by all connections.
+// Our side of TLS connections: the authorities that we trust and the certificate that we show,
+// parsed from text into OpenSSL objects once and shared by all connections.
 #pragma once
 
 #include <memory>
@@ -18,19 +18,19 @@ namespace tfjob::kube {
 // Thread-safe. Must outlive the connections that it was applied to.
 class TlsSettings {
  public:
-  // `authority` empty: the system's store. InvalidArgument when a PEM does not parse or certificate
-  // and key do not belong together. `certificate` may be null.
+  // Empty `authority`: the system's store. InvalidArgument if a PEM does not parse or if
+  // certificate and key do not match. `certificate` may be null.
   static StatusOr<std::shared_ptr<TlsSettings>> Create(
       PemSource authority, std::shared_ptr<const CertificatePair> certificate);
   ~TlsSettings();
 
-  // Prepares a fresh SSL_CTX: at least TLS 1.2, trusting the authority alone, showing the
-  // certificate. An authority that is a file is read again, and used when it has changed; when it
-  // cannot be read, what it held last stays.
+  // Prepares a fresh SSL_CTX: at least TLS 1.2, trusts only the authority, shows the certificate.
+  // An authority in a file is read again and used if it has changed; if it cannot be read, its last
+  // content stays in use.
   Status Apply(ssl_ctx_st* context);
 
-  // Why the newest handshake that did not trust the server did not: "unable to get local issuer
-  // certificate"; "" when there was none since the last call.
+  // Why the latest handshake that did not trust the server failed: "unable to get local issuer
+  // certificate". "" if there was none since the last call.
   std::string TakeVerifyError();
 
  private:

@@ -1,4 +1,4 @@
-// Flow control as arithmetic: so many calls a second on average, so many at once.
+// Flow control as pure arithmetic: limits the average rate of calls and the size of bursts.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@ namespace tfjob::kube {
 // Not thread-safe. Callers are served in the order of their calls.
 class TokenBucket {
  public:
-  // `rate` tokens a second, at most `burst` saved up; full at the start. `rate` 0: no limit.
+  // `rate` tokens per second, at most `burst` saved up; starts full. `rate` 0: no limit.
   TokenBucket(double rate, int burst);
 
-  // Takes a token that is there or will be: how long the caller has to wait for it. Nothing is
-  // taken, and nothing given, when that is longer than `patience`. `now` never goes back.
+  // Takes a token that is available now or later and returns how long the caller must wait for it.
+  // Returns nullopt and takes nothing if the wait is longer than `patience`. `now` never goes back.
   std::optional<Duration> Take(Duration now, Duration patience);
 
  private:
   const double rate_;
   const double burst_;
-  double tokens_;  // negative: promised to those who wait
+  double tokens_;  // negative: promised to waiting callers
   Duration last_{0};
 };
 

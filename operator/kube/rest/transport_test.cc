@@ -16,7 +16,7 @@ namespace {
 
 const RequestCredentials kNobody;
 
-// A server that its handler makes, and a transport that trusts it.
+// A server with the given handler, and a transport that trusts it.
 class Pair {
  public:
   explicit Pair(TestServer::Handler handler, TestServer::Options options = {},
@@ -134,7 +134,7 @@ TEST(Transport, ATooLongAnswerIsAnError) {
 }
 
 TEST(Transport, TheDeadlineIsForTheWholeExchange) {
-  // A byte every 20 ms would keep any timer of inactivity away.
+  // A byte every 20 ms would keep any inactivity timer from firing.
   Pair pair([](const TestRequest&, TestConnection& connection) {
     connection.Write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
     while (connection.Write("x")) std::this_thread::sleep_for(20ms);
@@ -166,7 +166,7 @@ TEST(Transport, ATruncatedAnswerIsAnError) {
 TEST(Transport, ARequestOnADeadConnectionIsSentAgain) {
   std::atomic<int> posts = 0;
   Pair pair([&posts](const TestRequest& request, TestConnection& connection) {
-    // The first POST is carried out, and its answer lost.
+    // The first POST is executed, but its answer is lost.
     if (request.method == "POST" && ++posts == 1) return connection.Abort();
     connection.Reply(200, "{}");
   });
@@ -302,7 +302,7 @@ TEST(Transport, AStreamComesAsItIsWritten) {
   EXPECT_TRUE(rest.end.ok()) << rest.end;
 }
 
-// Whether our connections to the port have TCP keepalive.
+// True if our connections to the port have TCP keepalive.
 std::vector<bool> Keepalives(int port) {
   std::vector<bool> keepalives;
   for (int descriptor = 0; descriptor < 1024; ++descriptor) {
@@ -367,7 +367,7 @@ TEST(Transport, AReaderThatIsSlowHoldsTheServerUp) {
   });
   auto stream = *pair.transport().Open(Get("/watch"), kNobody);
   ASSERT_TRUE(stream->Head(10s).ok());
-  // Until the server stands still: its own buffers and ours are full.
+  // Until the server stalls: its buffers and ours are full.
   int before = -1;
   while (written != before) {
     before = written;

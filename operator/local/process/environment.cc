@@ -8,7 +8,7 @@
 namespace tfjob::process {
 namespace {
 
-// fieldRef's path "metadata.labels['x']" → {"metadata.labels", "x"}.
+// Splits a fieldRef's path "metadata.labels['x']" into {"metadata.labels", "x"}.
 std::pair<std::string_view, std::string_view> SplitSubscript(std::string_view path) {
   const size_t open = path.find("['");
   if (open == std::string_view::npos || !path.ends_with("']")) return {path, ""};
@@ -31,7 +31,7 @@ StatusOr<std::string> FieldValue(const PodSpec& pod, const EnvVar& variable,
   if (field == "spec.nodeName") return HostName();
   if (field == "spec.serviceAccountName") return pod.service_account;
   return Unimplemented(variable.path, ": the field \"", variable.value,
-                       "\" is not known on this machine");
+                       "\" is not available on this machine");
 }
 
 StatusOr<std::string> ConfigMapKeyValue(const EnvVar& variable,
@@ -57,7 +57,7 @@ StatusOr<std::string> ValueOf(const PodSpec& pod, const EnvVar& variable, const 
       break;
   }
   return Unimplemented(variable.path, ".valueFrom.", variable.value,
-                       ": there is no such source on this machine");
+                       ": no such source on this machine");
 }
 
 Status AddFromMap(const EnvFrom& source, const ConfigMapReader& config_maps, Variables& variables) {

@@ -98,9 +98,8 @@ TEST_F(EnvironmentTest, NamesSourcesThatThisMachineHasNot) {
   const auto variables = Resolve(
       {{"env",
         {{{"name", "X"}, {"valueFrom", {{"secretKeyRef", {{"name", "s"}, {"key", "k"}}}}}}}}});
-  EXPECT_EQ(
-      Message(variables.status()),
-      "spec.containers[0].env[0].valueFrom.secretKeyRef: there is no such source on this machine");
+  EXPECT_EQ(Message(variables.status()),
+            "spec.containers[0].env[0].valueFrom.secretKeyRef: no such source on this machine");
 }
 
 class CommandTest : public ::testing::Test {

@@ -11,7 +11,7 @@
 namespace tfjob::process {
 namespace {
 
-// One write of the pipe each: whole, since it is shorter than PIPE_BUF.
+// Sent with one write to the pipe: atomic, since it is shorter than PIPE_BUF.
 struct Word {
   bool protect = false;
   pid_t group = 0;
@@ -19,7 +19,7 @@ struct Word {
 
 constexpr size_t kMaximumGroups = 8192;
 
-// In the guardian: system calls and fixed memory only, since it never execs.
+// Runs in the guardian: only system calls and fixed memory, since it never execs.
 [[noreturn]] void Watch(int pipe) {
   static std::array<pid_t, kMaximumGroups> groups;
   size_t count = 0;
@@ -38,7 +38,7 @@ constexpr size_t kMaximumGroups = 8192;
   _exit(0);
 }
 
-// Keeps only the pipe open, so that nobody waits for the end of a file that the guardian holds.
+// Keeps only the pipe open, so that no process waits for the end of a file held by the guardian.
 int KeepOnly(int fd) {
   dup2(fd, 0);
   close_range(1, ~0U, 0);
@@ -71,7 +71,7 @@ Guardian::~Guardian() {
 
 void Guardian::Protect(pid_t group) {
   const Word word{true, group};
-  // A guardian that was killed protects nobody, and SIGPIPE must not end us for it.
+  // A guardian that was killed protects nothing, but SIGPIPE must not end this process.
   if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
 }
 

@@ -1,5 +1,5 @@
-// A process beside the program that outlives it by a moment: when the program has gone, however it
-// went, the guardian kills the process groups that were entrusted to it.
+// A helper process that briefly outlives the program: when the program has exited, for whatever
+// reason, the guardian kills the process groups that were entrusted to it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace tfjob::process {
 
-// Thread-safe. The destructor lets the guardian end; groups still entrusted to it are killed.
+// Thread-safe. The destructor makes the guardian exit; groups still entrusted to it are killed.
 class Guardian {
  public:
   static StatusOr<std::unique_ptr<Guardian>> Create();

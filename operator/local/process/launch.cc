@@ -20,7 +20,7 @@ namespace {
 
 using MountKind = MountAction::Kind;
 
-// What the child tells the parent through a pipe that exec closes.
+// The child's report to the parent, sent through a pipe that exec closes.
 struct Failure {
   enum class Stage : int { kSetup, kMount, kWorkingDir, kExec };
   Stage stage = Stage::kSetup;
@@ -28,7 +28,7 @@ struct Failure {
   int error = 0;
 };
 
-// The strings of a plan as C wants them; made before the fork, since the child may not allocate.
+// The strings of a plan as C strings, made before the fork since the child may not allocate.
 struct Prepared {
   explicit Prepared(const LaunchPlan& plan) : plan(plan) {
     for (const std::string& text : plan.programs) programs.push_back(text.c_str());
@@ -64,8 +64,8 @@ bool WriteText(const char* path, const char* text) {
   return written;
 }
 
-// In a chroot the root is a plain folder, which has no propagation to set: it is made a mount point first, and entered
-// by "/..", which unlike "/" leads to what is mounted over it.
+// In a chroot the root is a plain folder, which has no propagation to set. It is therefore made a
+// mount point first and entered by "/..", which unlike "/" leads to what is mounted over it.
 bool KeepMountsPrivate() {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
   return errno == EINVAL && mount("/", "/", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
@@ -73,7 +73,7 @@ bool KeepMountsPrivate() {
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// First as the user that we are; else with a user namespace in which we are allowed to mount.
+// First tries as the current user, then in a user namespace in which mounting is allowed.
 bool EnterNamespace(const Prepared& prepared) {
   if (unshare(CLONE_NEWNS) != 0) {
     if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
@@ -179,15 +179,15 @@ void SetUp(const Prepared& prepared) {
       dup2(prepared.log.get(), STDERR_FILENO) < 0) {
     Fail(prepared, Failure::Stage::kSetup, 0);
   }
-  // Files that somebody opened without close-on-exec. Kernels before 5.11 refuse, which changes
-  // little.
+  // Marks files that were opened without close-on-exec. Kernels before 5.11 do not support this,
+  // which makes little difference.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
-// After the mounts, since entering a user namespace takes the death signal away.
+// Must run after the mounts, since entering a user namespace clears the death signal.
 void DieWithParent(const Prepared& prepared) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(prepared, Failure::Stage::kSetup, 0);
-  // The parent may have died before the death signal was asked for.
+  // The parent may have died before the death signal was set.
   if (getppid() != prepared.parent) _exit(126);
 }
 
@@ -205,7 +205,8 @@ void DieWithParent(const Prepared& prepared) {
   for (const char* program : prepared.programs) {
     execve(program, const_cast<char**>(prepared.arguments.data()),
            const_cast<char**>(prepared.environment.data()));
-    // As a shell does: a file that may not be run hides one that is absent.
+    // As in a shell: the error of a file that may not be executed hides that of one that
+    // is missing.
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
   }
   errno = error;
@@ -217,7 +218,8 @@ void DieWithParent(const Prepared& prepared) {
 std::string ExplainMount(const MountAction& action) {
   if (action.kind != MountKind::kNamespace) return action.purpose;
   return StrCat(action.purpose,
-                ": a private mount namespace is refused (run as root, or allow user namespaces)");
+                ": a private mount namespace is not permitted (run as root or allow user "
+                "namespaces)");
 }
 
 Status Explain(const LaunchPlan& plan, const Failure& failure) {
@@ -269,7 +271,7 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
 
   Process process;
   process.pid =
-      _Fork();  // without the fork handlers of libraries, which are for programs that go on
+      _Fork();  // without the fork handlers of libraries, which are for programs that continue
   if (process.pid < 0) return ErrnoStatus(errno, "fork");
   if (process.pid == 0) RunChild(prepared);
   prepared.failures.reset();
@@ -286,7 +288,7 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
 
 StatusOr<Exit> Collect(const Process& process) {
   int status = 0;
-  // Before the process is collected its number, and so its group, cannot be somebody else's.
+  // Until the process is reaped, its ID, and so its group's, cannot be reused.
   siginfo_t info{};
   if (waitid(P_PID, process.pid, &info, WEXITED | WNOWAIT) != 0)
     return ErrnoStatus(errno, "waitid");

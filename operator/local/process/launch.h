@@ -1,5 +1,5 @@
-// Starts one process: everything is prepared before the fork, only async-signal-safe system calls
-// run between fork and exec, so that a program with many threads may call it.
+// Starts one process. Everything is prepared before the fork and only async-signal-safe system
+// calls run between fork and exec, so that a multi-threaded program may call it.
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,20 @@
 
 namespace tfjob::process {
 
-// One step on the way into a private mount namespace, carried out between fork and exec. `purpose`
-// is what an error says before the reason: `volume "data" at /data`.
+// One step into a private mount namespace, executed between fork and exec. `purpose` prefixes error
+// messages: `volume "data" at /data`.
 struct MountAction {
   enum class Kind {
-    kNamespace,     // a private mount namespace; where that is not allowed, in a user namespace
-    kOpen,          // remembers `source`, with what is mounted below it, as number `slot`
-    kOpenReadOnly,  // the same, not to be written through
-    kTmpfs,  // an empty folder of mode `mode` over `target`, its old content kept as number `slot`
-    kKeep,   // `source`, an entry of the folder `slot`, bound to `target`
-    kDirectory,  // makes the folder `target`
-    kFile,       // makes the empty file `target`
-    kSymlink,    // makes `target` a link to `source`
-    kAttach,     // puts number `slot` at `target`
-    kRoot,       // makes `target` the root
+    kNamespace,     // a private mount namespace; inside a user namespace if not permitted otherwise
+    kOpen,          // opens `source`, with the mounts below it, as number `slot`
+    kOpenReadOnly,  // the same, read-only
+    kTmpfs,         // an empty folder of mode `mode` over `target`; its old content becomes `slot`
+    kKeep,          // binds `source`, an entry of the folder `slot`, to `target`
+    kDirectory,     // creates the folder `target`
+    kFile,          // creates the empty file `target`
+    kSymlink,       // makes `target` a link to `source`
+    kAttach,        // mounts number `slot` at `target`
+    kRoot,          // makes `target` the root
   };
   Kind kind = Kind::kNamespace;
   std::string source;
@@ -46,24 +46,24 @@ struct LaunchPlan {
 };
 
 struct Process {
-  pid_t pid = -1;  // also its process group and its session
+  pid_t pid = -1;  // also the ID of its process group and session
   FileDescriptor pidfd;
 };
 
 // Starts the process with empty standard input, default signal dispositions and no other open
-// files; it is killed when the calling thread ends. Errors name what failed: the volume, the
-// working folder, the program.
+// files. The process is killed when the calling thread ends. Errors name what failed: the volume,
+// the working folder or the program.
 StatusOr<Process> Launch(const LaunchPlan& plan);
 
 struct Exit {
-  int exit_code = 0;  // 128 + signal when a signal ended it
+  int exit_code = 0;  // 128 + signal if a signal killed it
   int signal = 0;
 };
 
-// Collects a process whose pidfd is readable, and kills what it left behind in its process group.
+// Reaps a process whose pidfd is readable and kills the rest of its process group.
 StatusOr<Exit> Collect(const Process& process);
 
-// To every process of its group. A process that has gone is no error.
+// Signals every process of its group. A process that no longer exists is not an error.
 void SignalGroup(const Process& process, int signal);
 
 }  // namespace tfjob::process

@@ -50,7 +50,7 @@ class LaunchTest : public ::testing::Test {
     for (int i = 0; i < 2000 && Log().find(text) == std::string::npos; ++i) usleep(5000);
     ASSERT_NE(Log().find(text), std::string::npos) << Log();
   }
-  // Whether a process of that number lives (a zombie does not).
+  // True if a process with that ID is alive (a zombie is not).
   static bool Alive(pid_t pid) {
     const auto stat = ReadFile(StrCat("/proc/", pid, "/stat"));
     return stat.ok() && stat->find(") Z") == std::string::npos;
@@ -126,7 +126,7 @@ TEST_F(LaunchTest, TheGuardianKillsGroupsOfAProgramThatDied) {
   AwaitLog("child");
   const pid_t child = std::stoi(Log().substr(6));
   EXPECT_TRUE(Alive(child));
-  usleep(50'000);  // for Protect, which tells nobody when it is done
+  usleep(50'000);  // for Protect, which does not report completion
   kill(program, SIGKILL);
   waitpid(program, nullptr, 0);
   AwaitDeath(child);
@@ -273,7 +273,7 @@ TEST_F(MountTest, ErrorsNameTheVolume) {
   EXPECT_FALSE(RunMounted("true").ok());
 }
 
-// As in a container that was started without the right to mount.
+// As in a container that was started without permission to mount.
 void ForbidUnshare() {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -297,9 +297,8 @@ TEST_F(MountTest, AMachineThatRefusesMountsIsNamedWithTheVolume) {
   waitpid(child, nullptr, 0);
   EXPECT_EQ(ReadFile(folder_ + "/message").value_or("?"),
             StrCat("volume \"data\" (hostPath ", folder_,
-                   "/source) at /tfjob-nowhere: a private mount namespace is refused (run as root, "
-                   "or allow user "
-                   "namespaces): Operation not permitted"));
+                   "/source) at /tfjob-nowhere: a private mount namespace is not permitted (run as "
+                   "root or allow user namespaces): Operation not permitted"));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ void PodLifecycle::PlanLaunches(Moment now, std::vector<Action>& actions) {
   for (; container < progress_.size() && spec_.containers[container].init; ++container) {
     if (Done(container) && progress_[container].last_exit == 0) continue;
     LaunchIfDue(container, now, actions);
-    return;  // one after the other
+    return;  // one at a time
   }
   for (; container < progress_.size(); ++container) LaunchIfDue(container, now, actions);
 }
@@ -170,7 +170,7 @@ void PodLifecycle::RecordEnd(size_t container, int exit_code, Moment now) {
   status.state = ContainerState::kTerminated;
   status.exit_code = exit_code;
   status.finished_at = TruncateToSeconds(now.wall);
-  // The first restart comes at once, as a kubelet's.
+  // The first restart happens at once, as with a kubelet.
   const Duration delay = BackoffDelay(options_.crash_backoff, progress.crashes++);
   if (WillRun(container) && delay > Duration::zero()) {
     progress.not_before = now.steady + delay;

@@ -1,5 +1,5 @@
-// The life of one pod on this machine as a state machine without processes, threads or clock: what
-// happened goes in, what is to be done and the pod's status come out.
+// The life of one pod on this machine as a state machine without processes, threads or clock:
+// events go in; actions and the pod's status come out.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 #pragma once
 
@@ -22,9 +22,9 @@ struct Moment {
 class PodLifecycle {
  public:
   struct Options {
-    // Before restart 1 of a container: nothing; 2: initial; 3: twice as much; …
+    // Delay before restart 1 of a container: none; 2: initial; 3: twice as much; …
     BackoffPolicy crash_backoff{10s, 300s, 2.0, 0.0};
-    Duration backoff_reset{600s};  // a container that ran for so long starts anew
+    Duration backoff_reset{600s};  // a container that ran for this long starts over
     std::string ip = "127.0.0.1";
   };
   struct Action {
@@ -43,44 +43,45 @@ class PodLifecycle {
   // `spec` must outlive it.
   PodLifecycle(const PodSpec& spec, objects::Pod observed, Options options, Moment now);
 
-  // What is to be done now; each action is given once. Call after every input and when wake_at()
-  // has come. A launch is answered by Launched, LaunchFailed or LaunchHeld before the next call.
+  // Returns the actions to take now, each of them once. Call it after every input and at wake_at().
+  // Answer a launch with Launched, LaunchFailed or LaunchHeld before the next call.
   std::vector<Action> Advance(Moment now);
   std::optional<Duration> wake_at() const;  // steady time
 
   void Launched(size_t container, Moment now);
-  // It cannot run: counts as an end with code 128 ("StartError").
+  // The container cannot run: counts as an exit with code 128 ("StartError").
   void LaunchFailed(size_t container, const std::string& message, Moment now);
-  // It cannot run yet, for `reason`: it waits and is tried again, without counting as a restart.
+  // The container cannot run yet, for `reason`: it waits and is retried, without counting as
+  // a restart.
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);
-  // Graceful deletion; the shortest grace asked for counts. When all has ended, the object is to be
-  // deleted.
+  // Starts graceful deletion; the shortest requested grace period counts. Once all containers have
+  // ended, the object is to be deleted.
   void Delete(Duration grace, Moment now);
 
   // With the status as of the last input.
   const objects::Pod& pod() const { return pod_; }
-  bool running() const;  // whether any process is alive
-  // How often a container was restarted.
+  bool running() const;  // true if any process is alive
+  // The number of restarts of a container.
   int restarts(size_t container) const { return pod_.containers[container].restart_count; }
 
  private:
   enum class State { kWaiting, kLaunching, kRunning, kEnded };
   struct Progress {
     State state = State::kWaiting;
-    std::optional<Duration> not_before;  // of the next launch
-    std::optional<int> last_exit;        // the code of its last end
-    int crashes = 0;                     // ends since the last long run
-    int holds = 0;                       // launches held since the last one that was not
-    bool terminated = false;             // signals that were asked for since the launch
+    std::optional<Duration> not_before;  // earliest time of the next launch
+    std::optional<int> last_exit;        // exit code of its last run
+    int crashes = 0;                     // exits since the last long run
+    int holds = 0;                       // launches held since the last that was not
+    bool terminated = false;             // the signals requested since the launch
     bool killed = false;
     Duration launched{0};
   };
 
   objects::ContainerStatus& status(size_t container) { return pod_.containers[container]; }
-  bool WillRun(size_t container) const;  // has to be launched, sooner or later
-  bool Done(size_t container) const;     // ended, never to be launched again
+  bool WillRun(size_t container) const;  // is to be launched, sooner or later
+  bool Done(size_t container) const;     // ended and never to be launched again
   void LaunchIfDue(size_t container, Moment now, std::vector<Action>& actions);
   void PlanLaunches(Moment now, std::vector<Action>& actions);
   void PlanDeletion(Moment now, std::vector<Action>& actions);

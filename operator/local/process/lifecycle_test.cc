@@ -43,7 +43,7 @@ class LifecycleTest : public ::testing::Test {
   void End(size_t container, int code, int signal = 0, bool oom = false) {
     lifecycle_->Ended(container, {code, signal, oom}, now_);
   }
-  // Launches what is due and lets it end.
+  // Launches what is due and lets it exit.
   void RunOnce(int code) {
     ASSERT_EQ(Due(), "launch 0");
     lifecycle_->Launched(0, now_);

@@ -1,4 +1,5 @@
-// Whether the kernel killed a process for want of memory. The kernel tells only that it killed one.
+// Determines whether the kernel killed a process for lack of memory. The kernel reports only that
+// it killed one.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +10,11 @@ namespace tfjob::process {
 // Not thread-safe.
 class OomWatch {
  public:
-  // `path` is read as /proc/vmstat; a file that cannot be read means that nothing is ever known.
+  // `path` is read like /proc/vmstat. If it cannot be read, no kill is ever detected.
   explicit OomWatch(std::string path = "/proc/vmstat");
 
-  // For a process that ended by SIGKILL and not by our hand: whether the kernel has killed more
-  // processes than it had when this was last asked. Each kill of the kernel answers one call.
+  // Call it for a process that was killed by SIGKILL, but not by us. True if the kernel has killed
+  // more processes than were claimed so far. Each kill by the kernel answers one call.
   bool Claim();
 
  private:

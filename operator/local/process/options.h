@@ -11,28 +11,27 @@
 namespace tfjob::process {
 
 struct Options {
-  // Absolute. Holds logs/<pod>/<container>.log, and pods/<uid>/ while a pod lives.
+  // Absolute. Holds logs/<pod>/<container>.log, and pods/<uid>/ while a pod exists.
   std::string state_dir;
-  std::string working_dir = "/";  // of containers without workingDir
+  std::string working_dir = "/";  // for containers without workingDir
   std::string name_space;         // "": all
   std::vector<LocalImage> images;
-  Variables environment;  // what every container starts with: PATH, HOME, …
-  // Further variables of one pod's containers; may be empty.
+  Variables environment;  // initial variables of every container: PATH, HOME, …
+  // Further variables for one pod's containers; may be empty.
   std::function<Variables(const objects::ObjectMeta&)> pod_environment;
   PodLifecycle::Options lifecycle;
-  bool keep_volumes = false;  // leave the emptyDirs of pods that are gone
-  // Whether processes that escape their container are collected too, for which this process must
-  // start no others.
+  bool keep_volumes = false;  // keep the emptyDirs of pods that are gone
+  // Also reap processes that escape their container. This process must then start no others.
   bool adopt_orphans = false;
 };
 
-// Where the output of a container goes; restarts and later pods of the same name are appended.
+// Returns the path of a container's log. Restarts and later pods of the same name append to it.
 std::string LogPath(const Options& options, const std::string& name_space, const std::string& pod,
                     const std::string& container);
 
-// Whether a pod template can run here at all, before anything is started: the fields can be read,
-// and every container has a command or a local image. Gives the template's warnings. `path` is
-// where the template stands, for errors.
+// Checks, before anything is started, that a pod template can run here: its fields can be read, and
+// every container has a command or a local image. Returns the template's warnings. `path` is the
+// template's location, for errors.
 StatusOr<std::vector<std::string>> CheckTemplate(const Options& options, const Json& pod_template,
                                                  const std::string& path);
 

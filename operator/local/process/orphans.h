@@ -7,12 +7,12 @@
 
 namespace tfjob::process {
 
-// Orphans among this process's descendants become its children from now on. For the whole process.
+// From now on, orphans among this process's descendants become its children. Process-wide.
 void AdoptOrphans();
 
-// Collects adopted children that have ended; with `kill` the others are killed and collected too, and
-// then those whom they leave behind.
-// Every child that is not in `known` counts as adopted: only for a program that starts no others.
+// Reaps adopted children that have exited. With `kill`, also kills and reaps the others, and then
+// their orphans. Every child that is not in `known` counts as adopted: only for a program that
+// starts no others.
 void CollectOrphans(const std::set<pid_t>& known, bool kill);
 
 }  // namespace tfjob::process

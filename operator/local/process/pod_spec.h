@@ -1,4 +1,5 @@
-// What the process runner reads of a pod: a v1 Pod, or a PodTemplateSpec, as plain values.
+// The parts of a pod that the process runner reads (from a v1 Pod or a PodTemplateSpec), as
+// plain values.
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
@@ -37,7 +38,7 @@ struct VolumeMount {
   std::string volume;
   std::string mount_path;
   std::string sub_path;          // "" for the whole volume
-  bool expand_sub_path = false;  // it came as subPathExpr
+  bool expand_sub_path = false;  // given as subPathExpr
   bool read_only = false;
   std::string path;
 };
@@ -66,7 +67,7 @@ struct Volume {
   std::string name;
   Kind kind = Kind::kEmptyDir;
   std::string
-      source;  // kHostPath: the path; kConfigMap, kClaim: the name; kUnsupported: the kind of volume
+      source;  // kHostPath: the path; kConfigMap, kClaim: the name; kUnsupported: the volume's kind
   std::string host_type;  // "", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", …
   std::vector<Item> items;
   int32_t default_mode = 0644;
@@ -81,19 +82,18 @@ struct PodSpec {
   int64_t grace_period_seconds = 30;
   std::vector<Container> containers;  // init containers first, in order
   std::vector<Volume> volumes;
-  // Fields that a kubelet acts upon and this runner does not: one sentence each, with the field's
-  // path.
+  // Fields that a kubelet honours and this runner does not: one sentence per field, with its path.
   std::vector<std::string> warnings;
 
   const Volume* volume(const std::string& name) const;
 };
 
-// InvalidArgument, with the path, for wrong types, a mount of a volume that does not exist and
-// names that occur twice. `root` is the path of the object itself ("" for a pod,
+// InvalidArgument, with the path, for wrong types, mounts of volumes that do not exist and
+// duplicate names. `root` is the path of the object itself ("" for a pod,
 // "spec.tfReplicaSpecs.Worker.template" for a template).
 StatusOr<PodSpec> ParsePodSpec(const Json& pod, const std::string& root = "");
 
-// A ConfigMap that a pod cannot start without, and where the pod names it.
+// A ConfigMap that a pod cannot start without, and where the pod refers to it.
 struct ConfigMapReference {
   std::string name;
   std::string path;

@@ -165,19 +165,19 @@ void Runner::Upsert(const objects::Pod& pod) {
 
 void Runner::Adopt(const objects::Pod& pod) {
   const objects::ObjectMeta& metadata = pod.metadata;
-  if (metadata.terminating()) {  // from before this runner's time: there is nothing to end
+  if (metadata.terminating()) {  // from before this runner started: it has no process here
     DeletePod(client_, metadata);
     return;
   }
   if (HasEnded(pod)) return;
   const auto object = client_.GetJson({client::Kind::kPod, metadata.name_space, metadata.name});
-  if (!object.ok()) return;  // gone already
+  if (!object.ok()) return;  // already gone
   auto spec = ParsePodSpec(*object);
   if (!spec.ok()) {
     kLog.Error("pod cannot be run", {{"pod", metadata.name}, {"error", spec.status()}});
     return;
   }
-  if (spec->metadata.uid != metadata.uid) return;  // another has its name; its own event comes
+  if (spec->metadata.uid != metadata.uid) return;  // another pod has this name; its event follows
   const Shared shared{client_, options_, *guardian_, oom_, clock_};
   pods_.emplace(metadata.uid, std::make_unique<Supervisor>(shared, *std::move(spec), pod));
   Step(metadata.uid);

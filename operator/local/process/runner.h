@@ -2,7 +2,7 @@
 // are deleted.
 //
 //   ASSIGN_OR_RETURN(auto runner, Runner::Create(client, options));   // pods start from now on
-//   runner.reset();                                                   // what still runs is killed
+//   runner.reset();                                                   // kills what still runs
 #pragma once
 
 #include <map>
@@ -17,13 +17,13 @@
 
 namespace tfjob::process {
 
-// One thread does everything; it sleeps until a pod changes, a process ends or a time comes.
-// Processes of pods that are deleted get TERM, and KILL after the grace period. When the runner
-// goes, however it goes, its processes are killed.
+// A single thread does all the work; it sleeps until a pod changes, a process exits or a timer
+// expires. Processes of deleted pods get TERM, and KILL after the grace period. When the runner
+// exits, for whatever reason, its processes are killed.
 class Runner : private client::WatchSink {
  public:
-  // `client` must outlive it. Fails when the state folder cannot be made, or the watch cannot
-  // begin.
+  // `client` must outlive it. Fails if the state folder cannot be created or the watch
+  // cannot begin.
   static StatusOr<std::unique_ptr<Runner>> Create(client::Client& client, Options options,
                                                   Clock& clock = RealClock());
   ~Runner() override;
@@ -44,7 +44,7 @@ class Runner : private client::WatchSink {
   void OnDeleted(client::Object last_state) override;
   void Push(Change change);
 
-  // The rest is for the thread alone.
+  // The rest is for the thread only.
   void Loop();
   int WaitMilliseconds() const;
   void TakeChanges();
@@ -75,7 +75,7 @@ class Runner : private client::WatchSink {
     int pidfd = -1;
   };
   std::map<std::string, std::unique_ptr<Supervisor>> pods_;  // by UID
-  std::map<uint64_t, Watched> watched_;                      // by the token that epoll gives back
+  std::map<uint64_t, Watched> watched_;                      // by the token that epoll returns
   uint64_t next_token_ = 1;
 
   std::unique_ptr<client::Subscription> subscription_;

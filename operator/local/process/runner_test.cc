@@ -48,7 +48,7 @@ class RunnerTest : public ::testing::Test {
   static client::Key KeyOf(const std::string& name) {
     return {client::Kind::kPod, "default", name};
   }
-  // Null when there is no such pod.
+  // Null if there is no such pod.
   std::shared_ptr<const objects::Pod> Get(const std::string& name) {
     const auto object = store_.Get(KeyOf(name));
     return object.ok() ? std::get<0>(*object) : nullptr;
@@ -62,7 +62,7 @@ class RunnerTest : public ::testing::Test {
     Eventually([&] { return Get(name) != nullptr && Get(name)->phase == phase; },
                StrCat(name, " never became ", objects::Name(phase)));
   }
-  // From that offset on.
+  // Searches from that offset on.
   void AwaitLog(const std::string& text, size_t from = 0) {
     Eventually([&] { return Log("pod").find(text, from) != std::string::npos; }, text);
   }
@@ -173,7 +173,7 @@ TEST_F(RunnerTest, InitContainersAndSidecarsShareVolumes) {
        {"volumeMounts", mounts}}};
   spec["containers"][0]["volumeMounts"] = mounts;
   Create(pod);
-  // The ConfigMap may come later than the pod.
+  // The ConfigMap may be created after the pod.
   Eventually(
       [&] {
         const auto pod = Get("pod");
@@ -220,8 +220,8 @@ TEST_F(RunnerTest, AHostPathOfAnotherTypeFailsThePodWithItsName) {
   AwaitPhase("pod", PodPhase::kFailed);
   EXPECT_EQ(Get("pod")->containers[0].reason, "StartError");
   EXPECT_EQ(Get("pod")->containers[0].message,
-            "volume \"data\" (hostPath /nowhere/data): type Directory asks for an existing path, "
-            "and there is none");
+            "volume \"data\" (hostPath /nowhere/data): type Directory requires an existing path, "
+            "but there is none");
 }
 
 TEST_F(RunnerTest, CrashLoopsKeepThePodRunning) {

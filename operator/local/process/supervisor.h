@@ -1,4 +1,4 @@
-// One pod and its processes. Used by the runner's thread only.
+// One pod and its processes. Used only by the runner's thread.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace tfjob::process {
 
-// What all pods share; outlives them.
+// Shared by all pods; must outlive them.
 struct Shared {
   client::Client& client;
   const Options& options;
@@ -26,26 +26,27 @@ struct Shared {
   Clock& clock;
 };
 
-// Removes a pod without processes from the store. Logs what goes wrong; a pod that is gone is no
-// error.
+// Removes a pod without processes from the store. Logs failures; a pod that no longer exists is not
+// an error.
 void DeletePod(client::Client& client, const objects::ObjectMeta& metadata);
 
 class Supervisor {
  public:
-  // `spec` is the pod's own; nothing is started before the first Step.
+  // `spec` is the pod's own. Nothing is started before the first Step.
   Supervisor(Shared shared, PodSpec spec, const objects::Pod& pod);
   ~Supervisor();  // kills what still runs
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  // Does what is due and writes the status when it changed. Logs what goes wrong.
+  // Performs the due actions and writes the status if it has changed. Logs failures.
   void Step();
   std::optional<Duration> wake_at() const;
 
   void Delete(Duration grace);
-  // The object is gone from the store: everything is killed at once and nothing more is written.
+  // The object is gone from the store: all processes are killed at once and nothing more
+  // is written.
   void Abandon();
-  // The process of that container (by index) has ended.
+  // The process of that container (by index) has exited.
   void OnEnded(size_t container);
   // No process is left, and the object is deleted or gone.
   bool finished() const { return object_gone_ && !lifecycle_.running(); }
@@ -69,9 +70,9 @@ class Supervisor {
   const PodSpec spec_;
   PodLifecycle lifecycle_;
   std::vector<Process> processes_;
-  std::optional<HostVolumes> volumes_;  // once they are prepared
+  std::optional<HostVolumes> volumes_;  // set once they are prepared
   std::optional<objects::Pod> written_;
-  std::optional<Duration> retry_at_;  // of a write that failed
+  std::optional<Duration> retry_at_;  // for a failed write
   bool object_gone_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The pod fields that a kubelet acts upon and the process runner does not.
+// Lists the pod fields that a kubelet honours and the process runner does not.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tfjob::process {
 
-// One sentence for each such field that the pod (or pod template) sets, with the field's path.
+// Returns one sentence for each such field that the pod (or pod template) sets, with its path.
 std::vector<std::string> UnsupportedFields(const JsonField& pod);
 
 }  // namespace tfjob::process

@@ -19,7 +19,7 @@ Status WriteVolumeFile(const std::string& path, const std::string& content, mode
   return chmod(path.c_str(), mode) == 0 ? OkStatus() : ErrnoStatus(errno, StrCat("chmod ", path));
 }
 
-// Every key, or those that `items` names.
+// Returns every key, or those named by `items`.
 StatusOr<std::vector<Volume::Item>> ItemsOf(const Volume& volume, const Json& map) {
   if (!volume.items.empty()) return volume.items;
   std::vector<Volume::Item> items;
@@ -69,12 +69,12 @@ Status PrepareHostPath(const Volume& volume) {
   if (stat(path.c_str(), &info) != 0) {
     if (type.empty() || type == "DirectoryOrCreate") return MakeDirectories(path);
     if (type == "FileOrCreate") return MakeHostFile(path);
-    return FailedPrecondition("type ", type, " asks for an existing path, and there is none");
+    return FailedPrecondition("type ", type, " requires an existing path, but there is none");
   }
   const bool directory = S_ISDIR(info.st_mode);
   if (type.starts_with("Directory") && !directory) return FailedPrecondition("expected a folder");
   if (type.starts_with("File") && directory)
-    return FailedPrecondition("expected a file, and this is a folder");
+    return FailedPrecondition("expected a file, got a folder");
   return OkStatus();
 }
 

@@ -16,17 +16,18 @@ struct HostVolume {
 };
 using HostVolumes = std::map<std::string, HostVolume>;
 
-// Makes what the mounted volumes need. An emptyDir is a folder of `pod_folder`, a ConfigMap's files
-// are written there, a claim is a folder of `claims_folder`, which pods share; a hostPath is
-// checked, or made, as its type says (the type "" makes a folder, as container runtimes do). Called
-// again for the same pod it changes nothing. Errors name the volume: NotFound for a ConfigMap that
-// does not exist (yet), FailedPrecondition for a hostPath of another type, Unimplemented for kinds
-// of volumes that this machine has not.
+// Creates what the mounted volumes need. An emptyDir is a folder of `pod_folder`, and the files of
+// a ConfigMap are written there. A claim is a folder of `claims_folder`, which pods share. A
+// hostPath is checked or created according to its type (the type "" creates a folder, as container
+// runtimes do). Calling it again for the same pod changes nothing. Errors name the volume: NotFound
+// for a ConfigMap that does not exist (yet), FailedPrecondition for a hostPath of another type,
+// Unimplemented for volume kinds that this machine does not have.
 StatusOr<HostVolumes> PrepareVolumes(const PodSpec& pod, const std::string& pod_folder,
                                      const std::string& claims_folder,
                                      const ConfigMapReader& config_maps);
 
-// A path below a volume: relative, without "..". InvalidArgument otherwise, starting with `what`.
+// A path below a volume: relative and without "..". Otherwise InvalidArgument, starting
+// with `what`.
 Status CheckRelative(const std::string& path, const std::string& what);
 
 }  // namespace tfjob::process

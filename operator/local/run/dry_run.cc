@@ -9,7 +9,7 @@
 namespace tfjob::local {
 namespace {
 
-// What a running job wants first of each type.
+// Returns the verdict that creates the first service and pod of each type of a running job.
 policy::Verdict FirstOfEachType(const api::TFJob& job) {
   policy::Verdict verdict;
   for (const auto& [type, spec] : job.spec.replicas) {

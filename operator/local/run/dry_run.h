@@ -1,6 +1,6 @@
-// Whether the cluster of `tfjob run` will take the objects of a manifest and those that the operator
-// makes of its jobs: they are given to a store that is thrown away, so that no rule of the store
-// exists twice.
+// Checks whether the cluster of `tfjob run` will accept the objects of a manifest and those that
+// the operator creates for its jobs. They are created in a store that is thrown away, so no rule of
+// the store is implemented twice.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace tfjob::local {
 
-// Objects come with their namespaces; `where` names them in messages. Every refusal is
-// InvalidArgument: "job.yaml, document 2 (ConfigMap "A"): … metadata.name: …".
+// Objects must carry their namespaces; `where` identifies them in messages. Every rejection is an
+// InvalidArgument such as "job.yaml, document 2 (ConfigMap "A"): … metadata.name: …".
 class DryRun {
  public:
   Status AddConfigMap(const Json& object, const std::string& where);
-  // `job` is the same one with its defaults: the first pod and service of each type are tried too.
+  // `job` is `object` with its defaults. Also tries the first pod and service of each replica type.
   Status AddJob(const Json& object, const api::TFJob& job, const std::string& where);
 
  private:

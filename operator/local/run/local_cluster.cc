@@ -13,8 +13,8 @@ namespace tfjob::local {
 
 namespace {
 
-// A job of one task gets no TF_CONFIG that would name its address; its trainer serves progress
-// where this says.
+// Returns the environment that sets the address at which the trainer of a job with one task serves
+// progress. Such a job gets no TF_CONFIG that would name it.
 std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
     const Workload& workload, const render::AddressScheme& address) {
   std::map<std::string, std::string> addresses;  // by namespace/job

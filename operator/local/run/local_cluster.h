@@ -1,4 +1,4 @@
-// A cluster inside this process: the store, the control loop, and the process runner.
+// Runs a cluster inside this process: the store, the control loop, and the process runner.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,14 @@ namespace tfjob::local {
 
 class LocalCluster {
  public:
-  // Chooses the ports of the workload's jobs and starts everything; the jobs themselves are not
-  // created yet.
+  // Chooses the ports of the workload's jobs and starts everything. Does not create the jobs.
   static StatusOr<std::unique_ptr<LocalCluster>> Create(const Workload& workload,
                                                         process::Options options);
 
   client::Client& client() { return store_; }
   // Creates the ConfigMaps, then the jobs.
   Status Submit(const Workload& workload);
-  // Where a task of the job listens: "127.0.0.1:port".
+  // Returns the address at which a task of the job listens: "127.0.0.1:port".
   std::string AddressOf(const api::TFJob& job, const policy::Slot& slot) const {
     return address_(job, slot);
   }

@@ -1,4 +1,4 @@
-// Asks tasks for their progress, again and again, on a thread of its own.
+// Polls tasks for their progress on a thread of its own.
 #pragma once
 
 #include <map>
@@ -15,16 +15,16 @@ namespace tfjob::local {
 // Thread-safe.
 class ProgressPoller {
  public:
-  // Asks every address once an `interval`. A task that does not answer is asked again next time.
+  // Polls every address once per `interval`. A task that does not answer is polled again next time.
   ProgressPoller(std::vector<std::string> addresses, Duration interval);
   ~ProgressPoller();
 
-  // What each address said last.
+  // Returns the last progress reported by each address.
   std::map<std::string, progress::Progress> Latest();
 
  private:
   void Poll(const std::vector<std::string>& addresses);
-  // Both: whether to go on.
+  // Both return whether to continue.
   bool Keep(const std::string& address, StatusOr<progress::Progress> progress);
   bool Rest();
 

@@ -39,12 +39,12 @@ StatusOr<std::string> MakeStateDir(const RunOptions& options, const Workload& wo
   const std::string parent = GetEnv("TMPDIR").value_or("/tmp");
   std::string path = StrCat(parent, "/tfjob-", workload.jobs.front().job.metadata.name, "-XXXXXX");
   if (mkdtemp(path.data()) == nullptr)
-    return ErrnoStatus(errno, StrCat("making a folder in ", parent));
+    return ErrnoStatus(errno, StrCat("creating a folder in ", parent));
   return path;
 }
 
-// The folders of volumes in `state_dir` that this run will make: one that is there already is somebody else's, or kept by
-// an earlier run, and stays.
+// Returns the volume folders in `state_dir` that this run will create. A folder that already exists
+// belongs to another user or was kept by an earlier run, and stays.
 std::vector<std::string> OwnVolumeFolders(const std::string& state_dir) {
   std::vector<std::string> own;
   for (const char* name : {"/pods", "/claims"}) {
@@ -95,7 +95,7 @@ int Run(const RunOptions& options, StopSource& stop, view::Console& console) {
   }
   if (!status.ok()) view::PrintError(console, status);
   if (stop.signal() == SIGPIPE)
-    console.err << "tfjob: the run was stopped, since its output cannot be written any more\n";
+    console.err << "tfjob: the run was stopped because its output cannot be written any longer\n";
   if (stop.requested()) return 128 + stop.signal();
   return status.ok() && succeeded ? view::kSucceeded : view::kFailed;
 }

@@ -1,4 +1,4 @@
-// tfjob run FILE: the TFJobs of a manifest on this machine, until they end.
+// tfjob run FILE: runs the TFJobs of a manifest on this machine until they end.
 #pragma once
 
 #include <string>
@@ -13,18 +13,20 @@ namespace tfjob::local {
 struct RunOptions {
   std::string file;       // "-": standard input
   bool follow = false;    // print the logs of all pods
-  bool keep = false;      // leave emptyDirs and claims when the run is over
-  std::string state_dir;  // "": a new folder below TMPDIR
-  std::string trainer;    // the program that tfjob/trainer stands for; "": found beside this one
-  std::vector<std::string> images;  // further "REPOSITORY=PROGRAM"
+  bool keep = false;      // keep emptyDirs and claims after the run
+  std::string state_dir;  // "": a new folder under TMPDIR
+  std::string trainer;    // the program for the image tfjob/trainer; "": found beside this one
+  std::vector<std::string> images;  // more "REPOSITORY=PROGRAM"
   Duration crash_backoff = 1s;  // before the second restart of a container; doubles up to 5 minutes
-  Duration report_interval = 5s;  // between progress lines where `out` is no terminal
+  Duration report_interval = 5s;  // between progress lines if `out` is not a terminal
 };
 
-// kSucceeded when every job Succeeded, kFailed when one Failed or the run itself could not go on,
-// kBadInput when the manifest cannot be run (then nothing was started), 128 + the signal when
-// `stop` was requested: the jobs are deleted and their pods end gracefully. When `out` takes nothing
-// any more, it is requested here, as SIGPIPE.
+// Runs the jobs and returns the exit code:
+//   kSucceeded      every job Succeeded
+//   kFailed         a job Failed, or the run itself could not continue
+//   kBadInput       the manifest cannot be run; nothing was started
+//   128 + signal    `stop` was requested; the jobs are deleted and their pods terminate gracefully
+// Requests `stop` itself, with SIGPIPE, if `out` can no longer be written.
 int Run(const RunOptions& options, StopSource& stop, view::Console& console);
 
 }  // namespace tfjob::local

@@ -38,7 +38,7 @@ Status Session::Run(StopSource& stop) {
   Watch(stop);
   poller_.reset();
   screen_.Live({});
-  if (stop.requested()) Tell("", "stopping: the pods are asked to end; a second signal kills them");
+  if (stop.requested()) Tell("", "stopping: terminating the pods; a second signal kills them");
   const Status down = TakeDown(stop.requested());
   if (options_.follow) follower_.Poll(true);
   for (const auto& [key, state] : states_) TellEnd(state);
@@ -161,7 +161,7 @@ void Session::Tell(const std::string& name, const std::string& text) {
   screen_.Line(StrCat(Elapsed(), name, name.empty() ? "" : ": ", text));
 }
 
-// The jobs are deleted; with them, as in a cluster, go their pods, gracefully.
+// Deletes the jobs. As in a cluster, their pods then terminate gracefully.
 Status Session::TakeDown(bool stopped) {
   for (const auto& [key, state] : states_) {
     const objects::ObjectMeta& metadata = state.job.metadata;
@@ -174,7 +174,7 @@ Status Session::TakeDown(bool stopped) {
     std::string names;
     for (const auto& [key, object] : pods_->Objects())
       names += StrCat(names.empty() ? "" : ", ", key.name);
-    Tell("", StrCat("waiting for ", names, " to end, for ", FormatDuration(waited), " now"));
+    Tell("", StrCat("waiting for ", names, " to end, ", FormatDuration(waited), " so far"));
   }
   if (stopped) TellChanges();
   return OkStatus();
@@ -203,7 +203,7 @@ void Session::TellFailures(const JobState& state) {
   size_t told = 0;
   for (const std::string& path : failed_[state.job.metadata.name]) {
     if (told++ == kLogs) return;
-    screen_.Line(StrCat("the end of ", path, ":"));
+    screen_.Line(StrCat("last lines of ", path, ":"));
     for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {
       screen_.Line(StrCat("  ", line));
     }

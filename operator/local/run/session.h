@@ -1,5 +1,5 @@
-// One `tfjob run` from the first pod to the last: what happens is told, the end is awaited, and
-// everything is taken down.
+// Carries out one `tfjob run`: starts the cluster, reports what happens, waits for the jobs to end,
+// and takes everything down.
 #pragma once
 
 #include <map>
@@ -23,16 +23,17 @@ class Session {
   Session(const RunOptions& options, const Workload& workload, process::Options process,
           view::Console& console);
 
-  // Until every job has ended or `stop` was requested; output that breaks requests it, as SIGPIPE.
+  // Runs until every job has ended or `stop` is requested. Requests it with SIGPIPE if the output
+  // can no longer be written.
   Status Run(StopSource& stop);
   bool all_succeeded() const;
 
  private:
-  // A job as last seen; jobs that were deleted after their end stay here.
+  // A job as last seen. Jobs that were deleted after they ended stay here.
   struct JobState {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
-    std::string training_address, evaluation_address;  // "": not known
+    std::string training_address, evaluation_address;  // "": unknown
   };
 
   Status Start();
@@ -44,7 +45,7 @@ class Session {
   void Tell(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);
   void TellEnd(const JobState& state);
-  // The last lines of the logs of pods that failed.
+  // Prints the last lines of the logs of failed pods.
   void TellFailures(const JobState& state);
   std::string LastAccuracy(const JobState& state) const;
   view::JobView ViewOf(const JobState& state);
@@ -59,7 +60,7 @@ class Session {
   std::map<std::string, std::set<std::string>> failed_;  // logs of failed containers, by job name
   std::map<std::string, JobState> states_;               // by namespace/name
   Duration started_{0}, reported_{0};
-  std::map<std::string, std::string> told_;  // the last progress line of each job
+  std::map<std::string, std::string> told_;  // the last progress line per job
 
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<view::ObjectCache> jobs_, pods_;

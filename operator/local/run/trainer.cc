@@ -15,7 +15,7 @@ namespace {
 constexpr char kTrainerImage[] = "tfjob/trainer";
 constexpr char kTrainerProgram[] = "tfjob-trainer";
 
-// "" when there is no such path.
+// Returns the resolved path; "" if it does not exist.
 std::string RealPath(const std::string& path) {
   const std::unique_ptr<char, void (*)(void*)> real(realpath(path.c_str(), nullptr), &free);
   return real ? real.get() : "";
@@ -25,7 +25,8 @@ bool IsProgram(const std::string& path) {
   return !path.empty() && access(path.c_str(), X_OK) == 0;
 }
 
-// A program of that name beside this one, or in Bazel's output tree, or in PATH.
+// Returns the trainer program beside this one, in Bazel's output tree, or in PATH; "" if there
+// is none.
 std::string FindTrainer() {
   const std::string self = RealPath("/proc/self/exe");
   const std::string folder = self.substr(0, self.rfind('/'));
@@ -42,7 +43,7 @@ std::string FindTrainer() {
 StatusOr<process::LocalImage> MakeImage(const std::string& repository, const std::string& program) {
   const std::string real = RealPath(program);
   if (!IsProgram(real))
-    return InvalidArgument(program, ": expected a program, and it cannot be executed");
+    return InvalidArgument(program, ": expected a program, but it cannot be executed");
   return process::LocalImage{repository, real};
 }
 

@@ -1,4 +1,4 @@
-// Which programs of this machine stand for which images.
+// Maps container images to programs of this machine.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace tfjob::local {
 
-// The image tfjob/trainer stands for `trainer`, or when that is "" for tfjob-trainer beside this
-// program, or where Bazel puts it, or in PATH; when there is none, the image is no local one.
-// `images` adds "REPOSITORY=PROGRAM"; a repository named there wins. InvalidArgument for another
-// form and for programs that cannot be executed.
+// Maps the image tfjob/trainer to `trainer`, or if that is "" to the first tfjob-trainer found
+// beside this program, where Bazel puts it, or in PATH. If there is none, the image is not local.
+// `images` adds "REPOSITORY=PROGRAM" entries, which take precedence. InvalidArgument for malformed
+// entries and for programs that cannot be executed.
 StatusOr<std::vector<process::LocalImage>> LocalImages(const std::string& trainer,
                                                        const std::vector<std::string>& images);
 
-// The environment that containers start with: what this program has of PATH, HOME, LANG and the
-// like.
+// Returns the environment that containers start with: PATH, HOME, LANG and similar variables, as
+// far as they are set for this program.
 process::Variables BaseEnvironment();
 
 }  // namespace tfjob::local

@@ -29,8 +29,8 @@ std::shared_ptr<const Json> WithNamespace(const Json& object) {
   return copy;
 }
 
-// What is wrong with apiVersion and kind of a ConfigMap, as "path: message": other letters or another version, which no API
-// server knows. "" for others.
+// Returns what is wrong with apiVersion and kind of a ConfigMap, as "path: message": a letter case
+// or a version that no API server knows. Returns "" for other objects.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
   if (object.kind == "ConfigMap" && version != "v1") {
@@ -76,14 +76,14 @@ void Builder::Add(manifest::ManifestObject object) {
     return;
   }
   workload_.warnings.push_back(
-      StrCat(object.where, ": left out: only TFJobs and ConfigMaps count on this machine"));
+      StrCat(object.where, ": skipped: only TFJobs and ConfigMaps are used on this machine"));
 }
 
 void Builder::AddJob(manifest::ManifestObject& object) {
   const api::RunPolicy& policy = object.job->spec.run_policy;
   if (policy.suspend) {
     Error(object.where,
-          "spec.runPolicy.suspend: the job is suspended, and nobody would resume it here");
+          "spec.runPolicy.suspend: the job is suspended, and nothing would resume it here");
   }
   if (policy::IsManagedElsewhere(*object.job)) {
     Error(object.where, StrCat("spec.runPolicy.managedBy: the job belongs to \"",
@@ -114,7 +114,7 @@ void Builder::CheckTemplates(const api::TFJob& job, const std::string& where) {
   }
 }
 
-// A pod would wait for a missing ConfigMap, and nobody creates one later.
+// A pod would wait forever for a missing ConfigMap, since none is created later.
 void Builder::CheckConfigMaps(const Workload::Job& job) {
   std::set<std::string> known;
   for (const auto& map : workload_.config_maps) {
@@ -126,7 +126,7 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
   for (const auto& [type, spec] : job.job.spec.replicas) {
     const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
     const auto pod = process::ParsePodSpec(*spec.pod_template, path);
-    if (!pod.ok()) continue;  // told already
+    if (!pod.ok()) continue;  // already reported
     for (const process::ConfigMapReference& reference : process::RequiredConfigMaps(*pod)) {
       if (known.contains(reference.name)) continue;
       Error(job.where,
@@ -140,7 +140,7 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   for (const Workload::Job& job : workload_.jobs) CheckConfigMaps(job);
   errors_.insert(errors_.begin(), report.errors.begin(), report.errors.end());
   if (errors_.empty() && workload_.jobs.empty())
-    errors_.push_back(StrCat(what, ": there is no TFJob in it"));
+    errors_.push_back(StrCat(what, ": contains no TFJob"));
   if (!errors_.empty()) {
     std::string lines;
     for (const std::string& error : errors_) lines += (lines.empty() ? "" : "\n") + error;
@@ -153,7 +153,7 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// "model_dir" of the first training file among the values of the ConfigMap.
+// Returns "model_dir" of the first training file among the values of the ConfigMap; "" if none.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";
@@ -181,7 +181,7 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// A path of the container as one of this machine.
+// Maps a path of the container to a path on this machine; "" if no hostPath volume contains it.
 std::string OnThisMachine(const process::PodSpec& pod, const std::string& path) {
   for (const process::Container& container : pod.containers) {
     if (container.name != api::kContainerName) continue;

@@ -1,4 +1,4 @@
-// What `tfjob run` takes out of a manifest, checked as a whole before anything is started.
+// Extracts what `tfjob run` needs from a manifest and checks all of it before anything is started.
 #pragma once
 
 #include <memory>
@@ -13,24 +13,28 @@ namespace tfjob::local {
 
 struct Workload {
   struct Job {
-    std::shared_ptr<const Json> object;  // as it is created: with its namespace
+    std::shared_ptr<const Json> object;  // as created, with its namespace
     api::TFJob job;                      // with defaults
-    std::string model_dir;  // of its training file, as a path of this machine; "": not known
-    std::string where;      // it stands in the manifest, for messages
+    std::string model_dir;  // of its training file, as a path on this machine; "": unknown
+    std::string where;      // its position in the manifest, for messages
   };
   std::vector<Job> jobs;  // at least one
   std::vector<std::shared_ptr<const Json>> config_maps;
   std::vector<std::string> warnings;
 };
 
-// InvalidArgument with one line an error: those of the manifest, objects that the store would refuse
-// (dry_run.h), jobs that can never run here (suspended, managed by another controller, containers
-// without a program, ConfigMaps that the file does not hold), no job at all. Other kinds of objects are left out with a warning.
+// Returns the workload of a manifest. Objects of other kinds are ignored with a warning. On failure
+// returns InvalidArgument with one line per error:
+//   - errors of the manifest;
+//   - objects that the store would reject (dry_run.h);
+//   - jobs that can never run here: suspended, managed by another controller, with containers
+//     without a program, or with ConfigMaps that the file does not contain;
+//   - no job at all.
 StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
                                 const std::string& what);
 
-// The folder that `model_dir` of the training file names: looks through the ConfigMaps that the
-// job's chief mounts, and maps the path through its hostPath volumes. "" when it cannot be told.
+// Returns the folder that `model_dir` of the training file names. Searches the ConfigMaps that the
+// job's chief mounts and maps the path through its hostPath volumes. Returns "" if it is unknown.
 std::string FindModelDir(const api::TFJob& job,
                          const std::vector<std::shared_ptr<const Json>>& config_maps);
 

@@ -9,7 +9,7 @@
 namespace tfjob::local {
 namespace {
 
-// A job with one worker; `extra` is put under the pod's spec, `container` under the container.
+// Returns a job with one worker. `extra` goes into the pod's spec, `container` into the container.
 std::string Manifest(const std::string& extra = "",
                      const std::string& container = "command: [train]") {
   return StrCat(R"(
@@ -71,7 +71,7 @@ TEST_F(WorkloadTest, FindsTheModelFolderOnThisMachine) {
 
 TEST_F(WorkloadTest, RefusesWhatCanNeverRunHere) {
   EXPECT_EQ(Refusal("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"),
-            "job.yaml: there is no TFJob in it");
+            "job.yaml: contains no TFJob");
   EXPECT_NE(
       Refusal(Manifest("", "args: [x]")).find("the image \"any\" is not a program of this machine"),
       std::string::npos);
@@ -141,7 +141,7 @@ TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
   ASSERT_EQ(workload->warnings.size(), 2u);
   EXPECT_NE(workload->warnings[0].find("spec.nodeSelector has no effect"), std::string::npos);
   EXPECT_EQ(workload->warnings[1],
-            "job.yaml, document 2 (Secret \"s\"): left out: only TFJobs and ConfigMaps count on "
+            "job.yaml, document 2 (Secret \"s\"): skipped: only TFJobs and ConfigMaps are used on "
             "this machine");
 }
 
@@ -149,7 +149,7 @@ TEST(LocalImagesTest, NamesWhatIsWrong) {
   EXPECT_EQ(Message(LocalImages("", {"nonsense"}).status()),
             "--image: expected REPOSITORY=PROGRAM, got \"nonsense\"");
   EXPECT_EQ(Message(LocalImages("/nowhere/trainer", {}).status()),
-            "/nowhere/trainer: expected a program, and it cannot be executed");
+            "/nowhere/trainer: expected a program, but it cannot be executed");
   const auto images = LocalImages("/bin/sh", {"mine/image=/bin/ls"});
   ASSERT_TRUE(images.ok()) << images.status();
   EXPECT_EQ((*images)[0].repository, "mine/image");

@@ -1,4 +1,4 @@
-// Watches that break off and come back, and objects that finalizers keep.
+// Tests watches that break and resume, and objects kept by finalizers.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ class DisturbedTest : public ::testing::Test {
   static client::Key Key(const std::string& name) { return {Kind::kPod, "ns", name}; }
 
   void Create(const std::string& name) { ASSERT_TRUE(store_.Create(Kind::kPod, Pod(name)).ok()); }
-  // What the watch was told since the last time.
+  // The calls that the watch has received since the last time.
   Notes News() {
     store_.Deliver();
     const Notes all = sink_.Notes();
@@ -57,7 +57,7 @@ class DisturbedTest : public ::testing::Test {
 TEST_F(DisturbedTest, AMendedWatchGoesOnAfterWhatItHasSeen) {
   Create("a");
   EXPECT_EQ(News(), Notes{"upserted a"});
-  Create("b");  // on its way when the watch breaks
+  Create("b");  // undelivered when the watch breaks
   store_.CutWatches();
   Create("c");
   ASSERT_TRUE(DeleteNow("a").ok());
@@ -116,7 +116,7 @@ TEST_F(DisturbedTest, AFinalizerKeepsAnObjectUntilItIsTakenAway) {
   EXPECT_EQ(
       store_.Patch(Key("a"), Finalizers({"example.com/keep", "example.com/more"})).status().code(),
       StatusCode::kInvalidArgument);
-  ASSERT_TRUE(DeleteNow("a").ok());  // once more changes nothing
+  ASSERT_TRUE(DeleteNow("a").ok());  // a second deletion changes nothing
   ASSERT_TRUE(store_.Patch(Key("a"), Finalizers({})).ok());
   EXPECT_EQ(store_.Get(Key("a")).status().code(), StatusCode::kNotFound);
   EXPECT_EQ(News().back(), "deleted a");

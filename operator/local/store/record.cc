@@ -21,7 +21,7 @@ bool IsBody(const std::string& member) {
   return member != "metadata" && member != "status";
 }
 
-// The members of an object except its metadata and status, as JSON text.
+// Prints the members of an object except its metadata and status.
 std::string PrintBody(const Json& object) {
   std::string text = "{";
   for (const auto& [key, value] : object.items()) {
@@ -34,7 +34,7 @@ std::string PrintBody(const Json& object) {
   return text;
 }
 
-// Every member of `a` that is part of the body is in `b` and equal.
+// True if every body member of `a` is in `b` and equal.
 bool BodyIn(const Json& a, const Json& b) {
   for (const auto& [key, value] : a.items()) {
     if (!IsBody(key)) continue;
@@ -49,7 +49,7 @@ std::string PrintStatus(const Json& object) {
   return status == object.end() || status->is_null() ? "" : PrintJson(*status);
 }
 
-// Text that this file printed.
+// Parses text that this file printed.
 Json Reparse(const std::string& text) {
   StatusOr<Json> value = ParseJson(text, "stored object");
   ENFORCE(value.ok(), "the store's own text does not parse");
@@ -66,7 +66,7 @@ const Json& CustomOf(const Record& record) {
   return *std::get<std::shared_ptr<const CustomResource>>(record.object)->object;
 }
 
-// Pods do not keep annotations in their decoded form.
+// Decoded pods do not keep annotations.
 void StorePod(Record& record, Pod pod, ObjectMeta metadata) {
   record.annotations = std::exchange(metadata.annotations, {});
   pod.metadata = std::move(metadata);
@@ -78,7 +78,7 @@ void StoreService(Record& record, Service service, ObjectMeta metadata) {
   record.object = std::make_shared<const Service>(std::move(service));
 }
 
-// Only what ParseObjectMeta has read is written back, so that it parses.
+// Writes back only what ParseObjectMeta has read, so that it parses.
 void StoreCustom(Record& record, Json object, const ObjectMeta& metadata) {
   object["metadata"] = objects::ToJson(metadata);
   StatusOr<CustomResource> resource = objects::ParseCustomResource(std::move(object));
@@ -91,7 +91,7 @@ void StoreEvent(Record& record, Json object, const ObjectMeta& metadata) {
   record.body = PrintJson(CustomOf(record));
 }
 
-// The types that decoding a custom resource depends on.
+// Checks the types that the decoding of a custom resource depends on.
 Status CheckTypeMeta(const Json& object) {
   const JsonField root(object);
   RETURN_IF_ERROR(root["apiVersion"].StringOr("").status());
@@ -312,8 +312,8 @@ client::Object Decoded(const Record& record) {
 }
 
 size_t Bytes(const Record& record) {
-  constexpr size_t kNode = 48;    // of the map of all records, of the two indexes
-  constexpr size_t kShared = 32;  // control block and malloc's own
+  constexpr size_t kNode = 48;    // of the map of all records and of the two indexes
+  constexpr size_t kShared = 32;  // control block and malloc overhead
   constexpr size_t kUid = 48;
   constexpr size_t kEventName = 64;
   size_t bytes = kNode + sizeof(client::Key) + sizeof(Record) + TextBytes(record.body) +

@@ -1,6 +1,6 @@
-// One stored object. Pods and services are held decoded, as readers and watchers share them, beside
-// their spec and status as text; custom resources decoded only (their decoded form is the whole
-// object); events as text only, since nobody decides by them.
+// One stored object. Pods and services are held decoded, as readers and watchers share them, with
+// their spec and status as text. Custom resources are held only in decoded form, which is the whole
+// object. Events are held only as text, since no decision depends on them.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 namespace tfjob::store {
 
 struct Record {
-  client::Object object;  // holds a null pointer for stored events
-  std::string body;    // the object without status (and, but for events, metadata) as JSON; not for
-                       // custom resources
+  client::Object object;  // a null pointer for stored events
+  std::string body;    // the object without status (and, except for events, metadata) as JSON; not
+                       // for custom resources
   std::string status;  // as JSON; empty: none
-  std::map<std::string, std::string> annotations;  // of pods: their decoded form has none
+  std::map<std::string, std::string> annotations;  // for pods: their decoded form has none
   int64_t grace_period_seconds = 0;                // a pod's spec.terminationGracePeriodSeconds
 };
 
-// A new object as it will be stored: `metadata` as stamped by the server, the status dropped (pods:
-// Pending).
+// Returns a new object as it will be stored: `metadata` as stamped by the server, the status
+// dropped (pods: Pending).
 StatusOr<Record> MakeRecord(client::Kind kind, const Json& object, objects::ObjectMeta metadata);
-// The record with `metadata`, its own status, and everything else from `object`.
+// Returns the record with `metadata`, its own status, and everything else from `object`.
 StatusOr<Record> WithBody(const Record& record, client::Kind kind, const Json& object,
                           objects::ObjectMeta metadata);
-// The record with `metadata` and the status of `object`.
+// Returns the record with `metadata` and the status of `object`.
 StatusOr<Record> WithStatus(const Record& record, client::Kind kind, const Json& object,
                             objects::ObjectMeta metadata);
-// The same object under other metadata.
+// Returns the same object with other metadata.
 Record WithMetadata(const Record& record, client::Kind kind, objects::ObjectMeta metadata);
-// Drops the decoded form where it is not kept.
+// Drops the decoded form for kinds that do not keep it.
 void Compact(Record& record, client::Kind kind);
 
-// Whether WithBody, WithStatus would change nothing but metadata.
+// True if WithBody or WithStatus would change only metadata.
 bool SameBody(const Record& record, client::Kind kind, const Json& object);
 bool SameStatus(const Record& record, client::Kind kind, const Json& object);
 
@@ -42,7 +42,7 @@ objects::ObjectMeta MetadataOf(const Record& record);
 Json WholeObject(const Record& record);
 client::Object Decoded(const Record& record);
 
-// About how many bytes of heap it takes.
+// The approximate number of heap bytes that it takes.
 size_t Bytes(const Record& record);
 
 }  // namespace tfjob::store

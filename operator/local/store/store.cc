@@ -16,7 +16,7 @@ using client::Kind;
 using client::Object;
 using objects::ObjectMeta;
 
-// The key that an object names in its own metadata.
+// Returns the key from an object's own metadata.
 StatusOr<Key> KeyOf(Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
   if (!object.is_object() || !metadata.present()) {
@@ -45,7 +45,7 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
-// A pod that a kubelet still has to end.
+// True for a pod that a kubelet still has to end.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
   return pod != nullptr && !(*pod)->node_name.empty() &&
@@ -176,7 +176,7 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   Unindex(found->first, held);
   Index(found->first, metadata);
   Object stored = Commit(found, std::move(next));
-  // The last finalizer was all that kept it.
+  // Only the last finalizer kept the object.
   const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
   if (metadata.terminating() && metadata.finalizers.empty() &&
       !(kept_by_grace && EndsGracefully(found->second))) {
@@ -198,7 +198,7 @@ StatusOr<Object> Store::UpdateStatus(Kind kind, const Json& object) {
 
 StatusOr<Object> Store::Patch(const Key& key, const Json& merge_patch) {
   if (!merge_patch.is_object()) {
-    return InvalidArgument(client::ToString(key), ": a merge patch is an object");
+    return InvalidArgument(client::ToString(key), ": a merge patch must be an object");
   }
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto found, FindForWrite(key, merge_patch));

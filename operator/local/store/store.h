@@ -2,16 +2,15 @@
 // that controllers rely on.
 //
 // - Every write gives the object a new resourceVersion (one counter for all kinds); a write that
-// changes nothing keeps it.
-// - UIDs are counted behind a prefix, creation times come from the clock: with the same prefix two
-// runs of a script give the same objects.
-// - Deleting a pod that is bound to a node and not finished marks it as terminating; it goes when
-// it is deleted with grace
-//   period 0 (as a kubelet does), at once otherwise.
+//   changes nothing keeps it.
+// - UIDs are counted behind a prefix and creation times come from the clock: with the same prefix,
+//   two runs of a script yield the same objects.
+// - Deleting a pod that is bound to a node and not finished marks it as terminating; it is removed
+//   when it is deleted with grace period 0 (as a kubelet does). Other pods are removed at once.
 // - An object whose owners are all gone is deleted in the same step as the last owner (background
-// propagation).
+//   propagation).
 // - A new pod starts in phase Pending.
-// - An object with finalizers stays, terminating, until an update has taken the last of them away.
+// - An object with finalizers stays, terminating, until an update has removed the last of them.
 #pragma once
 
 #include <cstdint>
@@ -36,20 +35,20 @@ struct Options {
   Clock* clock = &RealClock();
   // No thread: watch events wait until Deliver() is called.
   bool deliver_by_hand = false;
-  // Keeps what changes until Compact(), so that watches can be cut and mended.
+  // Keeps changes until Compact(), so that watches can be cut and mended.
   bool keep_changes = false;
-  // A new pod without spec.nodeName is bound to this node at once. "": it waits for a patch of
-  // spec.nodeName.
+  // A new pod without spec.nodeName is bound to this node at once. "": it waits for a patch
+  // of spec.nodeName.
   std::string node_name;
-  // What UIDs start with; twelve digits of the count follow. Stores whose objects leave traces
-  // outside (folders, checkpoints) need different ones: RandomUidPrefix().
+  // The beginning of all UIDs, followed by twelve digits of the count. Stores whose objects leave
+  // traces outside (folders, checkpoints) need different prefixes: RandomUidPrefix().
   std::string uid_prefix = "00000000-0000-4000-8000-";
 };
 
-// 62 random bits as the beginning of a UUID of version 4.
+// Returns 62 random bits as the beginning of a version 4 UUID.
 std::string RandomUidPrefix();
 
-// Thread-safe. Subscriptions must be gone before it is.
+// Thread-safe. Subscriptions must be destroyed first.
 class Store : public client::Client, public client::Discovery {
  public:
   explicit Store(Options options = {});
@@ -68,44 +67,44 @@ class Store : public client::Client, public client::Discovery {
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
 
-  // Every kind, in its newest version.
+  // Serves every kind, in its newest version.
   StatusOr<std::string> ApiVersion(client::Kind kind) override {
     return std::string(client::NewestApiVersion(kind));
   }
 
-  // With deliver_by_hand: calls the sinks with what waits, in the caller's thread, at most so many
-  // times; how many calls it made.
+  // With deliver_by_hand: calls the sinks with the waiting events, in the caller's thread, at most
+  // `most` times. Returns the number of calls.
   size_t Deliver(size_t most = SIZE_MAX) { return hub_.Deliver(most); }
 
-  // With keep_changes: what befalls watches of an API server. All watches break off; what was on its
-  // way is lost to them. Mended, each goes on after the last change that it has seen or, when the
-  // history has been compacted since then (410 there), with a whole list. A bookmark tells those that
-  // are up to date that they are.
+  // With keep_changes: simulates broken watches of an API server. CutWatches breaks all watches;
+  // undelivered events are lost to them. After MendWatches, each continues after the last change
+  // that it has seen or, if the history has been compacted since then (410 there), with a whole
+  // list. A bookmark confirms to up-to-date watches that they have missed nothing.
   void CutWatches() { hub_.Cut(); }
   void MendWatches();
   void Bookmark();
   void Compact();
 
-  // About how many bytes of heap the objects take, decoded forms included.
+  // The approximate heap size of all objects in bytes, decoded forms included.
   size_t Bytes();
 
  private:
   using Records = std::map<client::Key, Record>;
 
   StatusOr<Records::iterator> Find(const client::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The record that `object` names, if its preconditions (metadata.resourceVersion, metadata.uid)
-  // hold.
+  // Returns the record that `object` names if its preconditions (metadata.resourceVersion,
+  // metadata.uid) hold.
   StatusOr<Records::iterator> FindForWrite(const client::Key& key, const Json& object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<client::Object> Replace(Records::iterator found, const Json& object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Stores `next` and tells the watchers; gives what it stored.
+  // Stores `next`, notifies the watchers and returns the stored object.
   client::Object Commit(Records::iterator found, Record next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteFound(Records::iterator found, std::optional<int64_t> grace_period_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Unless finalizers keep it.
+  // Removes the object, unless finalizers keep it; it is then marked as terminating.
   void Remove(Records::iterator found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Marks it as terminating, its grace period `grace_period_seconds` from now.
+  // Marks it as terminating; its grace period ends `grace_period_seconds` from now.
   void Terminate(Records::iterator found, int64_t grace_period_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<client::Object> AllOf(client::Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -120,7 +119,7 @@ class Store : public client::Client, public client::Discovery {
   const Options options_;
   Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_set<std::string> uids_ ABSL_GUARDED_BY(mutex_);  // of all objects but events
+  std::unordered_set<std::string> uids_ ABSL_GUARDED_BY(mutex_);  // of all objects except events
   std::unordered_map<std::string, std::set<client::Key>> dependents_ ABSL_GUARDED_BY(mutex_);
   int64_t last_uid_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_version_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -23,9 +23,9 @@ class WatchHub::Watch {
   const std::string name_space;
   const client::LabelSelector selector;
   client::WatchSink& sink;
-  // Under the hub's lock.
+  // Guarded by the hub's lock.
   bool cut = false;
-  std::optional<int64_t> seen;  // up to which version; nothing: not even the first list
+  std::optional<int64_t> seen;  // the newest version seen; nullopt: not even the first list
 };
 
 namespace {

@@ -1,10 +1,11 @@
-// The store's watchers. Changes are queued in the order of their commits and given to the sinks by
-// one thread, or by Deliver().
+// The store's watchers. Changes are queued in commit order and passed to the sinks by one thread,
+// or by Deliver().
 //
-// With `keep_changes` watches can break as those of an API server do. A cut watch gets nothing; what
-// was on its way is lost to it. Mended, it goes on after the last change that it has seen, if the
-// history still reaches back to there; else everything is listed anew (an API server's 410). A
-// bookmark tells a watch that it has missed nothing, so that a compaction does it no harm.
+// With `keep_changes`, watches can break like those of an API server. A cut watch receives
+// nothing, and its undelivered events are lost. A mended watch continues after the last change
+// that it has seen, if the history still reaches back that far; otherwise it gets a new list (an
+// API server's 410). A bookmark confirms that a watch has missed nothing, so that a compaction
+// does not affect it.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +25,10 @@ namespace tfjob::store {
 class WatchHub {
  public:
   WatchHub(bool by_hand, bool keep_changes);
-  // Every subscription must be gone.
+  // Every subscription must be destroyed first.
   ~WatchHub();
 
-  // Starts with `objects` (those that match), which are as they were at `version`; what is published later follows.
+  // Starts with those of `objects` that match, as they were at `version`; later changes follow.
   std::unique_ptr<client::Subscription> Subscribe(client::Kind kind, std::string name_space,
                                                   client::LabelSelector selector,
                                                   client::WatchSink& sink,
@@ -35,16 +36,16 @@ class WatchHub {
                                                   int64_t version);
   bool HasWatchers(client::Kind kind);
 
-  // `before` and `after` point to the object's versions; null: it did not or does not exist. In
+  // `before` and `after` are the object's states; null: it did not or does not exist. Call in
   // commit order; `version` is the change's.
   void Publish(client::Kind kind, const client::Object* before, const client::Object* after,
                int64_t version);
 
-  // At most so many calls of sinks; how many there were.
+  // Calls sinks at most `most` times. Returns the number of calls.
   size_t Deliver(size_t most);
 
   void Cut();
-  // `list` gives all objects of a kind, as they are at `version`.
+  // `list` returns all objects of a kind, as of `version`.
   void Mend(const std::function<std::vector<client::Object>(client::Kind)>& list, int64_t version);
   void Bookmark(int64_t version);
   void Compact(int64_t version);
@@ -58,7 +59,7 @@ class WatchHub {
     std::vector<client::Object> objects;
     int64_t version = 0;
   };
-  // One change of an object, for watches that come back.
+  // One change of an object, for mended watches.
   struct Kept {
     int64_t version = 0;
     client::Kind kind = client::Kind::kPod;

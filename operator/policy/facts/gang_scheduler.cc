@@ -7,7 +7,7 @@ namespace {
 
 constexpr char kVolcanoName[] = "volcano";
 constexpr char kNativeName[] = "native";
-// Kubernetes' own.
+// Kubernetes' own scheduler.
 constexpr char kDefaultScheduler[] = "default-scheduler";
 
 }  // namespace

@@ -18,7 +18,7 @@ const objects::ContainerStatus* Tensorflow(const objects::Pod& pod) {
   return nullptr;
 }
 
-// Reasons that kubelet, the node controller and the scheduler write into status.reason.
+// Reasons that the kubelet, the node controller and the scheduler write into status.reason.
 bool IsDisruption(std::string_view reason) {
   constexpr std::array<std::string_view, 9> kReasons = {
       "Evicted",    "NodeLost",     "NodeShutdown",
@@ -42,8 +42,8 @@ std::optional<int32_t> ExitCode(const objects::Pod& pod) {
 
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy) {
   if (policy == api::RestartPolicy::kAlways || ExitCode(pod) != 0) return false;
-  // A program that answers SIGTERM by ending with 0 was stopped, not done. Times are whole seconds:
-  // in doubt, stopped.
+  // A program that answers SIGTERM by exiting with 0 was stopped, not done. Times are whole
+  // seconds: in doubt, it was stopped.
   return !pod.metadata.terminating() || Tensorflow(pod)->finished_at < DeletionRequested(pod);
 }
 

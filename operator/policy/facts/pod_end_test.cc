@@ -11,7 +11,7 @@ namespace {
 
 using namespace testing;
 
-// A name tells a slot only if it is exactly the one that we give.
+// A name determines a slot only if it is exactly the name that we generate.
 TEST(SlotOfName, ReadsOurNamesOnly) {
   EXPECT_EQ(SlotOfName("mnist", "mnist-worker-0"), (Slot{ReplicaType::kWorker, 0}));
   EXPECT_EQ(SlotOfName("mnist", "mnist-ps-12"), (Slot{ReplicaType::kPS, 12}));
@@ -24,8 +24,8 @@ TEST(SlotOfName, ReadsOurNamesOnly) {
   }
 }
 
-// A replica is done when its container ended with 0, whatever its sidecars do, but never under
-// Always.
+// A replica is done once its container has exited with 0, whatever its sidecars do, but
+// never under Always.
 TEST(IsCompleted, GoesByTheTensorflowContainer) {
   const struct {
     const char* what;
@@ -48,8 +48,8 @@ TEST(IsCompleted, GoesByTheTensorflowContainer) {
   for (const auto& c : kCases) EXPECT_EQ(IsCompleted(c.pod, c.policy), c.completed) << c.what;
 }
 
-// The cluster's reasons and the condition DisruptionTarget are disruptions; a program's own end is
-// none.
+// The cluster's reasons and the condition DisruptionTarget are disruptions; a program that ends by
+// itself is not.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);
@@ -67,7 +67,7 @@ TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(pod), std::nullopt);
 }
 
-// Each policy's word on each way to fail.
+// How each policy judges each kind of failure.
 TEST(JudgeFailure, FollowsThePolicy) {
   objects::Pod killed = Exited("p", 137);
   objects::Pod disrupted = Exited("p", 1);
@@ -97,7 +97,7 @@ TEST(JudgeFailure, FollowsThePolicy) {
   }
 }
 
-// Whatever the attempt's label holds, it gives a number.
+// Any value of the attempt label yields a number.
 TEST(AttemptOf, ReadsTheLabel) {
   EXPECT_EQ(AttemptOf(MakePod("p", PodPhase::kRunning)), 0);
   EXPECT_EQ(AttemptOf(WithAttempt(MakePod("p", PodPhase::kRunning), 3)), 3);

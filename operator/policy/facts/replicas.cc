@@ -12,7 +12,7 @@ namespace {
 
 using objects::PodPhase;
 
-// What the status remembers of one type.
+// What the status records about one type.
 struct Memory {
   api::IndexSet completed;
   const std::vector<std::string>* replacing = nullptr;  // sorted
@@ -26,7 +26,7 @@ Memory MemoryOf(const api::TFJobStatus& status, api::ReplicaType type) {
   Memory memory;
   const auto found = status.replica_statuses.find(type);
   if (found == status.replica_statuses.end()) return memory;
-  // Text that we did not write is no memory.
+  // Text that we did not write is ignored.
   if (auto completed = api::IndexSet::Parse(found->second.completed_indexes); completed.ok()) {
     memory.completed = *std::move(completed);
   }
@@ -91,7 +91,7 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// A pod that was done and is gone already speaks for its slot as long as that is empty.
+// A pod that was done and is already gone counts for its slot as long as the slot is empty.
 void AddDeparted(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  const Groups& groups) {
   for (const std::shared_ptr<const objects::Pod>& pod : snapshot.departed) {

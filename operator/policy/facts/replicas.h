@@ -1,4 +1,4 @@
-// A job's pods arranged by slot, each with the one word that every other decision goes by.
+// Arranges a job's pods by slot, each with the single state on which all other decisions are based.
 #pragma once
 
 #include <vector>
@@ -11,29 +11,29 @@
 
 namespace tfjob::policy {
 
-// Of each type Arrange looks at so many slots and no further, since each costs memory:
-// api::Validate refuses jobs with more.
+// Arrange considers at most this many slots per type, since each costs memory; api::Validate
+// refuses jobs with more.
 inline constexpr auto kMaxSlots = static_cast<int32_t>(api::kMaxReplicas);
 
 enum class ReplicaState {
   kMissing,      // no pod
-  kPending,      // a pod that does not run yet
+  kPending,      // a pod that is not running yet
   kActive,       // phase Running, not terminating
-  kCompleted,    // done for ever: by the status, or ended with 0; with or without a pod
+  kCompleted,    // done forever: by the status, or exited with 0; with or without a pod
   kSucceeded,    // phase Succeeded without being done (policy Always)
-  kFailed,       // phase Failed for good
+  kFailed,       // phase Failed, permanently
   kRetryable,    // phase Failed, to be restarted and counted
   kDisrupted,    // taken away by others: Failed or terminating; to be restarted, not counted
-  kReplacing,    // one of the two above whose restart is in the status already
-  kTerminating,  // on its way out, nothing to do but wait
-  kOutdated,     // of an attempt before the present one
+  kReplacing,    // one of the two above whose restart is already in the status
+  kTerminating,  // being deleted, nothing to do but wait
+  kOutdated,     // of an earlier attempt
 };
 
 struct Replica {
-  const objects::Pod* pod = nullptr;  // the snapshot's; for kCompleted perhaps one that departed
+  const objects::Pod* pod = nullptr;  // from the snapshot; for kCompleted possibly a departed one
   ReplicaState state = ReplicaState::kMissing;
 
-  // A pod stands in the slot that counts on staying.
+  // True if the slot has a pod that is meant to stay.
   bool alive() const { return state == ReplicaState::kPending || state == ReplicaState::kActive; }
 };
 
@@ -45,27 +45,28 @@ struct ReplicaGroup {
 
   int32_t size() const { return static_cast<int32_t>(replicas.size()); }
   int32_t Count(ReplicaState state) const;
-  // Completed and succeeded ones.
+  // Returns the number of completed and succeeded replicas.
   int32_t Succeeded() const;
 };
 
 struct Replicas {
   std::vector<ReplicaGroup> groups;  // in the order of api::kReplicaTypes
-  // Pods that stand in no slot: index beyond replicas, a type that left the spec, a second pod
+  // Pods without a slot: an index beyond replicas, a type removed from the spec, or a second pod
   // under another name.
   std::vector<const objects::Pod*> surplus;
-  bool any_outdated = false;  // pods of an earlier attempt exist, surplus ones included
+  bool any_outdated = false;  // pods of an earlier attempt exist, including surplus ones
 
-  // The type's group, or nullptr when the type is absent: not in the spec, or with 0 replicas.
+  // Returns the type's group, or nullptr if the type is absent: not in the spec, or
+  // with 0 replicas.
   const ReplicaGroup* Find(api::ReplicaType type) const;
-  // Whether the job has that slot.
+  // True if the job has that slot.
   bool Has(const std::optional<Slot>& slot) const;
-  // Slots of all types.
+  // Returns the number of slots of all types.
   int64_t Size() const;
 };
 
-// `status` says what is done, being replaced, and which attempt runs; often a newer one than the
-// job's. Without `departed`, pods that are gone speak for no slot.
+// `status` determines what is done, what is being replaced, and which attempt runs; it is often
+// newer than the job's. Without `departed`, pods that are gone do not count for any slot.
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  bool departed = true);
 

@@ -1,5 +1,5 @@
-// What was observed of one job at one moment. Plain values over shared, immutable objects: taking
-// one copies pointers.
+// Holds what was observed of one job at one moment. Plain values over shared, immutable objects:
+// taking a snapshot copies pointers.
 #pragma once
 
 #include <memory>
@@ -21,24 +21,25 @@ struct PodGroup {
 };
 
 struct Snapshot {
-  // Pods and services whose controller is this job, by UID. Any order.
+  // Pods and services whose controller is this job, by UID. In any order.
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
-  // Services with this job's labels and no controller at all; those of a wanted name are adopted.
+  // Services with this job's labels and no controller; those with a wanted name are adopted.
   std::vector<std::shared_ptr<const objects::Service>> orphan_services;
-  // Those whose controller is this job.
+  // Pod groups whose controller is this job.
   std::vector<PodGroup> pod_groups;
-  // Kubernetes' own (scheduling.k8s.io).
+  // Kubernetes' own Workloads (scheduling.k8s.io).
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
-  // The apiVersion under which the server has them, "" when it has none; known where the job wants it.
+  // The apiVersion under which the server has Workloads, "" if it has none; known if the
+  // job wants it.
   std::string native_version;
-  // Last states of the job's pods that are gone since the last acknowledged pass, as the watch told
-  // (optional): a pod that ended with 0 and was garbage-collected before anybody looked still
-  // counts as completed.
+  // Last states of the job's pods that have gone since the last acknowledged pass, as reported by
+  // the watch (optional): a pod that exited with 0 and was garbage-collected before any reconcile
+  // saw it still counts as completed.
   std::vector<std::shared_ptr<const objects::Pod>> departed;
-  // Names of nodes that are not Ready or gone; nothing when nodes are not observed.
+  // Names of nodes that are not Ready or gone; nullopt if nodes are not observed.
   std::optional<std::set<std::string>> lost_nodes;
-  // Owned by the loop; nullptr when nothing is remembered.
+  // Owned by the loop; nullptr if nothing is remembered.
   const History* history = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// Seconds as users write them, made safe to add to a time.
+// Makes seconds as users write them safe to add to a time.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tfjob::policy {
 
-// Between 0 and a hundred years: more means never, less means now.
+// Clamps to between 0 and a hundred years: more means never, less means now.
 inline Duration Seconds(int64_t seconds) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));

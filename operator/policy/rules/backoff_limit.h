@@ -1,4 +1,4 @@
-// spec.runPolicy.backoffLimit.
+// Implements spec.runPolicy.backoffLimit.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -6,10 +6,10 @@
 
 namespace tfjob::policy {
 
-// Over all types but those with policy Never: whether the recreations now due would exceed the
-// limit, or the restarts so far, those of living pods' containers included, have reached it while a
-// living pod's containers restart (limit 0: exceed 0). With restartScope Job one look needs one
-// recreation at most. Disruptions need none. No limit: never.
+// Considers all types except those with policy Never. True if the recreations now due would exceed
+// the limit, or if the restarts so far, including those of live pods' containers, have reached it
+// while containers of a live pod restart (limit 0: have exceeded 0). With restartScope Job, one
+// reconcile needs at most one recreation. Disruptions need none. Always false without a limit.
 bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
                          const Replicas& replicas);
 

@@ -1,4 +1,4 @@
-// Longer than the rule: one table of cases is one test.
+// Longer than the rule, because one table of cases is one test.
 #include "operator/policy/rules/backoff_limit.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ objects::Pod Running(const char* name, int32_t restarts) {
   return RestartedTimes(MakePod(name, PodPhase::kRunning), restarts);
 }
 
-// The limit over recreations in the status, recreations due, and restarts of living containers.
+// Checks the limit against recreations in the status, recreations due, and restarts
+// of live containers.
 TEST(BackoffLimit, CountsOverAllTypes) {
   const struct {
     const char* sentence;
@@ -89,7 +90,7 @@ TEST(BackoffLimit, CountsOverAllTypes) {
   }
 }
 
-// With restartScope Job, three failures in one look are one restart.
+// With restartScope Job, three failures in one reconcile are one restart.
 TEST(BackoffLimit, CountsAnAttemptOnce) {
   api::TFJob job = MakeJob({{kWorker, 3, kExitCode}});
   job.spec.run_policy.backoff_limit = 1;

@@ -5,7 +5,8 @@
 namespace tfjob::policy {
 namespace {
 
-// A kubelet says Running for a moment after the last container has ended. Its logs are to stay.
+// A kubelet reports Running for a moment after the last container has terminated. The logs of such
+// a pod must be kept.
 bool HasSucceeded(const objects::Pod& pod) {
   return !pod.containers.empty() &&
          std::all_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {

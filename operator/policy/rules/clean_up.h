@@ -1,4 +1,5 @@
-// spec.runPolicy.cleanPodPolicy: which pods go when the job has ended. Its services always go.
+// Implements spec.runPolicy.cleanPodPolicy: which pods are deleted once the job has ended. Its
+// services are always deleted.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -6,8 +7,9 @@
 
 namespace tfjob::policy {
 
-// None: no pod. Running: those in phase Running or Pending, but for one whose containers have all
-// ended with 0 and whose phase only lags. All: every pod. Never one that is going already.
+// True if the policy deletes the pod. None: no pod. Running: pods in phase Running or Pending,
+// except one whose containers have all exited with 0 and whose phase merely lags. All: every pod.
+// Never a pod that is already terminating.
 bool IsCleanedUp(const objects::Pod& pod, api::CleanPodPolicy policy);
 
 }  // namespace tfjob::policy

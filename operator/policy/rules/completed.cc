@@ -27,7 +27,7 @@ void RememberGroup(const ReplicaGroup& group, api::TFJobStatus& status, Pods& po
   status.replica_statuses[group.type].completed_indexes = completed.ToString();
 }
 
-// A pod beyond the slots of its type.
+// Records a completed pod beyond the slots of its type.
 void RememberSurplus(const api::TFJob& job, const objects::Pod& pod, api::TFJobStatus& status,
                      Pods& pods) {
   const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod.metadata.name);

@@ -9,7 +9,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Restarts never shrink, and completed indexes stay known if the type returns.
+// Restarts never decrease, and completed indexes stay known in case the type returns.
 bool IsWorthKeeping(const api::ReplicaStatus& replica) {
   return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
 }

@@ -1,4 +1,4 @@
-// status.replicaStatuses: how many replicas of each type are active, succeeded and failed.
+// Computes status.replicaStatuses: how many replicas of each type are active, succeeded and failed.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -7,20 +7,20 @@
 
 namespace tfjob::policy {
 
-// For a job that goes on: terminating pods and those about to be replaced count nowhere. A type
-// that left the spec keeps what must not be forgotten, else its entry goes.
+// For a job that continues: terminating pods and pods about to be replaced are not counted. A type
+// removed from the spec keeps what must not be forgotten; otherwise its entry is removed.
 void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
 // For a suspended job: a pod is active until it is gone, so that its place is not handed out twice.
 void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
                             const Snapshot& snapshot, api::TFJobStatus& status);
 
-// For the look that ends the job, after CountReplicas: success moves every active replica into
-// `succeeded`; after failure the failed pods that nobody restarts any more count as failed.
+// For the reconcile that ends the job, after CountReplicas. On success, every active replica
+// becomes `succeeded`. On failure, failed pods that will not be restarted any more count as failed.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 
-// The summary of the counts: `ready` and `restarts`.
+// Computes the summary of the counts: `ready` and `restarts`.
 void Summarize(const api::TFJob& job, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// spec.runPolicy.activeDeadlineSeconds.
+// Implements spec.runPolicy.activeDeadlineSeconds.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace tfjob::policy {
 
-// What is left until the deadline, counted from startTime (which suspension keeps and resume sets
-// anew); zero or less when it is over. Nothing without a deadline or before the start.
+// Returns the time left until the deadline, counted from startTime (which suspension keeps
+// and resuming resets); zero or less once it has passed. nullopt without a deadline or
+// before the start.
 std::optional<Duration> TimeToDeadline(const api::TFJob& job, const api::TFJobStatus& status,
                                        Time now);
 

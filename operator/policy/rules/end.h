@@ -1,4 +1,5 @@
-// Whether a look ends the job, and by which rule: success first, then failures, then limits.
+// Decides whether a reconcile ends the job, and by which rule: success first, then
+// failures, then limits.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// When a replica's failure ends the job.
+// Decides when a replica's failure ends the job.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct PermanentFailure {
   bool operator==(const PermanentFailure&) const = default;
 };
 
-// The first type, in the order of api::kReplicaTypes, with a replica that failed for good and is
-// not tolerated (dynamic_worker.h), even while other types restart.
+// Returns the failure of the first type, in the order of api::kReplicaTypes, that has a replica
+// that failed permanently and is not tolerated (dynamic_worker.h), even while other types restart.
 std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
                                                      const Replicas& replicas);
 

@@ -1,4 +1,4 @@
-// Pods that cannot end because their node is gone.
+// Detects pods that cannot terminate because their node is gone.
 #pragma once
 
 #include <optional>
@@ -12,14 +12,14 @@
 
 namespace tfjob::policy {
 
-// For a pod that is terminating on a node that is not Ready: what is left until it counts as lost
-// (its grace period and options.lost_pod_after); zero or less when it does. Nothing for every other
-// pod.
+// For a pod that is terminating on a node that is not Ready: returns the time left until the pod
+// counts as lost (its grace period and options.lost_pod_after); zero or less once it does. nullopt
+// for every other pod.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
                                    const Options& options);
 
-// Whether the job's annotation asks for lost pods to be deleted with grace period 0.
+// True if the job's annotation asks for lost pods to be deleted with grace period 0.
 bool ForcesDeletion(const api::TFJob& job);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// Whose job it is.
+// Decides which controller manages a job.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -7,8 +7,8 @@ namespace tfjob::policy {
 
 inline constexpr char kManagedByUs[] = "kubeflow.org/training-operator";
 
-// Whether spec.runPolicy.managedBy hands the job to another controller (MultiKueue): it is then not
-// touched at all. An empty name is somebody else's too.
+// True if spec.runPolicy.managedBy hands the job to another controller (MultiKueue); the job is
+// then not touched at all. An empty name also means another controller.
 bool IsManagedElsewhere(const api::TFJob& job);
 
 }  // namespace tfjob::policy

@@ -1,6 +1,9 @@
-// How a job's restarts are counted: status.replicaStatuses[T].restarts = recreations after failure
-// plus the containers' restart counts of pods that are gone or going. It never shrinks. Types with
-// policy Never count nothing.
+// Counts the restarts of a job:
+//
+//   status.replicaStatuses[T].restarts = recreations after failure
+//                                        + container restart counts of pods gone or being removed
+//
+// It never decreases. Types with policy Never count nothing.
 #pragma once
 
 #include <vector>
@@ -10,19 +13,19 @@
 
 namespace tfjob::policy {
 
-// The restarts of all types that the status knows.
+// Returns the restarts of all types in the status.
 int64_t RestartsInStatus(const api::TFJobStatus& status);
-// What the containers of living pods have restarted beyond that.
+// Returns the additional container restarts of live pods.
 int64_t RestartsOfLivingPods(const Replicas& replicas);
 
-// Adds `recreations` and the pod's container restarts to its type's count and notes its UID in
-// `replacing`, so that it is counted once however often it is looked at.
+// Adds `recreations` and the pod's container restarts to its type's count, and records its UID in
+// `replacing`, so that it is counted only once, however often it is seen.
 void CountPod(const objects::Pod& pod, api::ReplicaType type, int32_t recreations,
               api::TFJobStatus& status);
-// Whether CountPod did so already.
+// True if CountPod has already counted the pod.
 bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobStatus& status);
 
-// Forgets the noted UIDs of pods that exist no more.
+// Forgets the recorded UIDs of pods that no longer exist.
 void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

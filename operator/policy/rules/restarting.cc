@@ -15,7 +15,7 @@ bool Vanished(const api::TFJob& job, const History* history, const Slot& slot,
          !history->BlocksPod(job, slot);
 }
 
-// The last state of the pod that vanished from the slot, in the look that is the first without it.
+// Returns the last state of the pod that vanished from the slot, in the first reconcile without it.
 const objects::Pod* LastState(const Snapshot& snapshot, const Slot& slot) {
   const std::string& uid = snapshot.history->Find(slot)->uid;
   for (const auto& pod : snapshot.departed) {
@@ -70,7 +70,7 @@ void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replic
   const auto failed = std::find_if(restarts.begin(), restarts.end(),
                                    [](const Restarted& restart) { return !restart.disrupted; });
   if (failed != restarts.end()) ++status.replica_statuses[failed->slot.type].restarts;
-  // From here on the attempt's number says which pods are accounted for.
+  // From here on the attempt number determines which pods are accounted for.
   for (auto& [type, replica] : status.replica_statuses) replica.replacing.clear();
   ++status.attempt;
   ForgetCompleted(status);
@@ -80,7 +80,7 @@ void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status) 
   for (const ReplicaGroup& group : replicas.groups) {
     if (group.policy == api::RestartPolicy::kNever) continue;
     for (const Replica& replica : group.replicas) {
-      // Those of attempts before were taken over when this one began.
+      // Pods of earlier attempts were accounted for when this attempt began.
       if (replica.pod == nullptr || AttemptOf(*replica.pod) < status.attempt) continue;
       CountContainersOf(*replica.pod, group.type, status);
     }

@@ -1,5 +1,5 @@
-// What a look writes into the status about pods that are to be replaced: each failure is counted
-// once, whatever happens between the status' write and the pods' deletion.
+// Writes into the status what a reconcile decides about pods to be replaced: each failure is
+// counted once, whatever happens between the status write and the deletion of the pods.
 #pragma once
 
 #include <optional>
@@ -11,39 +11,40 @@
 
 namespace tfjob::policy {
 
-// A replica whose restart this look decided.
+// A replica that this reconcile decided to restart.
 struct Restarted {
   Slot slot;
-  const objects::Pod* pod = nullptr;  // nullptr for one that vanished
+  const objects::Pod* pod = nullptr;  // nullptr if it vanished
   bool disrupted = false;
-  const objects::Pod* departed = nullptr;  // the last state of one that vanished, when it is known
+  const objects::Pod* departed = nullptr;  // last state of a pod that vanished, if known
 
   bool operator==(const Restarted&) const = default;
 };
 
-// The replicas to restart that the status does not know of yet: failed by their policy's word,
-// disrupted, or vanished (seen alive by the history, gone at once, and its name free). Types with
-// policy Never have none.
+// Returns the replicas to restart that the status does not know of yet: failed by their policy,
+// disrupted, or vanished (seen alive by the history, then suddenly gone, and the name is free).
+// Types with policy Never have none.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const Snapshot& snapshot, const api::TFJobStatus& status);
 
-// restartScope Replica: each failure counts one.
+// restartScope Replica: each failure counts as one restart.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
 
-// restartScope Job: a new attempt. Counts one if any replica failed rather than was disrupted, for
-// the type of the first; the containers' restarts of the whole attempt are taken over. Chief,
-// Master and Worker forget what was completed.
+// restartScope Job: starts a new attempt. Counts one restart, for the type of the first failed
+// replica, if any replica failed rather than was disrupted; takes over the container restarts of
+// the whole attempt. Forgets what Chief, Master and Worker completed.
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status);
 
-// Pods that go for another reason (suspension, scale down) leave their containers' restarts behind.
+// Counts the container restarts of pods that are deleted for another reason
+// (suspension, scale-down).
 void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status);
-// Surplus pods are noted besides: when their slots are wanted again while they still end, nobody
-// took them away.
+// Also records the UIDs of surplus pods: if their slots are wanted again while they terminate, they
+// do not count as disrupted.
 void CountSurplusPods(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
-// Resume and a new attempt begin anew for Chief, Master and Worker; what servers and evaluators
-// completed stays.
+// Resuming and a new attempt start over for Chief, Master and Worker; what parameter servers and
+// evaluators completed stays.
 void ForgetCompleted(api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

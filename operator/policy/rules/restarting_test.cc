@@ -1,4 +1,4 @@
-// Restarts as a job lives through them, look by look.
+// Tests restarts over the life of a job, reconcile by reconcile.
 #include "operator/policy/rules/restarting.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Two workers that run, one look after the start.
+// Two running workers, one reconcile after the start.
 struct RunningJob : Scene {
   explicit RunningJob(RestartPolicy policy, api::RestartScope scope = api::RestartScope::kReplica)
       : Scene(WithScope(policy, scope)) {
@@ -37,8 +37,8 @@ struct RunningJob : Scene {
   const api::ReplicaStatus& workers() { return job.status.replica_statuses[kWorker]; }
 };
 
-// A failed replica: status first, then the deletion, then the new pod; Restarting until that
-// exists, and counted once.
+// A failed replica: first the status, then the deletion, then the new pod. Restarting holds until
+// that pod exists, and the failure is counted once.
 TEST(Restart, ReplacesAFailedReplica) {
   RunningJob scene(kExitCode);
   ASSERT_EQ(Conditions(scene.job.status), "Created Running");
@@ -55,7 +55,7 @@ TEST(Restart, ReplacesAFailedReplica) {
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobRestarting"));
 
-  // The operator stopped before it deleted: the next look deletes and counts nothing.
+  // The operator stopped before it deleted: the next reconcile deletes and counts nothing.
   verdict = scene.LookAndWrite(11);
   EXPECT_EQ(scene.workers().restarts, 1);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
@@ -75,7 +75,7 @@ TEST(Restart, ReplacesAFailedReplica) {
   EXPECT_THAT(scene.workers().replacing, IsEmpty());
 }
 
-// After each policy's failure: who is deleted, what is counted, what the job is.
+// After each policy's failure: which pods are deleted, what is counted, and the job's condition.
 TEST(Restart, FollowsThePolicy) {
   const struct {
     const char* sentence;
@@ -107,8 +107,8 @@ TEST(Restart, FollowsThePolicy) {
   }
 }
 
-// A running pod that somebody deletes is created again under every policy, and fails the job under
-// none.
+// A running pod that a user deletes is created again under every policy, and fails the
+// job under none.
 TEST(Restart, ReplacesADeletedPod) {
   for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
     RunningJob scene(policy);
@@ -131,7 +131,7 @@ TEST(Restart, ReplacesADeletedPod) {
   }
 }
 
-// A pod that is gone without a word is replaced too, with one event.
+// A pod that is suddenly gone is replaced too, with one event.
 TEST(Restart, ReplacesAPodThatVanished) {
   RunningJob scene(kOnFailure);
   scene.Remove("mnist-worker-1");
@@ -145,7 +145,7 @@ TEST(Restart, ReplacesAPodThatVanished) {
   EXPECT_EQ(scene.workers().restarts, 0);
 }
 
-// The second recreation waits a second, the third two.
+// The second recreation waits one second, the third two.
 TEST(Restart, WaitsLongerEachTime) {
   RunningJob scene(kOnFailure);
   int64_t now = 10;
@@ -171,7 +171,7 @@ TEST(Restart, WaitsLongerEachTime) {
   }
 }
 
-// Restarting stands as long as the driver does not run.
+// Restarting holds as long as the driver does not run.
 TEST(Restart, StandsUntilRunningHolds) {
   Scene scene(StartedJob({{kChief, 1, kOnFailure}}));
   scene.Put(Running("mnist-chief-0"));
@@ -187,8 +187,8 @@ TEST(Restart, StandsUntilRunningHolds) {
   EXPECT_EQ(Conditions(scene.LookAndWrite(4).status), "Created Running");
 }
 
-// restartScope Job: one failure takes the whole attempt down, counted once; the next begins when it
-// is gone.
+// restartScope Job: one failure ends the whole attempt and is counted once; the next attempt begins
+// once the old one is gone.
 TEST(RestartScopeJob, StartsANewAttempt) {
   RunningJob scene(kExitCode, api::RestartScope::kJob);
   scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
@@ -227,7 +227,8 @@ TEST(RestartScopeJob, StartsANewAttempt) {
   EXPECT_EQ(scene.workers().restarts, 1);
 }
 
-// A disruption restarts the attempt without counting; a replica with policy Never restarts nobody.
+// A disruption restarts the attempt without being counted; a replica with policy Never
+// restarts no other.
 TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
   disrupted.Put(Terminating(Running("mnist-worker-1"), 5));
@@ -247,8 +248,8 @@ TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   EXPECT_EQ(vanished.job.status.attempt, 1);
 }
 
-// A limit that a further recreation would exceed fails the job instead; the pod stays, with its
-// logs.
+// If a further recreation would exceed the limit, the job fails instead; the pod stays,
+// with its logs.
 TEST(Restart, EndsAtTheBackoffLimit) {
   RunningJob scene(kExitCode);
   scene.job.spec.run_policy.backoff_limit = 1;

@@ -1,4 +1,4 @@
-// When a job counts as running, and how long a restart stands in the way.
+// Decides when a job counts as running, and how long a restart prevents it.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -7,12 +7,12 @@
 
 namespace tfjob::policy {
 
-// Whether the replica that drives the job runs: any Chief or Master; else any Worker; else any
-// replica.
+// True if the replica that drives the job runs: any Chief or Master; otherwise any Worker;
+// otherwise any replica.
 bool DriverRuns(const Replicas& replicas);
 
-// Whether every slot that a restart emptied has its new pod: no slot that is to hold a living pod
-// lacks one. Names that strangers hold are not waited for.
+// True if every slot emptied by a restart has its new pod: no slot that should hold a live pod
+// lacks one. Names held by other owners are not waited for.
 bool ReplacementsExist(const api::TFJob& job, const Replicas& replicas, const History* history);
 
 }  // namespace tfjob::policy

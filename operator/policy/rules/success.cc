@@ -11,7 +11,7 @@ bool IsDone(const ReplicaGroup& group) {
 
 bool WorkersDone(const api::TFJob& job, const ReplicaGroup& workers) {
   const bool first_decides = job.spec.success_policy != api::SuccessPolicy::kAllWorkers;
-  // Completed means code 0; a phase Succeeded alone does not say it.
+  // kCompleted means exit code 0; phase Succeeded alone does not imply it.
   if (first_decides && workers.replicas[0].state == ReplicaState::kCompleted) return true;
   return IsDone(workers);
 }

@@ -1,4 +1,4 @@
-// When a job has succeeded.
+// Decides when a job has succeeded.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -6,10 +6,10 @@
 
 namespace tfjob::policy {
 
-// With a Chief or Master: all of its replicas are done, whatever the workers do. Else, with
-// Workers: worker 0 ended with code 0 (not under AllWorkers), or all workers are done. Else all
-// replicas of all types are done. A type with 0 replicas counts as absent, and a job without any
-// replica never succeeds.
+// With a Chief or Master: true if all of its replicas are done, whatever the workers do. Otherwise,
+// with Workers: true if worker 0 exited with code 0 (not under AllWorkers), or all workers are
+// done. Otherwise: true if all replicas of all types are done. A type with 0 replicas counts as
+// absent, and a job without any replica never succeeds.
 bool HasSucceeded(const api::TFJob& job, const Replicas& replicas);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// spec.runPolicy.suspend.
+// Implements spec.runPolicy.suspend.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -6,15 +6,15 @@
 
 namespace tfjob::policy {
 
-// Whether nothing of the job may run now: it is to be suspended, or it is resumed while pods from
-// before are still there. A resumed job begins anew, so it begins with an empty house.
+// True if nothing of the job may run now: it is to be suspended, or it is being resumed while pods
+// from before still exist. A resumed job starts over, so the old pods must be gone first.
 bool MustStandStill(const api::TFJob& job, const Snapshot& snapshot);
 
 // Writes Running False (if it was True) and Suspended True. Returns whether that is news.
 bool WriteSuspended(const api::TFJob& job, Time now, api::TFJobStatus& status);
 
-// If the job was suspended: writes Suspended False, a new startTime, and forgets what Chief, Master
-// and Worker completed. Returns whether it was.
+// If the job was suspended: writes Suspended False and a new startTime, and forgets what Chief,
+// Master and Worker completed. Returns whether the job was suspended.
 bool WriteResumed(const api::TFJob& job, Time now, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

@@ -19,7 +19,7 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// A job that is created suspended gets its conditions and nothing else.
+// A job created suspended gets its conditions and nothing else.
 TEST(Suspend, BeforeTheStart) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   scene.job.spec.run_policy.suspend = true;
@@ -33,7 +33,7 @@ TEST(Suspend, BeforeTheStart) {
   EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
 }
 
-// Suspension deletes everything; a pod stays active until it is gone; startTime stays.
+// Suspension deletes everything; a pod counts as active until it is gone; startTime stays.
 TEST(Suspend, WhileRunning) {
   Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
   scene.Put(RestartedTimes(Running("mnist-ps-0"), 2));
@@ -61,8 +61,8 @@ TEST(Suspend, WhileRunning) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 0);
 }
 
-// Resume starts anew once the old pods are gone: a new startTime, and nothing done of chief, master
-// and worker.
+// Resuming starts over once the old pods are gone: a new startTime, and no completed chief,
+// master or worker.
 TEST(Suspend, ThenResume) {
   Scene scene(StartedJob({{kEvaluator}, {kWorker, 2}}));
   scene.job.status.replica_statuses[kWorker].completed_indexes = "1";
@@ -86,7 +86,7 @@ TEST(Suspend, ThenResume) {
   EXPECT_THAT(scene.LookAndWrite(31).events, IsEmpty());
 }
 
-// A worker that was done in the life before, and is gone only now, is not done in the new one.
+// A worker that completed before the suspension, and is gone only now, is not done in the new run.
 TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.suspend = true;
@@ -100,7 +100,7 @@ TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-0", "mnist-worker-1"));
 }
 
-// A job that has ended is not suspended any more.
+// A job that has ended is no longer suspended.
 TEST(Suspend, NotAfterTheEnd) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Exited("mnist-worker-0", 0));

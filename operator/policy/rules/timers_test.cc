@@ -12,7 +12,7 @@ namespace {
 using namespace testing;
 using enum ReplicaType;
 
-// The deadline runs from startTime, and exists only with both.
+// The deadline counts from startTime, and exists only if both are set.
 TEST(Deadline, RunsFromTheStart) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   EXPECT_EQ(TimeToDeadline(job, job.status, At(0)), std::nullopt);
@@ -28,7 +28,7 @@ TEST(Deadline, RunsFromTheStart) {
   EXPECT_LE(*TimeToDeadline(job, job.status, At(70)), Duration::zero());
 }
 
-// The time to live runs from completionTime, or from the end's condition where there is none.
+// The TTL counts from completionTime, or from the end's condition if there is none.
 TEST(Ttl, RunsFromTheEnd) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   job.spec.run_policy.ttl_seconds_after_finished = 100;
@@ -55,7 +55,7 @@ TEST(RestartDelay, Doubles) {
   EXPECT_EQ(RestartDelay(std::numeric_limits<int32_t>::max(), options), Duration(300s));
 }
 
-// The delay runs from the loss of the pod; a slot that never had one waits for nothing.
+// The delay counts from the loss of the pod; a slot that never had a pod does not wait.
 TEST(RestartDelay, RunsFromTheLoss) {
   const Options options;
   EXPECT_EQ(NotBefore(nullptr, options), Time());

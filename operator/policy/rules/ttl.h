@@ -1,4 +1,4 @@
-// spec.runPolicy.ttlSecondsAfterFinished.
+// Implements spec.runPolicy.ttlSecondsAfterFinished.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,9 @@
 
 namespace tfjob::policy {
 
-// What is left until a job that ended is deleted; zero or less when it is time. Counted from
-// completionTime, or, where an older operator left none, from the end's condition. Nothing for a
-// job that goes on, is suspended, or has no TTL.
+// Returns the time left until a job that has ended is deleted; zero or less once it is due. Counted
+// from completionTime or, if an older operator left none, from the end's condition. nullopt for a
+// job that has not ended, is suspended, or has no TTL.
 std::optional<Duration> TimeToLive(const api::TFJob& job, const api::TFJobStatus& status, Time now);
 
 }  // namespace tfjob::policy

@@ -32,7 +32,7 @@ std::optional<double> UniformValue(const Graph& graph, Output output) {
       return UniformOf<double>(tensor);
     case DType::kInt32:
       return UniformOf<int32_t>(tensor);
-    // A double does not hold every int64.
+    // A double cannot represent every int64.
     case DType::kInt64:
     case DType::kUInt8:
     case DType::kBool:

@@ -1,4 +1,4 @@
-// Reading constants of a graph.
+// Reads constants of a graph.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,11 @@
 
 namespace tfjob::graph {
 
-// The value of all elements of a Const or Fill of floats or integers, when they are equal and there
-// are any.
+// Returns the common value of all elements of a Const or Fill of floats or integers; nullopt if
+// they differ or there are none.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
-// A scalar of a numeric dtype.
+// Returns a scalar of a numeric dtype.
 Tensor ScalarOf(DType dtype, double value);
 
 }  // namespace tfjob::graph

@@ -12,7 +12,7 @@
 namespace tfjob::graph {
 namespace {
 
-// More would spill the kernel's registers and blocks.
+// More inputs would spill the kernel's registers and blocks.
 constexpr size_t kMaxInputs = 8;
 constexpr size_t kMaxSteps = 16;
 
@@ -28,7 +28,7 @@ bool IsFusible(const Node& node) {
   return op != nullptr && op->elementwise && floats;
 }
 
-// What the kernel can read: the whole shape, its last dimension alone, one element.
+// The inputs that the kernel can read: the whole shape, its last dimension alone, or one element.
 bool IsReadable(const Shape& input, const Shape& output) {
   if (input == output || input.num_elements() == 1) return true;
   return input.rank() == 1 && output.rank() > 1 && input.dim(0) == output.dim(-1);
@@ -41,7 +41,8 @@ bool ReadsReadable(const Graph& graph, const Node& node, const Shape& shape) {
   return true;
 }
 
-// The nodes that one kernel computes: a root, and nodes of its type that only the group uses.
+// The nodes that one kernel computes: a root, and nodes of its type that are used
+// only in the group.
 class Group {
  public:
   Group(const Graph& graph, const std::vector<std::set<int>>& users, const std::set<int>& taken,
@@ -101,7 +102,7 @@ class Group {
     return ids;
   }
 
-  // A constant of one element is part of the program.
+  // A constant of one element becomes part of the program.
   bool IsInline(Output input) const {
     return graph_.type(input).shape.num_elements() == 1 && UniformValue(graph_, input).has_value();
   }

@@ -57,7 +57,7 @@ void AppendFused(const Graph& graph, const Chain& chain, int id, Rewriter& rewri
 Graph FuseMatMul(const Graph& graph) {
   const std::map<Output, int> uses = CountUses(graph);
   const int count = static_cast<int>(graph.nodes().size());
-  // From the end, so that the longest chain wins.
+  // Starts from the end, so that the longest chain wins.
   std::map<int, Chain> chains;
   std::set<int> absorbed;
   for (int id = count - 1; id >= 0; --id) {

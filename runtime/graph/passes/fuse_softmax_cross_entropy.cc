@@ -9,7 +9,8 @@ namespace {
 constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
 constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
 
-// Keras' backend epsilon: a clip by it stands for what logits would give. Any other clip is meant.
+// Keras' backend epsilon. A clip by it stands for the result that logits would give. Any other clip
+// is intentional.
 constexpr double kEpsilon = 1e-7;
 
 bool IsKerasClip(const Node& node) {
@@ -17,7 +18,7 @@ bool IsKerasClip(const Node& node) {
          node.attributes.Get("clip_value_max", 0.0) == 1 - kEpsilon;
 }
 
-// The logits x of log(softmax(x)), of log(clip(softmax(x))) and of logsoftmax(x); invalid for
+// Returns the logits x of log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x); invalid for
 // anything else.
 Output LogitsOfLog(const Graph& graph, Output output) {
   const Node& log = graph.node(output);
@@ -33,7 +34,8 @@ struct Match {
   Output labels;
 };
 
-// Σ labels · log(softmax(logits)) over the last axis of matrices, the factors in either order.
+// Matches Σ labels · log(softmax(logits)) over the last axis of matrices, with the factors
+// in either order.
 Match MatchSumOfProducts(const Graph& graph, Output output) {
   const Node& sum = graph.node(output);
   if (sum.op != "Sum" ||
@@ -57,8 +59,8 @@ Graph FuseSoftmaxCrossEntropy(const Graph& graph) {
   Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    // Keras hands log-probabilities to the op that takes logits: their softmax is the probabilities
-    // again.
+    // Keras passes log-probabilities to the op that takes logits: their softmax is the
+    // probabilities again.
     const bool loss_op = node.op == kDense || node.op == kSparse;
     const Output logits = loss_op ? LogitsOfLog(graph, node.inputs[0]) : Output();
     if (logits.valid()) {

@@ -9,8 +9,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Nodes of one key are candidates; their attributes decide. `writes` tells reads of one variable
-// apart.
+// Nodes with the same key are candidates; their attributes decide. `writes` distinguishes reads
+// of one variable.
 struct Key {
   std::string op;
   std::vector<Output> inputs;
@@ -20,7 +20,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// How many writes stand before each read of a variable.
+// Counts the writes before each read of a variable.
 class WriteCounter {
  public:
   int Before(const Node& node) {

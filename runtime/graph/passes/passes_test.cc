@@ -1,5 +1,5 @@
-// What each pass does to the structure of graphs. That it keeps their values is checked where there
-// are kernels: runtime/exec/passes_test.cc.
+// Checks what each pass does to the structure of graphs. That it keeps their values is checked
+// where kernels are available: runtime/exec/passes_test.cc.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr DType kF32 = DType::kFloat32;
 
-// The ops of a graph in order, without its sources.
+// Returns the ops of a graph in order, without its sources.
 std::vector<std::string> OpsOf(const Graph& graph) {
   std::vector<std::string> ops;
   for (const Node& node : graph.nodes()) {

@@ -1,5 +1,5 @@
-// Builds the rewritten graph of a pass while it walks the old one, keeping track of which value
-// took whose place.
+// Builds the rewritten graph of a pass while the pass walks the old one. Keeps track of which new
+// value replaces which old one.
 #pragma once
 
 #include <map>
@@ -15,20 +15,20 @@ class Rewriter {
  public:
   explicit Rewriter(const Graph& from) : from_(from) {}
 
-  // The value in the new graph that stands for an old one.
+  // Returns the value in the new graph that replaces an old one.
   Output Now(Output old) const;
   std::vector<Output> Now(const std::vector<Output>& old) const;
   const Graph& graph() const { return to_; }
 
-  // Copies an old node; its outputs stand for the old ones.
+  // Copies an old node; its outputs replace the old ones.
   void Copy(int id);
-  // `now` stands for `old`, which must have its type.
+  // Makes `now` replace `old`, which must have the same type.
   void Replace(Output old, Output now);
-  // Appends a new node in place of the old node `id`, whose device and name (and `suffix`) it
-  // takes; `inputs` are of the new graph. Its types are inferred. Stands for nothing yet.
+  // Appends a new node in place of the old node `id`, with its device and its name (plus `suffix`).
+  // `inputs` are of the new graph. The types are inferred. The node does not replace any value yet.
   Output Append(int id, std::string op, std::vector<Output> inputs, Attributes attributes,
                 std::string_view suffix = "");
-  // The fetches of the old graph, then the new graph.
+  // Adds the fetches of the old graph and returns the new graph.
   Graph Finish() &&;
 
  private:
@@ -37,10 +37,10 @@ class Rewriter {
   std::map<Output, Output> now_;
 };
 
-// How often each output is used as an input, and how often as a fetch.
+// Counts how often each output is used as an input or as a fetch.
 std::map<Output, int> CountUses(const Graph& graph);
 
-// Whether an op of the table has no effect, and the node may be dropped, merged or moved.
+// Returns whether the node's op has no effect, so that the node may be dropped, merged or moved.
 bool IsPure(const Node& node);
 
 }  // namespace tfjob::graph

@@ -11,7 +11,7 @@ bool Is(Output constant, const Graph& graph, double value) {
   return UniformValue(graph, constant) == value;
 }
 
-// x·1, x+0, x-0, x/1 are x, where x has the result's type.
+// x·1, x+0, x-0 and x/1 are x, if x has the result's type.
 std::optional<Output> DropNeutral(const Graph& now, const Node& node,
                                   const std::vector<Output>& inputs) {
   const bool commutes = node.op == "Mul" || node.op == "Add";
@@ -24,7 +24,7 @@ std::optional<Output> DropNeutral(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// Ops that give their input back.
+// Ops that return their input.
 std::optional<Output> DropNoOp(const Graph& now, const Node& node,
                                const std::vector<Output>& inputs) {
   const bool keeps = node.op == "Identity" || node.op == "Reshape" || node.op == "BroadcastTo" ||
@@ -33,8 +33,8 @@ std::optional<Output> DropNoOp(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// A constant operand of equal elements as a scalar, where the result's shape comes from the other
-// operand.
+// Replaces a constant operand of equal elements by a scalar, if the result's shape comes from the
+// other operand.
 bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Output>& inputs) {
   const bool binary = node.op == "Mul" || node.op == "Add" || node.op == "Sub" ||
                       node.op == "Div" || node.op == "Maximum" || node.op == "Minimum";

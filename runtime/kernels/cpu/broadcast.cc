@@ -1,4 +1,4 @@
-// Ops of several operands with NumPy's broadcasting.
+// Ops with several operands and NumPy's broadcasting.
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/prepare.h"
@@ -17,7 +17,7 @@ StatusOr<StridedLoop> BroadcastLoop(const KernelRequest& request) {
   return StridedLoop::Create(output.shape, strides);
 }
 
-// Ranges of the outer loops, or of the only one.
+// Splits the outer loops, or the only loop, into ranges.
 template <typename Body>
 void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   if (loop.outer() == 1) {
@@ -32,7 +32,7 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   });
 }
 
-// The innermost loop, with the strides that gcc can vectorise as constants.
+// The innermost loop, with constants for the strides that gcc can vectorise.
 template <typename F, typename Out, typename T>
 void MapTwo(const StridedLoop& loop, int64_t count, Out* out, const T* a, const T* b) {
   const F f;
@@ -127,7 +127,7 @@ class BroadcastToKernel : public Kernel {
 Status CheckTwo(const KernelRequest& request, DType output) {
   RETURN_IF_ERROR(ExpectOperands(request, 2, 1));
   const DType dtype = request.inputs[0].dtype;
-  if (request.inputs[1].dtype != dtype) return InvalidArgument("operands of different dtypes");
+  if (request.inputs[1].dtype != dtype) return InvalidArgument("the operands differ in dtype");
   if (request.outputs[0].dtype != output) {
     return InvalidArgument("the output must be ", Name(output));
   }

@@ -13,7 +13,7 @@ Out Convert(In value) {
   if constexpr (std::is_same_v<Out, bool>) {
     return value != 0;
   } else if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
-    // The limits as floating point round away from zero, so >= is right for both.
+    // Converted to floating point the limits round away from zero, so >= is correct for both.
     if (value >= static_cast<In>(std::numeric_limits<Out>::max())) {
       return std::numeric_limits<Out>::max();
     }

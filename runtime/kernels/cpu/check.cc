@@ -13,7 +13,7 @@ Operand OperandOf(const Tensor& tensor, int64_t padding) {
   return operand;
 }
 
-// What memory holds where nothing was written; as a float it is NaN.
+// Byte that fills memory before it is written; as a float it is NaN.
 constexpr int kUnwritten = 0xFF;
 
 struct Memory {
@@ -59,7 +59,7 @@ void ExpectNear(const Tensor& actual, const Tensor& expected, double tolerance) 
   }
 }
 
-// `in_place` null: every output in memory of its own, unless the op demands otherwise.
+// If `in_place` is null, every output has its own memory, unless the op requires otherwise.
 void RunOnce(const Case& test, const KernelRequest& request, const KernelEntry& entry,
              const InPlace* in_place, Stream& stream) {
   auto kernel = CpuKernels().Prepare(request);

@@ -1,5 +1,5 @@
-// For the tests of this room: runs one op in every way that its contract allows and compares with
-// what is expected.
+// Helps test the kernels of this package: runs one op in every way that its contract allows and
+// compares the results with the expected values.
 #pragma once
 
 #include <cmath>
@@ -16,25 +16,25 @@ struct Case {
   Attributes attributes;
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
-  double tolerance = 1e-6;  // relative to the larger of 1 and the expected value; f64 is held to a
+  double tolerance = 1e-6;  // relative to the larger of 1 and the expected value; f64 must meet a
                             // thousandth of it
 };
 
-// Dense and padded rows (the padding holds NaN and must not spread), one thread and three, and each
-// permitted way of running in place, all against `expected`; reports through gtest.
+// Compares all results with `expected`: dense and padded rows (the padding holds NaN and must not
+// spread), one thread and three, and each permitted way of running in place. Reports through gtest.
 void Check(const Case& test);
 
-// The error of preparing the op for these operands.
+// Returns the error of preparing the op for these operands.
 Status PrepareError(const std::string& op, const Attributes& attributes,
                     std::vector<Operand> inputs, std::vector<Operand> outputs);
 
-// Values in [low, high], the same for the same arguments.
+// Returns values in [low, high], the same for the same arguments.
 Tensor Values(DType dtype, const Shape& shape, int seed, double low = -3, double high = 3);
 
 double ValueAt(const Tensor& tensor, int64_t i);
 void SetValue(Tensor& tensor, int64_t i, double value);
 
-// f(values of the inputs at one index), of the first input's shape.
+// Applies f to the values of the inputs at each index; the result has the first input's shape.
 Tensor Elementwise(DType dtype, const std::vector<Tensor>& inputs,
                    const std::function<double(const std::vector<double>&)>& f);
 

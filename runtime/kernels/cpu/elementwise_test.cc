@@ -57,7 +57,7 @@ TEST(UnaryTest, LetsNaNAndInfinityThrough) {
   expect("Tanh", {kNaN, 1, -1, 0, std::tanh(-1)});
 }
 
-// The claim of math.h, over the whole range and not only near 1.
+// Checks the accuracy that math.h claims, over the whole range and not only near 1.
 TEST(UnaryTest, FunctionsAreAccurateRelatively) {
   auto worst = [](float low, float high, float (*f)(float), double (*exact)(double)) {
     double error = 0;
@@ -106,7 +106,7 @@ TEST(UnaryTest, GradientsUseTheOutput) {
   }
 }
 
-// The value of `tensor`, broadcast to `shape`, at a dense index of `shape`.
+// Returns the value of `tensor`, broadcast to `shape`, at a dense index of `shape`.
 double BroadcastAt(const Tensor& tensor, const Shape& shape, int64_t index) {
   int64_t at = 0, stride = 1;
   for (int d = shape.rank() - 1, own = tensor.shape().rank() - 1; own >= 0; --d, --own) {

@@ -1,4 +1,4 @@
-// The prepare functions of each family, for the table.
+// Kernel entries of each family of ops, for the table.
 #pragma once
 
 #include "runtime/kernels/kernel.h"

@@ -1,5 +1,5 @@
-// The scalar functions of the elementwise ops, shared by the kernels of single ops and by
-// FusedElementwise.
+// Scalar functions of the elementwise ops, shared by the kernels of single ops and
+// by FusedElementwise.
 #pragma once
 
 #include <cmath>
@@ -33,7 +33,7 @@ struct Div {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      // The smallest number by -1 overflows and, like a zero divisor, would trap.
+      // The smallest number divided by -1 overflows and, like a zero divisor, would trap.
       if (b == 0) return 0;
       return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;
     } else {

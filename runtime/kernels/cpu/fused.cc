@@ -1,5 +1,5 @@
-// FusedElementwise: a short program of elementwise steps, run block by block, so that what lies
-// between two steps never leaves the first-level cache.
+// FusedElementwise: a short program of elementwise steps, run block by block, so that intermediate
+// results never leave the first-level cache.
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -12,7 +12,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;  // elements
-constexpr int kMaxSteps = 24;    // their results stand on the stack: 24 KiB of float
+constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of float
 constexpr int kMaxLiterals = 24;
 
 struct Source {
@@ -101,7 +101,8 @@ StatusOr<Source> Program<T>::Parse(const std::string& word, size_t inputs) {
       return Source{word[0] == 'i' ? Source::kInput : Source::kStep, static_cast<int>(number)};
     }
   }
-  return InvalidArgument("\"", word, "\" in the program is no input, no earlier step, no number");
+  return InvalidArgument("\"", word,
+                         "\" in the program is not an input, an earlier step or a number");
 }
 
 template <typename T>
@@ -120,7 +121,7 @@ Status Program<T>::ParseStep(const std::string& text, size_t inputs) {
     steps.push_back(step);
     return OkStatus();
   }
-  return Unimplemented("no elementwise op \"", name, "\" in a program");
+  return Unimplemented("there is no elementwise op \"", name, "\"");
 }
 
 template <typename T>
@@ -138,7 +139,7 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// How an input is read: it has the output's shape, or one row that repeats, or one element.
+// How an input is read: it has the output's shape, or is one row that repeats, or one element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;
@@ -212,13 +213,13 @@ class Fused : public Kernel {
 };
 
 Prepared PrepareFused(const KernelRequest& request) {
-  if (request.outputs.size() != 1) return InvalidArgument("it gives one output");
+  if (request.outputs.size() != 1) return InvalidArgument("expected one output");
   const Operand& out = request.outputs[0];
   std::vector<Input> inputs;
   Rows rows({&out});
   int scalars = 0;
   for (const Operand& input : request.inputs) {
-    if (input.dtype != out.dtype) return InvalidArgument("operands of different dtypes");
+    if (input.dtype != out.dtype) return InvalidArgument("the operands differ in dtype");
     const bool same = input.shape == out.shape, scalar = !same && input.shape.num_elements() == 1;
     if (!same && !scalar && input.shape != Shape({out.cols()})) {
       return InvalidArgument(input.ToString(), " has neither the output's shape nor its last",

@@ -14,7 +14,7 @@ template <typename T>
 void Scale(int64_t m, int64_t n, T beta, Matrix<T> c) {
   for (int64_t i = 0; i < m; ++i) {
     T* row = c.data + i * c.row_stride;
-    // Not by multiplication: what stood there may be NaN.
+    // Not by multiplication: the old value may be NaN.
     for (int64_t j = 0; j < n; ++j) row[j] = beta == 0 ? T{0} : row[j] * beta;
   }
 }
@@ -29,7 +29,7 @@ void Gemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix<const float> a,
           Matrix<const float> b, float beta, Matrix<float> c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return Scale(m, n, beta, c);
-  // A property of the calling thread.
+  // The number of OpenMP threads is a property of the calling thread.
   thread_local const bool one_thread = (omp_set_num_threads(1), true);
   (void)one_thread;
   const dnnl_status_t status =

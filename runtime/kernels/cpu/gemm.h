@@ -1,10 +1,10 @@
-// c = alpha · op(a) · op(b) + beta · c, row-major, op the identity or the transposition, with row
-// strides: oneDNN's sgemm for float (the only file that knows oneDNN), plain loops for double,
-// which only gradient checks use.
+// Computes c = alpha · op(a) · op(b) + beta · c, row-major, with row strides; op is the identity or
+// the transposition. Uses oneDNN's sgemm for float (no other file uses oneDNN), and plain loops for
+// double, which only gradient checks need.
 //
-// Single-threaded whatever OMP_NUM_THREADS says: Debian's oneDNN is an OpenMP build, whose spinning
-// barriers collapse when cores are shared. Callers cut the product into blocks instead. oneDNN
-// allocates and frees packing buffers itself.
+// Runs in a single thread whatever OMP_NUM_THREADS says: Debian's oneDNN is an OpenMP build, whose
+// spinning barriers collapse when cores are shared. Callers split the product into blocks instead.
+// oneDNN allocates and frees packing buffers itself.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Elementary functions without branches, calls or tables, so that gcc vectorises the loops around
-// them. float follows the minimax polynomials of the Cephes library; the relative error stays below
-// 3e-7 (two units in the last place or so) and NaN, infinities, zeros and subnormals behave as in
-// <cmath>. double is <cmath>.
+// them. The float versions use the minimax polynomials of the Cephes library: the relative error
+// stays below 3e-7 (about two units in the last place), and NaN, infinities, zeros and subnormals
+// behave as in <cmath>. The double versions are <cmath>'s.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace tfjob::kernels::cpu {
 
-inline float PowerOfTwo(int32_t exponent) {  // of a normal number
+inline float PowerOfTwo(int32_t exponent) {  // `exponent` of a normal number
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
 inline float Exp(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
-  // Adding 1.5 · 2²³ rounds to an integer, which then stands in the low bits.
+  // Adding 1.5 · 2²³ rounds to an integer, which is then in the low bits.
   const float shifted = x * 1.44269504f + 12582912.0f;
   const int32_t n = std::bit_cast<int32_t>(shifted) - 0x4B400000;
   const float whole = shifted - 12582912.0f;
@@ -32,7 +32,7 @@ inline float Exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  // In two factors: 2ⁿ itself may be subnormal or too large.
+  // Scales by two factors, because 2ⁿ itself may be subnormal or too large.
   const int32_t half = n >> 1;
   return p * PowerOfTwo(half) * PowerOfTwo(n - half);
 }

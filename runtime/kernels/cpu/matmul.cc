@@ -8,8 +8,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Blocks that threads take are whole tiles of the vector units, and large enough to pay for a
-// wake-up.
+// Threads take blocks of whole tiles of the vector units, large enough to pay for a wake-up.
 constexpr int64_t kTile = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 
@@ -19,7 +18,7 @@ struct Product {
   int64_t a_stride = 0, b_stride = 0, c_stride = 0;
 };
 
-// y = activation(y + bias) over a block, with null for no bias.
+// Computes y = activation(y + bias) over a block. `bias` may be null.
 template <typename T>
 using Epilogue = void (*)(int64_t rows, int64_t cols, T* y, int64_t stride, const T* bias);
 
@@ -46,7 +45,7 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Along the longer side: the operand of the other side is read by every thread.
+    // Splits along the longer side: every thread reads the operand of the other side.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tiles = (length + kTile - 1) / kTile;
@@ -63,7 +62,7 @@ class MatMul : public Kernel {
   }
 
  private:
-  // Rows [i, i + m) and columns [j, j + n).
+  // Computes rows [i, i + m) and columns [j, j + n).
   void Block(int64_t i, int64_t m, int64_t j, int64_t n, const T* a, const T* b, const T* bias,
              T* c) const {
     a += p_.transpose_a ? i : i * p_.a_stride;
@@ -88,7 +87,7 @@ StatusOr<Product> ProductOf(const KernelRequest& request) {
     if (operand->shape.rank() != 2) {
       return InvalidArgument(operand->ToString(), " must be a matrix");
     }
-    if (operand->dtype != c.dtype) return InvalidArgument("operands of different dtypes");
+    if (operand->dtype != c.dtype) return InvalidArgument("the operands differ in dtype");
   }
   Product p;
   p.transpose_a = request.attributes.Get("transpose_a", false);
@@ -97,9 +96,9 @@ StatusOr<Product> ProductOf(const KernelRequest& request) {
   p.k = a.shape.dim(p.transpose_a ? 0 : 1);
   p.n = b.shape.dim(p.transpose_b ? 0 : 1);
   if (b.shape.dim(p.transpose_b ? 1 : 0) != p.k || c.shape != Shape({p.m, p.n})) {
-    return InvalidArgument("the inner dimensions must be equal and the outer ones the output's");
+    return InvalidArgument("the inner dimensions must be equal, the outer ones the output's");
   }
-  // BLAS wants strides of at least 1, of empty matrices too.
+  // BLAS requires strides of at least 1, even for empty matrices.
   p.a_stride = std::max<int64_t>(1, a.row_stride);
   p.b_stride = std::max<int64_t>(1, b.row_stride);
   p.c_stride = std::max<int64_t>(1, c.row_stride);
@@ -130,7 +129,7 @@ Prepared PrepareFusedMatMul(const KernelRequest& request) {
   if (bias) {
     RETURN_IF_ERROR(ExpectShape(request.inputs[2], Shape({product.n})));
     if (request.inputs[2].dtype != request.outputs[0].dtype) {
-      return InvalidArgument("the bias is of another dtype");
+      return InvalidArgument("the bias and the output differ in dtype");
     }
   }
   return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) -> Prepared {

@@ -9,7 +9,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a tensor of one shape from one row stride to another; nothing when it is already there.
+// Copies a tensor from one row stride to another. Does nothing if the data is already in place.
 class CopyRows : public Kernel {
  public:
   CopyRows(const Operand& in, const Operand& out, int source)
@@ -41,7 +41,7 @@ Prepared PrepareIdentity(const KernelRequest& request) {
   return Make<CopyRows>(request.inputs[0], request.outputs[0], 0);
 }
 
-// Input and output have different rows: elements are copied in the dense order.
+// Input and output have different rows: elements are copied in dense order.
 template <typename T>
 class ReshapeRows : public Kernel {
  public:
@@ -85,8 +85,8 @@ class Transpose : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* in = static_cast<const T*>(inputs[0]);
     auto* out = static_cast<T*>(outputs[0]);
-    // With two loops, the input's rows are the output's columns: whole cache lines of both are used
-    // in tiles.
+    // With two loops, the input's rows are the output's columns. Tiles use whole cache
+    // lines of both.
     const int64_t tile = loop_.rank() == 2 ? kTile : 1;
     const int64_t groups = (loop_.outer() + tile - 1) / tile;
     const int64_t grain = 1 + kGrain / std::max<int64_t>(1, tile * loop_.inner());

@@ -7,7 +7,7 @@ namespace tfjob::kernels::cpu {
 
 Status ExpectOperands(const KernelRequest& request, size_t inputs, size_t outputs) {
   if (request.inputs.size() == inputs && request.outputs.size() == outputs) return OkStatus();
-  return InvalidArgument("it takes ", inputs, " inputs and gives ", outputs, " outputs");
+  return InvalidArgument("expected ", inputs, " inputs and ", outputs, " outputs");
 }
 
 Status ExpectAlike(const KernelRequest& request, size_t first, size_t last) {
@@ -44,12 +44,12 @@ StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank) {
   axes.clear();
   for (int64_t axis : *given) {
     if (axis < -rank || axis >= rank) {
-      return InvalidArgument("axis ", axis, " of a tensor of rank ", rank);
+      return InvalidArgument("axis ", axis, " is out of range for rank ", rank);
     }
     axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
   }
   std::ranges::sort(axes);
-  if (std::ranges::adjacent_find(axes) != axes.end()) return InvalidArgument("an axis twice");
+  if (std::ranges::adjacent_find(axes) != axes.end()) return InvalidArgument("duplicate axis");
   return axes;
 }
 

@@ -1,5 +1,5 @@
-// What the prepare functions share: checks of a request's operands, and the choice of a template by
-// dtype.
+// Shared by the prepare functions: checks of a request's operands, and the choice of a
+// template by dtype.
 #pragma once
 
 #include <memory>
@@ -11,21 +11,21 @@ namespace tfjob::kernels::cpu {
 
 using Prepared = StatusOr<std::unique_ptr<Kernel>>;
 
-// Work for which waking a second thread pays, in elements of a cheap loop.
+// Amount of work that justifies waking a second thread, in elements of a cheap loop.
 inline constexpr int64_t kGrain = 16384;
 
-// InvalidArgument unless there are that many of each.
+// Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.
 Status ExpectOperands(const KernelRequest& request, size_t inputs, size_t outputs);
-// InvalidArgument unless inputs [first, last) and output 0 have one shape and one dtype.
+// Returns InvalidArgument unless inputs [first, last) and output 0 have one shape and one dtype.
 Status ExpectAlike(const KernelRequest& request, size_t first, size_t last);
 Status ExpectShape(const Operand& operand, const Shape& shape);
-// Unimplemented, naming the dtype.
+// Returns Unimplemented, naming the dtype.
 Status NoKernelFor(DType dtype);
-// A scalar of int64: the step and the seed.
+// Expects an int64 scalar, as the step and the seed are.
 Status ExpectInt64Scalar(const Operand& operand);
-// The attribute `axes` counted from 0, sorted; every axis when it is absent.
+// Returns the attribute `axes` counted from 0 and sorted; every axis if it is absent.
 StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank);
-// The attribute `name` as a number, whether it is a double, an int or a bool.
+// Returns the attribute `name` as a number, whether it is a double, an int or a bool.
 double NumberOf(const Attributes& attributes, const char* name, double fallback);
 
 template <typename T>
@@ -33,7 +33,7 @@ struct Type {
   using type = T;
 };
 
-// f(Type<float>()) or f(Type<double>()); f gives Prepared.
+// Calls f(Type<float>()) or f(Type<double>()); f returns Prepared.
 template <typename F>
 Prepared ForFloat(DType dtype, F f) {
   if (dtype == DType::kFloat32) return f(Type<float>());
@@ -55,7 +55,7 @@ Prepared ForAny(DType dtype, F f) {
   return ForNumber(dtype, f);
 }
 
-// For kernels that only move elements: a type of the element's size.
+// For kernels that only move elements: calls f with a type of the element's size.
 template <typename F>
 Prepared ForSize(DType dtype, F f) {
   switch (SizeOf(dtype)) {

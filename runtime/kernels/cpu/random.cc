@@ -1,4 +1,4 @@
-// Ops that draw random numbers: ops.md says which word of which block each element takes.
+// Ops that draw random numbers. ops.md documents which word of which block each element uses.
 #include <cmath>
 #include <numbers>
 
@@ -9,14 +9,14 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-constexpr int64_t kWeight = 8;    // a word against an addition
+constexpr int64_t kWeight = 8;    // cost of a word relative to an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
-// Ten rounds on `kCounters` counters side by side. With fewer lanes gcc unrolls the loop over them and then does not find
-// the vector instructions.
+// Ten rounds on `kCounters` counters side by side. With fewer lanes gcc unrolls the loop over them
+// and then fails to vectorise it.
 constexpr int64_t kCounters = 32;
 
-// Writes whole lanes: up to kCounters - 1 blocks more than asked for.
+// Writes whole lanes: up to kCounters - 1 blocks more than requested.
 void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
   for (int64_t at = 0; at < blocks; at += kCounters) {
     uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
@@ -30,7 +30,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kCounters; ++i) {
-        // All is read before anything is written, which gcc needs to see too.
+        // Everything is read before anything is written, and gcc must be able to see that.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         const uint32_t third_word = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;
@@ -49,8 +49,8 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
   }
 }
 
-// body(word of the first element, element, count) for the dense elements [begin, end), chunk by
-// chunk.
+// Calls body(word of the first element, element, count) for the dense elements [begin, end),
+// chunk by chunk.
 template <typename Body>
 void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
   alignas(64) uint32_t words[kChunk + 4 * kCounters];
@@ -94,7 +94,7 @@ class Dropout : public Kernel {
     rows_.ForEach(
         stream,
         [&](int64_t row, int64_t begin, int64_t end) {
-          const int64_t offset = row * rows_.cols;  // of the row in the dense order
+          const int64_t offset = row * rows_.cols;  // of the row, in dense order
           ForWords(words, offset + begin, offset + end,
                    [&](const uint32_t* word, int64_t element, int64_t count) {
                      const int64_t col = element - offset;
@@ -128,7 +128,7 @@ Prepared PrepareDropout(const KernelRequest& request) {
                   [&]<typename T>(Type<T>) { return Make<Dropout<T>>(request, rate); });
 }
 
-// A distribution turns the words of a block into four numbers.
+// A distribution converts the words of a block to four numbers.
 template <typename T>
 struct Uniform {
   T low, high;
@@ -136,7 +136,7 @@ struct Uniform {
   void operator()(const RandomStream&, uint32_t, const PhiloxBlock& words, T* out) const {
     const T last = std::nextafter(high, low);
     for (int i = 0; i < 4; ++i) {
-      // 24 bits: every float in [0, 1) of that spacing is exact.
+      // Uses 24 bits, so that every result is an exact float in [0, 1).
       const T unit = static_cast<T>(words[i] >> 8) / T{16777216};
       out[i] = std::min(low + (high - low) * unit, last);
     }

@@ -34,8 +34,8 @@ struct MinOf : Minimum {
   static constexpr T kStart = Highest<T>();
 };
 
-// Blocks bound the error of a long sum: it grows with the logarithm of the length, not with the
-// length.
+// Blocks bound the error of a long sum: it grows with the logarithm of the length, not
+// with the length.
 template <typename T, typename F>
 T ReduceContiguous(int64_t count, const T* x) {
   constexpr int64_t kBlock = 1024;
@@ -92,7 +92,7 @@ class Reduce : public Kernel {
 
 struct Reduction {
   StridedLoop loop;
-  int64_t reduced = 1;  // elements that make one
+  int64_t reduced = 1;  // elements reduced to one
 };
 
 StatusOr<Reduction> ReductionOf(const KernelRequest& request) {

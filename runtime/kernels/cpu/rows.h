@@ -1,4 +1,4 @@
-// Loops over operands of one shape, row by row; without padding the whole tensor is one row.
+// Loops over operands of the same shape, row by row. Without padding the whole tensor is one row.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct Rows {
   int64_t rows = 0;
   int64_t cols = 0;
 
-  // The operands have one shape.
+  // The operands must have the same shape.
   explicit Rows(std::initializer_list<const Operand*> operands) {
     const Operand& first = **operands.begin();
     const bool dense =
@@ -22,8 +22,8 @@ struct Rows {
     cols = dense ? first.shape.num_elements() : first.cols();
   }
 
-  // body(row, begin, end): columns [begin, end) of a row. An element costs `weight` elements of a
-  // cheap loop.
+  // Calls body(row, begin, end) for columns [begin, end) of each row. An element costs as much as
+  // `weight` elements of a cheap loop.
   template <typename Body>
   void ForEach(Stream& stream, const Body& body, int64_t weight = 1) const {
     if (rows == 1) {
@@ -38,8 +38,8 @@ struct Rows {
   }
 };
 
-// out[i] = f(in[i]...). `out` may be one of the inputs: no iteration reads what another wrote,
-// which the pragma tells gcc. `f` is a copy, so that nothing it holds can be among the elements.
+// Sets out[i] = f(in[i]...). `out` may be one of the inputs: no iteration reads what another wrote,
+// which the pragma tells gcc. `f` is a copy, so that nothing it holds can alias the elements.
 template <typename F, typename Out, typename... In>
 inline void Map(int64_t count, F f, Out* out, const In*... in) {
 #pragma GCC ivdep

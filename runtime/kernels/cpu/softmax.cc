@@ -1,6 +1,6 @@
 // Softmax and the cross entropies, one row at a time. The row's maximum is subtracted first, so
-// that no exponential overflows, and the loss is taken from log(sum) and never from the logarithm
-// of a probability, which may be 0.
+// that no exponential overflows. The loss is computed from log(sum) and never from the logarithm of
+// a probability, which may be 0.
 #include <limits>
 
 #include "runtime/kernels/cpu/families.h"
@@ -18,7 +18,7 @@ T RowMaximum(int64_t count, const T* x) {
   return ReduceLanes(count, x, -std::numeric_limits<T>::infinity(), Maximum(), Copy());
 }
 
-// y = exp(x - maximum); gives the sum. y may be x.
+// Sets y = exp(x - maximum) and returns the sum. y may be x.
 template <typename T>
 T ShiftedExponentials(int64_t count, T maximum, const T* x, T* y) {
   Map(count, [maximum](T value) { return Exp(value - maximum); }, y, x);
@@ -36,7 +36,7 @@ void LogSoftmaxRow(int64_t count, const T* x, T* y) {
   const T maximum = RowMaximum(count, x);
   T sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += Exp(x[i] - maximum);
-  // Not by the sum of both shifts, which would round away the small one.
+  // Subtracts the two shifts separately: their sum would round away the small one.
   Map(count, [maximum, log_sum = Log(sum)](T value) { return (value - maximum) - log_sum; }, y, x);
 }
 
@@ -82,8 +82,8 @@ T SparseCrossEntropyRow(int64_t classes, const T* x, Label label, T* backprop) {
   return Log(sum) - logit;
 }
 
-// loss = Σ label (log Σ exp - x); backprop = softmax(x) Σ label - label. With labels that sum to 1
-// as TensorFlow's.
+// loss = Σ label (log Σ exp - x); backprop = softmax(x) Σ label - label. For labels that sum to 1
+// this is TensorFlow's result.
 template <typename T>
 T DenseCrossEntropyRow(int64_t classes, const T* x, const T* labels, T* backprop) {
   const T maximum = RowMaximum(classes, x);
@@ -166,7 +166,7 @@ Prepared PrepareSparse(const KernelRequest& request) {
     if (labels.dtype == DType::kInt32) return Make<CrossEntropy<T, int32_t>>(request, true);
     if (labels.dtype == DType::kInt64) return Make<CrossEntropy<T, int64_t>>(request, true);
     if (labels.dtype == DType::kUInt8) return Make<CrossEntropy<T, uint8_t>>(request, true);
-    return Unimplemented("no labels of dtype ", Name(labels.dtype));
+    return Unimplemented("no kernel for labels of dtype ", Name(labels.dtype));
   });
 }
 
@@ -174,7 +174,7 @@ Prepared PrepareDense(const KernelRequest& request) {
   RETURN_IF_ERROR(CheckCrossEntropy(request));
   const Operand &logits = request.inputs[0], &labels = request.inputs[1];
   RETURN_IF_ERROR(ExpectShape(labels, logits.shape));
-  if (labels.dtype != logits.dtype) return InvalidArgument("labels of another dtype");
+  if (labels.dtype != logits.dtype) return InvalidArgument("logits and labels differ in dtype");
   return ForFloat(logits.dtype,
                   [&]<typename T>(Type<T>) { return Make<CrossEntropy<T, T>>(request, false); });
 }

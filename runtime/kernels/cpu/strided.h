@@ -1,6 +1,6 @@
-// A nest of loops over up to four operands of any strides: broadcasting, transposition, reduction.
-// Neighbouring dimensions that all operands walk as one are merged, so that the common cases are
-// one or two loops.
+// A nest of loops over up to four operands with any strides: broadcasting, transposition,
+// reduction. Neighbouring dimensions that all operands traverse as one are merged, so that the
+// common cases are one or two loops.
 #pragma once
 
 #include <array>
@@ -14,27 +14,27 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-using Strides = std::array<int64_t, kMaxRank>;  // elements a dimension; 0 where an operand repeats
+using Strides = std::array<int64_t, kMaxRank>;  // elements per dimension; 0 where repeated
 
-// The strides of an operand's own dimensions.
+// Returns the strides of an operand's own dimensions.
 Strides StridesOf(const Operand& operand);
-// The strides with which it fills `shape`: its dimensions stand at the end, those of 1 repeat.
-// InvalidArgument when it does not broadcast.
+// Returns the strides with which the operand fills `shape`: its dimensions are aligned at the end,
+// and those of size 1 repeat. Returns InvalidArgument if it does not broadcast.
 StatusOr<Strides> BroadcastStrides(const Operand& operand, const Shape& shape);
 
 class StridedLoop {
  public:
-  // Unimplemented above kMaxRank dimensions.
+  // Returns Unimplemented for more than kMaxRank dimensions.
   static StatusOr<StridedLoop> Create(const Shape& shape, std::span<const Strides> operands);
 
-  // The iterations of all loops but the innermost, and of the innermost.
+  // Iterations of all loops but the innermost, and of the innermost.
   int64_t outer() const { return outer_; }
   int64_t inner() const { return dims_[rank_ - 1]; }
   int64_t inner_stride(int operand) const { return strides_[operand][rank_ - 1]; }
   int64_t outer_stride(int operand) const { return rank_ < 2 ? 0 : strides_[operand][rank_ - 2]; }
   int rank() const { return rank_; }
 
-  // body(offsets) for outer iterations [begin, end), with each operand's offset in elements.
+  // Calls body(offsets) for outer iterations [begin, end), with each operand's offset in elements.
   template <typename Body>
   void ForEachInner(int64_t begin, int64_t end, const Body& body) const {
     if (begin >= end) return;

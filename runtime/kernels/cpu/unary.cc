@@ -8,7 +8,7 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-constexpr int64_t kFunctionWeight = 4;  // an exponential against an addition
+constexpr int64_t kFunctionWeight = 4;  // cost of an exponential relative to an addition
 
 template <typename T, typename F>
 class Unary : public Kernel {
@@ -89,7 +89,8 @@ Prepared PrepareClip(const KernelRequest& request) {
   RETURN_IF_ERROR(CheckUnary(request));
   const double low = NumberOf(request.attributes, "clip_value_min", -INFINITY);
   const double high = NumberOf(request.attributes, "clip_value_max", INFINITY);
-  if (!(low <= high)) return InvalidArgument("clip_value_min ", low, " above max ", high);
+  if (!(low <= high))
+    return InvalidArgument("clip_value_min ", low, " is above clip_value_max ", high);
   return ForFloat(request.outputs[0].dtype, [&]<typename T>(Type<T>) {
     const ClipTo<T> clip{static_cast<T>(low), static_cast<T>(high)};
     return Make<Unary<T, ClipTo<T>>>(request, clip);

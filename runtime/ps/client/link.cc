@@ -92,20 +92,22 @@ void Link::OnEnd(const Status& why) {
     context_.changed.NotifyAll();
   }
   if (!expected) {
-    Say(Event::Kind::kLost, StrCat(name_, " is gone ", when, ": ", Message(why)));
+    Say(Event::Kind::kLost, StrCat(name_, " was lost ", when, ": ", Message(why)));
   }
 }
 
 void Link::OnHealth(rpc::Health health, Duration silence) const {
   const bool suspected = health == rpc::Health::kSuspected;
   Say(suspected ? Event::Kind::kSuspected : Event::Kind::kRecovered,
-      suspected ? StrCat(name_, " is silent for ", FormatDuration(silence), ", given up at ",
-                         FormatDuration(context_.options.liveness.lease))
-                : StrCat(name_, " speaks again"));
+      suspected ? StrCat(name_, " has been silent for ", FormatDuration(silence),
+                         ", will be given up at ", FormatDuration(context_.options.liveness.lease))
+                : StrCat(name_, " responds again"));
 }
 
 void Link::Disconnect() {
   if (connection_ == nullptr) return;
+  // The watch first: it may use the connection until the ticket is removed. The reader writes into
+  // the caller's memory, so it is joined before Disconnect returns.
   context_.watch->Remove(ticket_);
   connection_->Cancel(Cancelled("disconnected"));
   reader_.join();
@@ -118,8 +120,8 @@ void Link::Disconnect() {
   copy_ = nullptr;
 }
 
-// The last references to our memory go with the library's own threads, at once. Before they have
-// gone the memory may not be given back: when that takes long, somebody should know.
+// The RPC library's threads drop their last references to the caller's memory promptly. The memory
+// must not be returned to the caller before that, so a long wait is reported.
 void Link::AwaitReleases() {
   auto report = std::chrono::steady_clock::now() + kReleaseTimeout;
   MutexLock lock(flight_mutex_);
@@ -140,7 +142,7 @@ std::string Link::Awaiting() const {
   if (pending_.number != 0 && !pending_.done) {
     return StrCat("while a request was awaited, at step ", step.step);
   }
-  return StrCat("at step ", step.step, ", nothing was awaited of it");
+  return StrCat("at step ", step.step, ", nothing was awaited from it");
 }
 
 void Link::Say(Event::Kind kind, const std::string& message) const {

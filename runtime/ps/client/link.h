@@ -1,5 +1,5 @@
-// A client's connection to one server, and that server's part of the exchange in progress. Inside
-// the room only.
+// Manages a client's connection to one server and that server's part of the current exchange.
+// Private to this package.
 #pragma once
 
 #include <memory>
@@ -15,12 +15,12 @@
 
 namespace tfjob::ps {
 
-// The step in progress, common to all links.
+// The step in progress, shared by all links.
 struct Step {
   bool active = false;
   bool pull = false;  // values only
   uint64_t sequence = 0;
-  int64_t step = 0;  // of the values that the gradients were computed from
+  int64_t step = 0;  // step of the values that the gradients were computed from
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<std::byte>> values;
   std::vector<bool> marked;
@@ -29,7 +29,7 @@ struct Step {
 
 class Link;
 
-// What the client and its links share; the one lock of both.
+// State shared by the client and its links, with the one lock that guards both.
 struct LinkContext {
   LinkContext(ClientOptions client_options, std::vector<Shard> all_shards)
       : options(std::move(client_options)), shards(std::move(all_shards)) {}
@@ -38,25 +38,25 @@ struct LinkContext {
   const std::vector<Shard> shards;
   rpc::Connector* connector = nullptr;
   rpc::PeerWatch* watch = nullptr;
-  std::vector<const Link*> links;  // by server
+  std::vector<const Link*> links;  // indexed by server
   Mutex mutex;
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;           // the chief ended the job
-  bool holding ABSL_GUARDED_BY(mutex) = false;            // ps 0 commits nothing for our copy
-  std::vector<PeerState> members ABSL_GUARDED_BY(mutex);  // as ps 0 last said
+  bool holding ABSL_GUARDED_BY(mutex) = false;            // ps 0 holds commits for this copy
+  std::vector<PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
 };
 
-// What a server said of itself.
+// State of a server, as reported by the server.
 struct RemoteState {
   bool ready = false;
   int64_t epoch = 0;
   int64_t step = 0;
   std::string fingerprint;  // "" unless ready
-  int64_t servers = 0;      // that share the state; 0 unless ready
+  int64_t servers = 0;      // number of servers that share the state; 0 unless ready
 };
 
-// The caller's thread calls the methods; Mark and Describe may be called on any.
+// All methods are for the caller's thread, except Mark and Describe, which any thread may call.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -65,55 +65,58 @@ class Link : public rpc::ConnectionHandler {
   const std::string& name() const { return name_; }  // "ps 1 (127.0.0.1:2223)"
   const std::vector<int>& shards() const { return shards_; }
 
-  // Connects, after taking down what was. Errors as rpc::Connector has them.
+  // Closes any existing connection and connects again. Returns the errors of rpc::Connector.
   Status Connect(Duration timeout);
   void Disconnect();
 
-  // Sends a request and waits for its answer; the answer's header and body. The status that the
-  // server answered with, or Unavailable and DeadlineExceeded.
+  // Sends a request and returns the header and body of its answer. Returns the status that the
+  // server answered with, or Unavailable or DeadlineExceeded if no answer arrives.
   struct Answer {
     rpc::FrameHeader header;
     std::string body;
   };
   StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
   StatusOr<RemoteState> Query(Duration timeout);
-  // Asks for ps 0's members, without waiting.
+  // Asks ps 0 for its members, without waiting.
   void Poll();
-  // Keeps ps 0's hold while the state is being copied.
+  // Extends the hold of ps 0 while the state is being copied.
   void RenewHold();
 
-  // Puts this server's part of the state there, under `epoch`.
+  // Fills the server with its part of the state, under `epoch`.
   Status Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout);
-  // Begins to copy this server's part of the state into `snapshot`, whose tensors have shapes.
+  // Begins to copy this server's part of the state into `snapshot`, whose tensors have
+  // their shapes.
   Status BeginCopy(Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
-  // An answer that has not come is not wanted: no reader writes into the caller's spans any more.
+  // Ignores an outstanding answer. Afterwards no reader writes into the caller's spans.
   void Quiesce();
-  // As Quiesce, after a failure: the wire does not read the caller's spans any more either.
+  // Like Quiesce, after a failure. Afterwards no writer reads from the caller's spans either.
   void Abandon();
 
   enum class Part {
     kDown,      // not connected
-    kIdle,      // connected; nothing under way
-    kRefused,   // the server has no state, or another epoch's
-    kAwaited,   // under way
-    kAnswered,  // `answer`
+    kIdle,      // connected; no exchange in progress
+    kRefused,   // the server has no state, or that of another epoch
+    kAwaited,   // in progress
+    kAnswered,  // done; see answer()
   };
 
-  // These want context.mutex held. (Clang cannot see that the contexts of all links are one.)
-  // (Re)starts the server's part of context.step, under the server's `epoch`.
+  // The following methods require context.mutex. (Clang cannot see that all links share
+  // one context.)
+
+  // Starts or restarts the server's part of context.step, under the server's `epoch`.
   void Start(int64_t epoch) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // The server's state is to be asked anew before the next start.
+  // Makes the link idle: the server must be queried again before the next start.
   void Reset() ABSL_NO_THREAD_SAFETY_ANALYSIS { started_ = refused_ = false; }
   void Mark(int shard) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Gradients go when enough for a frame are marked.
+  // Wakes the writer if enough gradients for a frame are marked.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
 
-  // All gradients are marked: they go, a small exchange from this thread.
+  // Sends the gradients once all are marked. A small exchange is written by this thread.
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
@@ -126,8 +129,8 @@ class Link : public rpc::ConnectionHandler {
     const Snapshot* snapshot = nullptr;  // null: not filling
     uint64_t request = 0;
     int64_t epoch = 0;
-    std::string ledger;  // goes last
-    // What goes next: bytes of a slot of one of shards_.
+    std::string ledger;  // sent last
+    // Position of the next bytes: one of shards_, its slot and the offset in it.
     size_t shard = 0;
     size_t slot = 0;
     size_t offset = 0;
@@ -143,7 +146,7 @@ class Link : public rpc::ConnectionHandler {
   void OnEnd(const Status& why);
   void OnHealth(rpc::Health health, Duration silence) const;
 
-  // With context.mutex held.
+  // These require context.mutex.
   bool NextPush(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   bool NextFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   size_t AppendFill(rpc::OutgoingFrame& frame) ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -155,16 +158,16 @@ class Link : public rpc::ConnectionHandler {
   void OnRefused(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
   void EndCopy(rpc::IncomingFrame& frame, const Snapshot& snapshot);
-  // This server's shard that the segment lies in; DataLoss when there is none.
+  // Returns this server's shard that contains the segment; DataLoss if there is none.
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
   void OnState(rpc::IncomingFrame& frame);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   void Say(Event::Kind kind, const std::string& message) const;
-  // What is awaited of the server, for a message.
+  // Describes what is awaited from the server, for a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // A segment of the caller's memory goes to the wire, and comes back.
+  // Counts the segments of the caller's memory that the connection holds.
   void Lend();
   static void Released(void* link);
   bool Lent();
@@ -175,20 +178,20 @@ class Link : public rpc::ConnectionHandler {
   const std::string address_;
   const std::string name_;
   std::vector<int> shards_;
-  uint64_t bytes_ = 0;  // of all its shards
+  uint64_t bytes_ = 0;  // size of all its shards
 
-  // Changed by the caller's thread only.
+  // Changed only by the caller's thread.
   std::unique_ptr<rpc::Transport> transport_;
   std::unique_ptr<rpc::Connection> connection_;
   std::thread reader_;
   rpc::PeerWatch::Ticket ticket_ = nullptr;
-  std::string text_;  // of the frame that is being written
+  std::string text_;  // text of the frame being written
   Mutex flight_mutex_;
   CondVar released_;
-  int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the wire holds
+  int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the connection holds
 
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
-  Status why_ ABSL_GUARDED_BY(context_.mutex);  // down or refused
+  Status why_ ABSL_GUARDED_BY(context_.mutex);  // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
 
   bool started_ ABSL_GUARDED_BY(context_.mutex) = false;
@@ -197,12 +200,12 @@ class Link : public rpc::ConnectionHandler {
   bool refused_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool reading_ ABSL_GUARDED_BY(context_.mutex) = false;
   int64_t epoch_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  // Marked shards in the order in which they go; the first `sent_` have gone, and `offset_` bytes of the
-  // next one.
+  // Marked shards in sending order. The first `sent_` have been sent, and `offset_` bytes of
+  // the next one.
   std::vector<int> ready_ ABSL_GUARDED_BY(context_.mutex);
   size_t sent_ ABSL_GUARDED_BY(context_.mutex) = 0;
   size_t offset_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // marked and not gone
+  size_t ready_bytes_ ABSL_GUARDED_BY(context_.mutex) = 0;  // marked and not yet sent
   uint64_t bytes_to_come_ ABSL_GUARDED_BY(context_.mutex) = 0;
   rpc::FrameHeader answer_ ABSL_GUARDED_BY(context_.mutex);
 
@@ -211,7 +214,7 @@ class Link : public rpc::ConnectionHandler {
   FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
   Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  uint64_t copied_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes
+  uint64_t copied_ ABSL_GUARDED_BY(context_.mutex) = 0;  // in bytes
 };
 
 }  // namespace tfjob::ps

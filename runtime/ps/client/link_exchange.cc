@@ -1,4 +1,4 @@
-// A link's part in the exchange of a step: gradients out, values back.
+// Implements a link's part of a step: gradients out, values back.
 #include <algorithm>
 
 #include "runtime/ps/client/link.h"
@@ -8,7 +8,7 @@
 namespace tfjob::ps {
 namespace {
 
-// A frame goes as soon as it is worth one, or when nothing else will come.
+// Gradients are sent as soon as this many bytes are ready, or when no more will follow.
 constexpr size_t kWorthAFrame = rpc::kFrameTargetBytes / 4;
 }  // namespace
 
@@ -57,7 +57,8 @@ void Link::Flush() {
     if (live_ == nullptr || !started_) return;
     if (ready_bytes_ > kFlushBytes) return live_->Wake();
   }
-  // The caller's thread is the one that takes the connection down.
+  // Without the lock, because NextFrame takes it. connection_ stays valid: only the caller's
+  // thread, which is this one, closes the connection.
   connection_->Flush();
 }
 
@@ -70,6 +71,7 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   const Step& step = context_.step;
   if (!step.active || step.pull || !started_ || refused_) return false;
   const bool whole = step.unmarked == 0;
+  // A server without shards still gets one frame, so that it answers and ps 0 counts the step.
   const bool empty = shards_.empty() && first_ && whole;
   if (!empty && (sent_ == ready_.size() || (!whole && ready_bytes_ < kWorthAFrame))) return false;
   frame.header = {.type = wire::kPush,
@@ -89,7 +91,7 @@ size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   std::span<const std::byte> gradient =
       context_.step.gradients[static_cast<size_t>(shard.variable)];
   size_t bytes = 0;
-  if (gradient.empty()) {  // nothing for this shard
+  if (gradient.empty()) {  // no update for this shard
     ready_bytes_ -= static_cast<size_t>(shard.size);
   } else {
     const size_t left = static_cast<size_t>(shard.size) - offset_;
@@ -111,7 +113,7 @@ size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   return bytes;
 }
 
-// ---- memory that the wire reads
+// ---- memory that the connection reads
 
 void Link::Released(void* link) {
   auto* self = static_cast<Link*>(link);
@@ -131,12 +133,14 @@ bool Link::Lent() {
 
 void Link::Quiesce() {
   MutexLock lock(context_.mutex);
+  // Clearing started_ makes OnValues ignore further frames; one that is being read must finish.
   if (!answered_) started_ = false;
   while (reading_) context_.changed.Wait(context_.mutex);
 }
 
 void Link::Abandon() {
   Quiesce();
+  // Segments handed to the connection cannot be recalled; only closing it releases them.
   if (Lent()) Disconnect();
 }
 
@@ -148,11 +152,13 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
     MutexLock lock(context_.mutex);
     if (!started_ || !context_.step.active || answered_ ||
         frame.header.sequence != context_.step.sequence) {
-      return;  // the answer to a step that is over
+      return;  // the answer to an earlier step
     }
     reading_ = true;
     step = &context_.step;
   }
+  // Values are read without the lock. Meanwhile reading_ makes Quiesce wait, so the
+  // spans stay valid.
   const uint64_t bytes = frame.remaining();
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {
@@ -176,13 +182,13 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   const bool again = (frame.header.flags & wire::kAgain) != 0;
   if (last) {
     if (bytes_to_come_ > 0 && !again) {
-      status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not come");
+      status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");
     }
     answered_ = status.ok();
     answer_ = frame.header;
   }
   if (!status.ok()) connection_->Cancel(status);
-  // The caller sleeps until there is something for it to do.
+  // Wakes the caller only if it has something to do.
   const bool others =
       std::ranges::any_of(context_.links, [](const Link* link) { return link->Awaited(); });
   if (!others || !started_ || again || !status.ok()) context_.changed.NotifyAll();

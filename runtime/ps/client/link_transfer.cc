@@ -1,4 +1,4 @@
-// A link's part in filling a server with state, and in copying the state.
+// Implements a link's part in filling a server with state and in copying the state.
 #include <algorithm>
 
 #include "runtime/ps/client/link.h"
@@ -16,7 +16,7 @@ std::span<const std::byte> PartOf(const VariableState& state, const Shard& shard
 Status CheckFitsAFrame(const std::string& text, const std::string& what) {
   constexpr size_t kMost = rpc::kMaxFrameBytes - rpc::kHeaderBytes - rpc::kSegmentBytes;
   if (text.size() <= kMost) return OkStatus();
-  return InvalidArgument(what, " takes ", text.size(), " bytes, at most ", kMost,
+  return InvalidArgument(what, " takes ", text.size(), " bytes, but at most ", kMost,
                          " can be sent: use fewer variables or larger shards (shard_bytes)");
 }
 
@@ -42,7 +42,7 @@ Status Link::Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout) {
     live_->Wake();
   }
   StatusOr<Answer> answer = Await(number, timeout);
-  // The snapshot is the caller's.
+  // The connection may still read the caller's snapshot; closing it ends that.
   if (!answer.ok()) Disconnect();
   return answer.status();
 }
@@ -110,6 +110,7 @@ Status Link::AwaitCopy(Duration timeout) {
   }
   StatusOr<Answer> answer = Await(number, timeout);
   if (!answer.ok()) {
+    // The reader may still write into the caller's snapshot; closing the connection ends that.
     Disconnect();
     return answer.status();
   }

@@ -10,10 +10,10 @@
 namespace tfjob::ps {
 namespace {
 
-// A connection comes up as soon as the server does, so waiting long for one costs nothing.
+// A connection is established as soon as the server is up, so a long timeout costs nothing.
 constexpr Duration kConnectTimeout{3s};
 constexpr Duration kStopInterval{250ms};
-// How long a chief that is asked to stop still waits for the answer to its step: longer than an
+// How long a chief that was asked to stop still waits for the answer to its step: longer than an
 // exchange takes, shorter than any grace period.
 constexpr Duration kStopPatience{5s};
 
@@ -35,7 +35,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   }
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
-  // Once a second the chief asks who is there.
+  // The chief asks ps 0 for the members once a second: every fourth tick of the watch.
   watch_ = std::make_unique<rpc::PeerWatch>(
       [this, ticks = 0]() mutable {
         if (!context_.options.chief || ++ticks % 4 != 0) return;
@@ -47,6 +47,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
 }
 
 RemoteClient::~RemoteClient() {
+  // The links first: Disconnect removes their tickets from the watch.
   for (auto& link : links_) link->Disconnect();
   watch_.reset();
 }
@@ -96,14 +97,15 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!gradients[i].empty() && gradients[i].size() != values[i].size()) {
-      return InvalidArgument(context_.options.definition.variables[i].name, ": a gradient of ",
-                             gradients[i].size(), " bytes for ", values[i].size());
+      return InvalidArgument(context_.options.definition.variables[i].name, ": the gradient has ",
+                             gradients[i].size(), " bytes, the variable ", values[i].size());
     }
   }
   MutexLock lock(context_.mutex);
   Step& step = context_.step;
-  if (step.active) return FailedPrecondition("the step before has not ended");
+  if (step.active) return FailedPrecondition("the previous step has not ended");
   step.active = true;
+  // After a rollback found since the last result the gradients are outdated: only read the values.
   step.pull = rolled_back_;
   ++step.sequence;
   step.step = step_;
@@ -154,7 +156,7 @@ StatusOr<StepResult> RemoteClient::Result() {
     const rpc::FrameHeader& answer = link->answer();
     result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
-    // The values may be of different steps; the gradient then counts for the oldest.
+    // The values may be of different steps. The next gradient then counts for the oldest.
     if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
   }
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -189,7 +191,7 @@ Status RemoteClient::Complete() {
     status = answered.status();
     if (!status.ok()) break;
     if (*answered) {
-      // After `again` the other servers may be answering the step that was committed meanwhile.
+      // After `again`, other servers may still answer the step if it was committed meanwhile.
       for (auto& link : links_) link->Quiesce();
       return OkStatus();
     }
@@ -214,6 +216,8 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
   for (;;) {
     {
       MutexLock lock(context_.mutex);
+      // Wakes at least every kStopInterval: CheckStop calls the user's function, so it runs below,
+      // without the lock.
       while (Now() < std::min(deadline_, next_report_)) {
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -242,7 +246,8 @@ std::string RemoteClient::Awaited(std::string& peers) {
   MutexLock lock(context_.mutex);
   const std::string what = context_.step.pull ? std::string("variables")
                                               : StrCat("the answer to step ", context_.step.step);
-  std::string text = StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " of ");
+  std::string text =
+      StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " from ");
   bool first = true;
   for (auto& link : links_) {
     const Link::Part part = link->part();
@@ -271,7 +276,7 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// A step that is given up may cost the connections that the chief's last copy needs.
+// Giving up a step may close connections, which the chief's last copy needs.
 bool RemoteClient::EndsStepFirst() {
   if (!context_.options.chief || !StopRequested()) return false;
   if (stop_seen_ == Deadline{}) stop_seen_ = Now();
@@ -288,8 +293,9 @@ Status RemoteClient::CheckStop() {
   return Cancelled("asked to stop while ", Awaited(peers));
 }
 
-// One round: connects what is down, asks what is not known, has the chief fill what is empty, and
-// starts the step again where it must. Returns an error only for what time does not heal.
+// Runs one round of repair: connects links that are down, queries servers whose state is not known,
+// lets the chief fill empty servers, and restarts the step where needed. Returns only errors that
+// another round cannot repair.
 Status RemoteClient::Repair() {
   Status refusal;
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -301,6 +307,8 @@ Status RemoteClient::Repair() {
       refusal = status;
     }
   }
+  // A refusal may come from a predecessor at the same address that is about to exit, so it is final
+  // only after refusal_patience.
   if (refusal.ok()) {
     refused_since_ = {};
   } else if (refused_since_ == Deadline{}) {
@@ -316,7 +324,7 @@ Status RemoteClient::Repair() {
   return OkStatus();
 }
 
-// Connects the link if it is down, and asks for the server's state unless it cannot have changed.
+// Connects the link if it is down. Queries the server's state unless it cannot have changed.
 Status RemoteClient::RepairLink(size_t server) {
   Link& link = *links_[server];
   Link::Part part;
@@ -324,7 +332,8 @@ Status RemoteClient::RepairLink(size_t server) {
     MutexLock lock(context_.mutex);
     part = link.part();
   }
-  // A server that has answered may have been filled anew since, for another server's sake.
+  // Synchronous: a server that has answered may have been refilled since, because another server
+  // lost its state.
   const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   if (runs && !synchronous()) return OkStatus();
   if (part == Link::Part::kDown) {
@@ -337,7 +346,8 @@ Status RemoteClient::RepairLink(size_t server) {
   if (state.ready && state.servers != servers) {
     return FailedPrecondition(link.name(), " holds a part of what ", state.servers,
                               " parameter servers share, but this task's TF_CONFIG has ", servers,
-                              ": the job was scaled; `tfjob restart` gives all tasks the new one");
+                              ": the job was scaled; `tfjob restart` gives all tasks the new ",
+                              "number");
   }
   if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
     return FailedPrecondition(link.name(), " holds other variables, another optimizer or mode ",
@@ -377,7 +387,8 @@ Status RemoteClient::ContinueSynchronous() {
     if (!usable()) return OkStatus();
   }
   const bool other = epoch_ != states_[0].epoch;
-  // The gradients, of this step or the next, belong to values that are no more.
+  // A new epoch means that the state was replaced: the gradients of this or the next step were
+  // computed from values that no longer exist.
   if (other && epoch_ != 0) rolled_back_ = true;
   epoch_ = states_[0].epoch;
   MutexLock lock(context_.mutex);
@@ -387,6 +398,7 @@ Status RemoteClient::ContinueSynchronous() {
     step.pull = true;
     step.unmarked = 0;
   }
+  // A new sequence makes late answers of the old epoch recognisable.
   if (other) ++step.sequence;
   for (auto& link : links_) {
     const Link::Part part = link->part();

@@ -1,4 +1,4 @@
-// The parameter client over links to all servers. Inside the room only.
+// Implements the parameter client over one link per server. Private to this package.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tfjob::ps {
 
-// A server answers a request at once, or when all servers stand at one step.
+// A server answers a request at once, or (a hold) as soon as all servers are at one step.
 inline constexpr Duration kRequestTimeout{10s};
 
 class RemoteClient : public ParameterClient {
@@ -34,12 +34,13 @@ class RemoteClient : public ParameterClient {
 
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  // Waits, repairing, until every link has answered.
+  // Waits until every link has answered; repairs losses meanwhile.
   Status Complete();
-  // True: all have answered. False: something needs repair.
+  // Returns true if all have answered, false if something needs repair.
   StatusOr<bool> AwaitAnswers();
   bool StopRequested() const;
-  // Asked to stop, the chief still waits for its gradient's answer, while it may come soon.
+  // Returns whether a chief that was asked to stop should still wait for the answer to its
+  // gradient, which may arrive soon.
   bool EndsStepFirst();
   Status CheckStop();
   Status Repair();
@@ -47,7 +48,7 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
-  // Fills the given servers under one epoch greater than any that the job had.
+  // Fills the given servers under one epoch, greater than any earlier epoch of the job.
   Status Fill(const std::vector<size_t>& servers, const Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(Snapshot& snapshot);
@@ -55,7 +56,7 @@ class RemoteClient : public ParameterClient {
   Status Copy(Snapshot& snapshot);
   Status TellEnd(size_t server);
   StatusOr<StepResult> Result();
-  void BeginWait();  // patience begins anew
+  void BeginWait();  // restarts the patience
   void Say(Event::Kind kind, const std::string& peers, const std::string& message) const;
   void ReportWait();
   std::string Awaited(std::string& peers);
@@ -64,17 +65,17 @@ class RemoteClient : public ParameterClient {
   LinkContext context_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const uint64_t fingerprint_;
-  std::vector<std::vector<int>> shards_of_;  // by variable
+  std::vector<std::vector<int>> shards_of_;  // indexed by variable
   std::vector<std::unique_ptr<Link>> links_;
-  // The caller's thread only.
-  std::vector<RemoteState> states_;  // by server, as of the last query
-  std::vector<bool> known_;          // `states_` is of the present connection
-  int64_t epoch_ = 0;                // synchronous: of the step
-  int64_t step_ = 0;                 // of the values that the caller holds
+  // Used only by the caller's thread.
+  std::vector<RemoteState> states_;  // indexed by server, as of the last query
+  std::vector<bool> known_;          // whether `states_` is of the present connection
+  int64_t epoch_ = 0;                // synchronous: epoch of the step
+  int64_t step_ = 0;                 // step of the values that the caller holds
   bool rolled_back_ = false;         // since the last result
-  Deadline deadline_{};              // the end of patience
+  Deadline deadline_{};              // end of the patience
   Deadline refused_since_{};
-  Deadline stop_seen_{};  // when the chief found out that it is asked to stop
+  Deadline stop_seen_{};  // when the chief first saw the request to stop
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;
 };

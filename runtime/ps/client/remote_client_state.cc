@@ -1,4 +1,4 @@
-// The client's dealings with the whole state: filling, copying, and the end.
+// Implements the client's operations on the whole state (filling, copying) and the end of the job.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kFinishPatience{20s};
 constexpr Duration kFinishInterval{200ms};
-constexpr Duration kTransferTimeout{600s};  // the lease ends a dead peer's transfer long before
+constexpr Duration kTransferTimeout{600s};  // the lease ends a transfer to a dead peer much earlier
 
 }  // namespace
 
@@ -25,14 +25,15 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   Say(Event::Kind::kRestoring, names, StrCat("the chief fills ", names));
   ASSIGN_OR_RETURN(Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
-  // A server that went away meanwhile is for the next round.
+  // The next round of repair handles a server that was lost meanwhile.
   return status.code() == StatusCode::kInvalidArgument ? status : OkStatus();
 }
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& snapshot) {
   RETURN_IF_ERROR(CheckFits(snapshot, context_.options.definition));
-  // Servers that started again know no epoch, and a chief that did knows none either. Others still
-  // know the old one, and tell by the number that the state is another: no number may come again.
+  // An epoch must never be reused: a task that remembers an old epoch recognises a new state only
+  // by its number. The known epochs are not enough, since a restarted server or chief knows none,
+  // so the number is also at least a new incarnation.
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
@@ -55,7 +56,7 @@ Status RemoteClient::Restore(const Snapshot& snapshot) {
     all.push_back(i);
   }
   RETURN_IF_ERROR(Fill(all, snapshot));
-  // WaitReady reads the values.
+  // The caller reads the values with WaitReady.
   step_ = snapshot.global_step;
   return OkStatus();
 }
@@ -75,16 +76,17 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
     if (status.ok()) return snapshot;
     if (Now() >= deadline_) return status;
     {
-      // What went wrong there is to be found out before the next attempt.
+      // Resets the links, so that Repair queries every server before the next attempt.
       MutexLock lock(context_.mutex);
       if (context_.finished) return Cancelled("the chief ended the job");
       for (auto& link : links_) link->Reset();
     }
     if (Now() >= next_report_) {
       next_report_ = Now() + kReportInterval;
-      Say(Event::Kind::kWaiting, "", StrCat("a copy of the state waits: ", Message(status)));
+      Say(Event::Kind::kWaiting, "", StrCat("the copy of the state waits: ", Message(status)));
     }
-    // A step that was given up may have cost connections: so much is repaired for a last copy.
+    // Repairs once even if asked to stop: the step given up may have closed connections that the
+    // last copy needs.
     if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Repair());
   }
@@ -92,6 +94,8 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
 
 Status RemoteClient::TryCopy(Snapshot& snapshot) {
   if (!synchronous()) return Copy(snapshot);
+  // The hold keeps all servers at one step during the copy. A failed release means that the hold
+  // ended early, so the copy may mix several steps and is not returned.
   RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
   SetHolding(true);
   Status status = Copy(snapshot);
@@ -111,7 +115,7 @@ Status RemoteClient::Copy(Snapshot& snapshot) {
   for (; begun < links_.size() && status.ok(); ++begun) {
     status = links_[begun]->BeginCopy(snapshot);
   }
-  // All that began are awaited: they write into the snapshot.
+  // Every copy that began is awaited, because it writes into the snapshot.
   if (!status.ok()) --begun;
   for (size_t i = 0; i < begun; ++i) {
     Status copied = links_[i]->AwaitCopy(kTransferTimeout);
@@ -132,7 +136,8 @@ Status RemoteClient::Leave() {
 Status RemoteClient::Finish() {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
-  // A server that starts again just now would come back empty and wait for a chief for ever.
+  // Retries, because a server that is restarting would come back empty and wait for a
+  // chief forever.
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();
@@ -143,7 +148,8 @@ Status RemoteClient::Finish() {
       if (status.ok() || (named[i] && !last)) continue;
       named[i] = true;
       Say(last ? Event::Kind::kLost : Event::Kind::kWaiting, StrCat("ps ", i),
-          StrCat(last ? "could not tell the end to " : "cannot yet tell the end to ",
+          StrCat(last ? "could not report the end of the job to "
+                      : "cannot yet report the end of the job to ",
                  links_[i]->name(), ": ", Message(status)));
     }
     if (last || std::ranges::all_of(told, std::identity())) return OkStatus();
@@ -154,7 +160,7 @@ Status RemoteClient::Finish() {
 
 Status RemoteClient::TellEnd(size_t server) {
   Status up = RepairLink(server);
-  // Whatever variables it holds.
+  // FailedPrecondition does not matter here: the server exits whatever variables it holds.
   if (!up.ok() && up.code() != StatusCode::kFailedPrecondition) return up;
   Status told = links_[server]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
   return told.code() == StatusCode::kUnavailable && !up.ok() ? up : told;

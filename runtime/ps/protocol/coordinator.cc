@@ -67,20 +67,22 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   Server& known = participants_[static_cast<size_t>(server)];
   const bool restarted = hello.incarnation > known.incarnation;
   if (!restarted) {
-    // Late messages: of a process that is no more, or of a state that it no longer has. An empty
-    // hello says nothing new of a process that was not restarted.
+    // Ignores late messages from an earlier process or about a state that the server no longer has.
+    // An empty hello is ignored as well, unless the process restarted.
     if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
     if (hello.epoch == known.epoch) {
       known.step = std::max(known.step, hello.step);
       return;
     }
   }
+  // The server had the state of this epoch and lost or replaced it: the state is void.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
   known = {hello.incarnation, hello.epoch, hello.step};
 }
 
 void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorActions& actions) {
   if (epoch_ == 0 || report.epoch != epoch_ || report.step != step_) return;
+  // A contribution counts even if its worker has left; `member` is null then.
   auto found = members_.find(report.name.worker);
   Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
                        ? &found->second
@@ -91,7 +93,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
   if (was_complete) {
-    // Repeated because the worker did not hear that it may go on.
+    // The worker repeats its contribution because it did not receive its token.
     if (member != nullptr && member->granted == report.name.sequence && !member->waiting) {
       actions.again.push_back(
           {report.name.worker, report.name.incarnation, report.name.sequence, step_});
@@ -113,7 +115,7 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
   if (found->second.incarnation < incarnation) found->second = {.incarnation = incarnation};
   if (added) {
-    // It may have staged before it left.
+    // The worker may have staged a contribution before it left.
     for (const Name& name : complete_) {
       if (name.worker == worker && name.incarnation == incarnation) {
         found->second.waiting = name.sequence;
@@ -177,11 +179,13 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
   ++step_;
   staged_.clear();
   complete_.clear();
-  // Everybody is answered with the new values, and computes.
+  // Every waiting member is answered with the new values and computes again.
   for (auto& [worker, member] : members_) member.waiting.reset();
 }
 
 void Coordinator::GrantTokens(CoordinatorActions& actions) {
+  // Each missing contribution needs one computing member. If there are too few, those that have
+  // waited longest get a token to compute another batch.
   const auto computing = static_cast<size_t>(
       std::ranges::count_if(members_, [](const auto& entry) { return !entry.second.waiting; }));
   size_t wanted = aggregate_ - std::min(aggregate_, complete_.size());

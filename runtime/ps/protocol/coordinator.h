@@ -1,6 +1,6 @@
-// ps 0's part in the synchronous protocol: it owns the step. It commits the first contributions
-// that are staged everywhere, hands out tokens, and stops the job when the servers no longer hold
-// one state.
+// Implements the part of ps 0 in the synchronous protocol. The coordinator owns the step: it
+// commits the first contributions that are staged on all servers, grants tokens for further
+// batches, and voids the state if the servers no longer hold the same one.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace tfjob::ps::protocol {
 
-// The worker computes another contribution for the same step; its exchange `sequence` ends so.
+// A token: ends the worker's exchange `sequence`; the worker computes another contribution for the
+// same step.
 struct Again {
   Worker worker;
   int64_t incarnation = 0;
@@ -25,66 +26,66 @@ struct Again {
 
 struct HoldResult {
   Worker worker;
-  bool granted = false;  // false: the state became void meanwhile
+  bool granted = false;  // false: the state is void, another worker holds, or the hold ended
 };
 
 struct CoordinatorActions {
-  std::vector<std::pair<int, ToParticipant>> messages;  // by server
+  std::vector<std::pair<int, ToParticipant>> messages;  // with the receiving server
   std::vector<Again> again;
   std::vector<HoldResult> holds;
 };
 
-// Not thread-safe. The caller hands in everything that happens, with the time.
+// Not thread-safe. The caller passes in every event and the time.
 class Coordinator {
  public:
   explicit Coordinator(int servers) : participants_(static_cast<size_t>(servers)) {}
   int servers() const { return static_cast<int>(participants_.size()); }
 
-  // ps 0 holds a state under a new epoch; the job goes on when all servers say the same.
+  // ps 0 holds a state under a new epoch. The job continues once all servers report that epoch.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate);
-  // ps 0's state is void, and with it everybody's.
+  // The state of ps 0 is void, and so is that of every other server.
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // A worker takes part (again) or no longer: end of data, a closed connection, the end of its
-  // lease. A departure of another incarnation than the present one is ignored.
+  // A worker takes part (again), or no longer does: its data ended, its connection closed or its
+  // lease expired. A departure of any but the present incarnation is ignored.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
 
-  // Commits nothing until released: by the same worker, by its departure, or after 60 s without a
-  // renewal. Granted when all servers have applied the same steps.
+  // Suspends commits until the same worker releases the hold or departs, or until 60 s pass without
+  // a renewal. The hold is granted once all servers have applied the same steps.
   CoordinatorActions Hold(Duration now, const Worker& worker);
-  // Nothing when the hold has ended: what is copied then may be of several steps.
+  // Extends the hold. Does nothing if it has ended: a copy may then mix several steps.
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
-  // Now and then: repeats what got no answer, ends leases.
+  // Called periodically. Repeats unanswered messages and ends expired holds.
   CoordinatorActions Tick(Duration now);
 
-  // The hold was granted and has not ended.
+  // Returns whether the hold was granted and has not ended.
   bool Holds(const Worker& worker) const { return holder_ == worker && hold_granted_; }
 
   bool active() const;
   int64_t step() const { return step_; }
-  // Members that still compute for the present step while others wait.
+  // Returns the members that still compute for the present step while others wait.
   std::vector<Worker> Awaited() const;
 
  private:
   struct Server {
     int64_t incarnation = 0;
     int64_t epoch = 0;
-    int64_t step = 0;  // applied
+    int64_t step = 0;  // commits before it are applied
   };
   struct Member {
     int64_t incarnation = 0;
-    std::optional<uint64_t> waiting;  // its last contribution, staged everywhere
-    uint64_t order = 0;               // since when it waits
+    std::optional<uint64_t> waiting;  // its last contribution, if staged on all servers
+    uint64_t order = 0;               // position in the order in which members began to wait
     uint64_t granted = 0;             // the contribution that ended with `again`
   };
 
   void OnHello(int server, const Hello& hello, CoordinatorActions& actions);
   void OnStaged(int server, const StagedReport& report, CoordinatorActions& actions);
   void Break(CoordinatorActions& actions);
-  // Commits, grants tokens and holds, as far as they are due.
+  // Commits the step and grants tokens and holds that are due.
   void Proceed(CoordinatorActions& actions);
   void CommitStep(CoordinatorActions& actions);
   void GrantTokens(CoordinatorActions& actions);
@@ -95,8 +96,8 @@ class Coordinator {
   int64_t epoch_ = 0;  // 0: void
   int64_t step_ = 0;
   size_t aggregate_ = 1;
-  std::map<Name, std::vector<bool>> staged_;  // for this step → where
-  std::vector<Name> complete_;                // staged everywhere, in that order
+  std::map<Name, std::vector<bool>> staged_;  // for this step: on which servers
+  std::vector<Name> complete_;                // in the order in which they were staged everywhere
   std::optional<Commit> last_commit_;
   Duration repeated_{0};
 

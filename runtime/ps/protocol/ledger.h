@@ -1,4 +1,4 @@
-// Whose contributions were applied: what makes a repeated one harmless.
+// Records which contributions were applied, so that a repeated one has no effect.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A task that computes gradients. Ordered by type, then index: the order of summation.
+// A task that computes gradients. Ordered by type, then index; contributions are summed
+// in this order.
 struct Worker {
   std::string type;
   int32_t index = 0;
@@ -16,8 +17,8 @@ struct Worker {
 };
 std::string ToString(const Worker& worker);  // "worker 1"
 
-// One set of gradients of one worker. A worker's sequence grows by one a set; a restarted worker
-// has a greater incarnation and starts anew.
+// Names one set of gradients of one worker. A worker's sequence increases by one per set. A
+// restarted worker has a greater incarnation and starts its sequence again.
 struct Name {
   Worker worker;
   int64_t incarnation = 0;
@@ -27,14 +28,15 @@ struct Name {
 };
 std::string ToString(const Name& name);  // "worker 1 #57"
 
-// The last contribution of each worker that was applied. A value.
+// Holds the last applied contribution of each worker. A value type.
 class Ledger {
  public:
-  // A worker names its sets in order, so an older name than the last was applied, or will never be.
+  // Returns whether `name` is not newer than the worker's last applied set. A worker names its sets
+  // in order, so an older set was applied or never will be.
   bool Contains(const Name& name) const;
   void Record(const Name& name);
 
-  const std::vector<Name>& entries() const { return entries_; }  // by worker
+  const std::vector<Name>& entries() const { return entries_; }  // ordered by worker
   bool operator==(const Ledger&) const = default;
 
  private:

@@ -1,5 +1,5 @@
-// What ps 0's coordinator and the servers' participants say to each other. Every message may be
-// lost, doubled and late; epochs and names make that harmless.
+// Defines the messages between the coordinator on ps 0 and the participant on each server. A
+// message may be lost, duplicated or delayed; epochs and names make that harmless.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace tfjob::ps::protocol {
 
-// A message that may have been lost is sent again after this long.
+// A message that may have been lost is repeated after this time.
 inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
 // Participant → coordinator.
-struct Hello {  // on connecting, and until something is heard
+struct Hello {  // sent on connecting, then repeated
   int64_t incarnation = 0;
   int64_t epoch = 0;  // 0: no state
   int64_t step = 0;   // commits before it are applied
   bool operator==(const Hello&) const = default;
 };
-struct StagedReport {  // the contribution is whole here, and kept
+struct StagedReport {  // the contribution arrived completely and is kept
   int64_t epoch = 0;
-  int64_t step = 0;  // that it was computed for
+  int64_t step = 0;  // step it was computed for
   Name name;
   bool operator==(const StagedReport&) const = default;
 };
@@ -49,7 +49,7 @@ struct Abort {  // states of this epoch and older ones are void
 };
 using ToParticipant = std::variant<Commit, Abort>;
 
-// One line of text, and back; nothing when it is no message.
+// To and from one line of text. Decoding returns nullopt if the text is not a message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);
 std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text);

@@ -46,7 +46,8 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     actions.answers.push_back({.name = name, .step = step_, .dropped = true});
   } else {
     staged_[name] = step;
-    // While its step is being committed it is too late, and answered with the step's values.
+    // If its step is being committed, the contribution is too late; Applied answers it with that
+    // step's values.
     if (!applying_ || step > applying_->step) {
       actions.messages.push_back(StagedReport{epoch, step, name});
     }
@@ -72,7 +73,8 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   }
   const bool kept =
       std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
-  // Neither happens while all keep the rules; a state that cannot follow is not one state.
+  // Neither case occurs while all follow the protocol. A server that cannot apply the commit no
+  // longer holds the common state.
   if (commit.step > step_ || !kept) {
     actions = Void();
     return;
@@ -83,7 +85,7 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
 
 ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
   ParticipantActions actions;
-  // Else the state became void meanwhile.
+  // Otherwise the state became void meanwhile.
   if (!applying_ || applying_->epoch != epoch || applying_->step != step) return actions;
   const Commit commit = *std::move(applying_);
   applying_.reset();

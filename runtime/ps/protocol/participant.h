@@ -1,5 +1,5 @@
-// A server's part in the synchronous protocol: which contributions it keeps, which set it applies
-// next, and who is answered what.
+// Implements a server's part in the synchronous protocol: decides which contributions the server
+// keeps, which set it applies next, and how it answers each worker.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tfjob::ps::protocol {
 
-// A worker's exchange ends: with the values at `step` (or later).
+// Ends a worker's exchange with the values at `step` (or later).
 struct Answer {
   Name name;
   int64_t step = 0;
@@ -20,39 +20,39 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// What the caller has to do, in this order.
+// What the caller must do, in this order.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these, in this order, then call Applied. Their bytes are kept until then.
   std::optional<Commit> apply;
   std::vector<Answer> answers;
-  // Staged bytes that nobody needs any more; of those in `refused` the exchanges end too, because
-  // the state that they were meant for is void.
+  // Free the staged bytes of these.
   std::vector<Name> forget;
+  // Refuse the exchanges of these: the state they were meant for is void.
   std::vector<Name> refused;
   bool voided = false;  // the state is void: the server is empty
 };
 
-// Not thread-safe. The caller hands in everything that happens, with the time.
+// Not thread-safe. The caller passes in every event and the time.
 class Participant {
  public:
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
-  // The server holds the state of `step` under `epoch`; what was before is void.
+  // The server holds the state of `step` under `epoch`. Any earlier state is void.
   ParticipantActions Fill(Duration now, int64_t epoch, int64_t step);
   // The server's state is void.
   ParticipantActions Void();
 
-  // Whether bytes of this contribution are wanted: not when it is staged or decided.
+  // Returns whether the bytes of this contribution are needed: false if it is staged or decided.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
-  // The contribution is whole: its bytes are here, or are not wanted.
+  // The contribution is complete: its bytes have arrived, or are not needed.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name);
   ParticipantActions OnMessage(const ToParticipant& message);
-  // An `apply` is carried out.
+  // An `apply` has been carried out.
   ParticipantActions Applied(int64_t epoch, int64_t step);
-  // There is a fresh connection to the coordinator.
+  // A new connection to the coordinator is up.
   ParticipantActions Connected(Duration now);
-  // Now and then: repeats what got no answer.
+  // Called periodically. Repeats unanswered messages.
   ParticipantActions Tick(Duration now);
 
   int64_t epoch() const { return epoch_; }
@@ -66,9 +66,9 @@ class Participant {
   const int64_t incarnation_;
   int64_t epoch_ = 0;  // 0: no state
   int64_t step_ = 0;
-  std::map<Name, int64_t> staged_;  // → the step it was computed for
+  std::map<Name, int64_t> staged_;  // to the step it was computed for
   std::optional<Commit> applying_;
-  Ledger applied_;  // of this epoch
+  Ledger applied_;  // in this epoch
   Duration repeated_{0};
 };
 

@@ -18,7 +18,7 @@ TEST(Ledger, KnowsWhatWasAppliedForWhom) {
   EXPECT_TRUE(ledger.Contains(Of(kB, 3)));
   EXPECT_FALSE(ledger.Contains(Of(kB, 5)));
   EXPECT_FALSE(ledger.Contains(Of(kA, 1)));
-  EXPECT_FALSE(ledger.Contains(Name{kB, 2, 1}));  // a restarted worker begins anew
+  EXPECT_FALSE(ledger.Contains(Name{kB, 2, 1}));  // a restarted worker starts again
   ledger.Record(Name{kB, 2, 1});
   EXPECT_TRUE(ledger.Contains(Of(kB, 9)));
 }
@@ -67,7 +67,7 @@ TEST_F(CoordinatorTest, CommitsTheFirstThatAreStagedEverywhereInWorkerOrder) {
   EXPECT_TRUE(Committed(Stage(kC, 1)).empty());
   EXPECT_EQ(Committed(Stage(kA, 1)), (std::vector{Of(kA, 1), Of(kC, 1)}));
   EXPECT_EQ(coordinator_.step(), 6);
-  // The backup's comes too late.
+  // The backup's contribution is too late.
   EXPECT_TRUE(Committed(Stage(kB, 1)).empty());
   EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
 }
@@ -89,7 +89,7 @@ TEST_F(CoordinatorTest, PassesTheTokenOfADepartedWorkerOn) {
   coordinator_.Join(kB, 1);
   EXPECT_TRUE(Stage(kA, 1).again.empty());
   EXPECT_EQ(coordinator_.Awaited(), std::vector{kB});
-  EXPECT_TRUE(coordinator_.Leave(kB, 0).again.empty());  // an older start of B
+  EXPECT_TRUE(coordinator_.Leave(kB, 0).again.empty());  // an older incarnation of B
   CoordinatorActions actions = coordinator_.Leave(kB, 1);
   ASSERT_EQ(actions.again.size(), 1u);
   EXPECT_EQ(actions.again[0].worker, kA);
@@ -106,7 +106,7 @@ TEST_F(CoordinatorTest, HoldsUntilAllHaveAppliedAndCommitsNothingMeanwhile) {
   EXPECT_TRUE(actions.holds[0].granted);
   EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
   EXPECT_EQ(Committed(coordinator_.Release(kA)).size(), 1u);
-  // A holder that neither releases nor renews it loses it after 60 s.
+  // A hold that is neither released nor renewed ends after 60 s.
   for (int server : {0, 1}) coordinator_.OnMessage(server, AppliedReport{1, 7});
   coordinator_.Hold(1s, kA);
   EXPECT_TRUE(coordinator_.Holds(kA));
@@ -121,7 +121,7 @@ TEST_F(CoordinatorTest, HoldsUntilAllHaveAppliedAndCommitsNothingMeanwhile) {
   coordinator_.Tick(120s);
   EXPECT_FALSE(coordinator_.Holds(kA));
   EXPECT_EQ(coordinator_.step(), 8);
-  // What has ended is not renewed.
+  // A hold that has ended cannot be renewed.
   coordinator_.Renew(121s, kA);
   EXPECT_FALSE(coordinator_.Holds(kA));
 }
@@ -149,13 +149,13 @@ TEST(Participant, AppliesTheSetAndDropsTheRest) {
   participant.Staged(3, 5, Of(kB, 1));
   ParticipantActions actions = participant.OnMessage(Commit{3, 5, {Of(kB, 1)}});
   ASSERT_TRUE(actions.apply);
-  // One that comes while its step is applied is dropped with the step.
+  // A contribution that arrives while its step is being applied is dropped with the step.
   EXPECT_TRUE(participant.Staged(3, 5, Of(kC, 1)).answers.empty());
   actions = participant.Applied(3, 5);
   EXPECT_EQ(
       actions.answers,
       (std::vector<Answer>{{Of(kA, 1), 6, true}, {Of(kB, 1), 6, false}, {Of(kC, 1), 6, true}}));
-  // Repeated after its answer was lost.
+  // Repeated because its answer was lost.
   EXPECT_EQ(participant.Staged(3, 5, Of(kB, 1)).answers,
             (std::vector<Answer>{{Of(kB, 1), 6, false}}));
   EXPECT_EQ(participant.Staged(3, 5, Of(kA, 1)).answers,

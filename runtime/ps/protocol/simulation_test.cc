@@ -1,4 +1,5 @@
-// Whole jobs under loss, delay, duplication, crashes and restarts, a seed each, in virtual time.
+// Simulates whole jobs with loss, delay, duplication, crashes and restarts in virtual time, one job
+// per seed.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +18,7 @@ namespace {
 constexpr Duration kFaultsEnd{3s};
 constexpr Duration kEnd{6s};
 
-// What a state has gone through: its contributions, step by step.
+// History of a state: its contributions, step by step.
 using Lineage = std::vector<std::vector<Name>>;
 
 class Simulation {
@@ -46,7 +47,7 @@ class Simulation {
       now_ = event.at;
       event.act();
     }
-    // The chief's data never end, so somebody always trains.
+    // The chief's data never ends, so at least one task always trains.
     EXPECT_GE(Step(), calm_step + 10) << "the job stands still";
   }
 
@@ -56,7 +57,7 @@ class Simulation {
     int64_t incarnation = 0;
     std::unique_ptr<Participant> participant;
     std::unique_ptr<Coordinator> coordinator;  // on server 0
-    Lineage lineage;                           // of its state
+    Lineage lineage;                           // history of its state
     std::map<Worker, int64_t> newest;          // incarnations seen
   };
   struct Worker_ {
@@ -97,7 +98,7 @@ class Simulation {
       Every(interval, act);
     });
   }
-  // A message: lost, doubled, late while there are faults.
+  // Delivers a message; while there are faults, it may be lost, duplicated or delayed.
   void Send(const std::function<void()>& deliver) {
     const bool faults = now_ < kFaultsEnd;
     if (faults && Chance(loss_)) return;
@@ -199,7 +200,7 @@ class Simulation {
     Next(i);
   }
 
-  // Sends the next contribution, or asks for values, until it is answered.
+  // Sends the next contribution or requests values, repeatedly until answered.
   void Next(int i) {
     Worker_& w = worker(i);
     ++w.sequence;
@@ -245,7 +246,7 @@ class Simulation {
       if (!w.alive || w.incarnation != name.incarnation || w.sequence != name.sequence) return;
       if (!w.awaiting) return;
       if (epoch == 0 || (w.epoch != 0 && epoch != w.epoch)) {
-        w.epoch = 0;  // the gradients belong to a state that is no more
+        w.epoch = 0;  // the gradients belong to a state that no longer exists
         return Next(i);
       }
       w.answers[from] = {epoch, step};
@@ -280,7 +281,7 @@ class Simulation {
     Departs(i);
   }
 
-  // The coordinator sees the connection close, if it is there.
+  // The coordinator, if it is up, sees the connection close.
   void Departs(int i) {
     const int64_t incarnation = worker(i).incarnation;
     After(1, 100, [this, i, incarnation] {
@@ -325,7 +326,7 @@ class Simulation {
   void Save() {
     const int64_t epoch = server(0).participant->epoch();
     for (int i = 0; i < servers(); ++i) {
-      // The chief cannot copy what is not there.
+      // The chief cannot copy a state that does not exist.
       if (!server(i).alive || server(i).participant->epoch() != epoch) return EndSave();
       ASSERT_EQ(server(i).lineage, server(0).lineage) << "a save of different steps";
     }

@@ -74,6 +74,7 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
   rpc::Connection connection(transport, *this);
   {
     MutexLock lock(mutex_);
+    // The destructor cancels live_, so it must not be set after stopping_.
     if (stopping_) return;
     live_ = &connection;
   }
@@ -91,15 +92,16 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
     if (stopping_) return;
   }
   Say(Event::Kind::kLost,
-      StrCat(name_, ", which owns the step, is gone: ", Message(why), "; connecting anew"));
+      StrCat(name_, ", which owns the step, was lost: ", Message(why), "; reconnecting"));
 }
 
 void CoordinatorLink::OnHealth(rpc::Health health, Duration silence) const {
   if (health == rpc::Health::kSuspected) {
-    Say(Event::Kind::kSuspected, StrCat(name_, " is silent for ", FormatDuration(silence),
-                                        ", given up at ", FormatDuration(options_.liveness.lease)));
+    Say(Event::Kind::kSuspected,
+        StrCat(name_, " has been silent for ", FormatDuration(silence), ", will be given up at ",
+               FormatDuration(options_.liveness.lease)));
   } else {
-    Say(Event::Kind::kRecovered, StrCat(name_, " speaks again"));
+    Say(Event::Kind::kRecovered, StrCat(name_, " responds again"));
   }
 }
 

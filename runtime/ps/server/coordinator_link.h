@@ -1,5 +1,5 @@
-// A server's stream to ps 0, kept up: it says when it has lost it, and when it has it again. Inside the
-// room only.
+// Keeps a server's stream to ps 0 open; reports when the stream is lost and when it is back.
+// Private to this package.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ class Synchronizer;
 class CoordinatorLink : public rpc::ConnectionHandler {
  public:
   struct Options {
-    std::string address;  // of ps 0
+    std::string address;  // address of ps 0
     rpc::Identity self;
     EventSink on_event;
     rpc::LivenessRules liveness;
@@ -27,7 +27,7 @@ class CoordinatorLink : public rpc::ConnectionHandler {
                   Options options);
   ~CoordinatorLink() override;
 
-  // Lost when there is no connection; the protocol repeats it.
+  // Sends a message. Without a connection it is dropped; the protocol repeats it.
   void Send(std::string message);
 
   void OnFrame(rpc::IncomingFrame& frame) override;

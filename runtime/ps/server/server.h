@@ -1,5 +1,6 @@
-// A ps task: shards, their updates, and the service around them. It starts empty, and knows of no other
-// server; the chief defines it, tells it of the others, and fills it.
+// Implements a ps task: its shards, their updates and the service around them. The server starts
+// empty and knows no other server. The chief sends it the definition and the addresses of the other
+// servers, and fills it.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
@@ -24,23 +25,24 @@ inline constexpr char kParameterService[] = "parameters";
 
 struct ServerOptions {
   rpc::Identity identity;      // task_index is the server's number
-  ThreadPool* pool = nullptr;  // helps with large updates; borrowed; may be null
+  ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   EventSink on_event;
-  // How ps 0 is reached. Null: gRPC with `credentials`. Borrowed.
+  // Connects to ps 0. Null: gRPC with `credentials`. Borrowed.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
-  // When a silent peer is named, and when it is given up.
+  // When a silent peer is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
-  // How often the server tells on_event whom it waits for, while it has no state or serves nobody.
+  // How often the server reports to on_event whom it waits for, while it has no state or no
+  // training task is connected.
   Duration report_every{10s};
 };
 
 struct ServerState {
   bool ready = false;  // holds values
   int64_t epoch = 0;
-  int64_t global_step = 0;  // as this server knows it
+  int64_t global_step = 0;  // as far as this server knows
   int64_t shards = 0;
-  int64_t bytes = 0;  // of values and slots
+  int64_t bytes = 0;  // size of values and slots
   std::vector<PeerState> members;
 };
 
@@ -48,11 +50,11 @@ struct ServerState {
 class ParameterServer : public rpc::StreamHandler {
  public:
   static StatusOr<std::unique_ptr<ParameterServer>> Create(ServerOptions options);
-  // Streams must have ended: shut the rpc::Server down first.
+  // All streams must have ended: shut down the rpc::Server first.
   ~ParameterServer() override = default;
 
-  // OK when the chief said so, and all peers were told; Cancelled after Stop. Without a deadline:
-  // see ServerOptions::report_every.
+  // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
+  // the job and all peers were told, Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

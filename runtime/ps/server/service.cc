@@ -11,14 +11,14 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kLastWords{2s};  // for peers that hardly read
-constexpr Duration kLook{5ms};
+constexpr Duration kLastWords{2s};  // bounds the wait for peers that read slowly
+constexpr Duration kLook{5ms};      // between two checks
 
 std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
 
-// gRPC says "ipv4:127.0.0.1:5000".
+// Removes gRPC's prefix: "ipv4:127.0.0.1:5000".
 std::string PlainAddress(const std::string& address) {
   for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
     if (address.starts_with(prefix)) return address.substr(prefix.size());
@@ -42,12 +42,12 @@ Service::~Service() {
 
 Status Service::Admit(const rpc::Identity& peer) {
   MutexLock lock(mutex_);
-  if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are ending");
+  if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are stopping");
   auto found = incarnations_.find({peer.task_type, peer.task_index});
   if (found != incarnations_.end() && found->second > peer.incarnation) {
-    return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " was here (",
-                              found->second, " after ", peer.incarnation,
-                              "): end the older process, or set its node's clock");
+    return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " is known (",
+                              found->second, " > ", peer.incarnation,
+                              "): stop the older process, or set its node's clock");
   }
   return OkStatus();
 }
@@ -56,18 +56,18 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     rpc::Transport& transport) {
   Session session(*this, peer, PlainAddress(address), transport, options_.pool);
   Register(session);
-  const auto ticket =
-      watch_.Add({.connection = &session.connection(),
-                  .peer = Described(peer, session.address()),
-                  .on_change = [&](rpc::Health health, Duration silence) {
-                    if (health == rpc::Health::kSuspected) {
-                      Tell(Event::Kind::kSuspected, session,
-                           StrCat("is silent for ", FormatDuration(silence), ", given up at ",
-                                  FormatDuration(options_.liveness.lease)));
-                    } else {
-                      Tell(Event::Kind::kRecovered, session, "speaks again");
-                    }
-                  }});
+  const auto ticket = watch_.Add({.connection = &session.connection(),
+                                  .peer = Described(peer, session.address()),
+                                  .on_change = [&](rpc::Health health, Duration silence) {
+                                    if (health == rpc::Health::kSuspected) {
+                                      Tell(Event::Kind::kSuspected, session,
+                                           StrCat("has been silent for ", FormatDuration(silence),
+                                                  ", will be given up at ",
+                                                  FormatDuration(options_.liveness.lease)));
+                                    } else {
+                                      Tell(Event::Kind::kRecovered, session, "responds again");
+                                    }
+                                  }});
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -80,7 +80,7 @@ void Service::Register(Session& session) {
     incarnations_[task] = session.peer().incarnation;
     lost_.erase(task);
     Session*& current = sessions_[task];
-    if (current != nullptr) current->connection().Cancel(Aborted("the task connected anew"));
+    if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
   }
   Tell(Event::Kind::kConnected, session, "connected");
@@ -93,6 +93,7 @@ void Service::Unregister(Session& session, const Status& why) {
   {
     MutexLock lock(mutex_);
     auto found = sessions_.find(task);
+    // A reconnected task has replaced this session already: it is not lost.
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
@@ -104,15 +105,16 @@ void Service::Unregister(Session& session, const Status& why) {
     was_current = was_current && !finished_ && !stopped_;
     if (store_ != nullptr) step = store_->step();
   }
+  // Without the lock: the synchronizer takes its own lock before this one.
   const bool awaited = was_current && synchronizer_->Awaits(task);
   synchronizer_->Disconnected(task, session.peer().incarnation);
   if (!was_current) return;
-  std::string when = "before there was a state";
+  std::string when = "before this server had state";
   if (step >= 0) {
     when = awaited ? StrCat("while step ", step, " waited for its gradient")
                    : StrCat("at step ", step, ", which did not wait for it");
   }
-  Tell(Event::Kind::kLost, session, StrCat("is gone ", when, ": ", Message(why)));
+  Tell(Event::Kind::kLost, session, StrCat("was lost ", when, ": ", Message(why)));
 }
 
 void Service::Tell(Event::Kind kind, const Session& session, const std::string& message) const {
@@ -163,6 +165,7 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
     store_ = nullptr;
     filling_ = store;
   }
+  // Without the lock: the synchronizer takes its own lock before this one.
   synchronizer_->Void();
   return store;
 }
@@ -176,6 +179,7 @@ Status Service::Activate(std::shared_ptr<Store> store) {
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
+  // Checked again: another store may have been defined while the lock was not held.
   if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   RefuseOlderThan(incarnations);
   filling_ = nullptr;
@@ -189,7 +193,7 @@ void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarna
     newest = std::max(newest, incarnation);
     auto found = sessions_.find(task);
     if (found == sessions_.end() || found->second->peer().incarnation >= newest) continue;
-    found->second->connection().Cancel(Aborted("a later start of the task was here"));
+    found->second->connection().Cancel(Aborted("a later start of the task is known"));
   }
 }
 
@@ -263,7 +267,7 @@ Event Service::DescribeWaitLocked() const {
   return event;
 }
 
-// No wait is silent.
+// Reports every long wait.
 void Service::Tick() {
   synchronizer_->Tick();
   Event wait;
@@ -306,8 +310,8 @@ void Service::Stop() {
   MutexLock lock(mutex_);
   stopped_ = true;
   changed_.NotifyAll();
-  // Told the end, the peers close their streams, or the rpc::Server's shutdown does: breaking them
-  // here would overtake what is on its way.
+  // After the job's end the peers close their streams, or the shutdown of rpc::Server does.
+  // Cancelling the streams here could overtake frames that are still being delivered.
   if (finished_) return;
   AwaitLastWords();
   for (const auto& [task, session] : sessions_) {
@@ -329,7 +333,7 @@ void Service::Hold(Session& session, uint64_t sequence) {
   if (synchronous_ && index() == 0) {
     return synchronizer_->Hold(session.worker(), session.peer().incarnation, sequence);
   }
-  session.ReplyTo(sequence, FailedPrecondition("ps 0 of a synchronous job can be held"));
+  session.ReplyTo(sequence, FailedPrecondition("only ps 0 of a synchronous job can be held"));
 }
 
 void Service::Renew(const protocol::Worker& worker) {
@@ -338,7 +342,7 @@ void Service::Renew(const protocol::Worker& worker) {
 
 Status Service::Release(const protocol::Worker& worker) {
   if (synchronizer_->Release(worker)) return OkStatus();
-  return Aborted("the hold had ended: what was copied may be of several steps");
+  return Aborted("the hold had ended: the copy may mix several steps");
 }
 
 void Service::FromParticipant(const rpc::Identity& peer, const std::string& message) {
@@ -360,7 +364,7 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
                                .liveness = options_.liveness});
 }
 
-// At the end ps 0 goes as the others do.
+// Drops events after the end: ps 0 exits too, and that is not a loss.
 void Service::TellOfCoordinator(const Event& event) {
   {
     MutexLock lock(mutex_);
@@ -397,7 +401,7 @@ void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaite
   }
   options_.on_event({.kind = Event::Kind::kWaiting,
                      .peer = peers,
-                     .message = StrCat("step ", step, " waits for gradients of ", described)});
+                     .message = StrCat("step ", step, " waits for gradients from ", described)});
 }
 
 }  // namespace tfjob::ps

@@ -1,5 +1,4 @@
-// The parameter server behind its contract: its life cycle, its sessions, its state. Inside the
-// room only.
+// Implements ParameterServer: its life cycle, its sessions and its state. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -34,16 +33,16 @@ class Service : public ParameterServer {
 
   // For sessions.
   int index() const { return options_.identity.task_index; }
-  // As of Store::RunLine.
+  // Returns Store::RunLine of this run.
   std::string run_line() const {
     return Store::RunLine(options_.identity.job_uid, options_.identity.attempt);
   }
-  // FailedPrecondition while there is no state, or when it is of another epoch.
+  // Returns FailedPrecondition if there is no state, or if it is of another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
-  // A new, unfilled store under a greater epoch; what was before it is refused from now on.
+  // Creates an unfilled store under a greater epoch. Earlier epochs are refused from now on.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
-  // The filled store is the state. Aborted when another was defined meanwhile.
+  // Makes the filled store the state. Returns Aborted if another was defined meanwhile.
   Status Activate(std::shared_ptr<Store> store);
   std::pair<rpc::FrameHeader, std::string> DescribeState();
   void Leave(const protocol::Worker& worker, int64_t incarnation);
@@ -52,17 +51,17 @@ class Service : public ParameterServer {
   Status Release(const protocol::Worker& worker);
   void Finish();
   void FromParticipant(const rpc::Identity& peer, const std::string& message);
-  // Null unless the state is synchronous.
+  // Returns null unless the state is synchronous.
   Synchronizer* synchronizer();
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
   void TellOfCoordinator(const Event& event);
   void SendToServer(int server, std::string message);
-  // The state is void, if it is still this one.
+  // Drops the state if it is still `store`.
   void Forget(const std::shared_ptr<Store>& store);
   void TellWait(int64_t step, const std::vector<protocol::Worker>& awaited);
-  // Calls act(session) for the session of that process, if it is connected.
+  // Calls act(session) for that process's session, if it is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
     MutexLock lock(mutex_);
@@ -77,35 +76,36 @@ class Service : public ParameterServer {
   void Register(Session& session);
   void Unregister(Session& session, const Status& why);
   void Tell(Event::Kind kind, const Session& session, const std::string& message) const;
-  // What a ledger has of a task's later start, an earlier one cannot add to.
+  // Refuses every process older than the start of its task that a ledger names: it could not add to
+  // the ledger.
   void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits, not for ever, until what was sent to the peers is written.
+  // Waits for a limited time until everything sent to the peers is written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // There is a state, and a training task is connected.
+  // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whom a server waits for that does not serve.
+  // Describes whom this server waits for while it does not serve.
   Event DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
-  std::atomic<bool> synchronous_ = false;  // the state's mode
+  std::atomic<bool> synchronous_ = false;  // mode of the state
 
   Mutex mutex_;
   CondVar changed_;
-  std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);    // serves; null: empty
+  std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);    // in service; null: empty
   std::shared_ptr<Store> filling_ ABSL_GUARDED_BY(mutex_);  // being filled
-  std::string coordinator_ ABSL_GUARDED_BY(mutex_);         // ps 0's address, as the chief said
-  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // the greatest that was defined
+  std::string coordinator_ ABSL_GUARDED_BY(mutex_);         // address of ps 0, from the chief
+  int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;               // the greatest defined so far
   Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<protocol::Worker, Session*> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, int64_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // the newest seen
-  // Tasks that were here and are not.
+  // Tasks that were connected and no longer are.
   std::map<protocol::Worker, PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   rpc::PeerWatch watch_;

@@ -103,7 +103,7 @@ void Session::Fill(rpc::IncomingFrame& frame) {
 void Session::EndFill(rpc::IncomingFrame& frame) {
   Status status = fill_status_;
   if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
-  if (status.ok() && !fill_->filled()) status = InvalidArgument("the state has gaps");
+  if (status.ok() && !fill_->filled()) status = InvalidArgument("the state is incomplete");
   if (status.ok())
     status = fill_->SetLedger(frame.ReadString(frame.remaining()), service_.run_line());
   if (status.ok()) {
@@ -114,7 +114,7 @@ void Session::EndFill(rpc::IncomingFrame& frame) {
   ReplyTo(frame.header.sequence, status);
 }
 
-// ---- the state as a copy
+// ---- copying the state
 
 void Session::BeginCopy(uint64_t sequence) {
   StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
@@ -189,7 +189,7 @@ void Session::AppendCopy(rpc::OutgoingFrame& frame) {
 void Session::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
   store = std::move(of);
   sequence = number;
-  shards.clear();  // keeps its memory
+  shards.clear();  // keeps the allocation for reuse
   sent = offset = bytes = 0;
   last = false;
 }
@@ -248,14 +248,14 @@ Status Session::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& s
   const auto shard = static_cast<int>(segment.index);
   const bool goes_on = push_.received > 0 && shard == push_.shard;
   if (!store.Owns(segment.index) || push_.remaining == 0 || (push_.received > 0 && !goes_on)) {
-    return InvalidArgument("shard ", segment.index, " does not belong into this contribution now");
+    return InvalidArgument("shard ", segment.index, " is not expected in this contribution now");
   }
   const size_t bytes = store.bytes_of(shard);
   if (segment.offset != push_.received || segment.length > bytes - push_.received) {
     return InvalidArgument("shard ", shard, ": expected bytes from ", push_.received, " to ", bytes,
                            ", got ", segment.length, " from ", segment.offset);
   }
-  // An empty segment alone stands for the whole shard.
+  // An empty segment stands for the whole shard, so it must be the shard's only one.
   if (segment.length == 0 && goes_on) return InvalidArgument("shard ", shard, ": no bytes");
   push_.shard = shard;
   push_.received += segment.length;
@@ -267,13 +267,13 @@ Status Session::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& s
   return OkStatus();
 }
 
-// push_.received is 0 when the shard is whole with this segment.
+// push_.received is 0 if this segment completes the shard.
 void Session::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
   const int shard = push_.shard;
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, shard, segment.offset, segment.length);
   }
-  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // decided already
+  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // already decided
   Store& store = *push_.store;
   const size_t bytes = store.bytes_of(shard);
   if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
@@ -292,7 +292,7 @@ void Session::EndPush() {
   if (Synchronizer* synchronizer = service_.synchronizer()) {
     return synchronizer->Staged(push_.name, store->epoch(), push_.step, std::move(push_.staging));
   }
-  // A store that was replaced meanwhile has values that nobody wants.
+  // The values of a store that was replaced meanwhile are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }
@@ -315,7 +315,7 @@ void Session::EndPush() {
   SendValues(true);
 }
 
-// Few bytes are written by the thread that has them: waking another costs more.
+// A few bytes are written by the calling thread, because waking the writer would cost more.
 void Session::SendValues(bool from_here) {
   bool few = false;
   {
@@ -364,7 +364,7 @@ void Session::SayFinished() {
   connection_.Wake();
 }
 
-// ---- what goes out
+// ---- outgoing frames
 
 bool Session::NextFrame(rpc::OutgoingFrame& frame) {
   if (NextValues(frame) || NextCopy(frame)) return true;
@@ -374,7 +374,7 @@ bool Session::NextFrame(rpc::OutgoingFrame& frame) {
   return true;
 }
 
-// Puts the header, and into chunks_ what the frame will hold; returns how many bytes that is.
+// Sets the header and lists the contents of the frame in chunks_. Returns the number of bytes.
 size_t Session::PlanValues(rpc::OutgoingFrame& frame) {
   size_t total = 0;
   chunks_.clear();
@@ -408,6 +408,7 @@ bool Session::NextValues(rpc::OutgoingFrame& frame) {
     store = reply_.store;
     total = PlanValues(frame);
   }
+  // Values are copied without the session's lock: a copy takes the shard's lock and may take long.
   if (chunks_.empty()) return true;
   rpc::OwnedLease lease(buffers_->Take(total));
   std::span<std::byte> to = lease->bytes(total);

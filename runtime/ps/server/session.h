@@ -1,5 +1,5 @@
-// One peer's stream on a server: takes its requests and contributions, sends values and state back.
-// Inside the room only.
+// Serves one peer's stream: takes its requests and contributions, sends values and state back.
+// Private to this package.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace tfjob::ps {
 class Service;
 class Staging;
 
-// Answer may be called from any thread; the rest is the connection's.
+// Any thread may call Answer; the rest is for the connection's threads.
 class Session : public rpc::ConnectionHandler {
  public:
   Session(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
@@ -29,39 +29,39 @@ class Session : public rpc::ConnectionHandler {
   protocol::Worker worker() const { return {peer_.task_type, peer_.task_index}; }
 
   // Ends the exchange `sequence`, if it is the current one, with all values or none. `step` and
-  // `flags` as of wire::kValues.
+  // `flags` are those of wire::kValues.
   void Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values);
   void Refuse(uint64_t sequence, const Status& why);
   // Answers a request.
   void ReplyTo(uint64_t sequence, const Status& status);
-  // Tells the peer that the job is over, after everything else.
+  // Tells the peer, after everything else, that the job is over.
   void SayFinished();
 
   void OnFrame(rpc::IncomingFrame& frame) override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
 
  private:
-  // A contribution on its way in; reader thread only.
+  // A contribution being received; reader thread only.
   struct Push {
     std::shared_ptr<Store> store;  // null: refused
     protocol::Name name;
     int64_t step = 0;
-    size_t remaining = 0;              // shards to come
+    size_t remaining = 0;              // shards still to come
     std::shared_ptr<Staging> staging;  // synchronous
-    // The shard of which only the first `received` bytes are here.
+    // The shard in progress, of which the first `received` bytes have arrived.
     int shard = -1;
     size_t received = 0;
     rpc::OwnedLease update;  // asynchronous: its gradient
   };
-  // What goes out; shared with Answer and whoever writes.
+  // The answer being sent; shared with Answer and the writing thread.
   struct Reply {
     std::shared_ptr<Store> store;
     uint64_t sequence = 0;
-    std::vector<int> shards;  // whose values are ready
-    size_t sent = 0;          // so many of them have gone,
-    size_t offset = 0;        // and so many bytes of the next one
-    size_t bytes = 0;         // ready and not gone
-    bool last = false;        // `final` is known
+    std::vector<int> shards;  // shards whose values are ready
+    size_t sent = 0;          // number of these shards already sent
+    size_t offset = 0;        // bytes of the next one already sent
+    size_t bytes = 0;         // ready and not yet sent
+    bool last = false;        // whether `final` is known
     rpc::FrameHeader final;
 
     void Begin(std::shared_ptr<Store> of, uint64_t number);
@@ -70,17 +70,17 @@ class Session : public rpc::ConnectionHandler {
     std::shared_ptr<Store> store;  // null: none
     uint64_t sequence = 0;
   };
-  // A copy of the state on its way, shard by shard; only whoever writes uses it.
+  // A copy of the state, sent shard by shard; used only by the writing thread.
   struct Copy {
     CopyRequest of;
-    size_t next = 0;  // the shard after the one that is being sent
+    size_t next = 0;  // the shard after the one being sent
     std::string ledger;
-    rpc::OwnedLease
-        state;        // that shard with its slots, as of one moment; null: the next one's turn
-    size_t part = 0;  // what goes next
+    // The shard being sent with its slots, as of one moment; null: the next shard is due.
+    rpc::OwnedLease state;
+    size_t part = 0;  // to send next
     size_t offset = 0;
   };
-  // Bytes of a shard that go into a frame.
+  // Bytes of a shard to be put into a frame.
   struct Chunk {
     int shard = 0;
     size_t offset = 0;
@@ -100,7 +100,7 @@ class Session : public rpc::ConnectionHandler {
   void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void EndPush();
 
-  // Values that are ready, asked for by this thread or the writer.
+  // Sends the values that are ready. `from_here`: this thread may write them itself.
   void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,9 +121,9 @@ class Session : public rpc::ConnectionHandler {
   Mutex mutex_;
   Reply reply_ ABSL_GUARDED_BY(mutex_);
   CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished is to be said
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished must be sent
   Copy copy_;
-  // Of the frame that is being written.
+  // Contents of the frame being written.
   std::vector<Chunk> chunks_;
   std::string text_;
 

@@ -26,7 +26,7 @@ void Optimize(const optimizer::Optimizer& optimizer, std::span<std::byte> value,
                    stream, static_cast<T>(scale));
 }
 
-// value = keep * value + scale * update, with keep 0 or 1.
+// Computes value = keep * value + scale * update, with keep 0 or 1.
 template <typename T>
 void Blend(std::span<std::byte> value, std::span<const std::byte> update, bool keep, double scale) {
   std::span<T> to = As<T>(value);
@@ -52,14 +52,15 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
       return Blend<int32_t>(value, update, keep, scale);
     case DType::kInt64:
       return Blend<int64_t>(value, update, keep, scale);
-    // No mean of these: the last of the set stands.
+    // These types have no mean: the last update of the set wins.
     case DType::kUInt8:
     case DType::kBool:
       std::memcpy(value.data(), update.data(), update.size());
   }
 }
 
-// Where an entry has its shard. Written as one, so that readers that do not know it skip it.
+// Takes the place of the shard number in a run line. It has the form of an entry, so that readers
+// that do not know it skip it.
 constexpr char kRun[] = "-2 ";
 
 void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
@@ -140,7 +141,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
                       std::span<const std::byte* const> updates, std::span<std::byte> sum,
                       int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
-  sum = sum.first(entry.bytes);  // beyond there may be no update to read
+  sum = sum.first(entry.bytes);  // Blend reads as many bytes of an update as `sum` has
   MutexLock lock(entry.mutex);
   const std::byte* only = nullptr;
   int count = 0;
@@ -148,7 +149,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
     if (entry.ledger.Contains(names[i])) continue;
     entry.ledger.Record(names[i]);
     if (updates[i] == nullptr) continue;
-    // A single update is used where it lies.
+    // A single update is applied in place, without a copy into `sum`.
     if (++count == 1) {
       only = updates[i];
       continue;
@@ -215,6 +216,7 @@ std::map<protocol::Worker, int64_t> Store::Incarnations() {
 }
 
 Status Store::SetLedger(const std::string& text, const std::string& run_line) {
+  // A ledger without a run line is accepted.
   const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
   if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
   std::istringstream lines(text);
@@ -222,7 +224,7 @@ Status Store::SetLedger(const std::string& text, const std::string& run_line) {
   protocol::Name name;
   while (lines >> shard) {
     if (!(lines >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence)) {
-      return InvalidArgument("the ledger has a line that is none: shard ", shard);
+      return InvalidArgument("the ledger has an invalid line: shard ", shard);
     }
     if (shard == -1) {
       MutexLock lock(counter_mutex_);
@@ -233,7 +235,7 @@ Status Store::SetLedger(const std::string& text, const std::string& run_line) {
       entry.ledger.Record(name);
     }
   }
-  if (!lines.eof()) return InvalidArgument("the ledger is not readable");
+  if (!lines.eof()) return InvalidArgument("the ledger cannot be read");
   return OkStatus();
 }
 

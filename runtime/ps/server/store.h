@@ -1,4 +1,4 @@
-// A server's shards: values, optimizer slots, and for each what was applied for whom.
+// Holds a server's shards: values, optimizer slots, and per shard the contributions applied.
 #pragma once
 
 #include <atomic>
@@ -19,65 +19,66 @@
 
 namespace tfjob::ps {
 
-// Thread-safe: every shard has its lock, so that an update, a read and a copy of one shard exclude
-// each other. Shards are named by their place in Place(definition, servers).
+// Thread-safe. Every shard has its own lock, so an update, a read and a copy of one shard exclude
+// each other. Shards are named by their index in Place(definition, servers).
 class Store {
  public:
   Store(Definition definition, int server, int servers, int64_t epoch);
 
   const Definition& definition() const { return definition_; }
   int64_t epoch() const { return epoch_; }
-  // How many servers share the variables.
+  // Number of servers that share the variables.
   int servers() const { return servers_; }
   uint64_t fingerprint() const { return fingerprint_; }
   // This server's shards, ascending.
   const std::vector<int>& shards() const { return own_; }
   bool Owns(uint32_t shard) const { return shard < local_.size() && local_[shard] >= 0; }
-  // The shard's place in shards().
+  // Returns the shard's index in shards().
   size_t PlaceOf(int shard) const {
     return static_cast<size_t>(local_[static_cast<size_t>(shard)]);
   }
   size_t bytes_of(int shard) const { return At(shard).bytes; }
   int slots_of(int shard) const { return At(shard).slots; }
-  // Of values and slots.
+  // Size of all values and slots.
   int64_t total_bytes() const;
 
-  // The job's counter on server 0; elsewhere the greatest step that a push named.
+  // On server 0 the job's step counter, elsewhere the greatest step that a push named.
   std::atomic<int64_t>& step() { return step_; }
 
-  // Applies `update` (a gradient, a value, a difference: as the variable's Update says) for `name`,
-  // unless it was applied before; says whether.
+  // Applies `update` for `name`: a gradient, a value or a difference, depending on the variable's
+  // Update. Returns false, without effect, if `name` was applied before.
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
-  // The mean of several tasks' updates, in the given order, for all `names`; nullptr: that task has
-  // none for this shard. Names that the ledger has are left out. `sum` is memory to add in, of at
-  // least the shard's size.
+  // Applies the mean of several tasks' updates, summed in the given order, for all `names`. An
+  // update is null if its task has none for this shard. Names that the ledger contains are skipped.
+  // `sum` is scratch memory of at least the shard's size.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream);
 
-  // Bytes of the value from `offset` on. Updates may come between two pieces.
+  // Copies bytes of the value, from `offset` on. Updates may happen between two pieces.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
-  // Value, then slots, one after the other; appends the shard's ledger as text.
+  // Copies the value and then the slots, consecutively. Appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
-  // Filling, before anybody else uses the store. InvalidArgument for what does not fit.
+  // For filling, before any other use of the store. CheckFill returns InvalidArgument if the bytes
+  // do not fit; FillTarget returns where to write them.
   Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
-  // All bytes of all shards and slots have come.
+  // Returns whether all bytes of all shards and slots have arrived.
   bool filled() const { return unfilled_ == 0; }
 
-  // Ledgers as text, a line an entry: "shard type index incarnation sequence"; shard -1 is the
-  // counter's. Entries of other servers' shards are left out. RunLine says whose they are: those of
-  // another run are left out too, since its tasks cannot repeat anything, and its clocks may have
-  // been others.
+  // Ledgers as text, one entry per line: "shard type index incarnation sequence". Shard -1 is the
+  // step counter. Entries of other servers' shards are skipped. RunLine identifies the run that
+  // wrote the ledger. Entries of another run are skipped too: its tasks cannot repeat anything, and
+  // its clocks may have differed.
   Status SetLedger(const std::string& text, const std::string& run_line);
   std::string CounterLedger();
   static std::string RunLine(const std::string& job_uid, int32_t attempt);
-  // The newest start of each task that an own ledger names.
+  // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Server 0's counter: counts `name` once; returns the value before.
+  // Server 0 only. Counts `name` once; returns the counter's value before.
   int64_t Count(const protocol::Name& name);
 
  private:
@@ -108,7 +109,7 @@ class Store {
   const int64_t epoch_;
   const uint64_t fingerprint_;
   std::vector<int> own_;
-  std::vector<int> local_;  // shard → place in entries_, or -1
+  std::vector<int> local_;  // shard → index in entries_, or -1
   std::vector<std::unique_ptr<Entry>> entries_;
   int64_t unfilled_ = 0;
   std::atomic<int64_t> step_ = 0;

@@ -20,7 +20,7 @@ std::span<const std::byte> Bytes(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// One variable of each kind of update, each one shard; all zero at first.
+// One variable per kind of update, each with one shard, all initially zero.
 class StoreTest : public testing::Test {
  protected:
   static Definition Kinds() {
@@ -59,12 +59,12 @@ TEST_F(StoreTest, UpdatesEachKindOnceAName) {
   EXPECT_EQ(Value<float>(2), (std::vector<float>{7, 8}));
   EXPECT_EQ(Value<int64_t>(3), std::vector<int64_t>{5});
   EXPECT_EQ(Value<uint8_t>(4), std::vector<uint8_t>{1});
-  store_.Apply(0, Of(0, 2), {}, 0, stream_);  // nothing for it this time
+  store_.Apply(0, Of(0, 2), {}, 0, stream_);  // no update this time
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -2, -3}));
 }
 
 TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
-  // Two updates, each up to the end of readable memory.
+  // Two updates, each ending at the end of readable memory.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const float update[] = {1, 2, 3};
   std::byte* pages[2];
@@ -86,7 +86,7 @@ TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
 
 TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   const std::vector<Name> names = {Of(0, 1), Of(1, 1), Of(2, 1)};
-  // Larger than any shard, as a server's is.
+  // Larger than any shard, as it is in a server.
   std::vector<std::byte> sum(64, std::byte{0xff});
   const std::vector<float> a = {1, 2, 3}, b = {3, 4, 5};
   auto mean = [&](int shard, const auto& first, const auto& second) {
@@ -95,7 +95,7 @@ TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   };
   mean(0, a, b);
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
-  mean(0, a, b);  // all applied before
+  mean(0, a, b);  // all were applied before
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -1.5, -2}));
   mean(2, a, b);
   EXPECT_EQ(Value<float>(2), (std::vector<float>{2, 3}));
@@ -124,7 +124,7 @@ TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
   EXPECT_TRUE(restored.Apply(2, Of(0, 1), Bytes<float>({2, 4}), 0, stream_));
   EXPECT_EQ(restored.Count(Of(1, 1)), 0);
   EXPECT_EQ(restored.step(), 0);
-  // Of another attempt, and of a version that did not say.
+  // A ledger of another attempt, and one of a version that wrote no run line.
   ASSERT_EQ(next.SetLedger(run + ledger, Store::RunLine("uid", 1)), OkStatus());
   EXPECT_TRUE(next.Incarnations().empty());
   ASSERT_EQ(older.SetLedger(ledger, run), OkStatus());

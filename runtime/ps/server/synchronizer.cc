@@ -35,7 +35,7 @@ const std::byte* Staging::update(int shard) const {
   return update == nullptr ? nullptr : update->data();
 }
 
-// ---- life
+// ---- life cycle
 
 Synchronizer::Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool)
     : service_(service),
@@ -55,6 +55,7 @@ void Synchronizer::Stop() {
     link = std::move(link_);
     wake_.NotifyAll();
   }
+  // Without the lock: the threads being joined may wait for it.
   link.reset();
   if (applier_.joinable()) applier_.join();
 }
@@ -87,7 +88,7 @@ void Synchronizer::Void() {
   Carry(participant_.Void());
 }
 
-// ---- what sessions bring
+// ---- events from sessions
 
 std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                              const std::shared_ptr<Store>& store) {
@@ -103,7 +104,8 @@ void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t ste
   if (staging != nullptr && participant_.Wants(epoch, step, name)) {
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
-    // Its bytes were passed over for a state that is void by now.
+    // Its bytes were skipped because of a state that is void by now; the worker must
+    // send them again.
     Carry({.refused = {name}});
     return;
   }
@@ -128,7 +130,8 @@ void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation) {
 void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnation) {
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr) return;
-  // Whoever has connected anew joins, if at all, after this lock.
+  // A reconnected task is registered with the service first and joins after this lock is released,
+  // so its join cannot be undone here.
   bool connected = false;
   service_.WithSession(worker, incarnation, [&](Session&) { connected = true; });
   if (!connected) Carry(coordinator_->Leave(worker, incarnation));
@@ -200,7 +203,7 @@ void Synchronizer::ReportWait() {
   service_.TellWait(waited_step_, coordinator_->Awaited());
 }
 
-// ---- carrying out
+// ---- carrying out actions
 
 void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
   if (coordinator_ != nullptr) {
@@ -215,7 +218,7 @@ void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
     service_.WithSession(name.worker, name.incarnation, [&](Session& session) {
-      session.Refuse(name.sequence, Aborted("the state goes back to a checkpoint"));
+      session.Refuse(name.sequence, Aborted("the state is rolled back to a checkpoint"));
     });
   }
   for (const protocol::Answer& answer : actions.answers) {
@@ -237,7 +240,7 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
     holds_.erase(hold.worker);
     service_.WithSession(hold.worker, pending.incarnation, [&](Session& session) {
       session.ReplyTo(pending.sequence,
-                      hold.granted ? OkStatus() : Aborted("the servers do not hold one state now"));
+                      hold.granted ? OkStatus() : Aborted("the servers hold different states"));
     });
   }
   for (const protocol::Again& again : actions.again) {
@@ -273,6 +276,7 @@ void Synchronizer::ApplyLoop() {
       work = std::move(work_.front());
       work_.pop_front();
     }
+    // Without the lock, so that contributions can be staged meanwhile.
     Apply(work);
     MutexLock lock(mutex_);
     Carry(participant_.Applied(work.commit.epoch, work.commit.step));

@@ -1,5 +1,5 @@
-// Carries out the synchronous protocol on one server: stages contributions, applies what the
-// coordinator commits, and runs the coordinator on ps 0. Inside the room only.
+// Runs the synchronous protocol on one server: stages contributions, applies what the coordinator
+// commits, and runs the coordinator on ps 0. Private to this package.
 #pragma once
 
 #include <deque>
@@ -23,13 +23,14 @@ namespace tfjob::ps {
 class CoordinatorLink;
 class Service;
 
-// One contribution's updates for this server's shards. Written by one thread, then only read.
+// Holds one contribution's updates for this server's shards. Written by one thread, then only read.
 class Staging {
  public:
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers);
-  // Reads the next bytes of the shard's update, from `offset` on; nothing for it when `length` is 0.
+  // Reads the next bytes of the shard's update, from `offset` on. `length` 0: the contribution has
+  // no update for the shard.
   void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
-  // Null when there is nothing for the shard.
+  // Returns null if there is no update for the shard.
   const std::byte* update(int shard) const;
 
  private:
@@ -43,30 +44,31 @@ class Synchronizer {
  public:
   Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool);
   ~Synchronizer();
-  // Ends its threads; the service still stands.
+  // Ends its threads. Must be called while the service still exists.
   void Stop();
 
-  // The server's state was filled; is void.
+  // The server's state was filled, or is void.
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
-  // Where to put the contribution; null when its bytes are not wanted. Staged follows either way.
+  // Returns where to put the contribution; null if its bytes are not needed. The caller calls
+  // Staged in either case.
   std::shared_ptr<Staging> Stage(const protocol::Name& name, int64_t step,
                                  const std::shared_ptr<Store>& store);
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step,
               std::shared_ptr<Staging> staging);
-  // The task wants the current values, and takes part from now on.
+  // The task requests the current values and takes part from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation);
-  // One of the task's sessions has ended; a leave, unless it has another by now.
+  // One of the task's sessions has ended. The task leaves unless it has another session by now.
   void Disconnected(const protocol::Worker& worker, int64_t incarnation);
-  // The step waits for the task's gradient, as far as this server knows.
+  // Returns whether, as far as this server knows, the step waits for the task's gradient.
   bool Awaits(const protocol::Worker& worker);
 
   // Answered through the session's ReplyTo(sequence).
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Whether it was held until now.
+  // Returns whether the hold lasted until now.
   bool Release(const protocol::Worker& worker);
 
   void FromParticipant(int server, const std::string& message);
@@ -78,7 +80,7 @@ class Synchronizer {
   struct Work {
     protocol::Commit commit;
     std::shared_ptr<Store> store;
-    std::vector<std::shared_ptr<Staging>> updates;  // as commit.set
+    std::vector<std::shared_ptr<Staging>> updates;  // parallel to commit.set
   };
   struct PendingHold {
     int64_t incarnation = 0;
@@ -96,13 +98,13 @@ class Synchronizer {
 
   Service& service_;
   const int index_;
-  kernels::Stream stream_;  // the applying thread's
+  kernels::Stream stream_;  // used by the applying thread
   std::vector<std::byte> sum_;
 
   Mutex mutex_;
   CondVar wake_;
   protocol::Participant participant_ ABSL_GUARDED_BY(mutex_);
-  // On ps 0, from its first state on.
+  // On ps 0 only, from its first state on.
   std::unique_ptr<protocol::Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Name, std::shared_ptr<Staging>> staged_ ABSL_GUARDED_BY(mutex_);
@@ -113,7 +115,7 @@ class Synchronizer {
   Duration waited_since_ ABSL_GUARDED_BY(mutex_){0};
 
   const std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
-  std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // elsewhere
+  std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // on all other servers
   std::thread applier_;
 };
 

@@ -1,4 +1,5 @@
-"""What the peers' programs share: flags and data of the case mlp, its JSON line. Knows of no framework."""
+"""Shared by the peers' programs: flags, data and JSON line of the case mlp. Independent of
+any framework."""
 
 import argparse
 import gzip
@@ -16,7 +17,7 @@ LOSS_EXAMPLES = 5000  # of the training set
 
 
 def flags(modes):
-    """The flags of //tests/bench:mlp, and --mode: how the framework runs the steps."""
+    """Parses the flags of //tests/bench:mlp, and --mode: how the framework runs the steps."""
     parser = argparse.ArgumentParser(description="Trains a multi-layer perceptron on Fashion-MNIST")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
@@ -68,8 +69,8 @@ def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
 
 
 def best_of(ways, name="mode"):
-    """Runs this program once a way, `--<name> WAY`, each in a process of its own; prints the line with the most samples per
-    CPU-second, with every way's figure under "tried"."""
+    """Runs this program once per way, with `--<name> WAY`, each in its own process. Prints the line
+    with the most samples per CPU-second, with the result of every way under "tried"."""
     lines = []
     for way in ways:
         done = subprocess.run([sys.executable, *sys.argv, f"--{name}", way], capture_output=True, text=True)

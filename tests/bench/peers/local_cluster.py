@@ -1,8 +1,9 @@
-"""Processes of one training cluster on this machine, and what they cost between two marks of their leader. Knows of no
-framework.
+"""Runs the processes of one training cluster on this machine and measures their cost between two
+marks of their leader. Independent of any framework.
 
-The leader writes `@begin` and `@end` to standard output and reads one line after each: meanwhile the launcher notes the CPU
-time of all processes. Then it writes `@result` and a line of JSON.
+The leader writes `@begin` and `@end` to standard output and reads one line after each;
+meanwhile the launcher records the CPU time of all processes. Then the leader writes `@result`
+and a line of JSON.
 """
 
 import contextlib
@@ -44,7 +45,8 @@ def _mark(what):
 
 @contextlib.contextmanager
 def measured(result):
-    """In the leader, around the measured part: adds its seconds of wall clock to the dict `result`."""
+    """For the leader, around the measured part: adds its wall-clock seconds to the
+    dict `result`."""
     _mark("@begin")
     start = time.perf_counter()
     yield
@@ -53,13 +55,14 @@ def measured(result):
 
 
 def report(result):
-    """In the leader, at last."""
+    """For the leader, at the end."""
     _mark("@result " + json.dumps(result))
 
 
 def run(cluster, leader, arguments):
-    """Starts this program once a task of `cluster` ({"ps": [address…], …}) with `arguments` and TF_CONFIG, ends all when the
-    leader (type, index) has reported; gives its result with "cpu_s" and "peak_rss_mb" over all processes."""
+    """Starts this program once per task of `cluster` ({"ps": [address…], …}) with `arguments` and
+    TF_CONFIG, and ends all once the leader (type, index) has reported. Returns its result with
+    "cpu_s" and "peak_rss_mb" over all processes."""
     with tempfile.TemporaryDirectory() as folder:
         tasks = [(kind, index) for kind, addresses in cluster.items() for index in range(len(addresses))]
         processes = {task: _start(cluster, task, task == leader, arguments, folder) for task in tasks}

@@ -1,5 +1,6 @@
-"""The case mlp in TensorFlow at its fastest: raw ops, and a loop over the epoch's steps inside the graph, so that Python
-is not in the way; with XLA for the step ("graph-loop-xla") and without ("graph-loop")."""
+"""The case mlp in TensorFlow at its fastest: raw ops, and a loop over the epoch's steps inside
+the graph, so that Python does not slow it down; with XLA for the step ("graph-loop-xla") and
+without ("graph-loop")."""
 
 import os
 import resource

@@ -1,8 +1,10 @@
-"""The case ps-train in TensorFlow: 784-512-512-10 with SGD on parameter servers, as processes on this machine.
+"""The case ps-train in TensorFlow: 784-512-512-10 with SGD on parameter servers, as processes on
+this machine.
 
-Asynchronous: ParameterServerStrategy with its ClusterCoordinator ("coordinator", and ten steps a call: "coordinator-10"),
-and between-graph replication with a MonitoredTrainingSession ("session"). Synchronous: the same with SyncReplicasOptimizer.
-The best in samples per CPU-second is printed, the others under "tried".
+Asynchronous: ParameterServerStrategy with its ClusterCoordinator ("coordinator"; with ten steps per
+call, "coordinator-10"), and between-graph replication with a MonitoredTrainingSession ("session").
+Synchronous: the latter with SyncReplicasOptimizer. Prints the one with the most samples per
+CPU-second, and the others under "tried".
 """
 
 import argparse
@@ -72,7 +74,7 @@ def mean_loss(tf, variables, x, y):
 
 
 def batches(tf, batch, index=0, count=1):
-    """Endless shuffled batches of the worker's share, gathered from memory."""
+    """Yields endless shuffled batches of the worker's share, gathered from memory."""
     images, labels = fashion_mnist.load("train")
     x, y = tf.constant(images[index::count]), tf.constant(labels[index::count])
     size = int(y.shape[0])
@@ -107,7 +109,7 @@ def member(options):
 
 
 def session_config(tf, filters=()):
-    # One thread for the kernels; two for the graph, since with one the coordinator's workers hang.
+    # One thread for the kernels. Two for the graph, since with one the coordinator's workers hang.
     return tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2,
                                     device_filters=list(filters))
 
@@ -151,7 +153,7 @@ def coordinate(tf, options):
     images, labels = (part[:fashion_mnist.LOSS_EXAMPLES] for part in fashion_mnist.load("train"))
     result["loss"] = float(mean_loss(tf, [tf.constant(v.numpy()) for v in variables], images, labels))
     local_cluster.report(result)
-    os._exit(0)  # the coordinator's threads would hold it
+    os._exit(0)  # the coordinator's threads would keep it alive
 
 
 def work_in_session(tf, options, cluster, index):

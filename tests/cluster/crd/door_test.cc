@@ -1,5 +1,5 @@
-// The definition and our own parser judge the same manifests alike: what kubectl can create, the operator reads, and what
-// the API server refuses, `tfjob validate` refuses.
+// Checks that the definition and our own parser judge manifests alike: the operator reads what
+// kubectl can create, and `tfjob validate` refuses what the API server refuses.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

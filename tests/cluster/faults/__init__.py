@@ -1,1 +1,1 @@
-"""The cases of faults_test.py, by what is disturbed."""
+"""The cases of faults_test.py, grouped by what is disturbed."""

@@ -1,4 +1,4 @@
-"""Connections break, answers are lost, and others come than were to be had."""
+"""Faults in answers: connections break, answers are lost or replaced by others."""
 import collections
 import itertools
 import random
@@ -9,12 +9,12 @@ from harness.proxy import Answer, Ask, Drop, Gzip
 
 from .case import FaultsCase
 
-# What a list, a watch, or the question where it may go on, is answered with.
+# Answers to a list, a watch, or the request for the version to continue from.
 REFUSALS = [
     Answer(401, reason="Unauthorized"), Answer(403, reason="Forbidden"), Answer(404, reason="NotFound"),
     Answer(429, reason="TooManyRequests"), Answer(429, reason="TooManyRequests", headers={"Retry-After": "2"}),
     Answer(500, reason="InternalError"), Answer(503, reason="ServiceUnavailable"),
-    # Of an API server that lags behind the one that was asked before.
+    # From an API server that lags behind the previous one.
     Answer(504, "Timeout: Too large resource version: 9, current: 1", reason="Timeout", details={
         "retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]})]
 
@@ -40,7 +40,7 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_answers_to_writes_are_lost(self):
-        """The API server did it, and nobody heard of it."""
+        """The API server carried out the call, but the answer was lost."""
         seen = set()
 
         def rule(request):
@@ -52,8 +52,9 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_lists_and_watches_are_refused(self):
-        """Each kind of objects meets every refusal once, in any order, while its watches end every second. Who fails again
-        and again is asked ever less, so the operator's steady clock is quick."""
+        """Each kind of object receives every refusal once, in any order, while its watches
+        end every second. Repeated failures increase the backoff, so the operator's steady
+        clock is sped up."""
         dice = random.Random(21)
         given = collections.defaultdict(list)  # path: refusals
         order = {}
@@ -74,7 +75,7 @@ class AnswerFaults(FaultsCase):
             len(refusals) for refusals in given.values()] == 3 * [len(REFUSALS)])
 
     def test_watches_end_every_second(self):
-        """Some sooner than that, which counts as a failure; later ones live two seconds."""
+        """Some end sooner than that, which counts as a failure; later ones last two seconds."""
         seen = collections.Counter()
 
         def rule(request):
@@ -85,8 +86,8 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule, given=lambda: min(seen.values()) > 5)
 
     def test_answers_are_compressed(self):
-        """Though nobody asked: the first to each method on each path. Lists come in pages, since no server compresses
-        watches."""
+        """Compresses, though not asked to, the first answer to each method on each path. Lists come
+        in pages, since no server compresses watches."""
         seen = set()
 
         def rule(request):

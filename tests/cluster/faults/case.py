@@ -1,4 +1,5 @@
-"""What the cases share: a cluster, and for each test a namespace with its kubelet, a fault proxy and jobs' lives."""
+"""Shared by the cases: a cluster, and for each test a namespace with its kubelet, a fault
+proxy and jobs."""
 import collections
 import itertools
 import os
@@ -15,13 +16,14 @@ from harness.kubelet import Kubelet
 from harness.process import Operator, build_operator
 from harness.proxy import FaultProxy
 
-RETRYABLE = 130  # an exit code from 128 on, under ExitCode
+RETRYABLE = 130  # an exit code of at least 128, under ExitCode
 STEADY, PAUSED, DELETED = BYSTANDERS = ("steady", "paused", "deleted")
 
 
 def one_restart(kubelet):
-    """Worker 1 fails once in a way that may be repeated; worker 0 ends well when worker 1 runs for the second time, and the
-    parameter server too. The worker 0 of a steady job runs on, and a paused one has no failure."""
+    """Worker 1 fails once with a retryable failure. Worker 0 succeeds once worker 1 runs for the
+    second time and the parameter server runs too. Worker 0 of a steady job keeps running; a paused
+    job has no failure."""
     def script(index, attempt):
         job, kind, number = index
         if kind != "worker" or job == PAUSED:
@@ -54,12 +56,12 @@ class FaultsCase(unittest.TestCase):
         self.proxy = self.add_proxy()
 
     def add_proxy(self, **options):
-        """One more whose requests count as this test's."""
+        """Starts another proxy whose requests count as this test's."""
         self.proxies.append(self.enterContext(FaultProxy(self.cluster, **options)))
         return self.proxies[-1]
 
     def operator(self, *flags, kubeconfig=None, environment=None, log=None):
-        """One that looks after this test's namespace, through the proxy."""
+        """Starts an operator for this test's namespace, through the proxy."""
         log = log or self.logs / f"{self.id().rpartition('.')[2]}.log"
         if not any(flag.startswith("--leader-elect") for flag in flags):
             flags = ("--leader-elect=false", *flags)
@@ -67,7 +69,7 @@ class FaultsCase(unittest.TestCase):
                                           *flags, log=log, environment=environment))
 
     def create(self, name="job", change=lambda job: None):
-        """A job as tests know its life; `change` is called with it before."""
+        """Creates a job with the life that the tests expect; `change` is first called with it."""
         job = tfjob(name, workers=2, ps=1, restart_policy="ExitCode", run_policy={"cleanPodPolicy": "Running"})
         change(job)
         self.api.create(kube.tfjobs(self.namespace), job)
@@ -88,8 +90,8 @@ class FaultsCase(unittest.TestCase):
         self.api.delete(kube.tfjobs(self.namespace) + "/" + name)
 
     def expect_life(self, name="job", seconds=60, tend=lambda: None):
-        """The job succeeds; its pods, restarts and conditions are those of an undisturbed life. `tend` is called again and
-        again meanwhile."""
+        """Checks that the job succeeds and that its pods, restarts and conditions are those of an
+        undisturbed life. `tend` is called repeatedly meanwhile."""
         poll(f"{name} succeeded", seconds, lambda: tend() or self.ended(name), every=0.05)
         poll("services and running pods are gone", 30, lambda: tend() or not self.left(name), every=0.05)
         self.assertFalse(condition(self.job(name), "Failed"))
@@ -98,16 +100,17 @@ class FaultsCase(unittest.TestCase):
         self.assertEqual(self.kubelet.violations, [])
 
     def children(self, name, resource):
-        """A job's pods, or services."""
+        """Returns a job's pods or services."""
         return self.api.items(kube.core(self.namespace, resource) + "?labelSelector=training.kubeflow.org/job-name=" + name)
 
     def left(self, name):
-        """What the end of a job should have taken away."""
+        """Returns what should have been deleted at the end of a job."""
         return self.children(name, "services") or [
             pod for pod in self.children(name, "pods") if pod["status"].get("phase") == "Running"]
 
     def expect_calm(self, seconds=5, quiet=2):
-        """Within so many seconds status says what is; and some time later nothing is written any more for `quiet` seconds."""
+        """Within this many seconds the status must describe the objects, and some time later
+        nothing may be written for `quiet` seconds."""
         def right():
             if found := violations(self.api, self.namespace):
                 raise AssertionError("; ".join(found))
@@ -118,7 +121,7 @@ class FaultsCase(unittest.TestCase):
         self.assertEqual(self.kubelet.violations, [])
 
     def events(self, name="job"):
-        """Messages of the job's Warning events."""
+        """Returns the messages of the job's Warning events."""
         return [event.get("note") or event.get("message") or "" for event in
                 self.api.items(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")
                 if event["type"] == "Warning" and event["regarding"].get("name") == name]
@@ -129,7 +132,8 @@ class FaultsCase(unittest.TestCase):
         return sorted(requests, key=lambda request: request.time)
 
     def create_bystanders(self):
-        """Jobs that do not end: one runs on, the others are for disturb_bystanders()."""
+        """Creates jobs that do not end: one keeps running, the others are for
+        disturb_bystanders()."""
         for name in BYSTANDERS:
             self.create(name)
 
@@ -138,7 +142,8 @@ class FaultsCase(unittest.TestCase):
         self.delete(DELETED)
 
     def expect_bystanders(self, seconds=90):
-        """What became of them; expect_calm() compares their statuses with their pods."""
+        """Checks the results for these jobs; expect_calm() compares their statuses with
+        their pods."""
         poll("steady runs again", seconds, lambda: condition(self.job(STEADY), "Running") and
              self.job(STEADY)["status"].get("ready") == "3/3" and self.job(STEADY)["status"].get("restarts") == 1)
         self.expect_pods(STEADY)
@@ -149,7 +154,8 @@ class FaultsCase(unittest.TestCase):
             self.children(DELETED, "pods") or self.children(DELETED, "services")))
 
     def with_jobs(self, disturb, jobs=10):
-        """Jobs are created before, while and after `disturb` does its work; some go on, are suspended and deleted."""
+        """Creates jobs before, during and after `disturb`. Some continue, some are suspended
+        or deleted."""
         self.operator()
         self.create_bystanders()
         for i in range(jobs):
@@ -167,7 +173,8 @@ class FaultsCase(unittest.TestCase):
         self.expect_calm()
 
     def expect_lives(self, rule, jobs=5, seconds=90, change=lambda job: None, environment=None, given=lambda: True):
-        """Several jobs live as ever under a rule of the proxy, which stays until given()."""
+        """Several jobs live as usual under a rule of the proxy, which stays until
+        given() is true."""
         self.proxy.rule = rule
         self.operator(environment=environment)
         self.create_bystanders()
@@ -182,7 +189,8 @@ class FaultsCase(unittest.TestCase):
         self.expect_calm()
 
     def expect_pods(self, name):
-        """Each index had the pods of an undisturbed life; else it is told which pods there were and who wrote what."""
+        """Checks that each index had the pods of an undisturbed life; otherwise reports which pods
+        existed and who wrote what."""
         attempts = {index[1:]: uids for index, uids in self.kubelet.attempts.items() if index[0] == name}
         told = [f"{request.time:.3f} {request.code} {request} {request.body.decode(errors='replace')[:200]}"
                 for request in self.writes() if name in request.path + request.body.decode(errors="replace")]

@@ -1,4 +1,5 @@
-"""What the operator shows and trusts changes: its token, its certificate, its rights, the server's certificate and name."""
+"""Changes the operator's credentials and what it trusts: its token, its certificate, its rights,
+the server's certificate and name."""
 import itertools
 import json
 import os
@@ -20,7 +21,8 @@ class CredentialFaults(FaultsCase):
         return pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def token(self, name):
-        """A token of the default service account, good as long as the Secret `name`, which is made."""
+        """Returns a token of the default service account, valid as long as the Secret `name`, which
+        is created."""
         secret = self.api.create(kube.core(self.namespace, "secrets"), {"metadata": {"name": name}})
         bound = {"kind": "Secret", "apiVersion": "v1", "name": name, "uid": secret["metadata"]["uid"]}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -28,13 +30,13 @@ class CredentialFaults(FaultsCase):
         return self.api.create(kube.core(self.namespace, "serviceaccounts/default/token"), request)["status"]["token"]
 
     def allow(self):
-        """The default service account may do everything."""
+        """Allows everything to the default service account."""
         self.api.create(BINDINGS, {"metadata": {"name": self.namespace}, "subjects": [
             {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}})
 
     def kubeconfig(self, folder, user, server=None, authority=None):
-        """One in the folder; without a server, of the proxy."""
+        """Writes a kubeconfig to the folder; without a server, for the proxy."""
         authority = authority or self.cluster.state / "pki/ca.crt"
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
                   "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
@@ -45,7 +47,7 @@ class CredentialFaults(FaultsCase):
         return folder / "kubeconfig"
 
     def client(self, folder):
-        """The administrator by certificate, in files of the folder."""
+        """The administrator's certificate and key, as files in the folder."""
         for name in ("admin.crt", "admin.key"):
             (folder / name).write_bytes((self.cluster.state / "pki" / name).read_bytes())
         return {"client-certificate": str(folder / "admin.crt"), "client-key": str(folder / "admin.key")}
@@ -55,7 +57,7 @@ class CredentialFaults(FaultsCase):
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
     def sign(self, authority, subject, out, days=2, extensions=""):
-        """A certificate out.crt of the key out.key by authority.crt and .key."""
+        """Creates the certificate out.crt for the key out.key, signed by authority.crt and .key."""
         request, more = out.with_suffix(".csr"), out.with_suffix(".extensions")
         more.write_text(extensions)
         self.openssl("req", "-new", "-key", f"{out}.key", "-subj", subject, "-out", request)
@@ -63,7 +65,8 @@ class CredentialFaults(FaultsCase):
                      "-CAserial", out.with_suffix(".serial"), "-days", days, "-extfile", more, "-out", f"{out}.crt")
 
     def test_the_token_rotates(self):
-        """As kubelets do it: a link is put elsewhere. The server takes the old token no more, and tells it by 401."""
+        """As kubelets do it: a link is redirected. The server no longer accepts the old token and
+        answers 401."""
         folder = self.folder()
         (folder / "token").symlink_to("..data/token")
 
@@ -97,7 +100,7 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_rights_are_taken_and_given_back(self):
-        """Open watches stay; what is written, and then what is watched anew, is refused."""
+        """Open watches stay; writes, and later new watches, are refused."""
         folder = self.folder()
         self.allow()
         self.proxy = self.add_proxy(certificate=False)
@@ -109,7 +112,7 @@ class CredentialFaults(FaultsCase):
         self.create("meanwhile")
 
         def refused(write):
-            """What is named last in the paths of refused requests."""
+            """Returns the last element of the paths of refused requests."""
             return {request.path.rpartition("/")[2] for request in self.proxy.requests
                     if request.code == 403 and request.write == write}
         poll("a write is refused", 30, lambda: refused(True))
@@ -121,7 +124,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_authority_of_the_server_rotates(self):
-        """Its certificate is one of a new authority, which is not trusted before the kubeconfig's file says so."""
+        """Its certificate is signed by a new authority, which is not trusted until it is in the
+        kubeconfig's file."""
         folder = self.folder()
         trusted, new, server = folder / "trusted.crt", folder / "new", folder / "server"
         trusted.write_bytes((self.cluster.state / "pki/ca.crt").read_bytes())
@@ -143,8 +147,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_client_certificate_had_expired(self):
-        """The operator says so, and takes the one that comes in its place. It looks every five minutes, so its clock is
-        quick."""
+        """The operator reports it and uses the replacement. It checks every five minutes, so its
+        clock is sped up."""
         folder = self.folder()
         user = self.client(folder)
         good = (folder / "admin.crt").read_bytes()

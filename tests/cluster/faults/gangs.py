@@ -1,5 +1,6 @@
-"""Gangs of schedulers that are installed beside Kubernetes, of which only the definition of their PodGroup is here: what the
-operator writes, when a quota runs out amid a gang, when jobs are scaled, and while a scheduler writes."""
+"""Gangs of schedulers that are installed in addition to Kubernetes; only the definition of their
+PodGroup is present. Tests what the operator writes, a quota that is exhausted in the middle of a
+gang, scaled jobs, and a scheduler that writes at the same time."""
 from harness import api as kube
 from harness.cluster import poll
 from harness.jobs import condition
@@ -17,7 +18,8 @@ def gang(scheduler):
 
 class GangFaults(FaultsCase):
     def define_groups(self, group, version):
-        """Until the end of the test; self.groups is the path of this namespace's."""
+        """Installs it until the end of the test; self.groups is the path of this
+        namespace's groups."""
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         names = {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"}
         name = f"podgroups.{group}"
@@ -41,7 +43,8 @@ class GangFaults(FaultsCase):
         return self.job(name)["status"].get("ready")
 
     def expect_scaling(self, admit=lambda name: True):
-        """Of a gang that runs and of one that is suspended; admit(name) is asked until pods may come."""
+        """For a gang that runs and one that is suspended; admit(name) is called until pods may
+        be created."""
         poll("all run", 30, lambda: admit(STEADY) and self.ready(STEADY) == "3/3")
         self.scale(STEADY, 3)
         poll("the group follows", 30, lambda: self.min_member(STEADY) == 4)
@@ -53,7 +56,7 @@ class GangFaults(FaultsCase):
         poll("a smaller one runs", 30, lambda: self.min_member(STEADY) == 2 and admit(STEADY) and self.ready(STEADY) == "2/2")
 
     def first(self, resource):
-        """When the first object of a kind was asked for."""
+        """Returns when the first object of a kind was requested."""
         return next(request.time for request in self.writes() if request.method == "POST" and request.path.endswith(resource))
 
     def test_a_quota_is_used_up_amid_a_gang(self):

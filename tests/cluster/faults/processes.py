@@ -1,4 +1,5 @@
-"""The operator is killed, is asked to end, is not alone, or cannot write its log."""
+"""Faults of the operator's process: it is killed, is asked to stop, is not alone, or cannot
+write its log."""
 import itertools
 import threading
 
@@ -33,7 +34,8 @@ class ProcessFaults(FaultsCase):
         self.assertEqual(operator.stop()[0], 0)
 
     def test_killed_at_every_call(self):
-        """kill -9 before the API server is asked for the n-th time, and after it has answered, for every n."""
+        """kill -9 before the n-th request reaches the API server, and after its answer,
+        for every n."""
         operator = self.operator()
         operator.wait_ready()
         for executed in (False, True):
@@ -41,10 +43,10 @@ class ProcessFaults(FaultsCase):
                 if not self.live_with_a_kill(operator, f"{'after' if executed else 'before'}-{n}", n, executed):
                     break
         self.assertGreater(n, 10)
-        self.expect_calm(seconds=30)  # the collector of garbage takes its time
+        self.expect_calm(seconds=30)  # the garbage collector takes some time
 
     def live_with_a_kill(self, operator, name, n, executed):
-        """False when the job made fewer than n calls."""
+        """Returns False if the job made fewer than n calls."""
         count, killed = itertools.count(1), []
 
         def rule(request):
@@ -66,7 +68,8 @@ class ProcessFaults(FaultsCase):
         return bool(killed)
 
     def test_it_ends_while_pods_are_created(self):
-        """SIGTERM before the API server is asked for the n-th pod, which it makes all the same, or never hears of."""
+        """SIGTERM before the API server receives the request for the n-th pod, which it then still
+        creates, or never receives."""
         operator = self.operator()
         operator.wait_ready()
         for n, executed in itertools.product((1, 8), (False, True)):
@@ -94,7 +97,7 @@ class ProcessFaults(FaultsCase):
         self.expect_calm()
 
     def test_two_operators_at_once(self):
-        """Each believes that it is the only one."""
+        """Each acts as the only one."""
         self.operator()
         self.operator(kubeconfig=self.add_proxy().kubeconfig)
         self.create_bystanders()
@@ -107,8 +110,9 @@ class ProcessFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_leader_is_cut_off(self):
-        """Nothing passes between it and the API server any more, and no connection is closed. Another takes over; the old one
-        ends by itself, comes back when all is well, and writes nothing."""
+        """No data passes between it and the API server any more, and no connection is closed.
+        Another operator takes over. The old one exits by itself, restarts after the fault, and
+        writes nothing."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}", "--leader-election-lease-duration=4s",
                  "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s")
         cut_off = threading.Event()

@@ -1,4 +1,4 @@
-"""The API server and etcd are killed, stopped and set back."""
+"""Faults of the servers: the API server and etcd are killed, stopped and restored from a backup."""
 import shutil
 import signal
 import threading
@@ -22,7 +22,7 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_the_api_server_is_asked_to_end(self):
-        """It lets open watches be, and a supervisor that loses its patience kills it."""
+        """It does not close open watches, and a supervisor kills it after a timeout."""
         def disturb():
             server = self.cluster.component("kube-apiserver")
             server.signal(signal.SIGTERM)
@@ -41,7 +41,8 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_etcd_stops_while_pods_are_created(self):
-        """The API server gives up with 504, after 34 seconds, what may be done later, or half of it."""
+        """After 34 seconds the API server gives up a call with 504; the call may be done later, or
+        half of it."""
         etcd, stopped = self.cluster.component("etcd"), threading.Event()
 
         def rule(request):
@@ -62,7 +63,8 @@ class ServerFaults(FaultsCase):
         self.expect_life("in-flight")
 
     def test_etcd_goes_back_to_the_past(self):
-        """Versions begin again at smaller numbers, and objects are as they were while the jobs ran."""
+        """Versions start again from smaller numbers, and objects are as they were while
+        the jobs ran."""
         self.operator()
         self.create(STEADY)
         for i in range(5):
@@ -83,7 +85,8 @@ class ServerFaults(FaultsCase):
         self.expect_calm()
 
     def restart_etcd(self, meanwhile):
-        """Kills etcd, calls meanwhile(its folder), and starts it and all that keep state of it."""
+        """Kills etcd, calls meanwhile(its folder), and starts etcd and all components that cache
+        its state."""
         components = [self.cluster.component(name) for name in ("kube-controller-manager", "kube-apiserver", "etcd")]
         for component in components:
             component.kill()
@@ -94,7 +97,8 @@ class ServerFaults(FaultsCase):
         components[0].start()
 
     def await_api_server(self):
-        """As a supervisor does, it starts a server that gave up: the API server ends when etcd does not answer at first."""
+        """Restarts a server that exited, as a supervisor does: the API server exits if etcd does
+        not answer at first."""
         def ready():
             for name in ("etcd", "kube-apiserver"):
                 if not (component := self.cluster.component(name)).running():

@@ -1,5 +1,5 @@
-"""What is around the operator changes: its clock, what a namespace allows, the namespace itself, the definition of TFJobs;
-somebody takes pods away, or a node."""
+"""Changes the operator's surroundings: its clock, what a namespace allows, the namespace itself and
+the definition of TFJobs; deletes pods or a node."""
 import time
 
 from harness import api as kube
@@ -14,7 +14,8 @@ DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.kub
 
 class SurroundingFaults(FaultsCase):
     def expect_refusal(self, text, name="job"):
-        """A Warning event and the job's condition say what the server says, and the pauses between tries grow."""
+        """A Warning event and the job's condition contain the server's message, and the delays
+        between retries grow."""
         poll(f"an event with \"{text}\"", 20, lambda: any(text in message for message in self.events(name)))
         poll(f"a condition with \"{text}\"", 20, lambda: any(
             text in c.get("message", "") and c["status"] == "True" for c in self.job(name)["status"]["conditions"]))
@@ -23,7 +24,7 @@ class SurroundingFaults(FaultsCase):
         self.assertLess(len(tries()), 45)
 
     def test_a_quota_is_used_up_and_raised(self):
-        """First there is no room for any pod, then for some, then for all."""
+        """First the quota allows no pod, then some, then all."""
         quota = kube.core(self.namespace, "resourcequotas")
         self.api.create(quota, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "0"}}})
 
@@ -36,7 +37,7 @@ class SurroundingFaults(FaultsCase):
         self.expect_refusal("exceeded quota: pods")
         self.assertFalse(self.kubelet.attempts)
         raise_to("2")
-        poll("two pods", 60, lambda: len(self.kubelet.attempts) >= 2)  # one that failed makes room for a third
+        poll("two pods", 60, lambda: len(self.kubelet.attempts) >= 2)  # one failed
         poll("an event with what is left", 20, lambda: any("limited: pods=2" in message for message in self.events()))
         raise_to("10")
         self.expect_life()
@@ -58,7 +59,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_a_template_that_the_server_finds_invalid(self):
-        """Its job tells so, others live on, and the job goes on when the template is mended."""
+        """Its job reports it, other jobs continue, and the job continues once the
+        template is fixed."""
         def unmountable(job):
             worker = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
             worker["containers"][0]["volumeMounts"] = [{"name": "nowhere", "mountPath": "/data"}]
@@ -91,7 +93,7 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_clock_is_set(self):
-        """Hours ahead and back: no pause gets longer, nobody loses or takes the lease."""
+        """Hours ahead and back: no delay gets longer, and the lease is neither lost nor taken."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}")
         clock = self.enterContext(ProcessClock())
         leader = self.operator(*flags, environment=clock.environment)
@@ -109,7 +111,7 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_definition_is_deleted_and_made_anew(self):
-        """All jobs are gone with it, and the collector of garbage takes what they had."""
+        """All jobs are deleted with it, and the garbage collector deletes their objects."""
         operator = self.operator()
         for i in range(5):
             self.create(f"job-{i}")
@@ -127,7 +129,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm(seconds=120)
 
     def test_running_pods_are_taken_away(self):
-        """At once, as `kubectl delete pod --force` does: others come, and no failure is counted."""
+        """At once, as `kubectl delete pod --force` does: they are replaced, and no failure
+        is counted."""
         self.operator()
         self.create(STEADY)
         poll("all run", 30, lambda: self.job(STEADY)["status"].get("ready") == "3/3" and len(
@@ -141,8 +144,9 @@ class SurroundingFaults(FaultsCase):
         self.assertEqual({len(uids) for uids in self.kubelet.attempts.values()}, {2})
 
     def test_a_node_is_deleted(self):
-        """With it all that could end its pods, which somebody deletes. One is forced out, since its job says so; of the other
-        an event tells. That takes minutes, so the operator's clock is quick."""
+        """Without the node nothing can end its pods, which are deleted. One is deleted by force,
+        since its job asks for it; an event reports the other. That takes minutes, so the operator's
+        clock is sped up."""
         node = self.namespace
         self.api.create("/api/v1/nodes", {"metadata": {"name": node}})
         clock = self.enterContext(ProcessClock(speed=30))

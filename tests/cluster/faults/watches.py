@@ -1,4 +1,4 @@
-"""Lists and watches that break, lie, lag and fall silent."""
+"""Faults of lists and watches: they break, deliver wrong data, lag and fall silent."""
 import collections
 import concurrent.futures
 import itertools
@@ -17,7 +17,8 @@ from .case import FaultsCase
 
 
 def interleaved(lines, choose):
-    """The lines in another order, which keeps that of each object and of everything around a bookmark."""
+    """Reorders the lines, but keeps the order of each object's lines and of everything around
+    a bookmark."""
     queues, out = collections.defaultdict(collections.deque), []
 
     def flush():
@@ -41,7 +42,8 @@ def interleaved(lines, choose):
 class WatchFaults(FaultsCase):
     @staticmethod
     def first_watches(request, seen, count=4):
-        """Whether it is one of the first `count` watches of its kind of objects: who fails for ever is asked ever less."""
+        """Returns whether this is one of the first `count` watches of its kind: permanent failures
+        would increase the backoff further and further."""
         seen[request.path] += request.watch
         return request.watch and seen[request.path] <= count
 
@@ -61,7 +63,7 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_say_gone(self):
-        """Or that there are too many requests, or that something is wrong within the server."""
+        """Or an error for too many requests, or an internal error of the server."""
         errors = {1: (410, "Expired"), 2: (429, "TooManyRequests"), 4: (500, "InternalError")}
         seen = collections.Counter()
 
@@ -78,7 +80,7 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_stammer_and_babble(self):
-        """Lines twice, lines of no known type, lines that are no JSON, no UTF-8."""
+        """Duplicate lines, lines of unknown type, lines that are not JSON or not UTF-8."""
         seen = collections.Counter()
 
         def rule(request):
@@ -94,7 +96,7 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_come_in_pieces(self):
-        """Every line in two, which end within a character where there is one of several bytes."""
+        """Every line in two pieces, split within a multi-byte character if there is one."""
         cut = collections.Counter()
 
         def edit(line):
@@ -109,7 +111,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(lambda request: Lines(edit) if request.watch else None, change=speak, given=lambda: cut[True] > 20)
 
     def test_watches_have_long_lines(self):
-        """One of 10 MB, which is read; and one that is too long, after which all is listed anew."""
+        """One of 10 MB, which is read, and one that is too long, after which everything is
+        listed again."""
         seen = collections.Counter()
 
         def rule(request):
@@ -120,8 +123,9 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule, given=lambda: len([path for path in seen if seen[path] > 1]) == 3)
 
     def test_watches_fall_silent(self):
-        """Connections stand, and nothing comes any more: of services before the list is whole, of jobs and pods later.
-        Deadlines are minutes, so the operator's steady clock is quick."""
+        """Connections stay open, but no more data arrives: for services before the list is
+        complete, for jobs and pods later. Deadlines are minutes, so the operator's steady clock
+        is sped up."""
         seen = collections.Counter()
 
         def rule(request):
@@ -143,13 +147,15 @@ class WatchFaults(FaultsCase):
         def silent():
             watches = collections.Counter(request.path for request in self.proxy.requests if request.watch)
             return [path for path in watches if watches[path] < 2]
-        poll("every watch was given up", 60, lambda: not silent())  # the job's own may be the last, after its end
+        # The job's own watch may be the last, after the job's end.
+        poll("every watch was given up", 60, lambda: not silent())
         self.create("later")
         self.expect_life("later")
         self.expect_calm()
 
     def test_watches_lag_and_change_the_order(self):
-        """What happened first is told last: now pods are behind jobs and services, now jobs behind pods."""
+        """Delivers the earliest events last: at times pods lag behind jobs and services, at times
+        jobs lag behind pods."""
         dice = random.Random(20)
 
         def rule(request):
@@ -162,7 +168,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_a_list_expires_between_its_pages(self):
-        """From a server that has no streaming lists; the second page is gone whenever it is asked for."""
+        """From a server without streaming lists; the second page has expired whenever it
+        is requested."""
         elsewhere = {"managedBy": "kueue.x-k8s.io/multikueue"}
         jobs = [tfjob(f"elsewhere-{i}", run_policy=elsewhere) for i in range(510)]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:

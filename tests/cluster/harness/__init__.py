@@ -1,2 +1,2 @@
-"""What the tests and benchmarks on a real API server share: a client, a cluster, an operator as a process.
-The standard library only."""
+"""Shared by the tests and benchmarks on a real API server: a client, a cluster, and an operator as
+a process. Uses only the standard library."""

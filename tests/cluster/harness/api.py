@@ -1,4 +1,4 @@
-"""A client of the Kubernetes API: one keep-alive connection a thread, JSON in and out."""
+"""A client of the Kubernetes API: one keep-alive connection per thread, JSON in and out."""
 import http.client
 import json
 import socket
@@ -36,15 +36,15 @@ class Api:
         self._closed = False
 
     def close(self):
-        """Ends every call of any thread that is under way, and makes those to come fail."""
+        """Ends every running call of any thread and makes later ones fail."""
         with self._lock:
             self._closed = True
             connections, self._open = self._open, set()
         for connection in connections:
             try:
-                connection.sock.shutdown(socket.SHUT_RDWR)  # wakes who reads
+                connection.sock.shutdown(socket.SHUT_RDWR)  # wakes the reader
             except (AttributeError, OSError):
-                pass  # it was not connected, or is not any more
+                pass  # not connected, or no longer
             connection.close()
 
     def __enter__(self):
@@ -67,7 +67,8 @@ class Api:
             self._open.discard(connection)
 
     def raw(self, method, path, body=None, headers=None, timeout=60):
-        """(status, bytes). A kept connection that the server has closed meanwhile is replaced."""
+        """Returns (status, bytes). Replaces a kept connection that the server has
+        closed meanwhile."""
         for fresh in (False, True):
             connection = getattr(self._threads, "connection", None)
             if connection is None or fresh:
@@ -85,7 +86,7 @@ class Api:
         raise AssertionError("unreachable")
 
     def request(self, method, path, body=None, content_type="application/json", accept="application/json"):
-        """The answer's JSON; ApiError from status 400 on."""
+        """Returns the answer's JSON; raises ApiError for a status of 400 or above."""
         data = None if body is None else json.dumps(body)
         code, answer = self.raw(method, path, data, {"Content-Type": content_type, "Accept": accept})
         if code >= 400:
@@ -96,7 +97,7 @@ class Api:
         return self.request("GET", path)
 
     def find(self, path):
-        """None where there is nothing."""
+        """Returns None if the object does not exist."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -117,19 +118,21 @@ class Api:
         return self.get(path)["items"]
 
     def count(self, path):
-        """How many objects there are, without reading them: `path` is of a whole collection, without selectors."""
+        """Returns the number of objects without reading them. `path` is that of a whole collection,
+        without selectors."""
         page = self.get(path + "?limit=1")
         return len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
 
     def column(self, path, name):
-        """{name of the object: text} of one column of what `kubectl get` prints."""
+        """Returns {name of the object: text} of one column of the output of `kubectl get`."""
         table = self.request("GET", path + "?includeObject=Metadata",
                              accept="application/json;as=Table;v=v1;g=meta.k8s.io")
         index = [column["name"] for column in table["columnDefinitions"]].index(name)
         return {row["object"]["metadata"]["name"]: row["cells"][index] for row in table.get("rows") or []}
 
     def watch(self, path, version="", timeout=600):
-        """Yields (type, object) until the server ends the stream or nothing came for `timeout` seconds."""
+        """Yields (type, object) until the server ends the stream or sends nothing for
+        `timeout` seconds."""
         query = urllib.parse.urlencode({"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"})
         connection = self._connect(timeout)
         try:

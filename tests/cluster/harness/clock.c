@@ -1,6 +1,7 @@
-// Preloaded into a program, the clock of its machine as a test wants it: the file that TFJOB_TEST_CLOCK names holds two
-// doubles, by how many seconds the wall clock is wrong, which may change at any time, and how fast time passes, which may
-// not. Only the wall clock jumps, as on a machine whose clock is set. Sleeps and the kernel's timers stay real.
+// Preloaded into a program, replaces its clocks with those that a test sets. The file named by
+// TFJOB_TEST_CLOCK contains two doubles: by how many seconds the wall clock is wrong, which may
+// change at any time, and how fast time passes, which may not. Only the wall clock jumps, as on a
+// machine whose clock is set. Sleeps and kernel timers stay real.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ static int IsSteady(clockid_t id) {
   return id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_MONOTONIC_RAW || id == CLOCK_BOOTTIME;
 }
 
-// How far the program's clock is ahead, when `passed` real seconds have passed.
+// Returns how far the program's clock is ahead after `passed` real seconds.
 static double Ahead(clockid_t id, double passed) {
   return passed * (control[1] - 1) + (IsWall(id) ? control[0] : 0);
 }
@@ -72,7 +73,8 @@ time_t time(time_t* result) {
   return now.tv_sec;
 }
 
-// `until` by the program's clock, as a real time. Of a wall clock that jumps meanwhile only what it said before is known.
+// Converts `until`, a time of the program's clock, to real time. If the wall clock jumps meanwhile,
+// only its offset from before the jump is known.
 static struct timespec RealTime(clockid_t id, const struct timespec* until) {
   if (control == NULL) return *until;
   const double wanted = (double)until->tv_sec + (double)until->tv_nsec / 1e9;
@@ -89,7 +91,7 @@ int pthread_cond_clockwait(pthread_cond_t* restrict condition, pthread_mutex_t* 
   return next(condition, mutex, id, &real);
 }
 
-// The clock that the condition was made with is known from the time: no machine is up for thirty years.
+// The time reveals which clock the condition was created with: no machine is up for thirty years.
 int pthread_cond_timedwait(pthread_cond_t* restrict condition, pthread_mutex_t* restrict mutex,
                            const struct timespec* restrict until) {
   return pthread_cond_clockwait(condition, mutex, until->tv_sec < 1000000000 ? CLOCK_MONOTONIC : CLOCK_REALTIME, until);

@@ -1,4 +1,4 @@
-"""The clock of one process, which a test sets and speeds up: see clock.c."""
+"""Sets and speeds up the clock of one process; see clock.c."""
 import mmap
 import pathlib
 import struct
@@ -9,8 +9,8 @@ SOURCE = pathlib.Path(__file__).with_name("clock.c")
 
 
 class ProcessClock:
-    """`environment` is for the process. `speed` 30: of its steady clock, and so of its deadlines and pauses, half a minute
-    passes in a second."""
+    """`environment` is for the process. `speed` applies to its steady clock, and so to its
+    deadlines and delays: with 30, half a minute passes in a second."""
 
     def __init__(self, speed=1.0):
         self._speed = speed
@@ -31,5 +31,5 @@ class ProcessClock:
         self._folder.cleanup()
 
     def set(self, seconds):
-        """The wall clock is wrong by so many seconds from now on."""
+        """From now on the wall clock is wrong by this many seconds."""
         self._control[:8] = struct.pack("d", seconds)

@@ -1,4 +1,5 @@
-"""A cluster made by deploy/dev/cluster.sh, and its components as processes that tests stop and start."""
+"""A cluster started by deploy/dev/cluster.sh, and its components as processes that tests stop
+and start."""
 import os
 import pathlib
 import re
@@ -15,8 +16,8 @@ SCRIPT = ROOT / "deploy/dev/cluster.sh"
 
 
 def poll(what, seconds, ready, every=0.1):
-    """Waits until ready() gives something true, which is returned; TimeoutError names `what`. An exception of ready()
-    counts as no, and the last one is told."""
+    """Waits until ready() returns a true value, and returns it. Otherwise raises TimeoutError,
+    which names `what`. An exception of ready() counts as false; the last one is reported."""
     deadline = time.monotonic() + seconds
     error = None
     while True:
@@ -31,8 +32,8 @@ def poll(what, seconds, ready, every=0.1):
 
 
 class Cluster:
-    """A control plane in a folder of its own that is gone at the end of a `with`; with fake nodes, or with this machine as
-    a real one."""
+    """A control plane in its own folder, removed at the end of a `with`; with fake nodes, or with
+    this machine as a real one."""
 
     def __init__(self, fake_nodes=0, node=False, keep=False, flags=()):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
@@ -69,7 +70,7 @@ class Cluster:
         subprocess.run([SCRIPT, "--state", self.state, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def api(self):
-        """A client of the administrator's; closed with the cluster, if not before."""
+        """Returns a client for the administrator, closed with the cluster at the latest."""
         pki = self.state / "pki"
         self._clients.append(Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key"))
         return self._clients[-1]
@@ -104,7 +105,7 @@ class Cluster:
 
 
 class Component:
-    """etcd, kube-apiserver, …: what `start` of deploy/dev/cluster/lib.sh made."""
+    """etcd, kube-apiserver, …: a process started by `start` of deploy/dev/cluster/lib.sh."""
 
     def __init__(self, command, started):
         self._command, self._started = command, started
@@ -127,7 +128,7 @@ class Component:
             pass
 
     def kill(self):
-        """As if the power went: returns when it is gone."""
+        """Kills it as a power failure would; returns once it has ended."""
         self.signal(signal.SIGKILL)
         poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
 
@@ -138,7 +139,7 @@ class Component:
 
 
 def alive(pid):
-    """Whether a process runs; one that ended and was not reaped does not."""
+    """Returns whether a process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
             return stat.read().rpartition(")")[2].split()[0] not in "ZX"

@@ -1,4 +1,4 @@
-"""What must hold of jobs, pods and services once nothing happens any more."""
+"""Checks what must hold for jobs, pods and services once nothing changes any more."""
 import collections
 
 from . import api as kube
@@ -15,8 +15,8 @@ def owner(item):
 
 
 def violations(api, namespace):
-    """Everything that is wrong, as sentences; none while a job is about to change is a promise that nobody gives, so ask
-    until it stays."""
+    """Returns everything that is wrong, as sentences. An empty result is not final while a job is
+    about to change, so call it until the result is stable."""
     jobs = {job["metadata"]["uid"]: job for job in api.items(kube.tfjobs(namespace))}
     pods = [pod for pod in api.items(kube.core(namespace, "pods")) if index_of(pod)]
     services = [s for s in api.items(kube.core(namespace, "services")) if JOB in (s["metadata"].get("labels") or {})]
@@ -34,7 +34,7 @@ def violations(api, namespace):
 
 
 def disagreements(job, pods, services):
-    """What a job's status says otherwise than its pods and services."""
+    """Yields the differences between a job's status and its pods and services."""
     name, status = job["metadata"]["name"], job.get("status", {})
     kinds = [kind for kind in ("Running", "Restarting", "Suspended", "Succeeded", "Failed") if condition(job, kind)]
     for pair in EXCLUSIVE:
@@ -45,7 +45,7 @@ def disagreements(job, pods, services):
     if status.get("restarts", 0) != restarts:
         yield f"{name}: restarts {status.get('restarts', 0)}, of its types {restarts}"
     if "Succeeded" in kinds or "Failed" in kinds:
-        yield from remains(job, pods, services)  # other counts stay as they were, whatever pods do
+        yield from remains(job, pods, services)  # other counts stay unchanged, whatever the pods do
         return
     for kind in job["spec"]["tfReplicaSpecs"]:
         counts = collections.Counter(pod.get("status", {}).get("phase") for pod in pods
@@ -65,7 +65,7 @@ def disagreements(job, pods, services):
 
 
 def remains(job, pods, services):
-    """What the end of a job should have taken away."""
+    """Yields what should have been deleted at the end of a job."""
     name = job["metadata"]["name"]
     for kind, replica in (job["status"].get("replicaStatuses") or {}).items():
         if replica.get("active", 0):

@@ -1,4 +1,4 @@
-"""TFJobs for fake nodes, many of them."""
+"""Creates many TFJobs for fake nodes."""
 import collections
 import concurrent.futures
 
@@ -16,7 +16,7 @@ def replicas(count, restart_policy="OnFailure", annotations=None):
 
 
 def tfjob(name, workers=4, ps=2, run_policy=None, **more):
-    """A TFJob; `more` are arguments of replicas() for the workers."""
+    """Returns a TFJob; `more` are arguments of replicas() for the workers."""
     specs = {"Worker": replicas(workers, **more)}
     if ps:
         specs["PS"] = replicas(ps)
@@ -30,7 +30,7 @@ def create_jobs(api, jobs, threads=4):
 
 
 def states(api):
-    """{state as kubectl shows it: number of jobs}"""
+    """Returns {state as shown by kubectl: number of jobs}."""
     return collections.Counter(api.column(kube.tfjobs(NAMESPACE), "State").values())
 
 
@@ -39,5 +39,5 @@ def wait_state(api, state, count, seconds):
 
 
 def condition(job, kind):
-    """Whether a job's condition is True."""
+    """Returns whether a job's condition is True."""
     return any(c["type"] == kind and c["status"] == "True" for c in job.get("status", {}).get("conditions") or [])

@@ -1,5 +1,6 @@
-"""A kubelet played by a test: pods run at once and end when the test's script says so. No scheduler, and nodes only by name: a pod
-without a node is gone as soon as it is deleted, unless the API server fails between the two writes which that takes it."""
+"""A kubelet played by a test: pods run at once and end when the test's script says so. There is no
+scheduler, and nodes exist only by name. A pod without a node disappears as soon as it is deleted,
+unless the API server fails between the two writes needed for that."""
 import collections
 import threading
 
@@ -10,7 +11,7 @@ INDEX = ("training.kubeflow.org/job-name", "training.kubeflow.org/replica-type",
 
 
 def index_of(pod):
-    """(job, type, index) of a pod; None for a stranger's."""
+    """Returns (job, type, index) of a pod; None for a foreign pod."""
     labels = pod["metadata"].get("labels") or {}
     return tuple(labels[key] for key in INDEX) if all(key in labels for key in INDEX) else None
 
@@ -21,16 +22,17 @@ def live(pod):
 
 
 class Kubelet:
-    """`script(index, attempt)` gives the exit code of the attempt-th pod (from 0) of an index, or None: it runs on. It is
-    asked again whenever a pod of its job changes, so that it may depend on what `self.running` holds."""
+    """`script(index, attempt)` returns the exit code of the attempt-th pod (from 0) of an index, or
+    None if the pod keeps running. It is called again whenever a pod of its job changes, so it may
+    depend on the contents of `self.running`."""
 
-    def __init__(self, api, namespace, script):  # the client becomes its own
+    def __init__(self, api, namespace, script):  # takes over the client
         self._api, self._namespace, self._script = api, namespace, script
         self._pods = {}  # uid -> pod
         self._stopped = threading.Event()
-        self.attempts = collections.defaultdict(list)  # (job, type, index) -> uids, in the order of their creation
+        self.attempts = collections.defaultdict(list)  # (job, type, index) -> uids, oldest first
         self.violations = []
-        self.lost_nodes = set()  # names; whose pods never go by themselves
+        self.lost_nodes = set()  # names; their pods never disappear by themselves
 
     def __enter__(self):
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -43,7 +45,7 @@ class Kubelet:
         self._thread.join()
 
     def running(self, index):
-        """Whether an index has a pod that runs."""
+        """Returns whether an index has a running pod."""
         return any(index_of(pod) == index and pod["status"].get("phase") == "Running" and live(pod)
                    for pod in list(self._pods.values()))
 
@@ -64,7 +66,7 @@ class Kubelet:
                     if kind != "BOOKMARK":
                         self._see(kind, pod)
             except Exception:  # pylint: disable=broad-except
-                self._stopped.wait(0.1)  # the API server is gone, as tests will have it
+                self._stopped.wait(0.1)  # the API server is down, as tests intend
 
     def _see(self, kind, pod):
         index, uid = index_of(pod), pod["metadata"]["uid"]
@@ -92,7 +94,8 @@ class Kubelet:
             self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
 
     def _take_away(self, pod):
-        """What kubelets do when a pod that is to be deleted has ended; here when a list still shows it."""
+        """Removes a pod that was deleted and has ended, as kubelets do; here only if a list
+        still shows it."""
         metadata = pod["metadata"]
         if pod["spec"].get("nodeName") in self.lost_nodes:
             return

@@ -1,11 +1,11 @@
-"""Messages of HTTP/1.1 as the fault proxy reads and writes them."""
+"""Reads and writes HTTP/1.1 messages for the fault proxy."""
 import asyncio
 import gzip
 import urllib.parse
 
 
 class Closed(Exception):
-    """A connection that is at its end, or is to be: `last` is sent before."""
+    """The connection has ended or must be closed; `last` is sent before that."""
 
     def __init__(self, last=b""):
         super().__init__()
@@ -13,7 +13,7 @@ class Closed(Exception):
 
 
 async def read_head(reader):
-    """The first line and the headers; b"" at the end of the stream."""
+    """Returns the first line and the headers; b"" at the end of the stream."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -26,7 +26,7 @@ def parse_head(head):
 
 
 async def read_chunk(reader):
-    """b"" is the last one; a stream without it was cut."""
+    """Returns one chunk. b"" is the last one; a stream without it was truncated."""
     line = await reader.readline()
     if not line:
         raise Closed
@@ -37,7 +37,7 @@ async def read_chunk(reader):
 
 
 async def read_body(reader, headers):
-    """As it was meant; a chunked one without its frames."""
+    """Returns the body; a chunked one without its framing."""
     if headers.get("transfer-encoding") == "chunked":
         body = b""
         while data := await read_chunk(reader):
@@ -51,14 +51,15 @@ def chunk(data):
 
 
 def framed(body, headers):
-    """A body as its headers announce it."""
+    """Encodes a body as its headers announce it."""
     if headers.get("transfer-encoding") != "chunked":
         return body
     return (chunk(body) if body else b"") + chunk(b"")
 
 
 def with_query(head, query):
-    """A request's head with these parameters instead of its own, or beside them."""
+    """Returns a request's head with these parameters added; they replace its own of the
+    same name."""
     line, _, rest = head.partition(b"\r\n")
     method, target, version = line.decode("latin-1").split(" ")
     path, _, own = target.partition("?")
@@ -67,7 +68,7 @@ def with_query(head, query):
 
 
 def compressed(line, headers, body):
-    """An answer, whole."""
+    """Returns a complete answer."""
     body = gzip.compress(body)
     kept = {name: value for name, value in headers.items() if name not in ("content-length", "transfer-encoding")}
     lines = [line, *(f"{name}: {value}" for name, value in kept.items()),

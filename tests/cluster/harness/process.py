@@ -1,4 +1,4 @@
-"""What /proc says of a process, and the operator as one."""
+"""Reads /proc for a process, and runs the operator as one."""
 import os
 import pathlib
 import signal
@@ -13,14 +13,14 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid):
-    """User and system time of a process, all threads."""
+    """Returns the user and system time of a process, including all threads."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def memory_mb(pid, field="VmHWM"):
-    """Peak resident memory, or VmRSS: resident now."""
+    """Returns the peak resident memory, or with VmRSS the present one."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         for line in status:
             if line.startswith(field + ":"):
@@ -44,10 +44,10 @@ def build_operator(config="--config=release"):
 
 
 class Operator:
-    """The operator outside the cluster."""
+    """The operator, running outside the cluster."""
 
     def __init__(self, program, kubeconfig, *flags, log=None, environment=None):
-        """`environment` is added to this process' own."""
+        """`environment` is added to that of this process."""
         self._program, self._kubeconfig, self._flags, self._log = program, kubeconfig, flags, log
         self._environment = {**os.environ, **(environment or {})}
         self._process = None
@@ -71,18 +71,18 @@ class Operator:
 
     @property
     def status(self):
-        """Its exit status; None while it runs."""
+        """Returns its exit status; None while it runs."""
         return self._process.poll()
 
     def said(self, text):
-        """Whether its log has the text."""
+        """Returns whether its log contains the text."""
         return text in pathlib.Path(self._log).read_text(encoding="utf-8", errors="replace")
 
     def ready(self):
         return fetch(self.health, "/readyz") is not None
 
     def wait_ready(self, seconds=30):
-        """Seconds from now until it says that it is ready."""
+        """Returns the seconds from now until it reports that it is ready."""
         start = time.monotonic()
 
         def ready():
@@ -98,7 +98,7 @@ class Operator:
         self._process.wait()
 
     def stop(self, seconds=30):
-        """Asks it to end; (exit status, seconds)."""
+        """Asks it to stop; returns (exit status, seconds)."""
         start = time.monotonic()
         if self.running():
             self._process.send_signal(signal.SIGTERM)
@@ -110,7 +110,7 @@ class Operator:
         return status, time.monotonic() - start
 
     def metric(self, name, **labels):
-        """The sum of a metric's samples that have these labels; 0 without any."""
+        """Returns the sum of a metric's samples that have these labels; 0 if there are none."""
         return total(fetch(self.metrics, "/metrics") or "", name, **labels)
 
     def __enter__(self):
@@ -122,7 +122,7 @@ class Operator:
 
 
 def fetch(port, path):
-    """The page, or None where it is not to be had."""
+    """Returns the page, or None if it is not available."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return answer.read().decode()
@@ -131,7 +131,8 @@ def fetch(port, path):
 
 
 def total(page, name, **labels):
-    """The sum over a page in Prometheus' format of the samples of `name` with these labels."""
+    """Returns the sum of the samples of `name` with these labels in a page in
+    Prometheus' format."""
     sum_ = 0.0
     for line in page.splitlines():
         if line.startswith(name) and line[len(name):len(name) + 1] in ("{", " "):

@@ -1,12 +1,14 @@
-"""A TLS proxy between the operator and the API server that does to requests what networks and servers do.
+"""A TLS proxy between the operator and the API server that injects faults of networks and servers.
 
     with FaultProxy(cluster) as proxy:
         operator = Operator(program, proxy.kubeconfig)
         proxy.rule = lambda request: Answer(503) if request.method == "PATCH" else None
 
-`rule` is asked for every request, on the proxy's thread; None passes it on. HTTP/1.1, one upstream connection for one
-client connection. What passed is in `proxy.requests`. It reaches the API server as the administrator, whatever clients
-say; with certificate=False as nobody, so that the server judges the clients' tokens."""
+`rule` is called for every request, on the proxy's thread; None passes the request on. The
+proxy speaks HTTP/1.1 with one upstream connection per client connection, and records all
+requests in `proxy.requests`. It authenticates to the API server as the administrator, whatever
+the clients send; with certificate=False it does not authenticate, so that the server checks
+the clients' tokens."""
 import asyncio
 import dataclasses
 import json
@@ -26,7 +28,7 @@ class Request:
     query: dict
     headers: dict
     body: bytes
-    code: int = 0  # of the answer; 0 while there is none
+    code: int = 0  # code of the answer; 0 until there is one
     time: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
@@ -43,7 +45,7 @@ class Request:
 
 @dataclasses.dataclass
 class Answer:
-    """The API server is not asked."""
+    """Answers without asking the API server."""
     code: int
     message: str = "injected"
     reason: str = ""
@@ -53,48 +55,50 @@ class Answer:
 
 @dataclasses.dataclass
 class Ask:
-    """The API server is asked with these parameters instead of, or beside, those that came."""
+    """Asks the API server with these parameters added to the request's own, or replacing them."""
     query: dict
 
 
 @dataclasses.dataclass
 class Gzip:
-    """The answer is compressed; not of a watch."""
+    """Compresses the answer; not for a watch."""
 
 
 @dataclasses.dataclass
 class Drop:
-    """The connection is closed: before the API server is asked, or with executed=True when it has answered."""
+    """Closes the connection before the API server is asked, or with executed=True once it
+    has answered."""
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Stall:
-    """Nothing more comes, and nothing closes, for so many seconds: before the API server is asked, or with executed=True
-    when it has answered. Then the connection is closed."""
+    """Sends nothing and closes nothing for this many seconds, before the API server is asked, or
+    with executed=True once it has answered. Then closes the connection."""
     seconds: float = 3600
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Call:
-    """`function` is called before the API server is asked, or with executed=True when it has answered; what it returns,
-    None included, is done then."""
+    """Calls `function` before the API server is asked, or with executed=True once it has answered,
+    and then applies its result, which may be None."""
     function: typing.Callable
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Lines:
-    """Of a watch: each line goes through `edit`, which returns what to send instead: the line, nothing (b""), several, or
-    a list of pieces. Raising Stalled stops the stream without closing it; raising Closed(bytes) sends them and closes it."""
+    """For a watch: passes each line through `edit`, which returns what to send instead: the line,
+    nothing (b""), several lines, or a list of pieces. Raising Stalled stops the stream without
+    closing it; raising Closed(bytes) sends the bytes and closes it."""
     edit: typing.Callable
 
 
 @dataclasses.dataclass
 class Late:
-    """Of a watch: a line comes `lag()` seconds late. Lines that came meanwhile come with it, in the order that
-    `order(lines)` gives them."""
+    """For a watch: delays a line by `lag()` seconds. Lines that arrive meanwhile are sent with it,
+    in the order returned by `order(lines)`."""
     lag: typing.Callable
     order: typing.Callable = list
 
@@ -107,7 +111,7 @@ class FaultProxy:
     def __init__(self, cluster, certificate=True):
         self._cluster, self._certificate = cluster, certificate
         self._loop = asyncio.new_event_loop()
-        self._loop.set_exception_handler(lambda *_: None)  # connections that end as they may
+        self._loop.set_exception_handler(lambda *_: None)  # connections may end in any way
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._writers = set()
         self.rule = None
@@ -133,7 +137,7 @@ class FaultProxy:
         self._run(self._cut())
 
     def certify(self, certificate, key):
-        """Connections that come are shown this certificate: two paths."""
+        """Presents this certificate (two paths) to new connections."""
         self._run(self._certify(certificate, key))
 
     def _run(self, coroutine):
@@ -254,7 +258,7 @@ async def lines_of(upstream):
 
 
 async def relay_lines(upstream, writer, edit):
-    """A watch: its lines one by one."""
+    """Forwards a watch line by line."""
     async for line in lines_of(upstream):
         try:
             out = line if edit is None else edit(line)
@@ -271,7 +275,7 @@ async def relay_lines(upstream, writer, edit):
 
 
 async def relay_late(upstream, writer, fault):
-    """A watch whose lines are read as they come, and sent when the fault will have it."""
+    """Forwards a watch whose lines are read as they arrive and sent when the fault says so."""
     came = asyncio.Queue()
 
     async def read():

@@ -1,4 +1,4 @@
-// CoreDNS with the plugins that cluster.sh configures: the stock list links the SDKs of three clouds.
+// CoreDNS with only the plugins that cluster.sh uses; the default list links three cloud SDKs.
 package main
 
 import (
