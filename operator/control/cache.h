@@ -147,7 +147,7 @@ class Cache {
    protected:
     // Notes that a list has come. The last first list of a scope reports all its jobs as changed,
     // because earlier changes were skipped.
-    void NoteList();
+    void NoteList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;
 

@@ -285,7 +285,7 @@ TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
   ASSERT_TRUE(MakeDirectories(folder_ + "/model/eval").ok());
   ASSERT_TRUE(MarkFinished(folder_ + "/model/eval", {"uid", 0}, 3, RealClock().Now()).ok());
   EXPECT_TRUE(eventually(
-      [&] { return chief.Progress().waiting_for.find("cannot yet tell") != std::string::npos; }));
+      [&] { return chief.Progress().waiting_for.find("cannot yet report") != std::string::npos; }));
   ps.Start(2);
   EXPECT_EQ(chief.End(), OkStatus());
   EXPECT_EQ(ps.AwaitEnd(), OkStatus());

@@ -471,7 +471,7 @@ TEST_F(ReflectorTest, ReadsNoMoreOfAnAnswerThanTheLimit) {
     const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     std::string why;
-    while (why.find("more than 100 bytes") == why.npos) {
+    while (why.find("limit of 100 bytes") == why.npos) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline) << why;
       why = client_->Troubles().at(0).why.ToString();
     }

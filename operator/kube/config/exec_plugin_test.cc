@@ -183,7 +183,7 @@ TEST(ExecCredential, WhatIsNoneIsRefusedWithItsPath) {
       {"{\"kind\": \"Secret\", \"apiVersion\": \"client.authentication.k8s.io/v1\"}", "\"Secret\""},
       {Credential(""), "status: expected a token or a client certificate"},
       {Credential("\"token\": 7"), "status.token: expected a string"},
-      {Credential("\"token\": \"s3cret \\n\""), "status.token: it has spaces"},
+      {Credential("\"token\": \"s3cret \\n\""), "status.token: it contains spaces"},
       {Credential("\"clientKeyData\": \"s3cret\""), "expected both"},
       {Credential("\"clientCertificateData\": \"x\", \"clientKeyData\": \"s3cret\""),
        "status.clientCertificateData: expected a PEM certificate"},

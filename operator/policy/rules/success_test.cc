@@ -1,4 +1,4 @@
-// Longer than the rule, because one table of cases is one test.
+// Longer than the rule: one table of cases is one test.
 #include "operator/policy/rules/success.h"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,13 @@
 #include "runtime/kernels/cpu/gemm.h"
 
 #include <dnnl.h>
-#include <omp.h>
 
 #include <algorithm>
 
 #include "runtime/base/check.h"
+
+// From <omp.h>, which only gcc has; oneDNN runs on gcc's OpenMP, whatever compiles this file.
+extern "C" void omp_set_num_threads(int threads);
 
 namespace tfjob::kernels::cpu {
 namespace {
