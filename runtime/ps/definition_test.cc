@@ -45,7 +45,7 @@ TEST(Definition, RefusesWhatCannotBeServed) {
   EXPECT_EQ(error([](Definition& d) { d.variables[1].name = "dense/kernel"; }),
             "two variables are called dense/kernel");
   EXPECT_EQ(error([](Definition& d) { d.variables[0].dtype = DType::kInt32; }),
-            "variable dense/kernel: an optimizer updates float32 and float64, not int32");
+            "variable dense/kernel: an optimizer updates only float32 and float64, not int32");
   EXPECT_EQ(error([](Definition& d) { d.replicas_to_aggregate = 0; }),
             "replicas_to_aggregate: expected 1 or more, got 0");
   EXPECT_EQ(error([](Definition& d) { d.max_shard_bytes = 0; }),
