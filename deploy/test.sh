@@ -54,13 +54,12 @@ else
   step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"
 fi
 if [ $level = deep ]; then
-  step "every test as it ships" bazel_tests --config=release //...
   step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
   step "the quickstart's accuracy with ten seeds" \
     bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test
   step "whole jobs with the address and undefined sanitizers" \
     bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
-  step "tests, ten times each" bazel_tests --config=release --runs_per_test=10 //...
+  step "every test as it ships, ten times each" bazel_tests --config=release --runs_per_test=10 //...
   step "benchmarks" tests/bench/run.sh
 fi
 

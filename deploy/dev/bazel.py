@@ -27,7 +27,7 @@ import xml.etree.ElementTree as ElementTree
 
 INTERVAL = 10  # seconds
 PROGRESS = re.compile(r"^\[([\d,]+) / ([\d,]+)\]")
-# Bazel announces each test a second time when it ends; the summary has it, too.
+# A line of the summary that Bazel prints after the last test.
 STATUS = re.compile(r"^(//\S+)\s+(?:\(cached\) )?(PASSED|FAILED|TIMEOUT|FLAKY|NO STATUS|FAILED TO BUILD)\b")
 
 

@@ -24,7 +24,7 @@ MEDIA_TYPE = "application/vnd.oci.image."
 
 
 def libraries(program):
-    """Returns the shared libraries of a program, including the loader; none for a static one."""
+    """Returns the shared libraries of a program, including the loader. A static program has none."""
     listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     missing = re.findall(r"(\S+) => not found", listing)
     if missing:

@@ -99,7 +99,7 @@ std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
 // `scheduler`: the gang's scheduler, which will not place the pods of that template.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
-// `owner`: the owner of the object with that name, "nobody" if it has no controller.
+// `owner`: names the controller of the existing object; "nobody" if it has none.
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);

@@ -148,7 +148,7 @@ std::vector<Field> ConditionFields() {
        .description = "Created, Running, Restarting, Succeeded, Failed or Suspended.",
        .required = true},
       {.name = "status",
-       .description = "Whether the condition holds.",
+       .description = "The status of the condition.",
        .required = true,
        .words = {"True", "False", "Unknown"}},
       {.name = "reason", .description = "A machine-readable reason, such as TFJobRestarting."},

@@ -13,7 +13,7 @@ namespace {
 
 using testing::Conditions;
 
-// Provides the same cluster for every command line and records the flags.
+// Forwards to one fake cluster, so that each command line under test may own a cluster.
 class ForwardingCluster : public Cluster {
  public:
   explicit ForwardingCluster(testing::FakeCluster& to) : to_(to) {}

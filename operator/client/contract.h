@@ -1,4 +1,4 @@
-// Tests the contract of Client, for every implementation:
+// Tests that an implementation keeps the contract of Client. Each implementation instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Store, ContractTest,
 //                            ::testing::Values(ContractTarget{"Store", [] { … }}),

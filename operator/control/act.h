@@ -29,7 +29,7 @@ struct Look {
   policy::Snapshot snapshot;
 };
 
-// What to do about the job.
+// The result of deciding about a job: its verdict, the objects to have, the calls to make.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;

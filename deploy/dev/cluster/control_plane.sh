@@ -74,8 +74,8 @@ start_control_plane() {
 }
 
 # Pods wait for a scheduler only if there are nodes. To spread the pods of a service, the scheduler
-# reads every service of the namespace for every pod, which with thousands of them is most of its
-# work. With fake nodes this is left out.
+# reads all services of the namespace once per pod. With thousands of services that is most of its
+# work, so spreading is off on fake nodes.
 start_scheduler() {
   local constraints=""
   [ $node = yes ] || constraints='
