@@ -117,8 +117,8 @@ class Writer {
 // Receives the objects of a kind: first OnReplaced with the whole list, then one call per change.
 // OnReplaced is called again whenever the implementation had to list again; objects that are
 // absent from it are gone. An object that stops matching the selector is reported as deleted.
-// Receives the changes of one subscription. The implementation calls it from a thread of its own, in
-// order and never concurrently. A call must return quickly.
+// Receives the changes of one subscription. The implementation calls it from a thread of its own,
+// in order and never concurrently. A call must return quickly.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;

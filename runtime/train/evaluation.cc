@@ -4,6 +4,7 @@
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
+
 Evaluation::Evaluation(const config::TrainingConfig& config, strategy::ModelDefinition definition,
                        std::shared_ptr<const data::Dataset> dataset, const exec::Device& device)
     : definition_(std::move(definition)),

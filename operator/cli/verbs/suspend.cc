@@ -3,9 +3,11 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "operator/api/names.h"
 #include "operator/cli/verbs/change.h"
 
 namespace tfjob::cli {
+
 int Suspend(const SuspendOptions& options, const Surroundings& around) {
   const char* verb = options.suspend ? "suspend" : "resume";
   const char* done = options.suspend ? "suspended" : "resumed";
