@@ -41,7 +41,7 @@ step() {
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
 
 [ $level != deep ] || export TFJOB_DEEP=1
-timed "packages" install_packages
+timed "packages" install_packages build test
 step "style, sizes and rooms" deploy/dev/check.sh
 if [ $level = plain ]; then
   step "tests" bazel_tests --config=release //...

@@ -34,7 +34,7 @@ tidy() {
 status=0
 check() { timed "$@" || status=1; }
 
-install_packages
+install_packages build test
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.cc' '*.h' '*.cu' '*.cuh')
 sources=($(for f in "${sources[@]}"; do if [ -e "$f" ]; then echo "$f"; fi; done))
 if [ ${#sources[@]} -eq 0 ]; then echo "git names no sources in $ROOT" >&2 && exit 1; fi

@@ -1,11 +1,11 @@
-# Builds the programs from the modules that kubernetes/go.mod and extras/go.mod pin, into a folder
-# named after these files. Go's caches stay next to it (3 GB): without them a build takes 14 minutes
+# Builds the programs from the modules that modules/go.mod pins, into a folder named after it. One
+# module for all programs lets them share what they compile: 3,257 packages instead of 4,249. Go's caches stay next to it (3 GB): without them a build takes 14 minutes
 # of CPU time, with them seconds. Sourced by cluster.sh.
 GO_VERSION=1.26.8
 GO_SUM=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
 GO_CACHE=$HOME/.cache/tfjob/go
 
-PROGRAMS=$CACHE/bin-$(cat "$CLUSTER"/{kubernetes,extras}/go.{mod,sum} "$CLUSTER"/extras/coredns/main.go |
+PROGRAMS=$CACHE/bin-$(cat "$CLUSTER"/modules/{go.mod,go.sum,coredns/main.go} |
   sha256sum | cut -c1-12)
 
 # Puts a recent enough Go into PATH: the machine's own, or one from the module proxy, where Go is
@@ -25,23 +25,18 @@ use_go() {
   export PATH=$toolchain/bin:$PATH GOROOT=$toolchain
 }
 
-# The source of each program: the module's folder and the package.
-declare -A PACKAGES=([etcd]="kubernetes go.etcd.io/etcd/server/v3" [kwok]="extras sigs.k8s.io/kwok/cmd/kwok"
-  [helm]="extras helm.sh/helm/v4/cmd/helm" [coredns]="extras tfjob.dev/deploy/dev/cluster/extras/coredns")
+declare -A PACKAGES=([etcd]=go.etcd.io/etcd/server/v3 [kwok]=sigs.k8s.io/kwok/cmd/kwok [helm]=helm.sh/helm/v4/cmd/helm
+  [coredns]=tfjob.dev/deploy/dev/cluster/modules/coredns)
 for program in kube-{apiserver,controller-manager,scheduler,proxy} kubelet kubectl; do
-  PACKAGES[$program]="kubernetes k8s.io/kubernetes/cmd/$program"
+  PACKAGES[$program]=k8s.io/kubernetes/cmd/$program
 done
 
-# install_module FOLDER NAME…: installs those of the programs that are in this module.
-install_module() {
-  local folder=$1 name packages=() version package=k8s.io/component-base/version
-  shift
-  for name in "$@"; do
-    if [ "${PACKAGES[$name]% *}" = "$folder" ]; then packages+=("${PACKAGES[$name]#* }"); fi
-  done
-  [ ${#packages[@]} -gt 0 ] || return 0
-  version=$(sed -n 's/^\tk8s.io\/kubernetes v\([^ ]*\).*/\1/p' "$CLUSTER/kubernetes/go.mod")
-  (cd "$CLUSTER/$folder" && GOBIN=$PROGRAMS/building go install -mod=readonly -ldflags "-s -w -X $package.gitVersion=v$version \
+# install_programs NAME…: compiles and installs these programs.
+install_programs() {
+  local name packages=() version package=k8s.io/component-base/version
+  for name in "$@"; do packages+=("${PACKAGES[$name]}"); done
+  version=$(sed -n 's/^\tk8s.io\/kubernetes v\([^ ]*\).*/\1/p' "$CLUSTER/modules/go.mod")
+  (cd "$CLUSTER/modules" && GOBIN=$PROGRAMS/building go install -mod=readonly -ldflags "-s -w -X $package.gitVersion=v$version \
     -X $package.gitMajor=1 -X $package.gitMinor=$(echo "$version" | cut -d. -f2) -X $package.gitTreeState=clean \
     -X $package.gitCommit=none" "${packages[@]}")
 }
@@ -49,7 +44,7 @@ install_module() {
 # Collects the behaviour of fake nodes and their pods from KWOK's release.
 write_stages() {
   local stage folder
-  folder=$(cd "$CLUSTER/extras" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  folder=$(cd "$CLUSTER/modules" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
   for stage in node/fast/node-initialize node/heartbeat-with-lease/node-heartbeat-with-lease \
     pod/fast/pod-{ready,complete,delete}; do
     printf -- '---\n'
@@ -75,8 +70,7 @@ build_programs() {
   mapfile -t names < <(missing "$@")
   if [ ${#names[@]} -gt 0 ]; then
     use_go
-    timed "build ${names[*]} (from Kubernetes' module)" install_module kubernetes "${names[@]}"
-    timed "build ${names[*]} (from other modules)" install_module extras "${names[@]}"
+    timed "build ${names[*]}" install_programs "${names[@]}"
     # The program's name is the last part of its module's name.
     if [ -f "$building/server" ]; then mv "$building/server" "$building/etcd"; fi
     [ ! -f "$building/kwok" ] || write_stages

@@ -30,8 +30,23 @@ chosen() {
   [ -z "$value" ] || echo "--$1=$value"
 }
 
+# Records who deletes a pod and with what answer: STATE/log/audit.log answers why a pod vanished.
+write_audit_policy() {
+  cat >"$STATE/audit-policy.yaml" <<EOF
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [delete, deletecollection]
+  resources: [{group: "", resources: [pods]}]
+- level: None
+EOF
+}
+
 start_apiserver() {
   local pki=$STATE/pki issuer=https://kubernetes.default.svc.cluster.local
+  write_audit_policy
   # shellcheck disable=SC2046
   start kube-apiserver "$PROGRAMS/kube-apiserver" $(chosen feature-gates) $(chosen runtime-config) --etcd-servers "http://127.0.0.1:$ETCD_PORT" \
     --bind-address "$API_IP" --advertise-address "$NODE_IP" --secure-port "$API_PORT" \
@@ -40,7 +55,8 @@ start_apiserver() {
     --kubelet-client-certificate "$pki/apiserver-to-kubelet.crt" --kubelet-client-key "$pki/apiserver-to-kubelet.key" \
     --kubelet-certificate-authority "$pki/ca.crt" --kubelet-preferred-address-types InternalIP \
     --service-account-issuer "$issuer" --service-account-key-file "$pki/service-account.pub" \
-    --service-account-signing-key-file "$pki/service-account.key"
+    --service-account-signing-key-file "$pki/service-account.key" \
+    --audit-policy-file "$STATE/audit-policy.yaml" --audit-log-path "$STATE/log/audit.log" --audit-log-mode blocking
   # Ready includes the default roles, without which the controller manager exits at once.
   await 120 "API server ready" kubectl get --raw /readyz
 }

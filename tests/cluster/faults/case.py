@@ -195,7 +195,8 @@ class FaultsCase(unittest.TestCase):
         told = [f"{request.time:.3f} {request.code} {request} {request.body.decode(errors='replace')[:200]}"
                 for request in self.writes() if name in request.path + request.body.decode(errors="replace")]
         self.assertEqual({index: len(uids) for index, uids in attempts.items()},
-                         {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2}, "\n".join([str(attempts), *told]))
+                         {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2},
+                         "\n".join([str(attempts), *self.cluster.pod_deletions(self.namespace), *told]))
 
     def expect_job(self, name, seconds):
         poll(f"{name} succeeded", seconds, lambda: self.ended(name))

@@ -1,5 +1,6 @@
 """A cluster started by deploy/dev/cluster.sh, and its components as processes that tests stop
 and start."""
+import json
 import os
 import pathlib
 import re
@@ -97,6 +98,16 @@ class Cluster:
         self.kubectl("apply", "--server-side", "-f", str(ROOT / "crds/kubeflow.org_tfjobs.yaml"))
         with self.api() as api:
             poll("the CRD is served", 20, lambda: api.find("/apis/kubeflow.org/v1/tfjobs"))
+
+    def pod_deletions(self, namespace):
+        """Returns a line per request to delete a pod of a namespace: when, who, what, the answer."""
+        deletions = []
+        for line in (self.state / "log/audit.log").read_text().splitlines():
+            event = json.loads(line)
+            if event["objectRef"].get("namespace") == namespace:
+                deletions.append(f"{event['requestReceivedTimestamp']} {event['user']['username']} {event.get('userAgent')} "
+                                 f"{event['requestURI']} {event.get('requestObject')} {event['responseStatus']['code']}")
+        return deletions
 
     def create_namespace(self, name):
         with self.api() as api:

@@ -111,10 +111,12 @@ class Kubelet:
         status = {"phase": phase, "containerStatuses": [{
             "name": "tensorflow", "image": "fake", "imageID": "", "ready": phase == "Running", "restartCount": 0,
             "state": state}], "conditions": [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]}
+        # The API server completes the deletion of a pod whose status is written while it is being
+        # deleted, by name only: without the version, a late write could delete the pod's replacement.
+        version = {key: pod["metadata"][key] for key in ("uid", "resourceVersion")}
         try:
-            self._api.patch(kube.core(self._namespace, f"pods/{name}/status"),
-                            {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status})
-            pod["status"] = {**pod["status"], **status}
+            answer = self._api.patch(kube.core(self._namespace, f"pods/{name}/status"), {"metadata": version, "status": status})
+            pod["metadata"], pod["status"] = answer["metadata"], answer["status"]
         except ApiError as error:
             if error.code not in (404, 409):
                 raise
