@@ -104,8 +104,8 @@ class Cluster:
         deletions = []
         for line in (self.state / "log/audit.log").read_text().splitlines():
             event = json.loads(line)
-            if event["objectRef"].get("namespace") == namespace:
-                deletions.append(f"{event['requestReceivedTimestamp']} {event['user']['username']} {event.get('userAgent')} "
+            if event.get("objectRef", {}).get("namespace") == namespace:
+                deletions.append(f"{event['requestReceivedTimestamp']} {event['user'].get('username')} {event.get('userAgent')} "
                                  f"{event['requestURI']} {event.get('requestObject')} {event['responseStatus']['code']}")
         return deletions
 
