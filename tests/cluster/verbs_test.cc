@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "operator/api/names.h"
-#include "operator/cli/connect.h"
 #include "operator/cli/command_line.h"
+#include "operator/cli/connect.h"
 #include "runtime/base/env.h"
 #include "runtime/base/yaml.h"
 
