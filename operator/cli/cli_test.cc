@@ -7,7 +7,8 @@
 #include <sstream>
 #include <thread>
 
-#include "operator/cli/dispatch.h"
+#include "operator/cli/command_line.h"
+#include "operator/local/run/run.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::cli {
@@ -37,7 +38,7 @@ class CmdTest : public ::testing::Test {
     const Connect nowhere = [](const ClusterFlags&) -> StatusOr<std::unique_ptr<Cluster>> {
       return InvalidArgument("there is no cluster in this test");
     };
-    return Dispatch(line, nowhere, *stop_, console_);
+    return RunCommandLine(line, nowhere, *stop_, console_);
   }
   // Returns what the worker of job x has written so far.
   std::string WorkerLog() {

@@ -1,38 +1,30 @@
-// The part of the command line that concerns a cluster: its verbs, and the flags that select
-// the cluster.
+// The flags that select a cluster. They may stand before the verb or after it.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <string>
 
-#include "operator/cli/verbs/command.h"
-
-namespace CLI {
-class App;
-}
+#include "operator/cli/flags/flag_set.h"
+#include "operator/cli/verbs/cluster.h"
 
 namespace tfjob::cli {
 
-// Adds the cluster verbs to a parser and reads their values after parsing.
 class ClusterFlagReader {
  public:
-  // `app` must outlive the reader.
-  explicit ClusterFlagReader(CLI::App& app);
-  ~ClusterFlagReader();
-
-  // Returns the parsed verb; nullopt if it does not concern a cluster. InvalidArgument for values
-  // that no verb takes, and for cluster flags before a verb that does not concern a cluster.
-  StatusOr<std::optional<ClusterCommand>> Read() const;
+  // Adds the flags to `flags`, which write to this reader. If a flag is given to several sets, the
+  // value behind the verb counts.
+  void AddTo(FlagSet& flags);
+  // Returns the parsed values. InvalidArgument for a wrong duration.
+  StatusOr<ClusterFlags> Read() const;
 
  private:
-  struct Texts;
-
-  CLI::App& app_;
-  const std::unique_ptr<Texts> texts_;
+  ClusterFlags flags_;
+  std::string request_timeout_;
 };
 
-// Returns whether the first arguments of the verb are names of TFJobs.
-bool TakesJobNames(const std::string& verb);
+// Returns InvalidArgument if `before`, the flags before the verb, contain a flag of a cluster.
+Status CheckNoClusterFlags(const FlagSet& before, const std::string& verb);
+
+// Sets the value of one flag as completion reads it. Ignores flags that completion does not need.
+void SetClusterFlag(const Flag& flag, const std::string& value, ClusterFlags& cluster);
 
 }  // namespace tfjob::cli

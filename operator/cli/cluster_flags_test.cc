@@ -1,10 +1,9 @@
 // Tests the cluster verbs as a user calls them, and shell completion, over the object store.
-#include "operator/cli/cluster_flags.h"
-
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "operator/cli/dispatch.h"
+#include "operator/cli/command_line.h"
+#include "operator/cli/completion.h"
 #include "operator/cli/verbs/testing.h"
 #include "runtime/base/file.h"
 
@@ -42,7 +41,7 @@ class ClusterFlagsTest : public ::testing::Test {
     arguments.insert(arguments.begin(), program);
     const CommandLine line =
         ParseCommandLine(static_cast<int>(arguments.size()), arguments.data(), world_.console);
-    return Dispatch(line, connect_, world_.stop, world_.console);
+    return RunCommandLine(line, connect_, world_.stop, world_.console);
   }
   std::string Completed(const std::vector<std::string>& words) {
     return CompleteLine(words, connect_);

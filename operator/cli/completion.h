@@ -5,19 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "operator/cli/flags/flag_set.h"
 #include "operator/cli/verbs/cluster.h"
-
-namespace CLI {
-class App;
-}
 
 namespace tfjob::cli {
 
 // Returns the script for "bash", "zsh" or "fish"; "" for other shells.
 std::string CompletionScript(const std::string& shell);
-
-// Returns the names of the verbs that the help lists.
-std::vector<std::string> Verbs(const CLI::App& app);
 
 // Completions of the last word, which may be partial or empty.
 struct Candidates {
@@ -27,7 +21,7 @@ struct Candidates {
 
 // Completes the last of `words`, the words after the program's name. Names of TFJobs come from the
 // cluster that the words select; a server that does not answer promptly provides none.
-Candidates Complete(const CLI::App& app, const std::vector<std::string>& words,
+Candidates Complete(CommandParser& parser, const std::vector<std::string>& words,
                     const Connect& connect);
 
 // Returns one candidate per line and a last line ":4", or ":0" if file names are possible. kubectl

@@ -1,11 +1,11 @@
-// tfjob: flags → options → one function per verb.
+// tfjob: the command line → one verb.
 #include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
 
+#include "operator/cli/command_line.h"
 #include "operator/cli/connect.h"
-#include "operator/cli/dispatch.h"
 
 namespace tfjob::cli {
 namespace {
@@ -17,9 +17,8 @@ int Main(int argc, const char* const* argv) {
   const CommandLine line = ParseCommandLine(argc, argv, console);
   ConfigureLogging(line.log_level, LogFormat::kText);
   static StopSource stop;
-  // A run must end what it started; every other verb can simply exit.
-  if (std::holds_alternative<local::RunOptions>(line.command)) StopOnSignals(stop);
-  return Dispatch(line, ConnectToCluster, stop, console);
+  if (line.verb != nullptr && line.verb->stops_in_order()) StopOnSignals(stop);
+  return RunCommandLine(line, ConnectToCluster, stop, console);
 }
 
 }  // namespace

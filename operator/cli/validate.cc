@@ -1,14 +1,31 @@
-#include "operator/cli/validate.h"
-
+// tfjob validate FILE…: prints all errors and warnings of all files and one line per file.
 #include <ostream>
 
+#include "operator/cli/local_verbs.h"
 #include "operator/manifest/manifest.h"
 
 namespace tfjob::cli {
+namespace {
 
-int Validate(const ValidateOptions& options, view::Console& console) {
+class ValidateVerb : public Verb {
+ public:
+  ValidateVerb() : Verb("validate", "Check manifests and print every error with its path") {}
+
+  void AddFlags(FlagSet& flags) override {
+    flags.Repeated("FILE", files_, "Manifests; - is standard input")
+        .Require()
+        .Complete(CompleteWith::kFiles);
+  }
+  int Run(const Invocation& invocation) override;
+
+ private:
+  std::vector<std::string> files_;
+};
+
+int ValidateVerb::Run(const Invocation& invocation) {
+  view::Console& console = invocation.console;
   int code = view::kSucceeded;
-  for (const std::string& file : options.files) {
+  for (const std::string& file : files_) {
     const auto text = view::ReadInput(file, console);
     if (!text.ok()) {
       view::PrintError(console, text.status());
@@ -20,6 +37,12 @@ int Validate(const ValidateOptions& options, view::Console& console) {
     if (!report.ok()) code = view::kBadInput;
   }
   return code;
+}
+
+}  // namespace
+
+std::unique_ptr<Verb> MakeValidateVerb() {
+  return std::make_unique<ValidateVerb>();
 }
 
 }  // namespace tfjob::cli

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "operator/api/names.h"
+#include "operator/cli/command_line.h"
 #include "operator/cli/connect.h"
-#include "operator/cli/dispatch.h"
 #include "runtime/base/env.h"
 #include "runtime/base/yaml.h"
 
@@ -111,7 +111,7 @@ class VerbsTest : public ::testing::Test {
     for (const std::string& argument : arguments) words.push_back(argument.c_str());
     const CommandLine line =
         ParseCommandLine(static_cast<int>(words.size()), words.data(), console_);
-    return Dispatch(line, ConnectToCluster, *stop_, console_);
+    return RunCommandLine(line, ConnectToCluster, *stop_, console_);
   }
   std::string Out() { return out_.str(); }
   std::string Err() { return err_.str(); }

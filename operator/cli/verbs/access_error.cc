@@ -9,7 +9,7 @@ bool LacksResource(std::string_view message) {
          message.find("does not serve this path") != std::string_view::npos;
 }
 
-std::string Sentence(const Status& status, const std::string& server, std::string_view what) {
+std::string MessageFor(const Status& status, const std::string& server, std::string_view what) {
   const std::string_view message = Message(status);
   if (LacksResource(message)) {
     return StrCat(server, " does not serve TFJobs (", message,
@@ -40,7 +40,7 @@ std::string Sentence(const Status& status, const std::string& server, std::strin
 
 Status Explain(const Status& status, const Cluster& cluster, std::string_view what) {
   if (status.ok()) return status;
-  return Status(status.code(), Sentence(status, cluster.server(), what));
+  return Status(status.code(), MessageFor(status, cluster.server(), what));
 }
 
 }  // namespace tfjob::cli

@@ -5,8 +5,8 @@
 
 #include "operator/cli/verbs/restart.h"
 #include "operator/cli/verbs/scale.h"
-#include "operator/cli/verbs/suspend.h"
 #include "operator/cli/verbs/testing.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/client/faults.h"
 
 namespace tfjob::cli {
@@ -22,12 +22,12 @@ class ChangeTest : public ::testing::Test {
   int CallScale(const std::vector<std::string>& replicas, const std::string& name = "mnist") {
     const auto wanted = ParseScale(replicas);
     EXPECT_TRUE(wanted.ok()) << wanted.status();
-    return Scale({name, *wanted}, world_.around);
+    return Scale({name, *wanted}, world_.context);
   }
   int CallRestart(const std::vector<std::string>& replicas) {
     const auto choice = ReplicaChoice::Parse(replicas);
     EXPECT_TRUE(choice.ok()) << choice.status();
-    return Restart({{"mnist"}, *choice}, world_.around);
+    return Restart({{"mnist"}, *choice}, world_.context);
   }
   bool Terminating(const std::string& pod) {
     return cluster().Get(Kind::kPod, pod)["metadata"].contains("deletionTimestamp");
@@ -93,12 +93,12 @@ TEST_F(ChangeTest, AChangeOfSomebodyElseIsReadAgain) {
 
 TEST_F(ChangeTest, SuspendAndResumeWriteOneField) {
   cluster().CreateJob("mnist", "{Worker: {}}", "{}", "{backoffLimit: 3}");
-  EXPECT_EQ(Suspend({{"mnist"}, true}, world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Call(MakeSuspendVerb(), {"mnist"}), view::kSucceeded);
   EXPECT_EQ(Spec("mnist")["runPolicy"], (Json{{"backoffLimit", 3}, {"suspend", true}}));
-  EXPECT_EQ(Suspend({{"mnist"}, true}, world_.around), view::kSucceeded);
-  EXPECT_EQ(Suspend({{"mnist"}, false}, world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Call(MakeSuspendVerb(), {"mnist"}), view::kSucceeded);
+  EXPECT_EQ(world_.Call(MakeResumeVerb(), {"mnist"}), view::kSucceeded);
   EXPECT_EQ(Spec("mnist")["runPolicy"]["suspend"], false);
-  EXPECT_EQ(Suspend({{"mnist", "nobody"}, false}, world_.around), view::kFailed);
+  EXPECT_EQ(world_.Call(MakeResumeVerb(), {"mnist", "nobody"}), view::kFailed);
   EXPECT_EQ(world_.Out(),
             "tfjob.kubeflow.org/mnist suspended\n"
             "tfjob.kubeflow.org/mnist already suspended\n"
@@ -110,7 +110,7 @@ TEST_F(ChangeTest, NothingIsChangedOfAJobThatHasEnded) {
   cluster().CreateJob("mnist", "{Worker: {}}", "{" + Conditions({{"Succeeded", "True"}}) + "}");
   const Json before = cluster().Get(Kind::kTFJob, "mnist");
   EXPECT_EQ(CallScale({"3"}), view::kFailed);
-  EXPECT_EQ(Suspend({{"mnist"}, true}, world_.around), view::kFailed);
+  EXPECT_EQ(world_.Call(MakeSuspendVerb(), {"mnist"}), view::kFailed);
   EXPECT_EQ(CallRestart({}), view::kFailed);
   const std::string error = world_.Err();
   EXPECT_NE(error.find("tfjob: ns/mnist: it has succeeded, and a job that has ended never runs "
@@ -163,7 +163,7 @@ TEST_F(ChangeTest, RestartSaysWhyItCannot) {
   EXPECT_EQ(CallRestart({"worker/2"}), view::kFailed);
   EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica worker/2, only worker 2\n");
   EXPECT_EQ(CallRestart({"ps"}), view::kFailed);
-  EXPECT_EQ(Suspend({{"mnist"}, true}, world_.around), view::kSucceeded);
+  EXPECT_EQ(world_.Call(MakeSuspendVerb(), {"mnist"}), view::kSucceeded);
   world_.Err();
   EXPECT_EQ(CallRestart({}), view::kFailed);
   EXPECT_EQ(world_.Err(),

@@ -70,7 +70,7 @@ using Connect = std::function<StatusOr<std::unique_ptr<Cluster>>(const ClusterFl
 inline constexpr Duration kPollInterval = std::chrono::milliseconds(200);
 
 // Everything a verb works with. All of it must outlive the verb.
-struct Surroundings {
+struct VerbContext {
   Cluster& cluster;
   view::Console& console;
   const StopSource& stop;

@@ -1,11 +1,10 @@
 // Tests the output of `describe` and the sentence that explains why a job waits.
-#include "operator/cli/verbs/describe.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "operator/cli/verbs/testing.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/cli/verbs/why.h"
 #include "operator/client/faults.h"
 
@@ -42,7 +41,7 @@ TEST(DescribeTest, ShowsAJobWhole) {
   cluster.CreateEvent(Kind::kPod, "mnist-worker-1", "Warning", "FailedScheduling",
                       "0/3 nodes are available: 3 Insufficient cpu.", 3);
   cluster.clock().Advance(60s);
-  EXPECT_EQ(DescribeJobs({{"mnist"}}, world.around), view::kSucceeded) << world.Err();
+  EXPECT_EQ(world.Call(MakeDescribeVerb(), {"mnist"}), view::kSucceeded) << world.Err();
   EXPECT_EQ(
       world.Out(),
       "Name:        mnist\n"
@@ -82,7 +81,7 @@ TEST(DescribeTest, EventsThatMayNotBeReadAreNoError) {
   faulty.Inject({.matches = [](const client::Call& call) { return call.key.kind == Kind::kEvent; },
                  .error = PermissionDenied("events is forbidden")});
   world.cluster.Serve(faulty);
-  EXPECT_EQ(DescribeJobs({{"mnist", "nobody"}}, world.around), view::kFailed);
+  EXPECT_EQ(world.Call(MakeDescribeVerb(), {"mnist", "nobody"}), view::kFailed);
   const std::string out = world.Out();
   EXPECT_NE(
       out.find("Events:      <unknown> (https://test:6443 (context dev) refuses access to the "
@@ -106,7 +105,7 @@ class WhyTest : public ::testing::Test {
   std::string Why() {
     const auto job = GetJob(cluster(), "mnist");
     EXPECT_TRUE(job.ok()) << job.status();
-    const auto facts = CollectFacts(world_.around, *job);
+    const auto facts = CollectFacts(world_.context, *job);
     EXPECT_TRUE(facts.ok()) << facts.status();
     return WhyItWaits(*facts);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/replicas.h"
 #include "operator/cli/verbs/job_row.h"
 #include "operator/cli/verbs/why.h"
@@ -29,9 +30,7 @@ std::string TimeText(const std::optional<Time>& time, Time now) {
 }
 
 std::string Pairs(const std::map<std::string, std::string>& pairs) {
-  std::string text;
-  for (const auto& [key, value] : pairs) text += StrCat(text.empty() ? "" : ", ", key, "=", value);
-  return text;
+  return absl::StrJoin(pairs, ", ", absl::PairFormatter("="));
 }
 
 std::string DeadlineText(const api::TFJob& job, Time now) {
@@ -50,7 +49,7 @@ std::string BackoffText(const api::TFJob& job) {
   return limit ? StrCat(Restarts(job.status), " of ", *limit, " restarts used") : "";
 }
 
-std::string Head(const JobFacts& facts) {
+std::string HeadLines(const JobFacts& facts) {
   const api::TFJob& job = facts.job();
   const api::TFJobStatus& status = job.status;
   const api::RunPolicy& policy = job.spec.run_policy;
@@ -146,8 +145,8 @@ std::string EventsTable(const JobFacts& facts) {
 }  // namespace
 
 std::string Describe(const JobFacts& facts) {
-  return StrCat(Head(facts), ReplicasTable(facts.job()), PodsTable(facts), ConditionsTable(facts),
-                EventsTable(facts));
+  return StrCat(HeadLines(facts), ReplicasTable(facts.job()), PodsTable(facts),
+                ConditionsTable(facts), EventsTable(facts));
 }
 
 }  // namespace tfjob::cli

@@ -5,7 +5,9 @@
 #include <ostream>
 
 #include "operator/cli/verbs/access_error.h"
+#include "operator/cli/verbs/job_flags.h"
 #include "operator/cli/verbs/job_row.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/view/job_view.h"
 #include "operator/view/object_cache.h"
 #include "operator/view/table.h"
@@ -25,9 +27,9 @@ Json ForPeople(const StoredJob& job) {
 
 class Getter {
  public:
-  Getter(const GetOptions& options, const Surroundings& around)
+  Getter(const GetOptions& options, const VerbContext& context)
       : options_(options),
-        around_(around),
+        context_(context),
         columns_{options.selection.all_namespaces, options.output == Output::kWide},
         table_(Header(columns_)) {}
 
@@ -42,19 +44,20 @@ class Getter {
   void PrintDocuments(const std::vector<StoredJob>& jobs);
   void PrintChange(const StoredJob& job, bool deleted);
   std::vector<std::string> Row(const StoredJob& job) {
-    return Cells(job, columns_, around_.clock.Now());
+    return Cells(job, columns_, context_.clock.Now());
   }
 
   const GetOptions& options_;
-  const Surroundings& around_;
+  const VerbContext& context_;
   const JobColumns columns_;
   view::Table table_;
-  std::map<std::string, std::string> told_;  // by job, the text of its last row without the age
+  std::map<std::string, std::string>
+      last_rows_;  // by job, the text of its last row without the age
 };
 
 void Getter::PrintWhole(const Json& value) {
   const bool json = options_.output == Output::kJson;
-  around_.console.out << (json ? PrintJsonIndented(value) + "\n" : PrintYaml(value));
+  context_.console.out << (json ? PrintJsonIndented(value) + "\n" : PrintYaml(value));
 }
 
 void Getter::PrintDocuments(const std::vector<StoredJob>& jobs) {
@@ -67,16 +70,16 @@ void Getter::PrintDocuments(const std::vector<StoredJob>& jobs) {
 }
 
 void Getter::PrintAll(const std::vector<StoredJob>& jobs) {
-  std::ostream& out = around_.console.out;
+  std::ostream& out = context_.console.out;
   if (options_.output == Output::kName) {
     for (const StoredJob& job : jobs) out << ResourceName(job.job.metadata.name) << "\n";
     return;
   }
   if (!rows()) return PrintDocuments(jobs);
   if (jobs.empty() && options_.selection.names.empty()) {
-    const std::string place = options_.selection.name_space(around_.cluster);
-    around_.console.err << "No TFJobs found"
-                        << (place.empty() ? "." : StrCat(" in namespace ", place, ".")) << "\n";
+    const std::string place = options_.selection.name_space(context_.cluster);
+    context_.console.err << "No TFJobs found"
+                         << (place.empty() ? "." : StrCat(" in namespace ", place, ".")) << "\n";
   }
   if (jobs.empty()) return;
   for (const StoredJob& job : jobs) table_.Add(Row(job));
@@ -84,7 +87,7 @@ void Getter::PrintAll(const std::vector<StoredJob>& jobs) {
 }
 
 // Returns the text of a row without the age, which changes by itself.
-std::string Told(const StoredJob& job, bool deleted) {
+std::string TextWithoutAge(const StoredJob& job, bool deleted) {
   return StrCat(view::StateOf(job.job.status), " ", ReadyText(job), " ", Restarts(job.job.status),
                 " ", ReadyByType(job), deleted ? " deleted" : "");
 }
@@ -92,49 +95,85 @@ std::string Told(const StoredJob& job, bool deleted) {
 void Getter::PrintChange(const StoredJob& job, bool deleted) {
   if (!rows()) {
     if (options_.output == Output::kName) {
-      around_.console.out << ResourceName(job.job.metadata.name) << "\n";
+      context_.console.out << ResourceName(job.job.metadata.name) << "\n";
     } else {
-      if (options_.output == Output::kYaml) around_.console.out << "---\n";
+      if (options_.output == Output::kYaml) context_.console.out << "---\n";
       PrintWhole(ForPeople(job));
     }
     return;
   }
-  std::string told = Told(job, deleted);
-  if (told == std::exchange(told_[job.job.key()], told)) return;
+  std::string text = TextWithoutAge(job, deleted);
+  if (text == std::exchange(last_rows_[job.job.key()], text)) return;
   std::vector<std::string> row = Row(job);
   if (deleted) row[columns_.name_space ? 2 : 1] = "(deleted)";
   table_.Add(std::move(row));
-  around_.console.out << table_.Take();
+  context_.console.out << table_.Take();
 }
 
 Status Getter::Watch() {
-  Cluster& cluster = around_.cluster;
+  Cluster& cluster = context_.cluster;
   const Selection& selection = options_.selection;
   const auto cache = view::ObjectCache::Create(cluster.client(), client::Kind::kTFJob,
                                                selection.name_space(cluster), selection.labels);
   if (!cache.ok()) return Explain(cache.status(), cluster, "TFJobs");
-  while (!around_.stop.requested() && around_.console.out.good()) {
+  while (!context_.stop.requested() && context_.console.out.good()) {
     if (!(*cache)->AwaitChange(kPollInterval)) continue;
     for (const view::ObjectCache::Change& change : (*cache)->TakeChanges()) {
       if (!selection.Contains(client::MetadataOf(change.object))) continue;
       PrintChange(ReadStoredJob(change.object), change.deleted);
     }
-    around_.console.out.flush();
+    context_.console.out.flush();
   }
   return OkStatus();
 }
 
 }  // namespace
 
-int Get(const GetOptions& options, const Surroundings& around) {
+int Get(const GetOptions& options, const VerbContext& context) {
   int missing = 0;
-  Getter getter(options, around);
-  const auto jobs = ListJobs(around, options.selection, missing);
+  Getter getter(options, context);
+  const auto jobs = ListJobs(context, options.selection, missing);
   Status status = jobs.status();
   if (jobs.ok() && options.watch && missing == 0) status = getter.Watch();
   if (jobs.ok() && !options.watch) getter.PrintAll(*jobs);
-  if (!status.ok()) view::PrintError(around.console, status);
+  if (!status.ok()) view::PrintError(context.console, status);
   return status.ok() && missing == 0 ? view::kSucceeded : view::kFailed;
+}
+
+namespace {
+
+Output OutputOf(const std::string& word) {
+  if (word == "wide") return Output::kWide;
+  if (word == "name") return Output::kName;
+  if (word == "json") return Output::kJson;
+  return word == "yaml" ? Output::kYaml : Output::kTable;
+}
+
+class GetVerb : public ClusterVerb {
+ public:
+  GetVerb() : ClusterVerb("get", "List TFJobs, or print them in full") {}
+
+  void AddFlags(FlagSet& flags) override {
+    AddSelection(flags, options_.selection);
+    const auto read = [this](const std::string& word) {
+      options_.output = OutputOf(word);
+      return OkStatus();
+    };
+    flags.TextAs("-o,--output", read, "Output format: wide, name, json or yaml")
+        .AllowOnly({"table", "wide", "name", "json", "yaml"})
+        .CompleteWords({"json", "name", "wide", "yaml"});
+    flags.Switch("-w,--watch", options_.watch, "Continue with a line for each change");
+  }
+  int RunOn(const VerbContext& context) override { return Get(options_, context); }
+
+ private:
+  GetOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeGetVerb() {
+  return std::make_unique<GetVerb>();
 }
 
 }  // namespace tfjob::cli

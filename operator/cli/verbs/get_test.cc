@@ -24,7 +24,7 @@ class GetTest : public ::testing::Test {
     world_.cluster.CreateJob("new", "{Worker: {}}");
     world_.cluster.clock().Advance(5min + 12s);
   }
-  int Call(GetOptions options) { return Get(options, world_.around); }
+  int Call(GetOptions options) { return Get(options, world_.context); }
 
   testing::World world_;
 };
@@ -153,12 +153,12 @@ class WatchTest : public GetTest {
     } buffer;
     std::ostream out(&buffer);
     view::Console console{world_.in, out, world_.err, false};
-    const Surroundings around{world_.cluster, console, world_.stop, world_.cluster.clock()};
+    const VerbContext context{world_.cluster, console, world_.stop, world_.cluster.clock()};
     GetOptions options;
     options.selection.names = {"mnist"};
     options.watch = true;
     int code = -1;
-    std::thread watcher([&] { code = Get(options, around); });
+    std::thread watcher([&] { code = Get(options, context); });
     const auto await = [&](const std::string& text) {
       const auto deadline = std::chrono::steady_clock::now() + 20s;
       while (buffer.Text().find(text) == std::string::npos &&

@@ -34,12 +34,12 @@ std::optional<LastExit> JobFacts::ExitOf(const objects::Pod& pod) const {
   return last->second;
 }
 
-StatusOr<JobFacts> CollectFacts(const Surroundings& around, const StoredJob& job) {
+StatusOr<JobFacts> CollectFacts(const VerbContext& context, const StoredJob& job) {
   constexpr size_t kMaximumAsked = 20;
   JobFacts facts;
   facts.stored = job;
-  facts.now = around.clock.Now();
-  ASSIGN_OR_RETURN(facts.pods, PodsOf(around.cluster, job.job));
+  facts.now = context.clock.Now();
+  ASSIGN_OR_RETURN(facts.pods, PodsOf(context.cluster, job.job));
   std::set<std::string> uids = {job.job.metadata.uid};
   size_t asked = 0;
   for (const auto& pod : facts.pods) {
@@ -47,11 +47,11 @@ StatusOr<JobFacts> CollectFacts(const Surroundings& around, const StoredJob& job
     uids.insert(metadata.uid);
     if (pod->restart_count() == 0 || ++asked > kMaximumAsked) continue;
     const auto whole =
-        around.cluster.client().GetJson({client::Kind::kPod, metadata.name_space, metadata.name});
+        context.cluster.client().GetJson({client::Kind::kPod, metadata.name_space, metadata.name});
     const auto last = whole.ok() ? ReadLastExit(*whole) : std::nullopt;
     if (last) facts.last_exits[metadata.name] = *last;
   }
-  auto events = EventsAbout(around.cluster, job.job.metadata.name_space, uids);
+  auto events = EventsAbout(context.cluster, job.job.metadata.name_space, uids);
   if (events.ok()) {
     facts.events = *std::move(events);
   } else {

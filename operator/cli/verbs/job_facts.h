@@ -33,6 +33,6 @@ struct JobFacts {
 };
 
 // Collects the facts from the server. Events that cannot be read are not an error.
-StatusOr<JobFacts> CollectFacts(const Surroundings& around, const StoredJob& job);
+StatusOr<JobFacts> CollectFacts(const VerbContext& context, const StoredJob& job);
 
 }  // namespace tfjob::cli

@@ -24,12 +24,12 @@ FetchProgress AskTrainer() {
   };
 }
 
-bool ProgressTeller::Unreachable() {
+bool ProgressReader::Unreachable() {
   MutexLock lock(mutex_);
   return unanswered_ >= kTries;
 }
 
-StatusOr<progress::Progress> ProgressTeller::ReadLog(const objects::Pod& pod) {
+StatusOr<progress::Progress> ProgressReader::ReadLog(const objects::Pod& pod) {
   LogRequest request;
   request.name_space = pod.metadata.name_space;
   request.pod = pod.metadata.name;
@@ -37,7 +37,7 @@ StatusOr<progress::Progress> ProgressTeller::ReadLog(const objects::Pod& pod) {
   request.tail_lines = kLogLines;
   std::string log;
   const Status status =
-      around_.cluster.logs().Read(request, around_.stop, [&](std::string_view bytes) {
+      context_.cluster.logs().Read(request, context_.stop, [&](std::string_view bytes) {
         log += bytes;
         return true;
       });
@@ -48,7 +48,7 @@ StatusOr<progress::Progress> ProgressTeller::ReadLog(const objects::Pod& pod) {
                   " (is its program tfjob-trainer?)");
 }
 
-StatusOr<progress::Progress> ProgressTeller::Ask(const api::TFJob& job, const objects::Pod& pod,
+StatusOr<progress::Progress> ProgressReader::Ask(const api::TFJob& job, const objects::Pod& pod,
                                                  api::ReplicaType type) {
   const bool runs = pod.phase == objects::PodPhase::kRunning && !pod.pod_ip.empty();
   if (runs && !Unreachable()) {
@@ -62,12 +62,12 @@ StatusOr<progress::Progress> ProgressTeller::Ask(const api::TFJob& job, const ob
   return ReadLog(pod);
 }
 
-std::string ProgressTeller::Tell(const api::TFJob& job) {
+std::string ProgressReader::TextOf(const api::TFJob& job) {
   const auto slot = view::TrainingSlot(job);
   if (!slot) return "(the job has no chief, master or worker)";
   const std::string name = api::ReplicaName(job.metadata.name, slot->type, slot->index);
   const auto object =
-      around_.cluster.client().Get({client::Kind::kPod, job.metadata.name_space, name});
+      context_.cluster.client().Get({client::Kind::kPod, job.metadata.name_space, name});
   if (absl::IsNotFound(object.status())) return StrCat("(there is no pod ", name, ")");
   if (!object.ok()) return StrCat("(", Message(object.status()), ")");
   const auto& pod = std::get<std::shared_ptr<const objects::Pod>>(*object);

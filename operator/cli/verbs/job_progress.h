@@ -17,14 +17,14 @@ FetchProgress AskTrainer();
 // Asks the trainer itself at its pod's address. If the pod network is unreachable, as is usual
 // outside of the cluster, reads the end of the trainer's log through the API server instead. (The
 // API server's proxy to pods speaks only HTTP/1.1, and trainers speak gRPC.) Thread-safe.
-class ProgressTeller {
+class ProgressReader {
  public:
-  ProgressTeller(const Surroundings& around, FetchProgress fetch)
-      : around_(around), fetch_(std::move(fetch)) {}
+  ProgressReader(const VerbContext& context, FetchProgress fetch)
+      : context_(context), fetch_(std::move(fetch)) {}
 
   // Returns the progress as `tfjob run` prints it, or the reason in parentheses if it is unknown:
   // "step 300/9380, 812 steps/s, loss 0.41, 11s left".
-  std::string Tell(const api::TFJob& job);
+  std::string TextOf(const api::TFJob& job);
 
  private:
   StatusOr<progress::Progress> Ask(const api::TFJob& job, const objects::Pod& pod,
@@ -32,7 +32,7 @@ class ProgressTeller {
   StatusOr<progress::Progress> ReadLog(const objects::Pod& pod);
   bool Unreachable();
 
-  const Surroundings& around_;
+  const VerbContext& context_;
   const FetchProgress fetch_;
   Mutex mutex_;
   int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // consecutive calls

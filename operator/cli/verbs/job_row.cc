@@ -1,5 +1,6 @@
 #include "operator/cli/verbs/job_row.h"
 
+#include "absl/strings/str_join.h"
 #include "operator/api/replicas.h"
 #include "operator/view/human.h"
 #include "operator/view/job_view.h"
@@ -37,12 +38,12 @@ std::string ReadyText(const StoredJob& job) {
 }
 
 std::string ReadyByType(const StoredJob& job) {
-  std::string text;
-  for (const auto& [type, spec] : job.job.spec.replicas) {
-    text += StrCat(text.empty() ? "" : ", ", api::Name(type), " ", Active(job.job.status, type),
-                   "/", api::Replicas(job.job, type));
-  }
-  return text;
+  const api::TFJob& tfjob = job.job;
+  return absl::StrJoin(tfjob.spec.replicas, ", ", [&](std::string* out, const auto& entry) {
+    const api::ReplicaType type = entry.first;
+    *out +=
+        StrCat(api::Name(type), " ", Active(tfjob.status, type), "/", api::Replicas(tfjob, type));
+  });
 }
 
 int64_t Restarts(const api::TFJobStatus& status) {

@@ -36,7 +36,7 @@ void LogStream::Run() {
 }
 
 Status LogStream::ReadOnce() {
-  LineCutter cutter([this](std::string_view line) { return Take(line); });
+  LineCutter cutter([this](std::string_view line) { return PrintLine(line); });
   const Status status =
       logs_.Read(request_, stop_, [&](std::string_view bytes) { return cutter.Add(bytes); });
   cutter.Finish();
@@ -49,7 +49,7 @@ Status LogStream::ReadOnce() {
   return status;
 }
 
-bool LogStream::Take(std::string_view line) {
+bool LogStream::PrintLine(std::string_view line) {
   const size_t space = line.find(' ');
   const std::string_view stamp = line.substr(0, space);
   if (!ParseTime(stamp).ok()) return printer_.Print(prefix_, line);

@@ -28,7 +28,7 @@ class LogStream {
   Status ReadOnce();
   // Prints one line, which begins with its timestamp. Skips lines that were printed before the
   // connection broke.
-  bool Take(std::string_view line);
+  bool PrintLine(std::string_view line);
 
   LogReader& logs_;
   LogRequest request_;

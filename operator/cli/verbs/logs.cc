@@ -8,8 +8,10 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/cli/verbs/access_error.h"
+#include "operator/cli/verbs/job_flags.h"
 #include "operator/cli/verbs/log_stream.h"
 #include "operator/cli/verbs/stored_job.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/view/object_cache.h"
 
 namespace tfjob::cli {
@@ -33,17 +35,17 @@ LogRequest RequestFor(const LogsOptions& options, const Pod& pod) {
   return request;
 }
 
-bool Chosen(const LogsOptions& options, const Pod& pod, const api::TFJob& job) {
+bool IsChosen(const LogsOptions& options, const Pod& pod, const api::TFJob& job) {
   return IsPodOf(pod, job) && options.replicas.Contains(*api::ReplicaIdOf(pod.metadata.labels));
 }
 
 // --- One after the other -----------------------------------------------------------------------
 
-Status PrintLog(const Surroundings& around, const LogRequest& request, const std::string& prefix,
+Status PrintLog(const VerbContext& context, const LogRequest& request, const std::string& prefix,
                 LogPrinter& printer) {
   LineCutter cutter([&](std::string_view line) { return printer.Print(prefix, line); });
-  const Status status = around.cluster.logs().Read(
-      request, around.stop, [&](std::string_view bytes) { return cutter.Add(bytes); });
+  const Status status = context.cluster.logs().Read(
+      request, context.stop, [&](std::string_view bytes) { return cutter.Add(bytes); });
   cutter.Finish();
   return status;
 }
@@ -56,21 +58,21 @@ Status ExplainLog(const Status& status, const Cluster& cluster, const std::strin
   return Annotate(status, StrCat(what, " on ", cluster.server()));
 }
 
-Status PrintLogs(const LogsOptions& options, const Surroundings& around, const api::TFJob& job) {
-  ASSIGN_OR_RETURN(std::vector<PodPointer> pods, PodsOf(around.cluster, job));
-  std::erase_if(pods, [&](const PodPointer& pod) { return !Chosen(options, *pod, job); });
-  LogPrinter printer(around.console.out);
+Status PrintLogs(const LogsOptions& options, const VerbContext& context, const api::TFJob& job) {
+  ASSIGN_OR_RETURN(std::vector<PodPointer> pods, PodsOf(context.cluster, job));
+  std::erase_if(pods, [&](const PodPointer& pod) { return !IsChosen(options, *pod, job); });
+  LogPrinter printer(context.console.out);
   size_t printed = 0;
   for (const PodPointer& pod : pods) {
-    if (printer.broken() || around.stop.requested()) return OkStatus();
+    if (printer.broken() || context.stop.requested()) return OkStatus();
     const std::string& name = pod->metadata.name;
     const Status status =
-        PrintLog(around, RequestFor(options, *pod), pods.size() > 1 ? name : "", printer);
+        PrintLog(context, RequestFor(options, *pod), pods.size() > 1 ? name : "", printer);
     if (status.ok()) {
       ++printed;
       continue;
     }
-    view::PrintError(around.console, ExplainLog(status, around.cluster, name));
+    view::PrintError(context.console, ExplainLog(status, context.cluster, name));
   }
   if (pods.empty()) {
     return FailedPrecondition(job.key(), ": it has no pods, so no logs; tfjob describe ",
@@ -83,8 +85,8 @@ Status PrintLogs(const LogsOptions& options, const Surroundings& around, const a
 
 class Follower {
  public:
-  Follower(const LogsOptions& options, const Surroundings& around, const api::TFJob& job)
-      : options_(options), around_(around), job_(job), printer_(around.console.out) {}
+  Follower(const LogsOptions& options, const VerbContext& context, const api::TFJob& job)
+      : options_(options), context_(context), job_(job), printer_(context.console.out) {}
   ~Follower() {
     stop_.Request(SIGTERM);  // ends the streams, whose destructors join their threads
   }
@@ -101,7 +103,7 @@ class Follower {
   PodPointer Newest(const PodPointer& pod);
 
   const LogsOptions& options_;
-  const Surroundings& around_;
+  const VerbContext& context_;
   const api::TFJob& job_;
   LogPrinter printer_;
   StopSource stop_;
@@ -149,7 +151,7 @@ std::string Follower::Prefix(const Pod& pod) const {
 Status Follower::FollowNew() {
   for (const auto& [key, object] : pods_->Objects()) {
     const auto& pod = std::get<PodPointer>(object);
-    if (!Chosen(options_, *pod, job_) || !Started(*pod)) continue;
+    if (!IsChosen(options_, *pod, job_) || !Started(*pod)) continue;
     const int32_t restarts = pod->container(options_.container)->restart_count;
     if (!followed_.insert({pod->metadata.uid, restarts}).second) continue;
     if (streams_.size() >= kMaximumStreams) {
@@ -162,14 +164,14 @@ Status Follower::FollowNew() {
       request.since.reset();
     }
     streams_.emplace_back(
-        around_.cluster.logs(), std::move(request), Prefix(*pod), printer_,
+        context_.cluster.logs(), std::move(request), Prefix(*pod), printer_,
         [this, pod, restarts] { return Ended(pod, restarts); }, stop_);
   }
   return OkStatus();
 }
 
 Status Follower::Run() {
-  client::Client& client = around_.cluster.client();
+  client::Client& client = context_.cluster.client();
   const std::string& name_space = job_.metadata.name_space;
   ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(client, client::Kind::kTFJob, name_space));
   ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(client, client::Kind::kPod, name_space,
@@ -189,25 +191,58 @@ Status Follower::Run() {
     listed_ = true;
     std::erase_if(streams_, [](const LogStream& stream) { return stream.done(); });
     if (finished && streams_.empty()) return OkStatus();
-  } while (!around_.stop.WaitFor(kPollInterval));
+  } while (!context_.stop.WaitFor(kPollInterval));
   return OkStatus();
 }
 
 }  // namespace
 
-int Logs(const LogsOptions& options, const Surroundings& around) {
-  const auto job = GetJob(around.cluster, options.name);
+int Logs(const LogsOptions& options, const VerbContext& context) {
+  const auto job = GetJob(context.cluster, options.name);
   Status status = job.status();
   if (status.ok() && job->readable.ok()) status = options.replicas.CheckAgainst(job->job);
   if (status.ok() && options.follow) {
     status =
-        Explain(Follower(options, around, job->job).Run(), around.cluster, "the pods and jobs");
+        Explain(Follower(options, context, job->job).Run(), context.cluster, "the pods and jobs");
   } else if (status.ok()) {
-    status = PrintLogs(options, around, job->job);
+    status = PrintLogs(options, context, job->job);
   }
   if (status.ok()) return view::kSucceeded;
-  view::PrintError(around.console, status);
+  view::PrintError(context.console, status);
   return view::kFailed;
+}
+
+namespace {
+
+class LogsVerb : public ClusterVerb {
+ public:
+  LogsVerb() : ClusterVerb("logs", "Print the logs of a TFJob's replicas") {}
+
+  void AddFlags(FlagSet& flags) override {
+    AddJobName(flags, options_.name);
+    const Flag& follow =
+        flags.Switch("-f,--follow", options_.follow, "Follow the logs until the TFJob has ended");
+    AddReplicaChoice(flags, options_.replicas);
+    flags.Text("-c,--container", options_.container, "Container whose logs are printed")
+        .ShowDefault();
+    flags
+        .Switch("-p,--previous", options_.previous, "Logs from before the containers' last restart")
+        .Exclude(follow);
+    flags.Switch("--timestamps", options_.timestamps, "Print the timestamp of each line");
+    flags.Integer("--tail", options_.tail_lines, "Only this many last lines of each log")
+        .AtLeast(0);
+    flags.TimeSpan("--since", options_.since, "Only lines newer than this duration, such as 10m");
+  }
+  int RunOn(const VerbContext& context) override { return Logs(options_, context); }
+
+ private:
+  LogsOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeLogsVerb() {
+  return std::make_unique<LogsVerb>();
 }
 
 }  // namespace tfjob::cli

@@ -25,6 +25,6 @@ struct LogsOptions {
 // prints logs of containers that start later, until the job and all its logs have ended; a stop
 // or broken output ends it with kSucceeded. Returns kFailed if there was no log at all or the
 // server refused.
-int Logs(const LogsOptions& options, const Surroundings& around);
+int Logs(const LogsOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

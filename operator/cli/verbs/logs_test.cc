@@ -47,7 +47,7 @@ class LogsTest : public ::testing::Test {
 
 TEST_F(LogsTest, PrintsLogsOneAfterTheOther) {
   CreatePods();
-  EXPECT_EQ(Logs(Options(), world_.around), view::kSucceeded) << world_.Err();
+  EXPECT_EQ(Logs(Options(), world_.context), view::kSucceeded) << world_.Err();
   EXPECT_EQ(world_.Out(), "mnist-chief-0 | one\nmnist-chief-0 | two\nmnist-worker-0 | hello\n");
 }
 
@@ -55,10 +55,10 @@ TEST_F(LogsTest, OneReplicaNeedsNoName) {
   CreatePods();
   LogsOptions options = Options({"chief"});
   options.tail_lines = 1;
-  EXPECT_EQ(Logs(options, world_.around), view::kSucceeded);
+  EXPECT_EQ(Logs(options, world_.context), view::kSucceeded);
   EXPECT_EQ(world_.Out(), "two\n");
   options.timestamps = true;
-  EXPECT_EQ(Logs(options, world_.around), view::kSucceeded);
+  EXPECT_EQ(Logs(options, world_.context), view::kSucceeded);
   EXPECT_EQ(world_.Out(), "2026-11-21T09:00:02.000000000Z two\n");
 }
 
@@ -69,7 +69,7 @@ TEST_F(LogsTest, PassesOnWhatIsAskedFor) {
   options.container = "sidecar";
   options.previous = true;
   options.since = 10min;
-  EXPECT_EQ(Logs(options, world_.around), view::kSucceeded);
+  EXPECT_EQ(Logs(options, world_.context), view::kSucceeded);
   EXPECT_EQ(world_.Out(), "old\n");
   const LogRequest request = cluster().logs().Requests().front();
   EXPECT_EQ(request.name_space, "ns");
@@ -81,18 +81,18 @@ TEST_F(LogsTest, SaysWhichLogIsMissing) {
   CreatePods();
   cluster().logs().Refuse("mnist-worker-0/tensorflow",
                           InvalidArgument("container \"tensorflow\" is waiting to start"));
-  EXPECT_EQ(Logs(Options(), world_.around), view::kSucceeded);
+  EXPECT_EQ(Logs(Options(), world_.context), view::kSucceeded);
   EXPECT_EQ(world_.Err(),
             "tfjob: the log of Pod mnist-worker-0 on https://test:6443 (context dev): container "
             "\"tensorflow\" is waiting to start\n");
-  EXPECT_EQ(Logs(Options({"worker"}), world_.around), view::kFailed);
+  EXPECT_EQ(Logs(Options({"worker"}), world_.context), view::kFailed);
 }
 
 TEST_F(LogsTest, AJobWithoutPodsHasNoLogs) {
-  EXPECT_EQ(Logs(Options(), world_.around), view::kFailed);
+  EXPECT_EQ(Logs(Options(), world_.context), view::kFailed);
   EXPECT_EQ(world_.Err(),
             "tfjob: ns/mnist: it has no pods, so no logs; tfjob describe mnist shows why\n");
-  EXPECT_EQ(Logs(Options({"ps"}), world_.around), view::kFailed);
+  EXPECT_EQ(Logs(Options({"ps"}), world_.context), view::kFailed);
   EXPECT_EQ(world_.Err(), "tfjob: ns/mnist: it has no replica ps, only chief 1, worker 2\n");
 }
 
@@ -100,7 +100,7 @@ class FollowTest : public LogsTest {
  protected:
   void Start(LogsOptions options) {
     options.follow = true;
-    follower_ = std::thread([this, options] { code_ = Logs(options, world_.around); });
+    follower_ = std::thread([this, options] { code_ = Logs(options, world_.context); });
   }
   void Finish() {
     cluster().WriteStatus(Kind::kTFJob, "mnist", "{" + Conditions({{"Succeeded", "True"}}) + "}");

@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <charconv>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/replicas.h"
 
 namespace tfjob::cli {
 namespace {
 
 std::string TypesOf(const api::TFJob& job) {
-  std::string text;
-  for (const auto& [type, spec] : job.spec.replicas) {
-    text += StrCat(text.empty() ? "" : ", ", api::LowerName(type), " ", api::Replicas(job, type));
-  }
-  return text;
+  return absl::StrJoin(job.spec.replicas, ", ", [&](std::string* out, const auto& entry) {
+    *out += StrCat(api::LowerName(entry.first), " ", api::Replicas(job, entry.first));
+  });
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include "operator/api/names.h"
 #include "operator/cli/verbs/access_error.h"
 #include "operator/cli/verbs/change.h"
+#include "operator/cli/verbs/job_flags.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/rules/managed_by.h"
 
@@ -45,10 +47,10 @@ bool IsGone(const Status& status) {
   return absl::IsNotFound(status) || absl::IsAborted(status);
 }
 
-Status RestartJob(const StoredJob& job, const RestartOptions& options, const Surroundings& around) {
+Status RestartJob(const StoredJob& job, const RestartOptions& options, const VerbContext& context) {
   RETURN_IF_ERROR(CheckRestartable(job, options.replicas));
-  ASSIGN_OR_RETURN(const auto pods, PodsOf(around.cluster, job.job));
-  std::ostream& out = around.console.out;
+  ASSIGN_OR_RETURN(const auto pods, PodsOf(context.cluster, job.job));
+  std::ostream& out = context.console.out;
   int restarted = 0;
   for (const auto& pod : pods) {
     const objects::ObjectMeta& metadata = pod->metadata;
@@ -63,10 +65,10 @@ Status RestartJob(const StoredJob& job, const RestartOptions& options, const Sur
       out << "pod/" << metadata.name << " is already terminating\n";
       continue;
     }
-    const Status status = around.cluster.client().Delete(
+    const Status status = context.cluster.client().Delete(
         {client::Kind::kPod, metadata.name_space, metadata.name}, {.uid = metadata.uid});
     if (!status.ok() && !IsGone(status)) {
-      return Explain(status, around.cluster,
+      return Explain(status, context.cluster,
                      StrCat("Pod ", metadata.name_space, "/", metadata.name));
     }
     out << "pod/" << metadata.name << " restarted\n";
@@ -78,9 +80,31 @@ Status RestartJob(const StoredJob& job, const RestartOptions& options, const Sur
 
 }  // namespace
 
-int Restart(const RestartOptions& options, const Surroundings& around) {
-  return ForEachJob(around, options.names,
-                    [&](const StoredJob& job) { return RestartJob(job, options, around); });
+int Restart(const RestartOptions& options, const VerbContext& context) {
+  return ForEachJob(context, options.names,
+                    [&](const StoredJob& job) { return RestartJob(job, options, context); });
+}
+
+namespace {
+
+class RestartVerb : public ClusterVerb {
+ public:
+  RestartVerb() : ClusterVerb("restart", "Restart replicas of TFJobs") {}
+
+  void AddFlags(FlagSet& flags) override {
+    AddJobNames(flags, options_.names);
+    AddReplicaChoice(flags, options_.replicas);
+  }
+  int RunOn(const VerbContext& context) override { return Restart(options_, context); }
+
+ private:
+  RestartOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeRestartVerb() {
+  return std::make_unique<RestartVerb>();
 }
 
 }  // namespace tfjob::cli

@@ -21,6 +21,6 @@ struct RestartOptions {
 
 // Restarts the chosen replicas. Returns kFailed if a job has ended, is suspended, or has no such
 // replica or none that could be restarted, or if the server refuses.
-int Restart(const RestartOptions& options, const Surroundings& around);
+int Restart(const RestartOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

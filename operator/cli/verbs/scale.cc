@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/replicas.h"
 #include "operator/api/validate.h"
 #include "operator/cli/verbs/change.h"
+#include "operator/cli/verbs/verbs.h"
 
 namespace tfjob::cli {
 namespace {
@@ -16,24 +18,24 @@ using Wanted = std::map<api::ReplicaType, int32_t>;
 // Returns the type's key as the object spells it: "Worker" or, in older manifests, "worker".
 StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
   ASSIGN_OR_RETURN(const auto specs, JsonField(*job.object)["spec"]["tfReplicaSpecs"].Members());
-  std::string present;
+  std::vector<std::string> present;
   for (const auto& [key, spec] : specs) {
     if (api::ParseReplicaType(key) == type) return key;
-    present += (present.empty() ? "" : ", ") + key;
+    present.push_back(key);
   }
   return FailedPrecondition(job.job.key(), ": it has no replicas of type ", api::Name(type),
-                            ", only ", present);
+                            ", only ", absl::StrJoin(present, ", "));
 }
 
 // Rejects what admission would reject, with the same messages.
 Status CheckScaled(const StoredJob& stored, const Wanted& wanted) {
   api::TFJob job = stored.job;
   for (const auto& [type, count] : wanted) job.spec.replicas[type].replicas = count;
-  std::string problems;
+  std::vector<std::string> problems;
   for (const api::FieldIssue& issue : api::Validate(job)) {
-    problems += StrCat(problems.empty() ? "" : "\n", job.key(), ": ", api::ToString(issue));
+    problems.push_back(StrCat(job.key(), ": ", api::ToString(issue)));
   }
-  return problems.empty() ? OkStatus() : InvalidArgument(problems);
+  return problems.empty() ? OkStatus() : InvalidArgument(absl::StrJoin(problems, "\n"));
 }
 
 StatusOr<Json> PatchFor(const StoredJob& job, const Wanted& wanted) {
@@ -50,12 +52,10 @@ StatusOr<Json> PatchFor(const StoredJob& job, const Wanted& wanted) {
 }
 
 std::string Changes(const StoredJob& job, const Wanted& wanted) {
-  std::string text;
-  for (const auto& [type, count] : wanted) {
-    text += StrCat(text.empty() ? "" : ", ", api::LowerName(type), " ",
-                   api::Replicas(job.job, type), " to ", count);
-  }
-  return text;
+  return absl::StrJoin(wanted, ", ", [&](std::string* out, const auto& entry) {
+    const auto& [type, count] = entry;
+    *out += StrCat(api::LowerName(type), " ", api::Replicas(job.job, type), " to ", count);
+  });
 }
 
 }  // namespace
@@ -83,29 +83,62 @@ StatusOr<Wanted> ParseScale(const std::vector<std::string>& texts) {
   return wanted;
 }
 
-int Scale(const ScaleOptions& options, const Surroundings& around) {
-  const auto job = GetJob(around.cluster, options.name);
+int Scale(const ScaleOptions& options, const VerbContext& context) {
+  const auto job = GetJob(context.cluster, options.name);
   if (!job.ok()) {
-    view::PrintError(around.console, job.status());
+    view::PrintError(context.console, job.status());
     return view::kFailed;
   }
   const auto changed = ChangeSpec(
-      around.cluster, *job, [&](const StoredJob& now) { return PatchFor(now, options.replicas); });
+      context.cluster, *job, [&](const StoredJob& now) { return PatchFor(now, options.replicas); });
   if (!changed.ok()) {
-    view::PrintError(around.console, changed.status());
+    view::PrintError(context.console, changed.status());
     return absl::IsInvalidArgument(changed.status()) ? view::kBadInput : view::kFailed;
   }
   const std::string name = ResourceName(job->job.metadata.name);
   if (!*changed) {
-    around.console.out << name << " unchanged\n";
+    context.console.out << name << " unchanged\n";
     return view::kSucceeded;
   }
-  around.console.out << name << " scaled: " << Changes(*job, options.replicas) << "\n";
+  context.console.out << name << " scaled: " << Changes(*job, options.replicas) << "\n";
   if (!job->job.spec.enable_dynamic_worker) {
-    around.console.err << "tfjob: note: running replicas keep the TF_CONFIG with which they "
-                          "started; tfjob restart gives all of them the new one\n";
+    context.console.err << "tfjob: note: running replicas keep the TF_CONFIG with which they "
+                           "started; tfjob restart gives all of them the new one\n";
   }
   return view::kSucceeded;
+}
+
+namespace {
+
+class ScaleVerb : public ClusterVerb {
+ public:
+  ScaleVerb() : ClusterVerb("scale", "Change the replica counts of a TFJob") {}
+
+  void AddFlags(FlagSet& flags) override {
+    flags.Repeated("JOB", names_, "Name of a TFJob")
+        .Require()
+        .Exactly(1)
+        .Complete(CompleteWith::kJob);
+    const auto read = [this](const std::vector<std::string>& texts) -> Status {
+      ASSIGN_OR_RETURN(options_.replicas, ParseScale(texts));
+      options_.name = names_.front();
+      return OkStatus();
+    };
+    flags.RepeatedAs("--replicas", read, "TYPE=NUMBER, such as worker=3; may be repeated")
+        .Require()
+        .CompleteWords({"chief=", "evaluator=", "master=", "ps=", "worker="});
+  }
+  int RunOn(const VerbContext& context) override { return Scale(options_, context); }
+
+ private:
+  std::vector<std::string> names_;  // exactly one
+  ScaleOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeScaleVerb() {
+  return std::make_unique<ScaleVerb>();
 }
 
 }  // namespace tfjob::cli

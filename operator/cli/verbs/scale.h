@@ -21,6 +21,6 @@ StatusOr<std::map<api::ReplicaType, int32_t>> ParseScale(const std::vector<std::
 
 // Scales the job. Returns kBadInput if the job would be invalid, kFailed if it has ended or has no
 // such type or the server refuses.
-int Scale(const ScaleOptions& options, const Surroundings& around);
+int Scale(const ScaleOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -57,9 +57,9 @@ bool Selection::Contains(const objects::ObjectMeta& job) const {
          });
 }
 
-StatusOr<std::vector<StoredJob>> ListJobs(const Surroundings& around, const Selection& selection,
+StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Selection& selection,
                                           int& missing) {
-  Cluster& cluster = around.cluster;
+  Cluster& cluster = context.cluster;
   std::vector<StoredJob> jobs;
   for (const std::string& name : selection.names) {
     auto job = GetJob(cluster, name);
@@ -67,7 +67,7 @@ StatusOr<std::vector<StoredJob>> ListJobs(const Surroundings& around, const Sele
     if (job.ok()) {
       jobs.push_back(*std::move(job));
     } else {
-      view::PrintError(around.console, job.status());
+      view::PrintError(context.console, job.status());
       ++missing;
     }
   }
@@ -79,14 +79,14 @@ StatusOr<std::vector<StoredJob>> ListJobs(const Surroundings& around, const Sele
   return jobs;
 }
 
-int ForEachJob(const Surroundings& around, const std::vector<std::string>& names,
+int ForEachJob(const VerbContext& context, const std::vector<std::string>& names,
                const std::function<Status(const StoredJob&)>& act) {
   int code = view::kSucceeded;
   for (const std::string& name : names) {
-    const auto job = GetJob(around.cluster, name);
+    const auto job = GetJob(context.cluster, name);
     const Status status = job.ok() ? act(*job) : job.status();
     if (status.ok()) continue;
-    view::PrintError(around.console, status);
+    view::PrintError(context.console, status);
     code = view::kFailed;
   }
   return code;

@@ -39,12 +39,12 @@ struct Selection {
 };
 // Returns the selected jobs, sorted by namespace and name. A named job that does not exist is an
 // error, which is printed and counted in `missing`; the other jobs are still returned.
-StatusOr<std::vector<StoredJob>> ListJobs(const Surroundings& around, const Selection& selection,
+StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Selection& selection,
                                           int& missing);
 
 // Calls `act` for each of the named jobs. Prints errors and continues with the other jobs. Returns
 // the exit code: kFailed if there was an error.
-int ForEachJob(const Surroundings& around, const std::vector<std::string>& names,
+int ForEachJob(const VerbContext& context, const std::vector<std::string>& names,
                const std::function<Status(const StoredJob&)>& act);
 
 // Returns the job's pods, identified by their labels and their controller, in the order of

@@ -1,36 +1,70 @@
-#include "operator/cli/verbs/suspend.h"
-
+// tfjob suspend, tfjob resume: set spec.runPolicy.suspend. A job already in the requested state
+// counts as done.
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "operator/api/names.h"
 #include "operator/cli/verbs/change.h"
+#include "operator/cli/verbs/job_flags.h"
+#include "operator/cli/verbs/verbs.h"
 
 namespace tfjob::cli {
+namespace {
 
-int Suspend(const SuspendOptions& options, const Surroundings& around) {
-  const char* verb = options.suspend ? "suspend" : "resume";
-  const char* done = options.suspend ? "suspended" : "resumed";
-  return ForEachJob(around, options.names, [&](const StoredJob& job) -> Status {
-    ASSIGN_OR_RETURN(const bool changed,
-                     ChangeSpec(around.cluster, job, [&](const StoredJob& now) -> StatusOr<Json> {
-                       RETURN_IF_ERROR(CheckNotEnded(now.job, verb));
-                       const JsonField suspend =
-                           JsonField(*now.object)["spec"]["runPolicy"]["suspend"];
-                       if (suspend.BoolOr(false).value_or(!options.suspend) == options.suspend)
-                         return Json();
-                       return Json{{"runPolicy", {{"suspend", options.suspend}}}};
-                     }));
-    const objects::ObjectMeta& metadata = job.job.metadata;
-    around.console.out << ResourceName(metadata.name) << " " << (changed ? "" : "already ")
-                       << (changed || options.suspend ? done : "not suspended") << "\n";
-    const std::string_view queue = metadata.label(api::kQueueLabel);
-    if (changed && !queue.empty()) {
-      around.console.err << "tfjob: note: Kueue decides when jobs of its queue \"" << queue
-                         << "\" run, and may change this again\n";
-    }
-    return OkStatus();
-  });
+class SuspendVerb : public ClusterVerb {
+ public:
+  // `suspend` is the value to set: false is `tfjob resume`.
+  explicit SuspendVerb(bool suspend)
+      : ClusterVerb(suspend ? "suspend" : "resume",
+                    suspend ? "Stop TFJobs until they are resumed" : "Resume suspended TFJobs"),
+        suspend_(suspend) {}
+
+  void AddFlags(FlagSet& flags) override { AddJobNames(flags, names_); }
+
+  int RunOn(const VerbContext& context) override {
+    return ForEachJob(context, names_,
+                      [&](const StoredJob& job) { return SuspendJob(context, job); });
+  }
+
+ private:
+  Status SuspendJob(const VerbContext& context, const StoredJob& job) const;
+  StatusOr<Json> PatchOf(const StoredJob& job) const;
+
+  const bool suspend_;
+  std::vector<std::string> names_;
+};
+
+StatusOr<Json> SuspendVerb::PatchOf(const StoredJob& job) const {
+  RETURN_IF_ERROR(CheckNotEnded(job.job, name()));
+  const JsonField suspend = JsonField(*job.object)["spec"]["runPolicy"]["suspend"];
+  if (suspend.BoolOr(false).value_or(!suspend_) == suspend_) return Json();
+  return Json{{"runPolicy", {{"suspend", suspend_}}}};
+}
+
+Status SuspendVerb::SuspendJob(const VerbContext& context, const StoredJob& job) const {
+  const char* done = suspend_ ? "suspended" : "resumed";
+  ASSIGN_OR_RETURN(
+      const bool changed,
+      ChangeSpec(context.cluster, job, [this](const StoredJob& now) { return PatchOf(now); }));
+  const objects::ObjectMeta& metadata = job.job.metadata;
+  context.console.out << ResourceName(metadata.name) << " " << (changed ? "" : "already ")
+                      << (changed || suspend_ ? done : "not suspended") << "\n";
+  const std::string_view queue = metadata.label(api::kQueueLabel);
+  if (changed && !queue.empty()) {
+    context.console.err << "tfjob: note: Kueue decides when jobs of its queue \"" << queue
+                        << "\" run, and may change this again\n";
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeSuspendVerb() {
+  return std::make_unique<SuspendVerb>(true);
+}
+
+std::unique_ptr<ClusterVerb> MakeResumeVerb() {
+  return std::make_unique<SuspendVerb>(false);
 }
 
 }  // namespace tfjob::cli

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/names.h"
 #include "runtime/base/yaml.h"
 
@@ -178,6 +179,19 @@ Json FakeCluster::Get(client::Kind kind, const std::string& name) {
   return object.value_or(Json::object());
 }
 
+int World::Call(std::unique_ptr<ClusterVerb> verb, const std::vector<std::string>& words) {
+  CommandParser parser("tfjob", "");
+  FlagSet& flags = parser.AddCommand(verb->name(), verb->help());
+  verb->AddFlags(flags);
+  std::vector<std::string> line = words;
+  line.insert(line.begin(), verb->name());
+  const auto command = parser.Parse(std::move(line), out);
+  const Status status = command.ok() ? flags.RunChecks() : command.status();
+  if (status.ok()) return verb->RunOn(context);
+  view::PrintError(console, status);
+  return view::kBadInput;
+}
+
 std::string World::Out() {
   std::string text = out.str();
   out.str("");
@@ -191,14 +205,14 @@ std::string World::Err() {
 }
 
 std::string Conditions(const std::vector<std::pair<std::string, std::string>>& conditions) {
-  std::string text;
+  std::vector<std::string> texts;
   for (const auto& [type, status] : conditions) {
-    text += StrCat(text.empty() ? "" : ", ", "{type: ", type, ", status: \"", status,
-                   "\", reason: TFJob", type, ", message: \"TFJob ns/mnist is ", type,
-                   ".\", lastTransitionTime: \"2026-11-21T09:00:00Z\", lastUpdateTime: "
-                   "\"2026-11-21T09:00:00Z\"}");
+    texts.push_back(StrCat("{type: ", type, ", status: \"", status, "\", reason: TFJob", type,
+                           ", message: \"TFJob ns/mnist is ", type,
+                           ".\", lastTransitionTime: \"2026-11-21T09:00:00Z\", lastUpdateTime: "
+                           "\"2026-11-21T09:00:00Z\"}"));
   }
-  return StrCat("conditions: [", text, "]");
+  return StrCat("conditions: [", absl::StrJoin(texts, ", "), "]");
 }
 
 }  // namespace tfjob::cli::testing

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/cli/verbs/cluster.h"
+#include "operator/cli/verbs/verb.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/mutex.h"
 
@@ -90,8 +90,11 @@ struct World {
   std::ostringstream out, err;
   view::Console console{in, out, err, false};
   StopSource stop;
-  Surroundings around{cluster, console, stop, cluster.clock()};
+  VerbContext context{cluster, console, stop, cluster.clock()};
 
+  // Parses the words behind the verb's name and runs the verb. Returns its exit code; kBadInput for
+  // wrong words.
+  int Call(std::unique_ptr<ClusterVerb> verb, const std::vector<std::string>& words);
   // Return the output since the last call.
   std::string Out();
   std::string Err();

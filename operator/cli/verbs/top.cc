@@ -3,7 +3,9 @@
 #include <ostream>
 #include <sstream>
 
+#include "operator/cli/verbs/job_flags.h"
 #include "operator/cli/verbs/job_row.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/view/human.h"
 #include "operator/view/job_view.h"
 #include "operator/view/screen.h"
@@ -23,28 +25,28 @@ std::vector<std::string> Row(const StoredJob& stored, bool name_space, std::stri
   return row;
 }
 
-StatusOr<std::string> Picture(const TopOptions& options, const Surroundings& around,
-                              ProgressTeller& teller, int& missing) {
+StatusOr<std::string> ProgressTable(const TopOptions& options, const VerbContext& context,
+                                    ProgressReader& reader, int& missing) {
   constexpr int kThreads = 7;
-  ASSIGN_OR_RETURN(const auto jobs, ListJobs(around, options.selection, missing));
+  ASSIGN_OR_RETURN(const auto jobs, ListJobs(context, options.selection, missing));
   std::vector<std::string> progress(jobs.size());
   ThreadPool(std::string("top"), kThreads)
       .ParallelFor(static_cast<int64_t>(jobs.size()), 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) progress[i] = teller.Tell(jobs[i].job);
+        for (int64_t i = begin; i < end; ++i) progress[i] = reader.TextOf(jobs[i].job);
       });
   const bool name_space = options.selection.all_namespaces;
   std::vector<std::string> header = {"NAME", "STATE", "READY", "AGE", "PROGRESS"};
   if (name_space) header.insert(header.begin(), "NAMESPACE");
   view::Table table(std::move(header));
   for (size_t i = 0; i < jobs.size(); ++i) {
-    table.Add(Row(jobs[i], name_space, std::move(progress[i]), around.clock.Now()));
+    table.Add(Row(jobs[i], name_space, std::move(progress[i]), context.clock.Now()));
   }
   return table.empty() ? "" : table.Take();
 }
 
-void Show(const std::string& picture, bool live, view::Screen& screen) {
+void ShowOnScreen(const std::string& table_text, bool live, view::Screen& screen) {
   std::vector<std::string> lines;
-  std::istringstream text(picture);
+  std::istringstream text(table_text);
   for (std::string line; std::getline(text, line);) {
     lines.push_back(live ? line.substr(0, screen.width()) : line);
   }
@@ -54,20 +56,42 @@ void Show(const std::string& picture, bool live, view::Screen& screen) {
 
 }  // namespace
 
-int Top(const TopOptions& options, const Surroundings& around, FetchProgress fetch) {
-  ProgressTeller teller(around, std::move(fetch));
-  view::Screen screen(around.console);
-  const bool live = options.watch && around.console.terminal;
+int Top(const TopOptions& options, const VerbContext& context, FetchProgress fetch) {
+  ProgressReader reader(context, std::move(fetch));
+  view::Screen screen(context.console);
+  const bool live = options.watch && context.console.terminal;
   while (true) {
     int missing = 0;
-    const auto picture = Picture(options, around, teller, missing);
-    if (!picture.ok()) view::PrintError(around.console, picture.status());
-    if (!picture.ok() || missing > 0) return view::kFailed;
-    if (picture->empty()) around.console.err << "No TFJobs found.\n";
-    Show(*picture, live, screen);
-    if (!options.watch || screen.broken() || around.stop.WaitFor(options.interval)) break;
+    const auto table_text = ProgressTable(options, context, reader, missing);
+    if (!table_text.ok()) view::PrintError(context.console, table_text.status());
+    if (!table_text.ok() || missing > 0) return view::kFailed;
+    if (table_text->empty()) context.console.err << "No TFJobs found.\n";
+    ShowOnScreen(*table_text, live, screen);
+    if (!options.watch || screen.broken() || context.stop.WaitFor(options.interval)) break;
   }
   return view::kSucceeded;
+}
+
+namespace {
+
+class TopVerb : public ClusterVerb {
+ public:
+  TopVerb() : ClusterVerb("top", "Show the training progress of TFJobs") {}
+
+  void AddFlags(FlagSet& flags) override {
+    AddSelection(flags, options_.selection);
+    flags.Switch("-w,--watch", options_.watch, "Refresh the output repeatedly");
+  }
+  int RunOn(const VerbContext& context) override { return Top(options_, context); }
+
+ private:
+  TopOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeTopVerb() {
+  return std::make_unique<TopVerb>();
 }
 
 }  // namespace tfjob::cli

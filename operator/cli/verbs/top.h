@@ -12,6 +12,6 @@ struct TopOptions {
 };
 
 // Prints the jobs. Returns kFailed if the server cannot be queried or a named job does not exist.
-int Top(const TopOptions& options, const Surroundings& around, FetchProgress fetch = AskTrainer());
+int Top(const TopOptions& options, const VerbContext& context, FetchProgress fetch = AskTrainer());
 
 }  // namespace tfjob::cli

@@ -28,7 +28,7 @@ class TopTest : public ::testing::Test {
   }
   // Returns the column PROGRESS of the only row.
   std::string Progress() {
-    EXPECT_EQ(Top({}, world_.around,
+    EXPECT_EQ(Top({}, world_.context,
                   [this](const std::string& address) -> StatusOr<progress::Progress> {
                     asked_.push_back(address);
                     return answer_;
@@ -85,12 +85,12 @@ TEST_F(TopTest, SaysWhyTheLogCannotBeHad) {
 TEST_F(TopTest, StopsAskingWhenNobodyAnswers) {
   world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
   world_.cluster.logs().Set("mnist-chief-0/tensorflow", kLog);
-  ProgressTeller teller(world_.around, [this](const std::string& address) {
+  ProgressReader reader(world_.context, [this](const std::string& address) {
     asked_.push_back(address);
     return answer_;
   });
   const auto job = GetJob(world_.cluster, "mnist");
-  for (int i = 0; i < 5; ++i) teller.Tell(job->job);
+  for (int i = 0; i < 5; ++i) reader.TextOf(job->job);
   EXPECT_EQ(asked_.size(), 2u);
 }
 

@@ -6,8 +6,11 @@
 #include <ostream>
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/conditions.h"
 #include "operator/cli/verbs/access_error.h"
+#include "operator/cli/verbs/job_flags.h"
+#include "operator/cli/verbs/verbs.h"
 #include "operator/view/human.h"
 #include "operator/view/job_view.h"
 #include "operator/view/object_cache.h"
@@ -17,7 +20,7 @@ namespace {
 
 using api::ConditionType;
 
-bool Same(std::string_view text, std::string_view word) {
+bool EqualsIgnoringCase(std::string_view text, std::string_view word) {
   return text.size() == word.size() && strncasecmp(text.data(), word.data(), word.size()) == 0;
 }
 
@@ -25,7 +28,7 @@ std::optional<ConditionType> ConditionOf(std::string_view text) {
   for (const ConditionType type :
        {ConditionType::kCreated, ConditionType::kRunning, ConditionType::kRestarting,
         ConditionType::kSucceeded, ConditionType::kFailed, ConditionType::kSuspended}) {
-    if (Same(text, api::Name(type))) return type;
+    if (EqualsIgnoringCase(text, api::Name(type))) return type;
   }
   return std::nullopt;
 }
@@ -35,10 +38,10 @@ bool IsOpen(const api::TFJob& job) {
   return !api::IsFinished(job.status);
 }
 
-std::string Goals(const std::vector<WaitGoal>& goals) {
-  std::string text;
-  for (const WaitGoal& goal : goals) text += StrCat(text.empty() ? "" : " or ", goal.ToString());
-  return text;
+std::string GoalsText(const std::vector<WaitGoal>& goals) {
+  return absl::StrJoin(goals, " or ", [](std::string* out, const WaitGoal& goal) {
+    *out += StrCat(goal.ToString());
+  });
 }
 
 bool AwaitsDeletion(const std::vector<WaitGoal>& goals) {
@@ -48,102 +51,102 @@ bool AwaitsDeletion(const std::vector<WaitGoal>& goals) {
 
 class Waiter {
  public:
-  Waiter(const WaitOptions& options, const Surroundings& around)
-      : options_(options), around_(around) {}
+  Waiter(const WaitOptions& options, const VerbContext& context)
+      : options_(options), context_(context) {}
 
   // Waits until every job is settled or the timeout expires. Returns whether all of them reached a
   // goal; errors are those of the server.
   StatusOr<bool> Run();
 
  private:
-  Status Begin();
+  Status ReadJobs();
   Status Watch();
-  void Look(const client::Object& object);
-  void LookAtDeleted(const std::string& name);
+  void CheckJob(const client::Object& object);
+  void HandleDeletion(const std::string& name);
   // Reports the outcome of a job and stops waiting for it.
-  void Settle(const std::string& name, const Status& status);
-  void GiveUp();
+  void SettleJob(const std::string& name, const Status& status);
+  void FailOpenJobs();
 
   const WaitOptions& options_;
-  const Surroundings& around_;
+  const VerbContext& context_;
   std::set<std::string> open_;  // names of jobs still waited for
   bool failed_ = false;
 };
 
-void Waiter::Settle(const std::string& name, const Status& status) {
+void Waiter::SettleJob(const std::string& name, const Status& status) {
   open_.erase(name);
   failed_ |= !status.ok();
-  if (!status.ok()) return view::PrintError(around_.console, status);
-  around_.console.out << ResourceName(name) << " condition met\n" << std::flush;
+  if (!status.ok()) return view::PrintError(context_.console, status);
+  context_.console.out << ResourceName(name) << " condition met\n" << std::flush;
 }
 
-void Waiter::Look(const client::Object& object) {
+void Waiter::CheckJob(const client::Object& object) {
   const api::TFJob job = ReadStoredJob(object).job;
   if (!open_.contains(job.metadata.name)) return;
   const auto reached = Reached(job, options_.goals);
-  if (!reached.ok() || *reached) Settle(job.metadata.name, reached.status());
+  if (!reached.ok() || *reached) SettleJob(job.metadata.name, reached.status());
 }
 
-void Waiter::LookAtDeleted(const std::string& name) {
-  if (AwaitsDeletion(options_.goals)) return Settle(name, OkStatus());
-  Settle(name, FailedPrecondition(around_.cluster.name_space(), "/", name,
-                                  ": it was deleted before it was ", Goals(options_.goals)));
+void Waiter::HandleDeletion(const std::string& name) {
+  if (AwaitsDeletion(options_.goals)) return SettleJob(name, OkStatus());
+  SettleJob(name, FailedPrecondition(context_.cluster.name_space(), "/", name,
+                                     ": it was deleted before it was ", GoalsText(options_.goals)));
 }
 
-Status Waiter::Begin() {
+Status Waiter::ReadJobs() {
   for (const std::string& text : options_.names) {
-    const client::Key key{client::Kind::kTFJob, around_.cluster.name_space(), JobName(text)};
-    const auto object = around_.cluster.client().Get(key);
+    const client::Key key{client::Kind::kTFJob, context_.cluster.name_space(), JobName(text)};
+    const auto object = context_.cluster.client().Get(key);
     if (absl::IsNotFound(object.status()) && AwaitsDeletion(options_.goals)) {
-      Settle(key.name, OkStatus());
+      SettleJob(key.name, OkStatus());
     } else if (absl::IsNotFound(object.status())) {
-      Settle(key.name, Explain(object.status(), around_.cluster, client::ToString(key)));
+      SettleJob(key.name, Explain(object.status(), context_.cluster, client::ToString(key)));
     } else if (!object.ok()) {
-      return Explain(object.status(), around_.cluster, client::ToString(key));
+      return Explain(object.status(), context_.cluster, client::ToString(key));
     } else {
       open_.insert(key.name);
-      Look(*object);
+      CheckJob(*object);
     }
   }
   return OkStatus();
 }
 
 Status Waiter::Watch() {
-  Cluster& cluster = around_.cluster;
+  Cluster& cluster = context_.cluster;
   const auto cache =
       view::ObjectCache::Create(cluster.client(), client::Kind::kTFJob, cluster.name_space());
   if (!cache.ok()) return Explain(cache.status(), cluster, "TFJobs");
-  const Duration begun = around_.clock.Monotonic();
-  while (!open_.empty() && !around_.stop.requested()) {
-    if (options_.timeout && around_.clock.Monotonic() - begun >= *options_.timeout) break;
+  const Duration begun = context_.clock.Monotonic();
+  while (!open_.empty() && !context_.stop.requested()) {
+    if (options_.timeout && context_.clock.Monotonic() - begun >= *options_.timeout) break;
     (*cache)->AwaitChange(kPollInterval);
-    for (const view::ObjectCache::Change& change : (*cache)->TakeChanges()) Look(change.object);
+    for (const view::ObjectCache::Change& change : (*cache)->TakeChanges()) CheckJob(change.object);
     if (!(*cache)->AwaitList(Duration::zero())) continue;
     const auto objects = (*cache)->Objects();
     for (const std::string& name : std::set(open_)) {
       const client::Key key{client::Kind::kTFJob, cluster.name_space(), name};
-      if (!objects.contains(key)) LookAtDeleted(name);
+      if (!objects.contains(key)) HandleDeletion(name);
     }
   }
   return OkStatus();
 }
 
-void Waiter::GiveUp() {
+void Waiter::FailOpenJobs() {
   const std::string why =
-      around_.stop.requested()
+      context_.stop.requested()
           ? ", and the wait was stopped"
           : StrCat(" after ", view::HumanDuration(options_.timeout.value_or(0s)));
   for (const std::string& name : std::set(open_)) {
-    Settle(name,
-           DeadlineExceeded(around_.cluster.name_space(), "/", name, ": it is not ",
-                            Goals(options_.goals), why, "; tfjob describe ", name, " shows why"));
+    SettleJob(name, DeadlineExceeded(context_.cluster.name_space(), "/", name, ": it is not ",
+                                     GoalsText(options_.goals), why, "; tfjob describe ", name,
+                                     " shows why"));
   }
 }
 
 StatusOr<bool> Waiter::Run() {
-  RETURN_IF_ERROR(Begin());
+  RETURN_IF_ERROR(ReadJobs());
   if (!open_.empty()) RETURN_IF_ERROR(Watch());
-  GiveUp();
+  FailOpenJobs();
   return !failed_;
 }
 
@@ -158,18 +161,18 @@ StatusOr<WaitGoal> WaitGoal::Parse(std::string_view text) {
         text, "\"");
   };
   WaitGoal goal;
-  if (Same(text, "delete")) {
+  if (EqualsIgnoringCase(text, "delete")) {
     goal.deletion = true;
     return goal;
   }
   std::string_view name = text;
-  if (Same(name.substr(0, kCondition.size()), kCondition)) {
+  if (EqualsIgnoringCase(name.substr(0, kCondition.size()), kCondition)) {
     name.remove_prefix(kCondition.size());
     const size_t equals = name.find('=');
     const std::string_view value =
         equals == std::string_view::npos ? "true" : name.substr(equals + 1);
-    if (!Same(value, "true") && !Same(value, "false")) return wrong();
-    goal.value = Same(value, "true");
+    if (!EqualsIgnoringCase(value, "true") && !EqualsIgnoringCase(value, "false")) return wrong();
+    goal.value = EqualsIgnoringCase(value, "true");
     name = name.substr(0, equals);
   }
   const auto condition = ConditionOf(name);
@@ -191,13 +194,49 @@ StatusOr<bool> Reached(const api::TFJob& job, const std::vector<WaitGoal>& goals
   }
   if (IsOpen(job) || AwaitsDeletion(goals)) return false;
   return FailedPrecondition(job.key(), ": it is ", view::StateOf(job.status), " and will never be ",
-                            Goals(goals), ": ", job.status.conditions.back().message);
+                            GoalsText(goals), ": ", job.status.conditions.back().message);
 }
 
-int Wait(const WaitOptions& options, const Surroundings& around) {
-  const auto reached = Waiter(options, around).Run();
-  if (!reached.ok()) view::PrintError(around.console, reached.status());
+int Wait(const WaitOptions& options, const VerbContext& context) {
+  const auto reached = Waiter(options, context).Run();
+  if (!reached.ok()) view::PrintError(context.console, reached.status());
   return reached.ok() && *reached ? view::kSucceeded : view::kFailed;
+}
+
+namespace {
+
+class WaitVerb : public ClusterVerb {
+ public:
+  WaitVerb() : ClusterVerb("wait", "Wait until TFJobs reach a state") {}
+
+  void AddFlags(FlagSet& flags) override {
+    AddJobNames(flags, options_.names);
+    const auto read = [this](const std::vector<std::string>& texts) -> Status {
+      for (const std::string& text : texts) {
+        ASSIGN_OR_RETURN(const WaitGoal goal, WaitGoal::Parse(text));
+        options_.goals.push_back(goal);
+      }
+      return OkStatus();
+    };
+    flags
+        .RepeatedAs("--for", read,
+                    "Created, Running, Restarting, Suspended, Succeeded, Failed, "
+                    "condition=NAME[=false] or delete; if repeated, any of them suffices")
+        .Require()
+        .CompleteWords(
+            {"Created", "Failed", "Restarting", "Running", "Succeeded", "Suspended", "delete"});
+    flags.TimeSpan("--timeout", options_.timeout, "Time limit, such as 30s (default: no limit)");
+  }
+  int RunOn(const VerbContext& context) override { return Wait(options_, context); }
+
+ private:
+  WaitOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterVerb> MakeWaitVerb() {
+  return std::make_unique<WaitVerb>();
 }
 
 }  // namespace tfjob::cli

@@ -35,6 +35,6 @@ StatusOr<bool> Reached(const api::TFJob& job, const std::vector<WaitGoal>& goals
 
 // Waits for the jobs. Returns kFailed if a job does not reach its goal: the timeout expired, it
 // ended otherwise, it was deleted, or it does not exist.
-int Wait(const WaitOptions& options, const Surroundings& around);
+int Wait(const WaitOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -24,7 +24,7 @@ class WaitTest : public ::testing::Test {
     world_.cluster.WriteStatus(Kind::kTFJob, "mnist", "{" + Conditions(conditions) + "}");
   }
   int Call(const std::vector<std::string>& goals, std::optional<Duration> timeout = 20s) {
-    return Wait({{"mnist"}, Goals(goals), timeout}, world_.around);
+    return Wait({{"mnist"}, Goals(goals), timeout}, world_.context);
   }
 
   testing::World world_;

@@ -20,7 +20,7 @@ using objects::Pod;
 using Names = std::vector<std::string>;
 
 // Returns "a", "a and b", "a, b, c and 3 more".
-std::string Listed(const Names& names) {
+std::string ListNames(const Names& names) {
   constexpr size_t kShown = 3;
   const size_t shown = std::min(names.size(), kShown);
   std::string text;
@@ -33,7 +33,7 @@ std::string Listed(const Names& names) {
 }
 
 // Ends a text with exactly one full stop; texts of other components may lack one.
-std::string Sentence(std::string text) {
+std::string WithFullStop(std::string text) {
   while (!text.empty() &&
          (text.back() == '.' || std::isspace(static_cast<unsigned char>(text.back()))))
     text.pop_back();
@@ -44,13 +44,13 @@ std::string BeingDeleted(const JobFacts& facts) {
   const objects::ObjectMeta& metadata = facts.job().metadata;
   if (!metadata.terminating()) return "";
   if (metadata.finalizers.empty()) return "It is being deleted.";
-  return StrCat("It is being deleted and waits for its finalizers: ", Listed(metadata.finalizers),
-                ".");
+  return StrCat(
+      "It is being deleted and waits for its finalizers: ", ListNames(metadata.finalizers), ".");
 }
 
 std::string Unreadable(const JobFacts& facts) {
   if (facts.stored.readable.ok()) return "";
-  return Sentence(
+  return WithFullStop(
       StrCat("Its spec cannot be read, so it cannot run: ", Message(facts.stored.readable)));
 }
 
@@ -137,13 +137,13 @@ std::string RefusedByTheServer(const JobFacts& facts) {
     const char* what = event->reason == api::kReasonFailedCreatePodGroup   ? "pod group"
                        : event->reason == api::kReasonFailedCreateWorkload ? "workload"
                                                                            : "pods";
-    return StrCat(Sentence(StrCat("Its ", what, " cannot be created: ", event->message)),
+    return StrCat(WithFullStop(StrCat("Its ", what, " cannot be created: ", event->message)),
                   " The operator retries automatically.");
   }
   return "";
 }
 
-bool Waits(const Pod& pod) {
+bool IsPending(const Pod& pod) {
   return pod.phase == objects::PodPhase::kPending && !pod.metadata.terminating();
 }
 
@@ -151,15 +151,16 @@ std::string Unscheduled(const JobFacts& facts) {
   Names names;
   std::string why;
   for (const auto& pod : facts.pods) {
-    if (!Waits(*pod) || !pod->node_name.empty()) continue;
+    if (!IsPending(*pod) || !pod->node_name.empty()) continue;
     names.push_back(pod->metadata.name);
     const objects::PodCondition* scheduled = pod->condition("PodScheduled");
     if (!why.empty() || scheduled == nullptr || scheduled->status == "True") continue;
     why = scheduled->message.empty() ? scheduled->reason : scheduled->message;
   }
   if (names.empty()) return "";
-  const std::string who = StrCat(Listed(names), names.size() == 1 ? " has" : " have", " no node");
-  if (!why.empty()) return Sentence(StrCat(who, ": ", why));
+  const std::string who =
+      StrCat(ListNames(names), names.size() == 1 ? " has" : " have", " no node");
+  if (!why.empty()) return WithFullStop(StrCat(who, ": ", why));
   return StrCat(who, " yet, and no scheduler has reported why.");
 }
 
@@ -191,10 +192,10 @@ std::string WhyContainerWaits(const JobFacts& facts, const Pod& pod,
   const bool starting =
       container.reason == "ContainerCreating" || container.reason == "PodInitializing";
   const std::string warning = starting ? LastWarning(facts, pod) : "";
-  if (!warning.empty()) return Sentence(StrCat(who, warning));
+  if (!warning.empty()) return WithFullStop(StrCat(who, warning));
   std::string why = container.reason;
   if (!container.message.empty()) why += StrCat(": ", container.message);
-  return Sentence(StrCat(who, why, BackoffEnd(facts, pod, container.message)));
+  return WithFullStop(StrCat(who, why, BackoffEnd(facts, pod, container.message)));
 }
 
 std::string WaitingContainer(const JobFacts& facts) {
@@ -204,7 +205,7 @@ std::string WaitingContainer(const JobFacts& facts) {
       if (container.state != ContainerStatus::State::kWaiting || container.reason.empty()) continue;
       return WhyContainerWaits(facts, *pod, container);
     }
-    if (Waits(*pod) && !pod->node_name.empty() && pod->containers.empty()) {
+    if (IsPending(*pod) && !pod->node_name.empty() && pod->containers.empty()) {
       return StrCat(pod->metadata.name, " has a node, ", pod->node_name,
                     ", whose kubelet has not started it yet.");
     }
@@ -215,7 +216,7 @@ std::string WaitingContainer(const JobFacts& facts) {
 std::string NotReplaced(const JobFacts& facts) {
   const Missing missing = MissingPods(facts);
   if (missing.names.empty()) return "";
-  const std::string who = Listed(missing.names);
+  const std::string who = ListNames(missing.names);
   if (!missing.why.empty()) return StrCat("There is no pod ", who, " yet: ", missing.why, ".");
   if (api::IsTrue(facts.job().status, api::ConditionType::kRestarting)) {
     const Duration most = policy::Options().restart_delay_maximum;

@@ -6,11 +6,15 @@
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/control/manager.h"
+#include "operator/local/loopback_ports.h"
+#include "operator/local/process/runner.h"
+#include "operator/local/run/workload.h"
+#include "operator/local/store/store.h"
 #include "operator/view/training_slot.h"
 #include "runtime/base/env.h"
 
 namespace tfjob::local {
-
 namespace {
 
 // Returns the environment that sets the address at which the trainer of a job with one task serves
@@ -32,35 +36,54 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
 
 }  // namespace
 
-LocalCluster::LocalCluster()
-    : store_({.node_name = HostName(), .uid_prefix = store::RandomUidPrefix()}) {}
+// What the cluster consists of; each may use those above it.
+struct LocalCluster::Parts {
+  LoopbackPorts ports;
+  render::AddressScheme address;
+  store::Store store{{.node_name = HostName(), .uid_prefix = store::RandomUidPrefix()}};
+  std::unique_ptr<process::Runner> runner;
+  std::unique_ptr<control::Manager> manager;
+};
+
+LocalCluster::LocalCluster() : parts_(std::make_unique<Parts>()) {}
+
+LocalCluster::~LocalCluster() = default;
 
 StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& workload,
                                                              process::Options options) {
   std::unique_ptr<LocalCluster> cluster(new LocalCluster);
+  Parts& parts = *cluster->parts_;
   std::map<std::string, int32_t> bases;
   for (const Workload::Job& job : workload.jobs) {
     const auto count = static_cast<int32_t>(std::max<int64_t>(1, api::TotalReplicas(job.job)));
-    ASSIGN_OR_RETURN(bases[job.job.key()], cluster->ports_.Choose(count));
+    ASSIGN_OR_RETURN(bases[job.job.key()], parts.ports.Choose(count));
   }
-  cluster->address_ = [bases](const api::TFJob& job, const policy::Slot& slot) {
+  parts.address = [bases](const api::TFJob& job, const policy::Slot& slot) {
     return render::Loopback(bases.at(job.key()))(job, slot);
   };
-  options.pod_environment = LoneAddresses(workload, cluster->address_);
-  ASSIGN_OR_RETURN(cluster->runner_, process::Runner::Create(cluster->store_, std::move(options)));
+  options.pod_environment = LoneAddresses(workload, parts.address);
+  ASSIGN_OR_RETURN(parts.runner, process::Runner::Create(parts.store, std::move(options)));
   control::Options control;
-  control.discovery = &cluster->store_;
-  control.settings.address = cluster->address_;
-  ASSIGN_OR_RETURN(cluster->manager_, control::Manager::Start(cluster->store_, std::move(control)));
+  control.discovery = &parts.store;
+  control.settings.address = parts.address;
+  ASSIGN_OR_RETURN(parts.manager, control::Manager::Start(parts.store, std::move(control)));
   return cluster;
+}
+
+client::Client& LocalCluster::client() {
+  return parts_->store;
+}
+
+std::string LocalCluster::AddressOf(const api::TFJob& job, const api::ReplicaId& slot) const {
+  return parts_->address(job, slot);
 }
 
 Status LocalCluster::Submit(const Workload& workload) {
   for (const auto& map : workload.config_maps) {
-    RETURN_IF_ERROR(store_.Create(client::Kind::kConfigMap, *map).status());
+    RETURN_IF_ERROR(parts_->store.Create(client::Kind::kConfigMap, *map).status());
   }
   for (const Workload::Job& job : workload.jobs) {
-    RETURN_IF_ERROR(store_.Create(client::Kind::kTFJob, *job.object).status());
+    RETURN_IF_ERROR(parts_->store.Create(client::Kind::kTFJob, *job.object).status());
   }
   return OkStatus();
 }

@@ -26,13 +26,13 @@ std::map<std::string, progress::Progress> ProgressPoller::Latest() {
   return latest_;
 }
 
-bool ProgressPoller::Keep(const std::string& address, StatusOr<progress::Progress> progress) {
+bool ProgressPoller::Record(const std::string& address, StatusOr<progress::Progress> progress) {
   MutexLock lock(mutex_);
   if (progress.ok()) latest_.insert_or_assign(address, *std::move(progress));
   return !stopping_;
 }
 
-bool ProgressPoller::Rest() {
+bool ProgressPoller::Pause() {
   MutexLock lock(mutex_);
   if (!stopping_) stop_.WaitFor(mutex_, interval_);
   return !stopping_;
@@ -46,9 +46,9 @@ void ProgressPoller::Poll(const std::vector<std::string>& addresses) {
   }
   do {
     for (size_t i = 0; i < clients.size(); ++i) {
-      if (!Keep(addresses[i], clients[i]->Fetch(kAnswerTime))) return;
+      if (!Record(addresses[i], clients[i]->Fetch(kAnswerTime))) return;
     }
-  } while (Rest());
+  } while (Pause());
 }
 
 }  // namespace tfjob::local

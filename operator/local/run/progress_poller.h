@@ -25,8 +25,8 @@ class ProgressPoller {
  private:
   void Poll(const std::vector<std::string>& addresses);
   // Both return whether to continue.
-  bool Keep(const std::string& address, StatusOr<progress::Progress> progress);
-  bool Rest();
+  bool Record(const std::string& address, StatusOr<progress::Progress> progress);
+  bool Pause();
 
   const Duration interval_;
   Mutex mutex_;

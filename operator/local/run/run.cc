@@ -10,8 +10,9 @@
 #include <ostream>
 #include <vector>
 
-#include "operator/local/run/session.h"
-#include "operator/local/run/trainer.h"
+#include "operator/local/process/options.h"
+#include "operator/local/run/local_images.h"
+#include "operator/local/run/local_run.h"
 #include "operator/local/run/workload.h"
 #include "operator/manifest/manifest.h"
 #include "runtime/base/env.h"
@@ -82,22 +83,16 @@ int Run(const RunOptions& options, StopSource& stop, view::Console& console) {
   }
   process->state_dir = *state_dir;
   const std::vector<std::string> own_volumes = OwnVolumeFolders(*state_dir);
-  Status status;
-  bool succeeded = false;
-  {
-    Session session(options, *workload, *process, console);
-    status = session.Run(stop);
-    succeeded = session.all_succeeded();
-  }
+  const auto succeeded = RunWorkload(options, *workload, *process, stop, console);
   std::error_code ignored;
   for (const std::string& folder : own_volumes) {
     if (!options.keep) std::filesystem::remove_all(folder, ignored);
   }
-  if (!status.ok()) view::PrintError(console, status);
+  if (!succeeded.ok()) view::PrintError(console, succeeded.status());
   if (stop.signal() == SIGPIPE)
     console.err << "tfjob: the run was stopped because its output cannot be written any longer\n";
   if (stop.requested()) return 128 + stop.signal();
-  return status.ok() && succeeded ? view::kSucceeded : view::kFailed;
+  return succeeded.ok() && *succeeded ? view::kSucceeded : view::kFailed;
 }
 
 }  // namespace tfjob::local

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/defaults.h"
 #include "operator/api/replicas.h"
 #include "operator/local/process/pod_spec.h"
@@ -51,10 +52,10 @@ class Builder {
   void AddJob(manifest::ManifestObject& object);
   void CheckTemplates(const api::TFJob& job, const std::string& where);
   void CheckConfigMaps(const Workload::Job& job);
-  void Note(const Status& status) {
+  void AddError(const Status& status) {
     if (!status.ok()) errors_.emplace_back(Message(status));
   }
-  void Error(const std::string& where, std::string_view message) {
+  void AddError(const std::string& where, std::string_view message) {
     errors_.push_back(StrCat(where, ": ", message));
   }
 
@@ -67,12 +68,12 @@ class Builder {
 
 void Builder::Add(manifest::ManifestObject object) {
   if (const std::string wrong = WrongKind(object); !wrong.empty()) {
-    return Error(object.where, wrong);
+    return AddError(object.where, wrong);
   }
   if (object.job) return AddJob(object);
   if (object.kind == "ConfigMap") {
     workload_.config_maps.push_back(WithNamespace(*object.object));
-    Note(dry_run_.AddConfigMap(*workload_.config_maps.back(), object.where));
+    AddError(dry_run_.AddConfigMap(*workload_.config_maps.back(), object.where));
     return;
   }
   workload_.warnings.push_back(
@@ -82,18 +83,18 @@ void Builder::Add(manifest::ManifestObject object) {
 void Builder::AddJob(manifest::ManifestObject& object) {
   const api::RunPolicy& policy = object.job->spec.run_policy;
   if (policy.suspend) {
-    Error(object.where,
-          "spec.runPolicy.suspend: the job is suspended, and nothing would resume it here");
+    AddError(object.where,
+             "spec.runPolicy.suspend: the job is suspended, and nothing would resume it here");
   }
   if (policy::IsManagedElsewhere(*object.job)) {
-    Error(object.where, StrCat("spec.runPolicy.managedBy: the job belongs to \"",
-                               *policy.managed_by, "\", so it would never start here"));
+    AddError(object.where, StrCat("spec.runPolicy.managedBy: the job belongs to \"",
+                                  *policy.managed_by, "\", so it would never start here"));
   }
   CheckTemplates(*object.job, object.where);
   Workload::Job job{WithNamespace(*object.object), *std::move(object.job), "", object.where};
   if (job.job.metadata.name_space.empty()) job.job.metadata.name_space = kDefaultNamespace;
   api::SetDefaults(job.job);
-  Note(dry_run_.AddJob(*job.object, job.job, job.where));
+  AddError(dry_run_.AddJob(*job.object, job.job, job.where));
   workload_.jobs.push_back(std::move(job));
 }
 
@@ -103,7 +104,7 @@ void Builder::CheckTemplates(const api::TFJob& job, const std::string& where) {
     const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
     const auto warnings = process::CheckTemplate(options_, *spec.pod_template, path);
     if (!warnings.ok()) {
-      Error(where, Message(warnings.status()));
+      AddError(where, Message(warnings.status()));
       continue;
     }
     for (const std::string& warning : *warnings) {
@@ -129,9 +130,9 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
     if (!pod.ok()) continue;  // already reported
     for (const process::ConfigMapReference& reference : process::RequiredConfigMaps(*pod)) {
       if (known.contains(reference.name)) continue;
-      Error(job.where,
-            StrCat(reference.path, ": there is no ConfigMap \"", reference.name,
-                   "\" in namespace \"", job.job.metadata.name_space, "\" of this file"));
+      AddError(job.where,
+               StrCat(reference.path, ": there is no ConfigMap \"", reference.name,
+                      "\" in namespace \"", job.job.metadata.name_space, "\" of this file"));
     }
   }
 }
@@ -142,9 +143,7 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   if (errors_.empty() && workload_.jobs.empty())
     errors_.push_back(StrCat(what, ": contains no TFJob"));
   if (!errors_.empty()) {
-    std::string lines;
-    for (const std::string& error : errors_) lines += (lines.empty() ? "" : "\n") + error;
-    return InvalidArgument(lines);
+    return InvalidArgument(absl::StrJoin(errors_, "\n"));
   }
   workload_.warnings.insert(workload_.warnings.begin(), report.warnings.begin(),
                             report.warnings.end());

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "operator/local/run/trainer.h"
+#include "operator/local/run/local_images.h"
 
 namespace tfjob::local {
 namespace {

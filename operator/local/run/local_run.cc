@@ -1,52 +1,115 @@
-#include "operator/local/run/session.h"
+#include "operator/local/run/local_run.h"
 
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_join.h"
 #include "operator/api/conditions.h"
-#include "operator/api/defaults.h"
 #include "operator/api/names.h"
-#include "operator/api/replicas.h"
+#include "operator/local/process/options.h"
+#include "operator/local/run/local_cluster.h"
+#include "operator/local/run/log_follower.h"
+#include "operator/local/run/progress_poller.h"
+#include "operator/local/run/run.h"
+#include "operator/local/run/workload.h"
 #include "operator/manifest/tfjob_json.h"
+#include "operator/view/job_view.h"
+#include "operator/view/object_cache.h"
+#include "operator/view/screen.h"
 #include "operator/view/training_slot.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::local {
 namespace {
 
+using PodPointer = std::shared_ptr<const objects::Pod>;
+using JobPointer = std::shared_ptr<const objects::CustomResource>;
+
 constexpr Duration kTick = 100ms;
 constexpr Duration kPollInterval = 1s;
 constexpr Duration kTakeDownReport = 10s;
 
-}  // namespace
+class LocalRun {
+ public:
+  LocalRun(const RunOptions& options, const Workload& workload, const process::Options& process,
+           view::Console& console);
 
-Session::Session(const RunOptions& options, const Workload& workload, process::Options process,
-                 view::Console& console)
+  Status Run(StopSource& stop);
+  bool all_succeeded() const;
+
+ private:
+  // A job as last seen. Jobs that were deleted after they ended stay here.
+  struct JobState {
+    const Workload::Job* workload = nullptr;
+    api::TFJob job;
+    std::string training_address, evaluation_address;  // "": unknown
+  };
+
+  Status Start();
+  void Watch(StopSource& stop);
+  bool Finished() const;
+  void ReportChanges();
+  void RememberFailedLogs(const objects::Pod& pod);
+  void ReportProgress();
+  void ReportLine(const std::string& name, const std::string& text);
+  Status TakeDown(bool stopped);
+  void ReportEnd(const JobState& state);
+  // Prints the last lines of the logs of failed pods.
+  void PrintFailedLogs(const JobState& state);
+  std::string LastAccuracy(const JobState& state) const;
+  view::JobView ViewOf(const JobState& state);
+  std::string Elapsed() const;
+
+  const RunOptions& options_;
+  const Workload& workload_;
+  const process::Options& process_;
+  view::Screen screen_;
+  LogFollower follower_;
+  view::PodReporter pods_reporter_;
+  std::map<std::string, std::set<std::string>>
+      failed_logs_;                         // logs of failed containers, by job name
+  std::map<std::string, JobState> states_;  // by namespace/name
+  Duration started_{0}, reported_{0};
+  std::map<std::string, std::string> last_progress_;  // the last progress line per job
+
+  std::unique_ptr<LocalCluster> cluster_;
+  std::unique_ptr<view::ObjectCache> jobs_, pods_;
+  std::unique_ptr<ProgressPoller> poller_;
+};
+
+LocalRun::LocalRun(const RunOptions& options, const Workload& workload,
+                   const process::Options& process, view::Console& console)
     : options_(options),
       workload_(workload),
-      process_(std::move(process)),
+      process_(process),
       screen_(console),
       follower_(process_.state_dir + "/logs",
                 [this](std::string_view line) { screen_.Line(line); }) {}
 
-Status Session::Run(StopSource& stop) {
+Status LocalRun::Run(StopSource& stop) {
   started_ = reported_ = RealClock().Monotonic();
   RETURN_IF_ERROR(Start());
   Watch(stop);
   poller_.reset();
   screen_.Live({});
-  if (stop.requested()) Tell("", "stopping: terminating the pods; a second signal kills them");
+  if (stop.requested())
+    ReportLine("", "stopping: terminating the pods; a second signal kills them");
   const Status down = TakeDown(stop.requested());
   if (options_.follow) follower_.Poll(true);
-  for (const auto& [key, state] : states_) TellEnd(state);
+  for (const auto& [key, state] : states_) ReportEnd(state);
   screen_.Line(StrCat("logs: ", process_.state_dir, "/logs"));
   return down;
 }
 
-Status Session::Start() {
+Status LocalRun::Start() {
   ASSIGN_OR_RETURN(cluster_, LocalCluster::Create(workload_, process_));
   ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(cluster_->client(), client::Kind::kTFJob));
   ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(cluster_->client(), client::Kind::kPod));
@@ -67,59 +130,59 @@ Status Session::Start() {
   return OkStatus();
 }
 
-void Session::Watch(StopSource& stop) {
+void LocalRun::Watch(StopSource& stop) {
   while (!stop.WaitFor(kTick)) {
-    TellChanges();
+    ReportChanges();
     if (options_.follow) follower_.Poll();
-    TellProgress();
+    ReportProgress();
     if (Finished()) return;
     if (screen_.broken()) stop.Request(SIGPIPE);
   }
-  TellChanges();
+  ReportChanges();
 }
 
-bool Session::Finished() const {
+bool LocalRun::Finished() const {
   return std::all_of(states_.begin(), states_.end(),
                      [](const auto& entry) { return api::IsFinished(entry.second.job.status); });
 }
 
-bool Session::all_succeeded() const {
+bool LocalRun::all_succeeded() const {
   return std::all_of(states_.begin(), states_.end(),
                      [](const auto& entry) { return api::IsSucceeded(entry.second.job.status); });
 }
 
-void Session::TellChanges() {
+void LocalRun::ReportChanges() {
   for (const view::ObjectCache::Change& change : pods_->TakeChanges()) {
-    const objects::Pod& pod = *std::get<0>(change.object);
-    for (const std::string& line : pods_reporter_.Report(pod)) Tell("", line);
-    NoteFailures(pod);
+    const objects::Pod& pod = *std::get<PodPointer>(change.object);
+    for (const std::string& line : pods_reporter_.Report(pod)) ReportLine("", line);
+    RememberFailedLogs(pod);
   }
   for (const view::ObjectCache::Change& change : jobs_->TakeChanges()) {
-    const auto job = manifest::ParseTFJob(*std::get<2>(change.object)->object);
+    const auto job = manifest::ParseTFJob(*std::get<JobPointer>(change.object)->object);
     if (!job.ok()) continue;
     const auto state = states_.find(job->key());
     if (state == states_.end()) continue;
     for (const std::string& line : view::NewConditions(state->second.job.status, job->status)) {
-      Tell(job->metadata.name, line);
+      ReportLine(job->metadata.name, line);
     }
     state->second.job = *job;
   }
 }
 
-void Session::NoteFailures(const objects::Pod& pod) {
+void LocalRun::RememberFailedLogs(const objects::Pod& pod) {
   const objects::OwnerReference* owner = pod.metadata.controller();
   if (owner == nullptr || pod.metadata.terminating()) return;
   for (const objects::ContainerStatus& container : pod.containers) {
     const bool ended = container.state == objects::ContainerStatus::State::kTerminated;
     if (!ended || container.exit_code == 0) continue;
-    failed_[owner->name].insert(
+    failed_logs_[owner->name].insert(
         process::LogPath(process_, pod.metadata.name_space, pod.metadata.name, container.name));
   }
 }
 
-view::JobView Session::ViewOf(const JobState& state) {
-  std::vector<std::shared_ptr<const objects::Pod>> pods;
-  for (const auto& [key, object] : pods_->Objects()) pods.push_back(std::get<0>(object));
+view::JobView LocalRun::ViewOf(const JobState& state) {
+  std::vector<PodPointer> pods;
+  for (const auto& [key, object] : pods_->Objects()) pods.push_back(std::get<PodPointer>(object));
   view::JobView view = view::MakeView(state.job, pods);
   const auto latest = poller_->Latest();
   const auto find = [&](const std::string& address) -> std::optional<progress::Progress> {
@@ -132,7 +195,7 @@ view::JobView Session::ViewOf(const JobState& state) {
   return view;
 }
 
-void Session::TellProgress() {
+void LocalRun::ReportProgress() {
   std::vector<std::string> live;
   const bool due = RealClock().Monotonic() - reported_ >= options_.report_interval;
   if (due) reported_ = RealClock().Monotonic();
@@ -145,24 +208,24 @@ void Session::TellProgress() {
     }
     std::string text = view::ProgressText(view);
     text = text.empty() ? view::ReplicasText(view) : text;
-    if (text != std::exchange(told_[key], text)) Tell(view.name, text);
+    if (text != std::exchange(last_progress_[key], text)) ReportLine(view.name, text);
   }
   screen_.Live(std::move(live));
 }
 
-std::string Session::Elapsed() const {
+std::string LocalRun::Elapsed() const {
   char text[32];
   const std::chrono::duration<double> seconds = RealClock().Monotonic() - started_;
   snprintf(text, sizeof(text), "[%7.1fs] ", seconds.count());
   return text;
 }
 
-void Session::Tell(const std::string& name, const std::string& text) {
+void LocalRun::ReportLine(const std::string& name, const std::string& text) {
   screen_.Line(StrCat(Elapsed(), name, name.empty() ? "" : ": ", text));
 }
 
 // Deletes the jobs. As in a cluster, their pods then terminate gracefully.
-Status Session::TakeDown(bool stopped) {
+Status LocalRun::TakeDown(bool stopped) {
   for (const auto& [key, state] : states_) {
     const objects::ObjectMeta& metadata = state.job.metadata;
     const Status status =
@@ -171,16 +234,16 @@ Status Session::TakeDown(bool stopped) {
   }
   for (Duration waited{0}; !pods_->AwaitEmpty(kTakeDownReport);) {
     waited += kTakeDownReport;
-    std::string names;
-    for (const auto& [key, object] : pods_->Objects())
-      names += StrCat(names.empty() ? "" : ", ", key.name);
-    Tell("", StrCat("waiting for ", names, " to end, ", FormatDuration(waited), " so far"));
+    std::vector<std::string> names;
+    for (const auto& [key, object] : pods_->Objects()) names.push_back(key.name);
+    ReportLine("", StrCat("waiting for ", absl::StrJoin(names, ", "), " to end, ",
+                          FormatDuration(waited), " so far"));
   }
-  if (stopped) TellChanges();
+  if (stopped) ReportChanges();
   return OkStatus();
 }
 
-void Session::TellEnd(const JobState& state) {
+void LocalRun::ReportEnd(const JobState& state) {
   const api::TFJob& job = state.job;
   std::string end = "stopped";
   for (const api::Condition& condition : job.status.conditions) {
@@ -189,8 +252,8 @@ void Session::TellEnd(const JobState& state) {
     if (final && condition.status) end = api::Name(condition.type);
   }
   const std::string accuracy = LastAccuracy(state);
-  Tell(job.metadata.name, end);
-  if (api::IsFailed(job.status) && !options_.follow) TellFailures(state);
+  ReportLine(job.metadata.name, end);
+  if (api::IsFailed(job.status) && !options_.follow) PrintFailedLogs(state);
   if (!state.workload->model_dir.empty()) {
     screen_.Line(
         StrCat(job.metadata.name, ": checkpoints and events: ", state.workload->model_dir));
@@ -198,11 +261,11 @@ void Session::TellEnd(const JobState& state) {
   if (!accuracy.empty()) screen_.Line(StrCat(job.metadata.name, ": test accuracy ", accuracy));
 }
 
-void Session::TellFailures(const JobState& state) {
+void LocalRun::PrintFailedLogs(const JobState& state) {
   constexpr size_t kLogs = 3, kLines = 10;
-  size_t told = 0;
-  for (const std::string& path : failed_[state.job.metadata.name]) {
-    if (told++ == kLogs) return;
+  size_t shown = 0;
+  for (const std::string& path : failed_logs_[state.job.metadata.name]) {
+    if (shown++ == kLogs) return;
     screen_.Line(StrCat("last lines of ", path, ":"));
     for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {
       screen_.Line(StrCat("  ", line));
@@ -210,7 +273,7 @@ void Session::TellFailures(const JobState& state) {
   }
 }
 
-std::string Session::LastAccuracy(const JobState& state) const {
+std::string LocalRun::LastAccuracy(const JobState& state) const {
   const api::TFJob& job = state.workload->job;
   const auto evaluation = view::EvaluationSlot(job);
   const auto slot = evaluation ? evaluation : view::TrainingSlot(job);
@@ -219,6 +282,16 @@ std::string Session::LastAccuracy(const JobState& state) const {
   const auto log =
       ReadFile(process::LogPath(process_, job.metadata.name_space, pod, api::kContainerName));
   return LastMetric(log.value_or(""), "accuracy", evaluation ? "" : "eval");
+}
+
+}  // namespace
+
+StatusOr<bool> RunWorkload(const RunOptions& options, const Workload& workload,
+                           const process::Options& process, StopSource& stop,
+                           view::Console& console) {
+  LocalRun run(options, workload, process, console);
+  RETURN_IF_ERROR(run.Run(stop));
+  return run.all_succeeded();
 }
 
 }  // namespace tfjob::local

@@ -1,4 +1,4 @@
-#include "operator/local/run/trainer.h"
+#include "operator/local/run/local_images.h"
 
 #include <unistd.h>
 

@@ -1,0 +1,168 @@
+// Declares and parses the flags and arguments of a command line. Only flag_set.cc includes CLI11.
+//
+//   CommandParser parser("tfjob", "Runs TFJobs.");
+//   FlagSet& get = parser.AddCommand("get", "List TFJobs");
+//   get.Repeated("JOB", names, "Names of TFJobs");
+//   get.Text("-o,--output", output, "Output format").AllowOnly({"table", "json"});
+//   ASSIGN_OR_RETURN(const std::string command, parser.Parse({"get", "-o", "json"}, std::cout));
+//   RETURN_IF_ERROR(parser.Find(command)->RunChecks());
+//
+// `names` of a flag are "-o,--output", "--output" or, for a positional argument, "JOB". Values are
+// written by Parse(); what is not given keeps its value. All values must outlive the parser.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace tfjob::cli {
+
+// What a shell may complete a value with.
+enum class CompleteWith {
+  kNothing,
+  kWords,       // Flag::words()
+  kFiles,       // file names
+  kJob,         // the name of one TFJob
+  kJobs,        // names of TFJobs
+  kNamespaces,  // namespaces that contain TFJobs
+};
+
+// One flag or positional argument. Every setter returns the flag itself.
+class Flag {
+ public:
+  explicit Flag(CLI::Option& option) : option_(option) {}
+
+  Flag& Require();
+  // Shows the value before parsing as the default in the help.
+  Flag& ShowDefault();
+  // Refuses this flag together with `other`.
+  Flag& Exclude(const Flag& other);
+  // Lists the flag in this section of the help.
+  Flag& InSection(const std::string& section);
+  Flag& AllowOnly(std::vector<std::string> words);
+  Flag& AtLeast(int least);
+  // Refuses more or fewer values of a repeated flag or argument.
+  Flag& Exactly(int count);
+  // Makes one occurrence of a repeated flag take all words up to the next flag.
+  Flag& TakeSeveral();
+  Flag& Complete(CompleteWith completion);
+  Flag& CompleteWords(std::vector<std::string> words);
+
+  // Returns "--output", or "JOB" for an argument.
+  std::string name() const;
+  // Returns "--output" for "-o,--output"; empty for an argument.
+  std::vector<std::string> long_names() const;
+  bool positional() const;
+  bool takes_value() const;
+  // Returns whether `word` is one of the names: "-o" or "--output".
+  bool Matches(std::string_view word) const;
+  const std::string& section() const;
+  bool given() const;
+  // Returns the last value given; "" if there is none.
+  std::string last_text() const;
+  CompleteWith completion() const { return completion_; }
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  CLI::Option& option_;
+  CompleteWith completion_ = CompleteWith::kNothing;
+  std::vector<std::string> words_;
+};
+
+// The flags and arguments of one command, or those before the command.
+class FlagSet {
+ public:
+  // `before` holds the flags before the command; null for those flags themselves.
+  FlagSet(CLI::App& app, const FlagSet* before);
+
+  Flag& Text(const std::string& names, std::string& value, const std::string& help);
+  // Passes the text to `read`, also if it is not given and therefore "", as a check.
+  Flag& TextAs(const std::string& names, std::function<Status(const std::string&)> read,
+               const std::string& help);
+  // A flag without a value.
+  Flag& Switch(const std::string& names, bool& value, const std::string& help);
+  Flag& Integer(const std::string& names, std::optional<int64_t>& value, const std::string& help);
+  // A number of seconds, 0 or more: "0.5".
+  Flag& Seconds(const std::string& names, Duration& value, const std::string& help);
+  // A duration with units: "1m30s". An empty text is nullopt.
+  Flag& TimeSpan(const std::string& names, std::optional<Duration>& value, const std::string& help);
+  // A flag that may be repeated, or all remaining arguments.
+  Flag& Repeated(const std::string& names, std::vector<std::string>& values,
+                 const std::string& help);
+  // Passes the texts to `read`, also if there are none, as a check.
+  Flag& RepeatedAs(const std::string& names,
+                   std::function<Status(const std::vector<std::string>&)> read,
+                   const std::string& help);
+  // Adds a check of parsed values.
+  void Check(std::function<Status()> check);
+
+  // Runs the checks, conversions included, in the order of their declaration, up to the first
+  // error. Call after parsing.
+  Status RunChecks() const;
+  // Returns the last value of a flag given to this command or else before it; "" if there is none.
+  std::string LastText(std::string_view name) const;
+  // Returns the flag of this name; null if there is none.
+  const Flag* Find(std::string_view name) const;
+  // Returns the first positional argument; null if there is none.
+  const Flag* argument() const;
+  const std::deque<Flag>& flags() const { return flags_; }
+
+ private:
+  friend class CommandParser;
+  Flag& Add(CLI::Option* option);
+
+  CLI::App& app_;
+  const FlagSet* const before_;
+  std::deque<Flag> flags_;
+  // Values that are converted after parsing.
+  std::deque<double> seconds_;
+  std::deque<std::string> texts_;
+  std::deque<std::vector<std::string>> lists_;
+  std::vector<std::function<Status()>> checks_;
+};
+
+// Parses "PROGRAM [FLAGS] COMMAND [FLAGS AND ARGUMENTS]".
+class CommandParser {
+ public:
+  CommandParser(const std::string& program, const std::string& description);
+  ~CommandParser();
+
+  // Returns the flags before the command.
+  FlagSet& flags() { return *flags_; }
+  // Adds a command. The help lists commands in the order of their addition.
+  FlagSet& AddCommand(const std::string& name, const std::string& help);
+  // Adds the flag --version, which prints `text`.
+  void AddVersionFlag(const std::string& text);
+
+  // Parses the words after the program's name and returns the command; "" if help or the version
+  // was requested and is printed to `out`. InvalidArgument for wrong words. Call once.
+  StatusOr<std::string> Parse(std::vector<std::string> words, std::ostream& out);
+
+  // Returns the flags of a command; null if there is no such command.
+  const FlagSet* Find(const std::string& command) const;
+  std::vector<std::string> commands() const;
+
+ private:
+  std::string ExplainMissingCommand() const;
+
+  std::unique_ptr<CLI::App> app_;
+  std::unique_ptr<FlagSet> flags_;
+  std::deque<FlagSet> commands_;
+};
+
+}  // namespace tfjob::cli

@@ -1,0 +1,25 @@
+// Flags and arguments that several verbs share: names of TFJobs, selections, replicas.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/cli/flags/flag_set.h"
+#include "operator/cli/verbs/replica_choice.h"
+#include "operator/cli/verbs/stored_job.h"
+
+namespace tfjob::cli {
+
+// Adds the argument JOB, the name of one TFJob.
+void AddJobName(FlagSet& flags, std::string& name);
+// Adds the arguments JOB…, at least one.
+void AddJobNames(FlagSet& flags, std::vector<std::string>& names);
+// Adds the arguments JOB…, which may be missing, and flags that select TFJobs in other ways.
+void AddSelection(FlagSet& flags, Selection& selection);
+// Adds --replica. `choice` is read from it by a check of `flags`.
+void AddReplicaChoice(FlagSet& flags, ReplicaChoice& choice);
+
+// Parses "team=a,tier==b" as labels that an object must have. InvalidArgument for other operators.
+StatusOr<client::LabelSelector> ParseSelector(const std::string& text);
+
+}  // namespace tfjob::cli

@@ -1,0 +1,28 @@
+// Carries out one `tfjob run`: starts the cluster, reports what happens, waits for the jobs to end,
+// and takes everything down.
+#pragma once
+
+#include "runtime/base/status.h"
+
+namespace tfjob {
+class StopSource;
+}
+namespace tfjob::process {
+struct Options;
+}
+namespace tfjob::view {
+struct Console;
+}
+
+namespace tfjob::local {
+
+struct RunOptions;
+struct Workload;
+
+// Runs until every job has ended or `stop` is requested; requests it with SIGPIPE if the output can
+// no longer be written. Returns whether every job succeeded.
+StatusOr<bool> RunWorkload(const RunOptions& options, const Workload& workload,
+                           const process::Options& process, StopSource& stop,
+                           view::Console& console);
+
+}  // namespace tfjob::local
