@@ -7,6 +7,7 @@
 
 #include "operator/api/names.h"
 #include "operator/control/log.h"
+#include "operator/control/pacing.h"
 #include "operator/render/group_kind.h"
 
 namespace tfjob::control {
@@ -14,8 +15,6 @@ namespace {
 
 // Backoff of a job that meets errors: a quota that is free again is noticed within the maximum.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
-// After an error, whatever is due sooner than this waits for the backoff.
-constexpr Duration kErrorPatience = 1s;
 
 // If a scheduler is not installed, there is no list of pod groups; the attempt to create
 // one shows why.
@@ -33,8 +32,15 @@ std::vector<objects::Kind> KindsOf(policy::GangScheduler scheduler) {
 }
 
 Result ResultOf(const Outcome& outcome) {
-  if (outcome.status.code() == StatusCode::kAborted) return Result::kRequeue;
-  if (!outcome.status.ok()) return Result::kError;
+  switch (outcome.next) {
+    case Next::kReadAgain:
+      return Result::kRequeue;
+    case Next::kFailed:
+      return Result::kError;
+    case Next::kDone:
+    case Next::kJobIsGone:
+      break;
+  }
   return outcome.again_after ? Result::kRequeueAfter : Result::kSuccess;
 }
 
@@ -48,7 +54,7 @@ Manager::Manager(client::Client& client, Options options)
       pool_("control-write", options_.parallel_writes),
       native_api_(options_.discovery, *options_.clock),
       reconciler_(
-          client, cache_, *options_.clock, pool_, *options_.observer, native_api_,
+          {client, cache_, *options_.clock, pool_, *options_.observer}, native_api_,
           [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
           options_.settings) {}
 
@@ -162,21 +168,19 @@ void Manager::ReconcileOne(const std::string& key) {
   const Outcome outcome = reconciler_.Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
   queue_.Done(key);
-  if (outcome.status.ok()) {
-    queue_.Forget(key);
-  } else {
+  std::optional<Duration> again_after = outcome.again_after;
+  if (outcome.NeedsRetry()) {
     // Conflicts are routine, and so is shutting down.
-    if (outcome.status.code() != StatusCode::kAborted &&
-        outcome.status.code() != StatusCode::kCancelled) {
+    if (outcome.next == Next::kFailed && !absl::IsCancelled(outcome.error)) {
       kLog.Warning("reconcile failed, will be retried",
-                   {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.status}});
+                   {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.error}});
     }
     queue_.AddBackedOff(key);
+    again_after = BesideBackoff(again_after);
+  } else {
+    queue_.Forget(key);
   }
-  // After an error, a plan that is due at once would undo the backoff.
-  if (outcome.again_after && (outcome.status.ok() || *outcome.again_after >= kErrorPatience)) {
-    queue_.AddAfter(key, *outcome.again_after);
-  }
+  if (again_after) queue_.AddAfter(key, *again_after);
 }
 
 }  // namespace tfjob::control

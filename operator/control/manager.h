@@ -14,7 +14,11 @@
 
 #include "operator/client/client.h"
 #include "operator/control/cache.h"
+#include "operator/control/native_api.h"
+#include "operator/control/numbers.h"
+#include "operator/control/observer.h"
 #include "operator/control/reconcile.h"
+#include "operator/control/settings.h"
 #include "operator/control/work_queue.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
@@ -49,16 +53,11 @@ class Manager {
   // True once the first lists have arrived.
   // Waiting() returns those that are missing: "TFJob", "Pod in namespace a".
   bool Synced() { return cache_.Synced(); }
-  std::vector<std::string> Waiting() { return cache_.Waiting(); }
+  std::vector<std::string> Waiting() { return cache_.MissingLists(); }
 
-  // For gauges.
-  struct Numbers {
-    Cache::Numbers cache;
-    WorkQueue::Numbers queue;
-  };
   Numbers Count() { return {cache_.Count(), queue_.Count()}; }
   // The part that costs nothing, whatever the caches hold.
-  WorkQueue::Numbers CountQueue() { return queue_.Count(); }
+  QueueNumbers CountQueue() { return queue_.Count(); }
 
   // With workers 0: reconciles one job that is due; returns false if none is.
   bool Step();

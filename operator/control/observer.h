@@ -5,7 +5,8 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
-#include "operator/client/client.h"
+#include "operator/objects/kind.h"
+#include "operator/objects/metadata.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::control {

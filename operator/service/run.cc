@@ -319,7 +319,7 @@ Status Operator::AwaitLists() {
     }
   }
   if (stop_.requested()) return OkStatus();
-  const control::Cache::Numbers held = manager_->Count().cache;
+  const control::CacheNumbers held = manager_->Count().cache;
   int64_t jobs = 0;
   for (const auto& [state, count] : held.jobs) jobs += count;
   kLog.Info("ready", {{"jobs", jobs}, {"pods", held.pods}, {"services", held.services}});
