@@ -5,9 +5,17 @@
 #include <utility>
 #include <vector>
 
+#include "operator/control/cache.h"
 #include "operator/control/call_errors.h"
+#include "operator/control/memory.h"
+#include "operator/control/observation.h"
+#include "operator/control/observer.h"
 #include "operator/control/pacing.h"
 #include "operator/control/report.h"
+#include "operator/control/send_events.h"
+#include "operator/control/turn.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
 namespace {

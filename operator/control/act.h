@@ -3,14 +3,20 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "operator/control/create.h"
 #include "operator/control/outcome.h"
-#include "operator/control/send_events.h"
+#include "operator/control/settings.h"
 #include "operator/control/tools.h"
-#include "operator/control/turn.h"
+
+namespace tfjob::plan {
+struct Delete;
+}
 
 namespace tfjob::control {
+
+struct Turn;
 
 // Thread-safe; one worker at a time per job.
 class Actor {
@@ -18,9 +24,9 @@ class Actor {
   Actor(const Tools& tools, RecordEvent record)
       : tools_(tools), record_(std::move(record)), creator_(tools) {}
 
-  // Returns the first error, except for events: they are no reason to retry. kReadAgain: the status
-  // was decided from an old version of the job, or its write had no answer and is remembered in
-  // Memory::unanswered; nothing that follows the status was done. kJobIsGone: likewise.
+  // Returns the first error, except for events: they are no reason to retry. If the status cannot be
+  // written, nothing that follows it is done: kReadAgain if it was decided from an old version of
+  // the job, kJobIsGone if there is no job, otherwise the error.
   Outcome Act(const Turn& turn);
 
   // Ends large plans in progress after the calls that are under way; Act then returns Cancelled.

@@ -173,8 +173,8 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   ASSERT_EQ(keys.size(), 1u);
   EXPECT_EQ(client::ToString(keys[0]), "Pod ns/a");
 
-  auto terminating = std::make_shared<objects::Pod>(
-      *std::get<std::shared_ptr<const objects::Pod>>(client::Object(MakePod("a", "1"))));
+  auto terminating =
+      std::make_shared<objects::Pod>(*client::As<objects::Pod>(client::Object(MakePod("a", "1"))));
   terminating->metadata.deletion_timestamp = Time(1h);
   cache_.RecordRead(kKey, keys[0], std::shared_ptr<const objects::Pod>(terminating));
   EXPECT_EQ(Pods(), "1*");
@@ -239,7 +239,7 @@ TEST_F(CacheTest, AJobExistsUntilItIsDeletedOrAnotherHasItsName) {
   scope_.jobs.OnReplaced({Job("1")});
   EXPECT_TRUE(cache_.JobExists(kKey, kUid));
   EXPECT_FALSE(cache_.JobExists(kKey, "another"));
-  auto going = *std::get<std::shared_ptr<const objects::CustomResource>>(client::Object(Job("2")));
+  auto going = *client::As<objects::CustomResource>(client::Object(Job("2")));
   going.metadata.deletion_timestamp = Time(1h);
   scope_.jobs.OnUpserted(std::make_shared<const objects::CustomResource>(going));
   EXPECT_FALSE(cache_.JobExists(kKey, kUid));

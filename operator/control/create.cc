@@ -2,10 +2,20 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "operator/control/cache.h"
 #include "operator/control/call_errors.h"
+#include "operator/control/memory.h"
+#include "operator/control/observation.h"
+#include "operator/control/observer.h"
 #include "operator/control/pacing.h"
+#include "operator/control/report.h"
+#include "operator/control/turn.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
 namespace {
@@ -32,6 +42,21 @@ bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
 }
 
 }  // namespace
+
+struct Creator::CreateResult {
+  Status status;                              // OK: one of the two below is set
+  std::optional<client::Object> object;       // ours, which now exists
+  std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
+  // The object already existed, so an earlier pass may have reported it. Its event is named after
+  // this object alone, and is sent once.
+  bool was_there = false;
+};
+
+struct Creator::BatchResult {
+  Outcome of_all;  // the first one that all further objects would meet too
+  Status of_one;   // the first error that concerns one object
+  std::set<api::ReplicaType> refused;
+};
 
 Outcome Creator::CreateAll(const Turn& turn) {
   const std::vector<DesiredObject>& creates = turn.decision.plan.creates;

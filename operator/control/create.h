@@ -3,19 +3,20 @@
 #pragma once
 
 #include <atomic>
-#include <optional>
-#include <set>
 #include <span>
 #include <vector>
 
 #include "operator/control/outcome.h"
-#include "operator/control/report.h"
 #include "operator/control/tools.h"
-#include "operator/control/turn.h"
-#include "operator/policy/facts/history.h"
-#include "operator/render/render.h"
+
+namespace tfjob::render {
+struct DesiredObject;
+}
 
 namespace tfjob::control {
+
+struct Child;
+struct Turn;
 
 // Thread-safe; one worker at a time per job.
 class Creator {
@@ -34,19 +35,8 @@ class Creator {
  private:
   using Wanted = std::span<const render::DesiredObject>;
 
-  struct CreateResult {
-    Status status;                              // OK: one of the two below is set
-    std::optional<client::Object> object;       // ours, which now exists
-    std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
-    // The object already existed, so an earlier pass may have reported it. Its event is named after
-    // this object alone, and is sent once.
-    bool was_there = false;
-  };
-  struct BatchResult {
-    Outcome of_all;  // the first one that all further objects would meet too
-    Status of_one;   // the first error that concerns one object
-    std::set<api::ReplicaType> refused;
-  };
+  struct CreateResult;
+  struct BatchResult;
 
   // Creates objects of one kind; reports them in one event.
   Outcome CreateKind(const Turn& turn, Wanted wanted);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operator/control/observation.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
 #include "operator/render/render.h"

@@ -2,11 +2,13 @@
 // and plan decide, this only passes their values on.
 #pragma once
 
-#include "operator/control/observation.h"
 #include "operator/policy/facts/options.h"
 #include "operator/render/address.h"
 
 namespace tfjob::control {
+
+struct Decision;
+struct Observation;
 
 // A job whose objects cannot be built is refused like one that was not admitted.
 Decision Decide(const Observation& observation, const policy::Options& options,

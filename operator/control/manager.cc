@@ -6,9 +6,16 @@
 #include <utility>
 
 #include "operator/api/names.h"
+#include "operator/control/cache.h"
 #include "operator/control/log.h"
+#include "operator/control/native_api.h"
+#include "operator/control/outcome.h"
 #include "operator/control/pacing.h"
+#include "operator/control/reconcile.h"
+#include "operator/control/tools.h"
+#include "operator/control/work_queue.h"
 #include "operator/render/group_kind.h"
+#include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
 namespace {
@@ -49,14 +56,16 @@ Result ResultOf(const Outcome& outcome) {
 Manager::Manager(client::Client& client, Options options)
     : options_(std::move(options)),
       client_(client),
-      queue_(*options_.clock, kBackoff, *options_.observer),
-      cache_(*options_.clock, [this](const std::string& key) { queue_.Add(key); }),
-      pool_("control-write", options_.parallel_writes),
-      native_api_(options_.discovery, *options_.clock),
-      reconciler_(
-          {client, cache_, *options_.clock, pool_, *options_.observer}, native_api_,
-          [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
-          options_.settings) {}
+      queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer)),
+      cache_(std::make_unique<Cache>(*options_.clock,
+                                     [this](const std::string& key) { queue_->Add(key); })),
+      pool_(std::make_unique<ThreadPool>("control-write", options_.parallel_writes)),
+      native_api_(std::make_unique<NativeApi>(options_.discovery, *options_.clock)),
+      reconciler_(std::make_unique<Reconciler>(
+          Tools{
+              client, *cache_, *options_.clock, *pool_, *options_.observer, *native_api_,
+              [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); }},
+          options_.settings)) {}
 
 StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, Options options) {
   std::unique_ptr<Manager> manager(new Manager(client, std::move(options)));
@@ -78,8 +87,28 @@ Manager::~Manager() {
   Stop();
 }
 
+bool Manager::Synced() {
+  return cache_->Synced();
+}
+
+std::vector<std::string> Manager::Waiting() {
+  return cache_->MissingLists();
+}
+
+Numbers Manager::Count() {
+  return {cache_->Count(), queue_->Count()};
+}
+
+QueueNumbers Manager::CountQueue() {
+  return queue_->Count();
+}
+
+std::optional<Duration> Manager::NextTimer() {
+  return queue_->NextTimer();
+}
+
 Status Manager::Subscribe(const std::string& name_space) {
-  const Cache::Scope scope = cache_.AddScope(name_space);
+  const Cache::Scope scope = cache_->AddScope(name_space);
   const client::LabelSelector ours = {{api::kOperatorNameLabel, api::kControllerName}};
   struct Watch {
     objects::Kind kind;
@@ -101,7 +130,7 @@ Status Manager::Subscribe(const std::string& name_space) {
 bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
   std::string version;
   if (scheduler == policy::GangScheduler::kNative) {
-    version = native_api_.Version().value_or("");
+    version = native_api_->Version().value_or("");
     if (policy::NativeVersionOf(version) == policy::NativeVersion::kNone) return true;
   }
   const Duration now = options_.clock->Monotonic();
@@ -111,19 +140,19 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
   GroupWatch& watch = found->second;
   if (is_new || watch.version != version) {
     watch.subscriptions.clear();
-    for (const objects::Kind kind : kinds) cache_.DropGroups(kind);
+    for (const objects::Kind kind : kinds) cache_->DropGroups(kind);
     watch = {now, version, required || watch.required, {}};
     for (const objects::Kind kind : kinds) SubscribeToGroups(kind, watch);
   }
   return now - watch.since > kPodGroupPatience ||
          std::all_of(kinds.begin(), kinds.end(),
-                     [this](objects::Kind kind) { return cache_.GroupsSynced(kind); });
+                     [this](objects::Kind kind) { return cache_->GroupsSynced(kind); });
 }
 
 void Manager::SubscribeToGroups(objects::Kind kind, GroupWatch& watch) {
   for (const std::string& name_space : NamespacesOf(options_)) {
-    auto subscription =
-        client_.Subscribe(kind, name_space, {}, cache_.AddGroups(kind, name_space, watch.required));
+    auto subscription = client_.Subscribe(kind, name_space, {},
+                                          cache_->AddGroups(kind, name_space, watch.required));
     if (subscription.ok()) {
       watch.subscriptions.push_back(*std::move(subscription));
     } else {
@@ -136,8 +165,8 @@ void Manager::SubscribeToGroups(objects::Kind kind, GroupWatch& watch) {
 }
 
 void Manager::Stop() {
-  reconciler_.Stop();
-  queue_.ShutDown();
+  reconciler_->Stop();
+  queue_->ShutDown();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
   std::vector<std::unique_ptr<client::Subscription>> subscriptions;
@@ -153,21 +182,21 @@ void Manager::Stop() {
 }
 
 void Manager::Work() {
-  while (std::optional<std::string> key = queue_.Get()) ReconcileOne(*key);
+  while (std::optional<std::string> key = queue_->Get()) ReconcileOne(*key);
 }
 
 bool Manager::Step() {
-  const std::optional<std::string> key = queue_.TryGet();
+  const std::optional<std::string> key = queue_->TryGet();
   if (key) ReconcileOne(*key);
   return key.has_value();
 }
 
 void Manager::ReconcileOne(const std::string& key) {
-  if (!cache_.Synced(key)) return queue_.Done(key);  // added again by its scope's last list
+  if (!cache_->Synced(key)) return queue_->Done(key);  // added again by its scope's last list
   const Duration begin = options_.clock->Monotonic();
-  const Outcome outcome = reconciler_.Reconcile(key);
+  const Outcome outcome = reconciler_->Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
-  queue_.Done(key);
+  queue_->Done(key);
   std::optional<Duration> again_after = outcome.again_after;
   if (outcome.NeedsRetry()) {
     // Conflicts are routine, and so is shutting down.
@@ -175,12 +204,12 @@ void Manager::ReconcileOne(const std::string& key) {
       kLog.Warning("reconcile failed, will be retried",
                    {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.error}});
     }
-    queue_.AddBackedOff(key);
+    queue_->AddBackedOff(key);
     again_after = BesideBackoff(again_after);
   } else {
-    queue_.Forget(key);
+    queue_->Forget(key);
   }
-  if (again_after) queue_.AddAfter(key, *again_after);
+  if (again_after) queue_->AddAfter(key, *again_after);
 }
 
 }  // namespace tfjob::control

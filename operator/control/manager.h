@@ -13,18 +13,24 @@
 #include <vector>
 
 #include "operator/client/client.h"
-#include "operator/control/cache.h"
-#include "operator/control/native_api.h"
 #include "operator/control/numbers.h"
 #include "operator/control/observer.h"
-#include "operator/control/reconcile.h"
 #include "operator/control/settings.h"
-#include "operator/control/work_queue.h"
+#include "operator/objects/kind.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
-#include "runtime/base/thread_pool.h"
+
+namespace tfjob {
+class ThreadPool;
+}
 
 namespace tfjob::control {
+
+class Cache;
+class NativeApi;
+class Reconciler;
+class WorkQueue;
 
 struct Options {
   std::vector<std::string> name_spaces;  // empty: all
@@ -52,17 +58,17 @@ class Manager {
 
   // True once the first lists have arrived.
   // Waiting() returns those that are missing: "TFJob", "Pod in namespace a".
-  bool Synced() { return cache_.Synced(); }
-  std::vector<std::string> Waiting() { return cache_.MissingLists(); }
+  bool Synced();
+  std::vector<std::string> Waiting();
 
-  Numbers Count() { return {cache_.Count(), queue_.Count()}; }
+  Numbers Count();
   // The part that costs nothing, whatever the caches hold.
-  QueueNumbers CountQueue() { return queue_.Count(); }
+  QueueNumbers CountQueue();
 
   // With workers 0: reconciles one job that is due; returns false if none is.
   bool Step();
   // Returns the time until a job is due by itself (0: now); nullopt if none waits for a time.
-  std::optional<Duration> NextTimer() { return queue_.NextTimer(); }
+  std::optional<Duration> NextTimer();
 
  private:
   // Watched pod groups (and workloads): since when and, for Kubernetes' own, under which version.
@@ -86,11 +92,11 @@ class Manager {
 
   const Options options_;
   client::Client& client_;
-  WorkQueue queue_;
-  Cache cache_;
-  ThreadPool pool_;
-  NativeApi native_api_;
-  Reconciler reconciler_;
+  const std::unique_ptr<WorkQueue> queue_;
+  const std::unique_ptr<Cache> cache_;
+  const std::unique_ptr<ThreadPool> pool_;
+  const std::unique_ptr<NativeApi> native_api_;
+  const std::unique_ptr<Reconciler> reconciler_;
   Mutex mutex_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_ ABSL_GUARDED_BY(mutex_);
   std::map<policy::GangScheduler, GroupWatch> pod_groups_ ABSL_GUARDED_BY(mutex_);

@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "operator/api/status_json.h"
 #include "operator/control/admit.h"
+#include "operator/control/cache.h"
+#include "operator/control/lost_nodes.h"
+#include "operator/control/memory.h"
+#include "operator/control/native_api.h"
+#include "operator/control/observation.h"
+#include "operator/control/observer.h"
 #include "operator/control/pacing.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/gang.h"
 #include "operator/policy/rules/managed_by.h"
+#include "runtime/base/clock.h"
 
 namespace tfjob::control {
 namespace {
@@ -76,12 +86,12 @@ Status JobReader::ConfirmOwnWrites(const std::string& key) {
 
 StatusOr<std::string> JobReader::NativeVersionFor(const policy::Gang& gang) {
   if (gang.scheduler != policy::GangScheduler::kNative) return std::string();
-  return native_api_.Version();
+  return tools_.native_api.Version();
 }
 
 bool JobReader::SeesPodGroup(const api::TFJob& job, const policy::Gang& gang) {
   return gang.scheduler == policy::GangScheduler::kNone || policy::IsManagedElsewhere(job) ||
-         watch_pod_groups_(gang.scheduler);
+         tools_.watch_pod_groups(gang.scheduler);
 }
 
 void JobReader::ObserveNodes(Observation& observation) {

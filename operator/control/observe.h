@@ -3,41 +3,31 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
-#include <utility>
 #include <variant>
 
-#include "operator/control/memory.h"
-#include "operator/control/native_api.h"
-#include "operator/control/observation.h"
 #include "operator/control/outcome.h"
 #include "operator/control/settings.h"
 #include "operator/control/tools.h"
-#include "operator/objects/custom_resource.h"
-#include "operator/policy/facts/gang_scheduler.h"
+
+namespace tfjob::objects {
+struct CustomResource;
+}
 
 namespace tfjob::control {
 
-// Ensures that the pod groups of that scheduler are watched. False while their first list
-// may still arrive.
-using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
+struct Memory;
+struct Observation;
 
 // Thread-safe; one worker at a time per job.
 class JobReader {
  public:
-  // All must outlive this.
-  JobReader(const Tools& tools, NativeApi& native_api, WatchPodGroups watch_pod_groups,
-            const Settings& settings)
-      : tools_(tools),
-        native_api_(native_api),
-        watch_pod_groups_(std::move(watch_pod_groups)),
-        settings_(settings) {}
+  // `settings` must outlive this.
+  JobReader(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}
 
-  // Returns an outcome if the reconcile ends here: kReadAgain if the newest known version of the job
-  // is in doubt, kDone if its pod group is not known yet, kFailed if the server could not be asked.
-  // Brings memory.history up to date; the observation refers to it.
+  // Returns an outcome if the reconcile ends here: kReadAgain if the newest known version of the
+  // job is in doubt, kDone if its pod group is not known yet, kFailed if the server could not be
+  // asked. Brings memory.history up to date; the observation refers to it.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 
@@ -57,8 +47,6 @@ class JobReader {
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
   const Tools tools_;
-  NativeApi& native_api_;
-  const WatchPodGroups watch_pod_groups_;
   const Settings& settings_;
 };
 

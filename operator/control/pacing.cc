@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "operator/plan/plan.h"
+
 namespace tfjob::control {
 namespace {
 

@@ -1,4 +1,4 @@
-// Decides how fast the loop works: how many calls one reconcile makes, which errors stop the others,
+// Decides the pace of the loop: how many calls one reconcile makes, which errors stop the others,
 // which status writes may wait, when a job is reconciled again. Pure: no clock, no I/O.
 #pragma once
 
@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
-#include "operator/plan/plan.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+
+namespace tfjob::plan {
+struct Plan;
+}
 
 namespace tfjob::control {
 
@@ -38,8 +41,8 @@ struct TriedCreate {
   api::ReplicaType type;
   Status status;
 };
-// Returns the replica types of which every object in the batch was refused as invalid: the others of
-// the type have the same template and need not be tried.
+// Returns the replica types of which every object in the batch was refused as invalid: the others
+// of the type have the same template and need not be tried.
 std::set<api::ReplicaType> RefusedTypes(const std::vector<TriedCreate>& batch);
 
 // Returns true if nothing but the numbers of active, succeeded, failed or ready replicas differs.
@@ -56,7 +59,7 @@ struct CountsDelay {
 // returned by the last call; `now`: of the same clock.
 CountsDelay DelayCounts(std::optional<Duration> behind_since, Duration now, Duration patience);
 
-// Returns the earlier of two times, of which nullopt is never.
+// Returns the earlier of two times; nullopt means never.
 std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duration> b);
 
 // What makes a job be reconciled again.
@@ -68,10 +71,10 @@ struct RequeueReasons {
   bool has_events = false;       // events could not be sent
   bool waits_for_watch = false;  // own creates are not confirmed
 };
-// Returns when to reconcile unless something happens before; nullopt: only then.
+// Returns when to reconcile; nullopt: only when something happens.
 std::optional<Duration> RequeueAfter(const RequeueReasons& reasons);
-// Returns which of that holds beside the backoff after an error: a plan that is due at once would
-// undo the backoff.
+// Returns the part of `again_after` that holds beside the backoff after an error; nullopt if it is
+// due so soon that it would undo the backoff.
 std::optional<Duration> BesideBackoff(std::optional<Duration> again_after);
 
 }  // namespace tfjob::control

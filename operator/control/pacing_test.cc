@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "operator/plan/plan.h"
+
 namespace tfjob::control {
 namespace {
 

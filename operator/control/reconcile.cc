@@ -3,9 +3,18 @@
 #include <utility>
 #include <variant>
 
+#include "operator/control/act.h"
+#include "operator/control/cache.h"
 #include "operator/control/decide.h"
 #include "operator/control/log.h"
+#include "operator/control/memory.h"
+#include "operator/control/native_api.h"
+#include "operator/control/observation.h"
+#include "operator/control/observe.h"
 #include "operator/control/pacing.h"
+#include "operator/control/turn.h"
+#include "operator/policy/verdict.h"
+#include "runtime/base/clock.h"
 
 namespace tfjob::control {
 namespace {
@@ -34,13 +43,17 @@ void LogDecision(const Observation& observation, const Decision& decision) {
 
 }  // namespace
 
-Reconciler::Reconciler(const Tools& tools, NativeApi& native_api, WatchPodGroups watch_pod_groups,
-                       Settings settings)
+Reconciler::Reconciler(const Tools& tools, Settings settings)
     : tools_(tools),
-      native_api_(native_api),
       settings_(std::move(settings)),
-      reader_(tools, native_api, std::move(watch_pod_groups), settings_),
-      actor_(tools, settings_.record) {}
+      reader_(std::make_unique<JobReader>(tools, settings_)),
+      actor_(std::make_unique<Actor>(tools, settings_.record)) {}
+
+Reconciler::~Reconciler() = default;
+
+void Reconciler::Stop() {
+  actor_->Stop();
+}
 
 Outcome Reconciler::Reconcile(const std::string& key) {
   const uint64_t id = ++last_id_;
@@ -55,7 +68,7 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     outcome = ReconcileOnce(key, id, *stored, *memory);
     outcome.id = id;
     if (outcome.next != Next::kReadAgain) return outcome;
-    Outcome read = reader_.ReadJob(key, stored->metadata.resource_version, *memory);
+    Outcome read = reader_->ReadJob(key, stored->metadata.resource_version, *memory);
     read.id = id;
     if (read.next != Next::kDone) return read;
   }
@@ -64,7 +77,7 @@ Outcome Reconciler::Reconcile(const std::string& key) {
 
 Outcome Reconciler::ReconcileOnce(const std::string& key, uint64_t id,
                                   const objects::CustomResource& stored, Memory& memory) {
-  const auto observed = reader_.Observe(key, id, stored, memory);
+  const auto observed = reader_->Observe(key, id, stored, memory);
   if (const auto* early = std::get_if<Outcome>(&observed)) return *early;
   const auto& observation = std::get<Observation>(observed);
   const Decision decision = Decide(observation, settings_.policy, settings_.address);
@@ -81,10 +94,10 @@ Outcome Reconciler::Act(const Turn& turn) {
     return ReadAgain("the pod group is gone");
   }
   LogDecision(observation, decision);
-  Outcome outcome = actor_.Act(turn);
+  Outcome outcome = actor_->Act(turn);
   if (!decision.verdict.delete_pod_groups.empty()) memory.had_group = false;
   if (wants_group && !outcome.NeedsRetry()) memory.had_group = true;
-  if (!memory.history.refusal.empty()) native_api_.Doubt();
+  if (!memory.history.refusal.empty()) tools_.native_api.Doubt();
   outcome.again_after =
       RequeueAfter({.check_nodes_after = observation.check_nodes_after,
                     .plan = decision.plan.requeue_after,

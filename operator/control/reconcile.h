@@ -7,30 +7,33 @@
 #include <string>
 #include <unordered_map>
 
-#include "operator/control/act.h"
-#include "operator/control/memory.h"
-#include "operator/control/native_api.h"
-#include "operator/control/observe.h"
 #include "operator/control/outcome.h"
 #include "operator/control/settings.h"
 #include "operator/control/tools.h"
-#include "operator/control/turn.h"
 #include "runtime/base/mutex.h"
 
+namespace tfjob::objects {
+struct CustomResource;
+}
+
 namespace tfjob::control {
+
+class Actor;
+class JobReader;
+struct Memory;
+struct Turn;
 
 // Thread-safe; one worker at a time per key.
 class Reconciler {
  public:
-  // `native_api` must outlive this.
-  Reconciler(const Tools& tools, NativeApi& native_api, WatchPodGroups watch_pod_groups,
-             Settings settings);
+  Reconciler(const Tools& tools, Settings settings);
+  ~Reconciler();
 
   // Starts again up to kConflictTries times if the job has changed meanwhile.
   Outcome Reconcile(const std::string& key);
 
   // Breaks off large plans in progress.
-  void Stop() { actor_.Stop(); }
+  void Stop();
 
  private:
   Outcome ReconcileOnce(const std::string& key, uint64_t id, const objects::CustomResource& stored,
@@ -43,10 +46,9 @@ class Reconciler {
   void Forget(const std::string& key);
 
   const Tools tools_;
-  NativeApi& native_api_;
   const Settings settings_;
-  JobReader reader_;
-  Actor actor_;
+  const std::unique_ptr<JobReader> reader_;
+  const std::unique_ptr<Actor> actor_;
   std::atomic<uint64_t> last_id_ = 0;
   Mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Memory>> memories_ ABSL_GUARDED_BY(mutex_);

@@ -6,7 +6,12 @@
 
 #include "operator/control/call_errors.h"
 #include "operator/control/log.h"
+#include "operator/control/memory.h"
 #include "operator/control/pacing.h"
+#include "operator/control/tools.h"
+#include "operator/objects/event.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
 namespace {

@@ -1,14 +1,24 @@
 // Holds what reconciles depend on besides the cluster.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "operator/api/tfjob.h"
-#include "operator/control/nodes.h"
-#include "operator/control/send_events.h"
+#include "operator/control/lost_nodes.h"
 #include "operator/policy/facts/options.h"
 #include "operator/render/address.h"
 #include "runtime/base/clock.h"
 
+namespace tfjob::objects {
+struct Event;
+}
+
 namespace tfjob::control {
+
+// Queues an event under `name`, the name that its object is to have; delivery is
+// best effort. Thread-safe.
+using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 
 struct Settings {
   policy::Options policy;

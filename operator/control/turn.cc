@@ -3,7 +3,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/control/memory.h"
+#include "operator/control/observation.h"
+
 namespace tfjob::control {
+
+const api::TFJob& Turn::job() const {
+  return observation.job;
+}
+
+const std::string& Turn::name_space() const {
+  return observation.job.metadata.name_space;
+}
 
 void Turn::ReportOnce(plan::NamedEvent event) const {
   if (memory.history.reported.count(event.cause) > 0) return;

@@ -2,10 +2,20 @@
 // remembers.
 #pragma once
 
-#include "operator/control/memory.h"
-#include "operator/control/observation.h"
+#include <string>
+
+namespace tfjob::api {
+struct TFJob;
+}
+namespace tfjob::plan {
+struct NamedEvent;
+}
 
 namespace tfjob::control {
+
+struct Decision;
+struct Memory;
+struct Observation;
 
 // Refers to values of the reconcile in progress.
 struct Turn {
@@ -13,8 +23,8 @@ struct Turn {
   const Decision& decision;
   Memory& memory;
 
-  const api::TFJob& job() const { return observation.job; }
-  const std::string& name_space() const { return observation.job.metadata.name_space; }
+  const api::TFJob& job() const;
+  const std::string& name_space() const;
   // Queues an event about a problem, once, however long the problem lasts.
   void ReportOnce(plan::NamedEvent event) const;
 };

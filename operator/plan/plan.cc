@@ -5,8 +5,11 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/status_json.h"
+#include "operator/policy/facts/snapshot.h"
+#include "operator/policy/verdict.h"
 #include "operator/render/group_kind.h"
 #include "operator/render/pod_group.h"
+#include "operator/render/render.h"
 
 namespace tfjob::plan {
 namespace {

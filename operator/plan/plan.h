@@ -18,14 +18,22 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/tfjob.h"
 #include "operator/objects/kind.h"
 #include "operator/plan/named_event.h"
-#include "operator/policy/facts/snapshot.h"
-#include "operator/policy/verdict.h"
-#include "operator/render/render.h"
+#include "operator/render/desired_object.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
-#include "runtime/base/status.h"
+
+namespace tfjob::api {
+struct TFJob;
+}
+namespace tfjob::policy {
+struct Snapshot;
+struct Verdict;
+}  // namespace tfjob::policy
+namespace tfjob::render {
+class Desired;
+}
 
 namespace tfjob::plan {
 

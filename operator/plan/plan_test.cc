@@ -7,6 +7,7 @@
 #include "operator/api/conditions.h"
 #include "operator/api/status_json.h"
 #include "operator/policy/testing.h"
+#include "operator/render/render.h"
 
 namespace tfjob::plan {
 namespace {

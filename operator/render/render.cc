@@ -5,6 +5,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/policy/verdict.h"
 #include "operator/render/cluster_spec.h"
 #include "operator/render/group_kind.h"
 #include "operator/render/native_group.h"

@@ -4,6 +4,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/policy/verdict.h"
 #include "operator/render/render.h"
 
 namespace tfjob::local {

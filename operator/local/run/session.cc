@@ -90,12 +90,13 @@ bool Session::all_succeeded() const {
 
 void Session::TellChanges() {
   for (const view::ObjectCache::Change& change : pods_->TakeChanges()) {
-    const objects::Pod& pod = *std::get<0>(change.object);
+    const objects::Pod& pod = *client::As<objects::Pod>(change.object);
     for (const std::string& line : pods_reporter_.Report(pod)) Tell("", line);
     NoteFailures(pod);
   }
   for (const view::ObjectCache::Change& change : jobs_->TakeChanges()) {
-    const auto job = manifest::ParseTFJob(*std::get<2>(change.object)->object);
+    const auto job =
+        manifest::ParseTFJob(*client::As<objects::CustomResource>(change.object)->object);
     if (!job.ok()) continue;
     const auto state = states_.find(job->key());
     if (state == states_.end()) continue;
@@ -119,7 +120,8 @@ void Session::NoteFailures(const objects::Pod& pod) {
 
 view::JobView Session::ViewOf(const JobState& state) {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
-  for (const auto& [key, object] : pods_->Objects()) pods.push_back(std::get<0>(object));
+  for (const auto& [key, object] : pods_->Objects())
+    pods.push_back(client::As<objects::Pod>(object));
   view::JobView view = view::MakeView(state.job, pods);
   const auto latest = poller_->Latest();
   const auto find = [&](const std::string& address) -> std::optional<progress::Progress> {
