@@ -1,117 +1,51 @@
 // Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events.
-// Every completed action is noted in the cache at once, so that the next reconcile sees it.
+// Every completed action is recorded in the cache at once, so that the next reconcile sees it.
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "operator/client/client.h"
-#include "operator/control/cache.h"
-#include "operator/control/memory.h"
-#include "operator/control/observer.h"
-#include "operator/plan/plan.h"
-#include "operator/policy/facts/history.h"
-#include "operator/render/render.h"
-#include "runtime/base/clock.h"
-#include "runtime/base/thread_pool.h"
+#include "operator/control/create.h"
+#include "operator/control/outcome.h"
+#include "operator/control/settings.h"
+#include "operator/control/tools.h"
+
+namespace tfjob::plan {
+struct Delete;
+}
 
 namespace tfjob::control {
 
-// One job as one reconcile sees it.
-struct Look {
-  std::string key;  // "namespace/name"
-  uint64_t id = 0;  // of the reconcile, for logs
-  api::TFJob job;
-  policy::Snapshot snapshot;
-};
-
-// The result of deciding about a job: its verdict, the objects to have, the calls to make.
-struct Decision {
-  policy::Verdict verdict;
-  render::Desired desired;
-  plan::Plan plan;
-};
-
-// Queues an event under `name`, the name that its object is to have; delivery is
-// best effort. Thread-safe.
-using Record = std::function<void(std::string name, objects::Event event)>;
-
-// True if an event reports routine work ("Created pods: x, y"), so that it may be dropped if there
-// are too many.
-bool IsRoutine(const objects::Event& event);
+struct Turn;
 
 // Thread-safe; one worker at a time per job.
 class Actor {
  public:
-  // Calls of one plan run on `pool`, several at a time. Events go to `record` or, if it is empty,
-  // through `client` like every other call. All must outlive this.
-  Actor(client::Client& client, Cache& cache, Clock& clock, ThreadPool& pool, Observer& observer,
-        Record record)
-      : client_(client),
-        cache_(cache),
-        clock_(clock),
-        pool_(pool),
-        observer_(observer),
-        record_(std::move(record)) {}
+  Actor(const Tools& tools, RecordEvent record)
+      : tools_(tools), record_(std::move(record)), creator_(tools) {}
 
-  // Returns the first error that a later try may cure, except for events: they are no reason to
-  // retry. Aborted: the status was decided from an old version of the job; nothing that follows the
-  // status was done.
-  Status Act(const Look& look, const Decision& decision, Memory& memory);
+  // Returns the first error, except for events: they are no reason to retry. If the status cannot
+  // be written, nothing that follows it is done: kReadAgain if it was decided from an old version of
+  // the job, kJobIsGone if there is no job, otherwise the error.
+  Outcome Act(const Turn& turn);
 
   // Ends large plans in progress after the calls that are under way; Act then returns Cancelled.
-  void Stop() { stopping_ = true; }
-
-  // Sends memory.events; those that fail for a transient reason stay, to be sent by
-  // a later reconcile.
-  void SendEvents(Memory& memory);
+  void Stop() { creator_.Stop(); }
 
  private:
-  struct CreateResult {
-    Status status;                              // OK: one of the two below is set
-    std::optional<client::Object> object;       // ours, which now exists
-    std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
-    // The object already existed, so an earlier pass may have reported it. Its event is named after
-    // this object alone, and is sent once.
-    bool was_there = false;
-  };
-
-  Status Adopt(const Look& look, const plan::Plan& plan);
-  Status ArrangePodGroup(const Look& look, const plan::Plan& plan, Memory& memory);
-  Status CreateAll(const Look& look, const Decision& decision, Memory& memory);
-  // Creates the objects in `wanted`, all of one kind, in growing batches, until a batch meets an
-  // error that would affect all; reports them in one event. If the server refuses a whole batch of
-  // a replica type as invalid, the rest of that type is skipped. NotFound: the namespace or the job
-  // is gone, or being deleted.
-  Status Create(const Look& look, std::vector<render::DesiredObject> wanted,
-                const Decision& decision, Memory& memory);
-  Status CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
-                         const Decision& decision, std::vector<plan::Child>& created,
-                         Memory& memory);
-  // Reads the object. Never returns Internal.
-  StatusOr<client::Object> Find(const client::Key& key);
-  CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
-                         const Decision& decision);
-  Status Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
-              CreateResult result, std::vector<plan::Child>& created, Memory& memory);
-  Status WriteStatus(const Look& look, const Decision& decision, Memory& memory);
-  Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
+  Status Adopt(const Turn& turn);
+  Status ChangePodGroup(const Turn& turn);
+  Outcome WriteStatus(const Turn& turn);
+  Status DeleteAll(const Turn& turn);
   // NotFound: the object with that UID is gone.
-  Status DeleteOne(const Look& look, const plan::Delete& wanted);
-  Status NoteDeleted(const Look& look, const plan::Delete& wanted, const Status& status,
-                     Memory& memory);
+  Status DeleteOne(const Turn& turn, const plan::Delete& wanted);
+  Status RecordDelete(const Turn& turn, const plan::Delete& wanted, const Status& status);
+  // Reports deleted objects in one event per kind. `results`: of the plan's first deletes.
+  void ReportDeletes(const Turn& turn, const std::vector<Status>& results);
 
-  client::Client& client_;
-  Cache& cache_;
-  Clock& clock_;
-  ThreadPool& pool_;
-  Observer& observer_;
-  const Record record_;
-  std::atomic<bool> stopping_ = false;
+  const Tools tools_;
+  const RecordEvent record_;
+  Creator creator_;
 };
 
 }  // namespace tfjob::control

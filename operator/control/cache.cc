@@ -8,34 +8,30 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "operator/render/group_kind.h"
 
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
+using client::As;
 using client::Object;
 using objects::CustomResource;
+using objects::Kind;
 using objects::ObjectMeta;
 using objects::Pod;
 using objects::Service;
 
-std::string JobKey(const ObjectMeta& metadata) {
+std::string KeyOfJob(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.name);
 }
 
 // Returns the key of the job that a pod or service belongs to; "/" at the end means none.
-std::string ParentKey(const ObjectMeta& metadata) {
+std::string KeyOfParent(const ObjectMeta& metadata) {
   const objects::OwnerReference* controller = metadata.controller();
   if (controller != nullptr && controller->kind == api::kKind) {
     return StrCat(metadata.name_space, "/", controller->name);
   }
   return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
-}
-
-policy::GangScheduler SchedulerOf(Kind kind) {
-  return kind == Kind::kPodGroup               ? policy::GangScheduler::kVolcano
-         : kind == Kind::kCoschedulingPodGroup ? policy::GangScheduler::kCoscheduling
-                                               : policy::GangScheduler::kNative;
 }
 
 // Pod groups are watched without a selector, so most may belong to others.
@@ -47,19 +43,6 @@ bool IsOthersBusiness(const T& child) {
 }
 
 }  // namespace
-
-Kind PodGroupKind(policy::GangScheduler scheduler) {
-  switch (scheduler) {
-    case policy::GangScheduler::kNone:
-    case policy::GangScheduler::kVolcano:
-      return Kind::kPodGroup;
-    case policy::GangScheduler::kCoscheduling:
-      return Kind::kCoschedulingPodGroup;
-    case policy::GangScheduler::kNative:
-      return Kind::kNativePodGroup;
-  }
-  return Kind::kPodGroup;
-}
 
 Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
     : clock_(clock), changed_(std::move(changed)) {}
@@ -112,21 +95,21 @@ bool Cache::Synced(const std::string& key) {
                      [&](const auto& sink) { return sink->ready() || !sink->Covers(key); });
 }
 
-std::vector<std::string> Cache::Waiting() {
+std::vector<std::string> Cache::MissingLists() {
   MutexLock lock(mutex_);
-  std::vector<std::string> waiting;
+  std::vector<std::string> missing;
   for (const auto& sink : sinks_) {
     if (sink->ready()) continue;
-    std::string name(client::Name(sink->kind()));
+    std::string name(Name(sink->kind()));
     if (!sink->name_space().empty()) name += StrCat(" in namespace ", sink->name_space());
-    waiting.push_back(std::move(name));
+    missing.push_back(std::move(name));
   }
-  return waiting;
+  return missing;
 }
 
-Cache::Numbers Cache::Count() {
+CacheNumbers Cache::Count() {
   MutexLock lock(mutex_);
-  Numbers numbers;
+  CacheNumbers numbers;
   for (const auto& [key, entry] : entries_) {
     numbers.pods += static_cast<int64_t>(entry.pods.size());
     numbers.services += static_cast<int64_t>(entry.services.size());
@@ -153,7 +136,7 @@ void Cache::DropIfEmpty(const std::string& key) {
 }
 
 bool Cache::Upsert(std::shared_ptr<const PackedJob> job) {
-  Entry& entry = entries_[JobKey(job->metadata())];
+  Entry& entry = entries_[KeyOfJob(job->metadata())];
   const std::string& version = job->metadata().resource_version;
   bool own = false;
   if (entry.written != nullptr) {
@@ -184,7 +167,7 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
   MutexLock lock(cache_.mutex_);
   std::set<std::string> listed;
   for (auto& job : jobs) {
-    const std::string key = JobKey(job->metadata());
+    const std::string key = KeyOfJob(job->metadata());
     listed.insert(key);
     cache_.Upsert(std::move(job));
     cache_.entries_[key].doubted = cache_.entries_[key].written != nullptr;
@@ -202,10 +185,10 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
     cache_.DropIfEmpty(key);
     cache_.changed_(key);
   }
-  NoteList();
+  RecordList();
 }
 
-void Cache::Sink::NoteList() {
+void Cache::Sink::RecordList() {
   if (synced) return;
   synced = true;
   const bool waits = std::any_of(
@@ -222,12 +205,12 @@ void Cache::JobSink::OnUpserted(Object object) {
   if (job == nullptr) return;
   auto packed = std::make_shared<const PackedJob>(*job);
   MutexLock lock(cache_.mutex_);
-  if (cache_.Upsert(std::move(packed))) cache_.changed_(JobKey(job->metadata));
+  if (cache_.Upsert(std::move(packed))) cache_.changed_(KeyOfJob(job->metadata));
 }
 
 void Cache::JobSink::OnDeleted(Object last_state) {
   MutexLock lock(cache_.mutex_);
-  const std::string key = JobKey(client::MetadataOf(last_state));
+  const std::string key = KeyOfJob(client::MetadataOf(last_state));
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;
   found->second.seen = found->second.written = nullptr;
@@ -238,7 +221,7 @@ void Cache::JobSink::OnDeleted(Object last_state) {
 }
 
 template <typename T>
-void Cache::Depart(Entry& entry, const std::shared_ptr<const T>& child) {
+void Cache::RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child) {
   if (entry.seen == nullptr) return;
   if (!child->metadata.IsControlledBy(entry.seen->metadata().uid)) {
     entry.freed.push_back(child->metadata.uid);
@@ -248,7 +231,7 @@ void Cache::Depart(Entry& entry, const std::shared_ptr<const T>& child) {
 }
 
 template <typename T>
-Children<T>& Cache::ChildSink<T>::Of(Entry& entry) const {
+Children<T>& Cache::ChildSink<T>::ChildrenOf(Entry& entry) const {
   if constexpr (std::is_same_v<T, Pod>) {
     return entry.pods;
   } else if constexpr (std::is_same_v<T, Service>) {
@@ -265,24 +248,24 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   for (const Object& object : objects) {
     auto child = As<T>(object);
     if (child == nullptr || IsOthersBusiness(*child)) continue;
-    by_job[ParentKey(child->metadata)].emplace(child->metadata.name, child);
+    by_job[KeyOfParent(child->metadata)].emplace(child->metadata.name, child);
   }
   for (const auto& [key, children] : by_job) cache_.entries_[key];
   std::vector<std::string> keys;
   for (auto& [key, entry] : cache_.entries_) {
-    Children<T>& children = Of(entry);
+    Children<T>& children = ChildrenOf(entry);
     const auto listed = by_job.find(key);
     if (listed == by_job.end() && (children.empty() || !Covers(key))) continue;
     std::map<std::string, std::shared_ptr<const T>> shown;
     if (listed != by_job.end()) shown = std::move(listed->second);
-    for (const auto& child : children.Replace(std::move(shown))) Depart(entry, child);
+    for (const auto& child : children.Replace(std::move(shown))) RecordDeparture(entry, child);
     keys.push_back(key);
   }
   for (const std::string& key : keys) {
     cache_.DropIfEmpty(key);
     cache_.changed_(key);
   }
-  NoteList();
+  RecordList();
 }
 
 template <typename T>
@@ -290,8 +273,8 @@ void Cache::ChildSink<T>::OnUpserted(Object object) {
   auto child = As<T>(object);
   if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
-  const std::string key = ParentKey(child->metadata);
-  Of(cache_.entries_[key]).Upsert(std::move(child));
+  const std::string key = KeyOfParent(child->metadata);
+  ChildrenOf(cache_.entries_[key]).Upsert(std::move(child));
   cache_.changed_(key);
 }
 
@@ -300,11 +283,11 @@ void Cache::ChildSink<T>::OnDeleted(Object last_state) {
   const auto child = As<T>(last_state);
   if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
-  const std::string key = ParentKey(child->metadata);
+  const std::string key = KeyOfParent(child->metadata);
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;
-  Of(found->second).Erase(child->metadata);
-  Depart(found->second, child);
+  ChildrenOf(found->second).Erase(child->metadata);
+  RecordDeparture(found->second, child);
   cache_.DropIfEmpty(key);
   cache_.changed_(key);
 }
@@ -320,7 +303,7 @@ std::shared_ptr<const CustomResource> Cache::Job(const std::string& key) {
   return packed == nullptr ? nullptr : packed->Unpack();
 }
 
-bool Cache::Stands(const std::string& key, const std::string& uid) {
+bool Cache::JobExists(const std::string& key, const std::string& uid) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.newest() == nullptr) return false;
@@ -328,7 +311,7 @@ bool Cache::Stands(const std::string& key, const std::string& uid) {
   return metadata.uid == uid && !metadata.terminating();
 }
 
-policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
+policy::Snapshot Cache::SnapshotOf(const std::string& key, const std::string& uid) {
   MutexLock lock(mutex_);
   policy::Snapshot snapshot;
   const auto found = entries_.find(key);
@@ -349,7 +332,7 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
       if (kind == Kind::kWorkload) {
         snapshot.workloads.push_back(std::move(group));
       } else {
-        snapshot.pod_groups.push_back({SchedulerOf(kind), std::move(group)});
+        snapshot.pod_groups.push_back({render::SchedulerOf(kind), std::move(group)});
       }
     }
   }
@@ -366,12 +349,13 @@ std::vector<std::string> Cache::TakeFreed(const std::string& key) {
   return std::exchange(found->second.freed, {});
 }
 
-void Cache::Acknowledge(const std::string& key, const policy::Snapshot& looked) {
-  if (looked.departed.empty()) return;
+void Cache::Acknowledge(const std::string& key, const policy::Snapshot& snapshot) {
+  if (snapshot.departed.empty()) return;
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  const std::set<std::shared_ptr<const Pod>> done(looked.departed.begin(), looked.departed.end());
+  const std::set<std::shared_ptr<const Pod>> done(snapshot.departed.begin(),
+                                                  snapshot.departed.end());
   std::erase_if(found->second.departed, [&](const auto& pod) { return done.count(pod) > 0; });
 }
 

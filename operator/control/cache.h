@@ -1,6 +1,6 @@
 // Holds what the watches have shown of TFJobs, their pods and services, indexed by job, together
-// with our own writes that the watches have not shown yet. Looking at a job costs as much as
-// it has pods.
+// with our own writes that the watches have not shown yet. A snapshot of a job costs as much as it
+// has pods.
 //
 // A pod belongs to the job that its controller reference names, or else to the job that its label
 // job-name names, so that a change to an object that only blocks a name also wakes the job.
@@ -21,23 +21,13 @@
 
 #include "operator/client/client.h"
 #include "operator/control/children.h"
+#include "operator/control/numbers.h"
 #include "operator/control/packed_job.h"
 #include "operator/policy/facts/snapshot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::control {
-
-// Returns nullptr for an object of another type: a client that mixes up kinds must not
-// crash the operator.
-template <typename T>
-std::shared_ptr<const T> As(const client::Object& object) {
-  const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
-  return held == nullptr ? nullptr : *held;
-}
-
-// Returns the client's kind for the pod groups of that scheduler.
-client::Kind PodGroupKind(policy::GangScheduler scheduler);
 
 // Thread-safe. The client calls the sinks; workers call everything else, one worker per job.
 class Cache {
@@ -55,60 +45,52 @@ class Cache {
   Scope AddScope(const std::string& name_space);
   // Adds a sink for one kind of pod groups, or for Kubernetes' workloads, in that namespace.
   // Synced() waits for it only if it is `required`.
-  client::WatchSink& AddGroups(client::Kind kind, const std::string& name_space, bool required);
+  client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
   // Removes the sinks of that kind; nothing may write to them any more. What they showed stays
   // until another list replaces it.
-  void DropGroups(client::Kind kind);
+  void DropGroups(objects::Kind kind);
   // True if the groups of that kind are known: a sink for them was added, and all such sinks have
   // shown their first list.
-  bool GroupsSynced(client::Kind kind);
+  bool GroupsSynced(objects::Kind kind);
   // True if every required sink has shown its first list. With a key, considers only the scope
   // of that job.
   bool Synced();
   bool Synced(const std::string& key);
   // Returns the lists that are missing: "TFJob", or "Pod in namespace a".
-  std::vector<std::string> Waiting();
+  std::vector<std::string> MissingLists();
 
-  // Numbers of objects held, for gauges.
-  struct Numbers {
-    // By namespace and state: the newest condition that is True, or "Pending" without one.
-    std::map<std::pair<std::string, std::string>, int64_t> jobs;
-    int64_t pods = 0;
-    int64_t services = 0;
-  };
-  Numbers Count();
+  CacheNumbers Count();
 
   // Returns the newest known version, or nullptr. Parses its text, so avoid calling it
   // for many jobs.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
   // True if that job still exists and is not being deleted. Cheap.
-  bool Stands(const std::string& key, const std::string& uid);
+  bool JobExists(const std::string& key, const std::string& uid);
   // Returns the children of the job with UID `uid`. The caller adds history and nodes.
-  policy::Snapshot Look(const std::string& key, const std::string& uid);
+  policy::Snapshot SnapshotOf(const std::string& key, const std::string& uid);
 
   // Own writes. `newer` was written or read by us when `base` was the newest known version; it
   // holds until the watch shows it or something newer.
-  void Wrote(const std::string& key, const std::string& base,
-             std::shared_ptr<const objects::CustomResource> newer);
-  void Created(const std::string& key, client::Kind kind, const client::Object& object);
-  void Deleted(const std::string& key, const std::string& uid, const Deletion& deletion);
-  void Gone(const std::string& key, const std::string& uid);
+  void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
+  void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
+  void RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion);
+  void RecordGone(const std::string& key, const std::string& uid);
   // Returns the UIDs of other owners' objects under this job's names that have gone since
   // the last call.
   std::vector<std::string> TakeFreed(const std::string& key);
-  // Marks the departed pods of a look as dealt with.
-  void Acknowledge(const std::string& key, const policy::Snapshot& looked);
+  // Marks the departed pods of a snapshot as dealt with.
+  void Acknowledge(const std::string& key, const policy::Snapshot& snapshot);
 
   // True if a list has shown the job as it was before our write: the list was read before
   // the write, or the store was restored to an earlier state. The caller must read the job
-  // and call Wrote.
-  bool Doubted(const std::string& key);
+  // and call RecordWrite.
+  bool IsInDoubt(const std::string& key);
   // Returns creates of ours that the watch has not shown for `patience`, and objects that a list
-  // shows although we deleted them. The caller must read them and call Read.
-  std::vector<client::Key> Unconfirmed(const std::string& key, Duration patience);
+  // shows although we deleted them. The caller must read them and call RecordRead.
+  std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read; nullopt: the object does not exist.
-  void Read(const std::string& key, const client::Key& object,
-            const std::optional<client::Object>& found);
+  void RecordRead(const std::string& key, const client::Key& object,
+                  const std::optional<client::Object>& found);
   // True if creates of ours are waiting to be shown.
   bool WaitsForWatch(const std::string& key);
 
@@ -123,7 +105,7 @@ class Cache {
     }
     Children<objects::Pod> pods;
     Children<objects::Service> services;
-    std::map<client::Kind, Children<objects::CustomResource>> groups;  // and workloads
+    std::map<objects::Kind, Children<objects::CustomResource>> groups;  // and workloads
     std::vector<std::shared_ptr<const objects::Pod>> departed;
     std::vector<std::string> freed;
   };
@@ -132,10 +114,10 @@ class Cache {
   // list has come.
   class Sink : public client::WatchSink {
    public:
-    Sink(Cache& cache, client::Kind kind, std::string name_space)
+    Sink(Cache& cache, objects::Kind kind, std::string name_space)
         : cache_(cache), kind_(kind), name_space_(std::move(name_space)) {}
 
-    client::Kind kind() const { return kind_; }
+    objects::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
     // True if the job with that key lies in this scope.
     bool Covers(const std::string& key) const;
@@ -145,14 +127,14 @@ class Cache {
     bool required = true;  // never changes after it is added
 
    protected:
-    // Notes that a list has come. The last first list of a scope reports all its jobs as changed,
+    // Records that a list has come. The last first list of a scope reports all its jobs as changed,
     // because earlier changes were skipped.
-    void NoteList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
+    void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;
 
    private:
-    const client::Kind kind_;
+    const objects::Kind kind_;
     const std::string name_space_;
   };
 
@@ -173,13 +155,13 @@ class Cache {
     void OnDeleted(client::Object last_state) override;
 
    private:
-    Children<T>& Of(Entry& entry) const;
+    Children<T>& ChildrenOf(Entry& entry) const;
   };
 
-  // Returns whether the job has to be reconciled.
+  // Returns true if the job has to be reconciled.
   bool Upsert(std::shared_ptr<const PackedJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename T>
-  static void Depart(Entry& entry, const std::shared_ptr<const T>& child);
+  static void RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child);
   void DropIfEmpty(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock& clock_;

@@ -8,9 +8,10 @@
 
 namespace tfjob::control {
 
-using client::Kind;
+using client::As;
 using client::Object;
 using objects::CustomResource;
+using objects::Kind;
 using objects::Pod;
 using objects::Service;
 
@@ -18,21 +19,22 @@ namespace {
 
 // Records the result of reading a child; nullopt: it does not exist.
 template <typename T>
-void Settle(Children<T>& children, const std::string& name, const std::optional<Object>& found,
-            Duration now) {
+void RecordReadChild(Children<T>& children, const std::string& name,
+                     const std::optional<Object>& found, Duration now) {
   auto child = found ? As<T>(*found) : nullptr;
   if (child != nullptr) {
-    children.Created(std::move(child), now);
+    children.RecordCreate(std::move(child), now);
   } else {
-    children.Unconfirm(name);
+    children.RecordAbsence(name);
   }
 }
 
 }  // namespace
 
-void Cache::Wrote(const std::string& key, const std::string& base,
-                  std::shared_ptr<const CustomResource> newer) {
-  auto packed = std::make_shared<const PackedJob>(*newer);
+void Cache::RecordWrite(const std::string& key, const std::string& base, const Object& newer) {
+  const auto job = As<CustomResource>(newer);
+  if (job == nullptr) return;
+  auto packed = std::make_shared<const PackedJob>(*job);
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
@@ -46,75 +48,75 @@ void Cache::Wrote(const std::string& key, const std::string& base,
   entry.doubted = false;
 }
 
-bool Cache::Doubted(const std::string& key) {
+bool Cache::IsInDoubt(const std::string& key) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   return found != entries_.end() && found->second.doubted;
 }
 
-void Cache::Created(const std::string& key, Kind kind, const Object& object) {
+void Cache::RecordCreate(const std::string& key, Kind kind, const Object& object) {
   MutexLock lock(mutex_);
   Entry& entry = entries_[key];
-  if (const auto* pod = std::get_if<std::shared_ptr<const Pod>>(&object)) {
-    entry.pods.Created(*pod, clock_.Monotonic());
-  } else if (const auto* service = std::get_if<std::shared_ptr<const Service>>(&object)) {
-    entry.services.Created(*service, clock_.Monotonic());
+  if (const auto pod = As<Pod>(object)) {
+    entry.pods.RecordCreate(pod, clock_.Monotonic());
+  } else if (const auto service = As<Service>(object)) {
+    entry.services.RecordCreate(service, clock_.Monotonic());
   } else if (const auto group = As<CustomResource>(object)) {
-    entry.groups[kind].Created(group, clock_.Monotonic());
+    entry.groups[kind].RecordCreate(group, clock_.Monotonic());
   }
 }
 
-void Cache::Deleted(const std::string& key, const std::string& uid, const Deletion& deletion) {
+void Cache::RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  found->second.pods.Deleted(uid, deletion);
-  found->second.services.Deleted(uid, deletion);
+  found->second.pods.RecordDelete(uid, deletion);
+  found->second.services.RecordDelete(uid, deletion);
 }
 
-void Cache::Gone(const std::string& key, const std::string& uid) {
+void Cache::RecordGone(const std::string& key, const std::string& uid) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  found->second.pods.Deleted(uid, std::nullopt);
-  found->second.services.Deleted(uid, std::nullopt);
-  for (auto& [kind, groups] : found->second.groups) groups.Deleted(uid, std::nullopt);
+  found->second.pods.RecordDelete(uid, std::nullopt);
+  found->second.services.RecordDelete(uid, std::nullopt);
+  for (auto& [kind, groups] : found->second.groups) groups.RecordDelete(uid, std::nullopt);
 }
 
-std::vector<client::Key> Cache::Unconfirmed(const std::string& key, Duration patience) {
+std::vector<client::Key> Cache::ObjectsToRead(const std::string& key, Duration patience) {
   MutexLock lock(mutex_);
   std::vector<client::Key> keys;
   const auto found = entries_.find(key);
   if (found == entries_.end()) return keys;
   const std::string name_space = key.substr(0, key.find('/'));
   const Duration since = clock_.Monotonic() - patience;
-  for (std::string& name : found->second.services.Unconfirmed(since)) {
+  for (std::string& name : found->second.services.NamesToRead(since)) {
     keys.push_back({Kind::kService, name_space, std::move(name)});
   }
-  for (std::string& name : found->second.pods.Unconfirmed(since)) {
+  for (std::string& name : found->second.pods.NamesToRead(since)) {
     keys.push_back({Kind::kPod, name_space, std::move(name)});
   }
   for (const auto& [kind, groups] : found->second.groups) {
-    for (std::string& name : groups.Unconfirmed(since)) {
+    for (std::string& name : groups.NamesToRead(since)) {
       keys.push_back({kind, name_space, std::move(name)});
     }
   }
   return keys;
 }
 
-void Cache::Read(const std::string& key, const client::Key& object,
-                 const std::optional<Object>& found) {
+void Cache::RecordRead(const std::string& key, const client::Key& object,
+                       const std::optional<Object>& found) {
   const Duration now = clock_.Monotonic();
   MutexLock lock(mutex_);
   const auto entry = entries_.find(key);
   if (entry == entries_.end()) return;
   switch (object.kind) {
     case Kind::kPod:
-      return Settle(entry->second.pods, object.name, found, now);
+      return RecordReadChild(entry->second.pods, object.name, found, now);
     case Kind::kService:
-      return Settle(entry->second.services, object.name, found, now);
+      return RecordReadChild(entry->second.services, object.name, found, now);
     default:
-      return Settle(entry->second.groups[object.kind], object.name, found, now);
+      return RecordReadChild(entry->second.groups[object.kind], object.name, found, now);
   }
 }
 

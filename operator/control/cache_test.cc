@@ -46,10 +46,10 @@ class CacheTest : public ::testing::Test {
     return pod;
   }
 
-  // "uid uid*": the pods of a look; '*' marks terminating pods.
+  // "uid uid*": the pods of a snapshot; '*' marks terminating pods.
   std::string Pods() {
     std::vector<std::string> uids;
-    for (const auto& pod : cache_.Look(kKey, kUid).pods) {
+    for (const auto& pod : cache_.SnapshotOf(kKey, kUid).pods) {
       uids.push_back(pod->metadata.uid + (pod->metadata.terminating() ? "*" : ""));
     }
     std::sort(uids.begin(), uids.end());
@@ -95,7 +95,7 @@ TEST(CacheScopes, AreSyncedEachByItself) {
   EXPECT_EQ(changed, std::vector<std::string>{kKey});
   EXPECT_FALSE(cache.Synced("refused/job"));
   EXPECT_FALSE(cache.Synced());
-  EXPECT_EQ(cache.Waiting().size(), 3u);
+  EXPECT_EQ(cache.MissingLists().size(), 3u);
 }
 
 TEST_F(CacheTest, ShowsOnlyWhatTheJobOwnsAndWakesItForTheRest) {
@@ -110,7 +110,7 @@ TEST_F(CacheTest, ShowsOnlyWhatTheJobOwnsAndWakesItForTheRest) {
 
 TEST_F(CacheTest, ShowsOwnCreatesUntilTheWatchTells) {
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "1"));
+  cache_.RecordCreate(kKey, objects::Kind::kPod, MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
   EXPECT_TRUE(cache_.WaitsForWatch(kKey));
   scope_.pods.OnUpserted(MakePod("a", "1"));
@@ -123,7 +123,7 @@ TEST_F(CacheTest, ShowsOwnCreatesUntilTheWatchTells) {
 TEST_F(CacheTest, AnOwnCreateHidesThePodThatTheWatchStillShowsUnderThatName) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "old"));
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "new"));
+  cache_.RecordCreate(kKey, objects::Kind::kPod, MakePod("a", "new"));
   EXPECT_EQ(Pods(), "new");
   scope_.pods.OnDeleted(MakePod("a", "old"));
   EXPECT_EQ(Pods(), "new");
@@ -135,8 +135,8 @@ TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));
   scope_.pods.OnUpserted(MakePod("b", "2"));
-  cache_.Deleted(kKey, "1", {clock_.Now(), 30});
-  cache_.Gone(kKey, "2");
+  cache_.RecordDelete(kKey, "1", {clock_.Now(), 30});
+  cache_.RecordGone(kKey, "2");
   EXPECT_EQ(Pods(), "1*");
   scope_.pods.OnUpserted(MakePod("a", "1"));  // older than our deletion
   EXPECT_EQ(Pods(), "1*");
@@ -147,16 +147,16 @@ TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
 
 TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "1"));
-  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  cache_.RecordCreate(kKey, objects::Kind::kPod, MakePod("a", "1"));
+  EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
   clock_.Advance(10s);
-  const auto keys = cache_.Unconfirmed(kKey, 10s);
+  const auto keys = cache_.ObjectsToRead(kKey, 10s);
   ASSERT_EQ(keys.size(), 1u);
   EXPECT_EQ(client::ToString(keys[0]), "Pod ns/a");
-  cache_.Read(kKey, keys[0], MakePod("a", "1"));
+  cache_.RecordRead(kKey, keys[0], MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
-  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
-  cache_.Read(kKey, keys[0], std::nullopt);
+  EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
+  cache_.RecordRead(kKey, keys[0], std::nullopt);
   EXPECT_EQ(Pods(), "");
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));
 }
@@ -165,42 +165,42 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
 TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));
-  cache_.Deleted(kKey, "1", {clock_.Now(), 30});
-  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  cache_.RecordDelete(kKey, "1", {clock_.Now(), 30});
+  EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
   scope_.pods.OnReplaced({MakePod("a", "1")});
   EXPECT_EQ(Pods(), "1*");
-  const auto keys = cache_.Unconfirmed(kKey, 10s);
+  const auto keys = cache_.ObjectsToRead(kKey, 10s);
   ASSERT_EQ(keys.size(), 1u);
   EXPECT_EQ(client::ToString(keys[0]), "Pod ns/a");
 
-  auto terminating = std::make_shared<objects::Pod>(
-      *std::get<std::shared_ptr<const objects::Pod>>(client::Object(MakePod("a", "1"))));
+  auto terminating =
+      std::make_shared<objects::Pod>(*client::As<objects::Pod>(client::Object(MakePod("a", "1"))));
   terminating->metadata.deletion_timestamp = Time(1h);
-  cache_.Read(kKey, keys[0], std::shared_ptr<const objects::Pod>(terminating));
+  cache_.RecordRead(kKey, keys[0], std::shared_ptr<const objects::Pod>(terminating));
   EXPECT_EQ(Pods(), "1*");
-  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 
   scope_.pods.OnReplaced({MakePod("a", "1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));  // its kubelet writes
-  EXPECT_EQ(cache_.Unconfirmed(kKey, 10s).size(), 1u);
-  cache_.Read(kKey, keys[0], MakePod("a", "1"));
+  EXPECT_EQ(cache_.ObjectsToRead(kKey, 10s).size(), 1u);
+  cache_.RecordRead(kKey, keys[0], MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
-  EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
+  EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 }
 
 TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnReplaced({MakePod("a", "1")});
-  cache_.Gone(kKey, "1");
+  cache_.RecordGone(kKey, "1");
   EXPECT_EQ(Pods(), "");
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "1"));
+  cache_.RecordCreate(kKey, objects::Kind::kPod, MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
 }
 
-TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
+TEST_F(CacheTest, AnOwnStatusWriteHoldsUntilTheWatchShowsItAndWakesNobody) {
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Wrote(kKey, "1", Job("2"));
-  cache_.Wrote(kKey, "2", Job("3"));
+  cache_.RecordWrite(kKey, "1", Job("2"));
+  cache_.RecordWrite(kKey, "2", Job("3"));
   changed_.clear();
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
   scope_.jobs.OnUpserted(Job("2"));
@@ -214,44 +214,44 @@ TEST_F(CacheTest, AnOwnStatusWriteStandsUntilTheWatchShowsItAndWakesNobody) {
 }
 
 // Like the test above, for the job itself.
-TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsDoubted) {
+TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsInDoubt) {
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Wrote(kKey, "1", Job("2"));
-  EXPECT_FALSE(cache_.Doubted(kKey));
+  cache_.RecordWrite(kKey, "1", Job("2"));
+  EXPECT_FALSE(cache_.IsInDoubt(kKey));
   scope_.jobs.OnReplaced({Job("1")});
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
-  EXPECT_TRUE(cache_.Doubted(kKey));
+  EXPECT_TRUE(cache_.IsInDoubt(kKey));
 
-  cache_.Wrote(kKey, "2", Job("2"));  // read: the list was only late
-  EXPECT_FALSE(cache_.Doubted(kKey));
+  cache_.RecordWrite(kKey, "2", Job("2"));  // read: the list was only late
+  EXPECT_FALSE(cache_.IsInDoubt(kKey));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
 
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Wrote(kKey, "2", Job("1"));  // read: the store was restored
-  EXPECT_FALSE(cache_.Doubted(kKey));
+  cache_.RecordWrite(kKey, "2", Job("1"));  // read: the store was restored
+  EXPECT_FALSE(cache_.IsInDoubt(kKey));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "1");
   scope_.jobs.OnUpserted(Job("1b"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "1b");
 }
 
-TEST_F(CacheTest, AJobStandsUntilItIsDeletedOrAnotherHasItsName) {
-  EXPECT_FALSE(cache_.Stands(kKey, kUid));
+TEST_F(CacheTest, AJobExistsUntilItIsDeletedOrAnotherHasItsName) {
+  EXPECT_FALSE(cache_.JobExists(kKey, kUid));
   scope_.jobs.OnReplaced({Job("1")});
-  EXPECT_TRUE(cache_.Stands(kKey, kUid));
-  EXPECT_FALSE(cache_.Stands(kKey, "another"));
-  auto going = *std::get<std::shared_ptr<const objects::CustomResource>>(client::Object(Job("2")));
+  EXPECT_TRUE(cache_.JobExists(kKey, kUid));
+  EXPECT_FALSE(cache_.JobExists(kKey, "another"));
+  auto going = *client::As<objects::CustomResource>(client::Object(Job("2")));
   going.metadata.deletion_timestamp = Time(1h);
   scope_.jobs.OnUpserted(std::make_shared<const objects::CustomResource>(going));
-  EXPECT_FALSE(cache_.Stands(kKey, kUid));
+  EXPECT_FALSE(cache_.JobExists(kKey, kUid));
   scope_.jobs.OnReplaced({});
-  EXPECT_FALSE(cache_.Stands(kKey, kUid));
+  EXPECT_FALSE(cache_.JobExists(kKey, kUid));
 }
 
 TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnUpserted(Job("2"));  // our write
   scope_.jobs.OnUpserted(Job("3"));  // a user's, after it
-  cache_.Wrote(kKey, "1", Job("2"));
+  cache_.RecordWrite(kKey, "1", Job("2"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
 }
 
@@ -260,9 +260,9 @@ TEST_F(CacheTest, AListThatLacksThingsTakesThemAway) {
   scope_.pods.OnReplaced({MakePod("a", "1"), MakePod("b", "2")});
   scope_.pods.OnReplaced({MakePod("b", "2"), MakePod("c", "3")});
   EXPECT_EQ(Pods(), "2 3");
-  policy::Snapshot look = cache_.Look(kKey, kUid);
-  ASSERT_EQ(look.departed.size(), 1u);
-  EXPECT_EQ(look.departed[0]->metadata.uid, "1");
+  policy::Snapshot snapshot = cache_.SnapshotOf(kKey, kUid);
+  ASSERT_EQ(snapshot.departed.size(), 1u);
+  EXPECT_EQ(snapshot.departed[0]->metadata.uid, "1");
   scope_.jobs.OnReplaced({});
   EXPECT_EQ(cache_.Job(kKey), nullptr);
   EXPECT_EQ(changed_.back(), kKey);
@@ -272,11 +272,11 @@ TEST_F(CacheTest, RemembersDepartedPodsUntilTheyAreAcknowledged) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));
   scope_.pods.OnDeleted(MakePod("a", "1"));
-  const policy::Snapshot look = cache_.Look(kKey, kUid);
-  ASSERT_EQ(look.departed.size(), 1u);
+  const policy::Snapshot snapshot = cache_.SnapshotOf(kKey, kUid);
+  ASSERT_EQ(snapshot.departed.size(), 1u);
   scope_.pods.OnDeleted(MakePod("b", "2"));
-  cache_.Acknowledge(kKey, look);
-  EXPECT_EQ(cache_.Look(kKey, kUid).departed.size(), 1u);
+  cache_.Acknowledge(kKey, snapshot);
+  EXPECT_EQ(cache_.SnapshotOf(kKey, kUid).departed.size(), 1u);
 }
 
 TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
@@ -284,9 +284,9 @@ TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
   auto service = std::make_shared<objects::Service>();
   service->metadata = MakePod("a", "1", "")->metadata;
   scope_.services.OnUpserted(std::shared_ptr<const objects::Service>(service));
-  const policy::Snapshot look = cache_.Look(kKey, kUid);
-  EXPECT_TRUE(look.services.empty());
-  EXPECT_EQ(look.orphan_services.size(), 1u);
+  const policy::Snapshot snapshot = cache_.SnapshotOf(kKey, kUid);
+  EXPECT_TRUE(snapshot.services.empty());
+  EXPECT_EQ(snapshot.orphan_services.size(), 1u);
 }
 
 }  // namespace

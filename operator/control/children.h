@@ -73,7 +73,7 @@ class Children {
 
   // Records what we created or read. An object that the watch already shows need not be remembered;
   // one that was taken for gone is not gone.
-  void Created(Pointer object, Duration now) {
+  void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
     const auto deleted = deleted_.find(object->metadata.uid);
@@ -86,7 +86,7 @@ class Children {
     }
   }
   // Records a deletion; nullopt: the object is already gone.
-  void Deleted(const std::string& uid, std::optional<Deletion> ends) {
+  void RecordDelete(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
         deleted_[uid] = ends;
@@ -99,7 +99,7 @@ class Children {
     }
   }
   // Records that `name` turned out not to exist any more.
-  void Unconfirm(const std::string& name) {
+  void RecordAbsence(const std::string& name) {
     doubted_.erase(name);
     const auto created = created_.find(name);
     if (created == created_.end()) return;
@@ -109,7 +109,7 @@ class Children {
 
   // Returns the names to be read: of creates that the watch has not shown since `since`, and of
   // objects that we deleted but a list has shown unchanged.
-  std::vector<std::string> Unconfirmed(Duration since) const {
+  std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : created_) {
       if (created.at <= since) names.push_back(name);

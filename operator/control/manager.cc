@@ -6,15 +6,22 @@
 #include <utility>
 
 #include "operator/api/names.h"
+#include "operator/control/cache.h"
 #include "operator/control/log.h"
+#include "operator/control/native_api.h"
+#include "operator/control/outcome.h"
+#include "operator/control/pacing.h"
+#include "operator/control/reconcile.h"
+#include "operator/control/tools.h"
+#include "operator/control/work_queue.h"
+#include "operator/render/group_kind.h"
+#include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
 namespace {
 
 // Backoff of a job that meets errors: a quota that is free again is noticed within the maximum.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
-// After an error, whatever is due sooner than this waits for the backoff.
-constexpr Duration kErrorPatience = 1s;
 
 // If a scheduler is not installed, there is no list of pod groups; the attempt to create
 // one shows why.
@@ -26,14 +33,21 @@ std::set<std::string> NamespacesOf(const Options& options) {
   return name_spaces;
 }
 
-std::vector<client::Kind> KindsOf(policy::GangScheduler scheduler) {
-  if (scheduler != policy::GangScheduler::kNative) return {PodGroupKind(scheduler)};
-  return {client::Kind::kWorkload, PodGroupKind(scheduler)};
+std::vector<objects::Kind> KindsOf(policy::GangScheduler scheduler) {
+  if (scheduler != policy::GangScheduler::kNative) return {render::PodGroupKind(scheduler)};
+  return {objects::Kind::kWorkload, render::PodGroupKind(scheduler)};
 }
 
 Result ResultOf(const Outcome& outcome) {
-  if (outcome.status.code() == StatusCode::kAborted) return Result::kRequeue;
-  if (!outcome.status.ok()) return Result::kError;
+  switch (outcome.next) {
+    case Next::kReadAgain:
+      return Result::kRequeue;
+    case Next::kFailed:
+      return Result::kError;
+    case Next::kDone:
+    case Next::kJobIsGone:
+      break;
+  }
   return outcome.again_after ? Result::kRequeueAfter : Result::kSuccess;
 }
 
@@ -42,14 +56,16 @@ Result ResultOf(const Outcome& outcome) {
 Manager::Manager(client::Client& client, Options options)
     : options_(std::move(options)),
       client_(client),
-      queue_(*options_.clock, kBackoff, *options_.observer),
-      cache_(*options_.clock, [this](const std::string& key) { queue_.Add(key); }),
-      pool_("control-write", options_.parallel_writes),
-      native_api_(options_.discovery, *options_.clock),
-      reconciler_(
-          client, cache_, *options_.clock, pool_, *options_.observer, native_api_,
-          [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
-          options_.settings) {}
+      queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer)),
+      cache_(std::make_unique<Cache>(*options_.clock,
+                                     [this](const std::string& key) { queue_->Add(key); })),
+      pool_(std::make_unique<ThreadPool>("control-write", options_.parallel_writes)),
+      native_api_(std::make_unique<NativeApi>(options_.discovery, *options_.clock)),
+      reconciler_(std::make_unique<Reconciler>(
+          Tools{
+              client, *cache_, *options_.clock, *pool_, *options_.observer, *native_api_,
+              [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); }},
+          options_.settings)) {}
 
 StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, Options options) {
   std::unique_ptr<Manager> manager(new Manager(client, std::move(options)));
@@ -71,18 +87,38 @@ Manager::~Manager() {
   Stop();
 }
 
+bool Manager::Synced() {
+  return cache_->Synced();
+}
+
+std::vector<std::string> Manager::Waiting() {
+  return cache_->MissingLists();
+}
+
+Numbers Manager::Count() {
+  return {cache_->Count(), queue_->Count()};
+}
+
+QueueNumbers Manager::CountQueue() {
+  return queue_->Count();
+}
+
+std::optional<Duration> Manager::NextTimer() {
+  return queue_->NextTimer();
+}
+
 Status Manager::Subscribe(const std::string& name_space) {
-  const Cache::Scope scope = cache_.AddScope(name_space);
+  const Cache::Scope scope = cache_->AddScope(name_space);
   const client::LabelSelector ours = {{api::kOperatorNameLabel, api::kControllerName}};
   struct Watch {
-    client::Kind kind;
+    objects::Kind kind;
     client::LabelSelector selector;
     client::WatchSink& sink;
   };
   // Children first: a job is reconciled once its pods are known.
-  for (const Watch& watch : {Watch{client::Kind::kPod, ours, scope.pods},
-                             Watch{client::Kind::kService, ours, scope.services},
-                             Watch{client::Kind::kTFJob, {}, scope.jobs}}) {
+  for (const Watch& watch : {Watch{objects::Kind::kPod, ours, scope.pods},
+                             Watch{objects::Kind::kService, ours, scope.services},
+                             Watch{objects::Kind::kTFJob, {}, scope.jobs}}) {
     ASSIGN_OR_RETURN(auto subscription,
                      client_.Subscribe(watch.kind, name_space, watch.selector, watch.sink));
     MutexLock lock(mutex_);
@@ -94,43 +130,43 @@ Status Manager::Subscribe(const std::string& name_space) {
 bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
   std::string version;
   if (scheduler == policy::GangScheduler::kNative) {
-    version = native_api_.Version().value_or("");
+    version = native_api_->Version().value_or("");
     if (policy::NativeVersionOf(version) == policy::NativeVersion::kNone) return true;
   }
   const Duration now = options_.clock->Monotonic();
-  const std::vector<client::Kind> kinds = KindsOf(scheduler);
+  const std::vector<objects::Kind> kinds = KindsOf(scheduler);
   MutexLock lock(mutex_);
   const auto [found, is_new] = pod_groups_.try_emplace(scheduler);
   GroupWatch& watch = found->second;
   if (is_new || watch.version != version) {
     watch.subscriptions.clear();
-    for (const client::Kind kind : kinds) cache_.DropGroups(kind);
+    for (const objects::Kind kind : kinds) cache_->DropGroups(kind);
     watch = {now, version, required || watch.required, {}};
-    for (const client::Kind kind : kinds) SubscribeToGroups(kind, watch);
+    for (const objects::Kind kind : kinds) SubscribeToGroups(kind, watch);
   }
   return now - watch.since > kPodGroupPatience ||
          std::all_of(kinds.begin(), kinds.end(),
-                     [this](client::Kind kind) { return cache_.GroupsSynced(kind); });
+                     [this](objects::Kind kind) { return cache_->GroupsSynced(kind); });
 }
 
-void Manager::SubscribeToGroups(client::Kind kind, GroupWatch& watch) {
+void Manager::SubscribeToGroups(objects::Kind kind, GroupWatch& watch) {
   for (const std::string& name_space : NamespacesOf(options_)) {
-    auto subscription =
-        client_.Subscribe(kind, name_space, {}, cache_.AddGroups(kind, name_space, watch.required));
+    auto subscription = client_.Subscribe(kind, name_space, {},
+                                          cache_->AddGroups(kind, name_space, watch.required));
     if (subscription.ok()) {
       watch.subscriptions.push_back(*std::move(subscription));
     } else {
       kLog.Warning("pod groups cannot be watched",
                    {{"watch", client::ToString({kind, name_space, "*"})},
-                    {"api", client::NewestApiVersion(kind)},
+                    {"api", objects::NewestApiVersion(kind)},
                     {"error", subscription.status()}});
     }
   }
 }
 
 void Manager::Stop() {
-  reconciler_.Stop();
-  queue_.ShutDown();
+  reconciler_->Stop();
+  queue_->ShutDown();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
   std::vector<std::unique_ptr<client::Subscription>> subscriptions;
@@ -146,36 +182,34 @@ void Manager::Stop() {
 }
 
 void Manager::Work() {
-  while (std::optional<std::string> key = queue_.Get()) ReconcileOne(*key);
+  while (std::optional<std::string> key = queue_->Get()) ReconcileOne(*key);
 }
 
 bool Manager::Step() {
-  const std::optional<std::string> key = queue_.TryGet();
+  const std::optional<std::string> key = queue_->TryGet();
   if (key) ReconcileOne(*key);
   return key.has_value();
 }
 
 void Manager::ReconcileOne(const std::string& key) {
-  if (!cache_.Synced(key)) return queue_.Done(key);  // added again by its scope's last list
+  if (!cache_->Synced(key)) return queue_->Done(key);  // added again by its scope's last list
   const Duration begin = options_.clock->Monotonic();
-  const Outcome outcome = reconciler_.Reconcile(key);
+  const Outcome outcome = reconciler_->Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
-  queue_.Done(key);
-  if (outcome.status.ok()) {
-    queue_.Forget(key);
-  } else {
+  queue_->Done(key);
+  std::optional<Duration> again_after = outcome.again_after;
+  if (outcome.NeedsRetry()) {
     // Conflicts are routine, and so is shutting down.
-    if (outcome.status.code() != StatusCode::kAborted &&
-        outcome.status.code() != StatusCode::kCancelled) {
+    if (outcome.next == Next::kFailed && !absl::IsCancelled(outcome.error)) {
       kLog.Warning("reconcile failed, will be retried",
-                   {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.status}});
+                   {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.error}});
     }
-    queue_.AddBackedOff(key);
+    queue_->AddBackedOff(key);
+    again_after = BesideBackoff(again_after);
+  } else {
+    queue_->Forget(key);
   }
-  // After an error, a plan that is due at once would undo the backoff.
-  if (outcome.again_after && (outcome.status.ok() || *outcome.again_after >= kErrorPatience)) {
-    queue_.AddAfter(key, *outcome.again_after);
-  }
+  if (again_after) queue_->AddAfter(key, *again_after);
 }
 
 }  // namespace tfjob::control

@@ -13,14 +13,24 @@
 #include <vector>
 
 #include "operator/client/client.h"
-#include "operator/control/cache.h"
-#include "operator/control/reconcile.h"
-#include "operator/control/work_queue.h"
+#include "operator/control/numbers.h"
+#include "operator/control/observer.h"
+#include "operator/control/settings.h"
+#include "operator/objects/kind.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
-#include "runtime/base/thread_pool.h"
+
+namespace tfjob {
+class ThreadPool;
+}
 
 namespace tfjob::control {
+
+class Cache;
+class NativeApi;
+class Reconciler;
+class WorkQueue;
 
 struct Options {
   std::vector<std::string> name_spaces;  // empty: all
@@ -48,22 +58,17 @@ class Manager {
 
   // True once the first lists have arrived.
   // Waiting() returns those that are missing: "TFJob", "Pod in namespace a".
-  bool Synced() { return cache_.Synced(); }
-  std::vector<std::string> Waiting() { return cache_.Waiting(); }
+  bool Synced();
+  std::vector<std::string> Waiting();
 
-  // For gauges.
-  struct Numbers {
-    Cache::Numbers cache;
-    WorkQueue::Numbers queue;
-  };
-  Numbers Count() { return {cache_.Count(), queue_.Count()}; }
+  Numbers Count();
   // The part that costs nothing, whatever the caches hold.
-  WorkQueue::Numbers CountQueue() { return queue_.Count(); }
+  QueueNumbers CountQueue();
 
   // With workers 0: reconciles one job that is due; returns false if none is.
   bool Step();
   // Returns the time until a job is due by itself (0: now); nullopt if none waits for a time.
-  std::optional<Duration> NextTimer() { return queue_.NextTimer(); }
+  std::optional<Duration> NextTimer();
 
  private:
   // Watched pod groups (and workloads): since when and, for Kubernetes' own, under which version.
@@ -80,18 +85,18 @@ class Manager {
   // Subscribes if not yet subscribed, or subscribed to another version; returns false while the
   // first list may still arrive.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
-  void SubscribeToGroups(client::Kind kind, GroupWatch& watch)
+  void SubscribeToGroups(objects::Kind kind, GroupWatch& watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
   void ReconcileOne(const std::string& key);
 
   const Options options_;
   client::Client& client_;
-  WorkQueue queue_;
-  Cache cache_;
-  ThreadPool pool_;
-  NativeApi native_api_;
-  Reconciler reconciler_;
+  const std::unique_ptr<WorkQueue> queue_;
+  const std::unique_ptr<Cache> cache_;
+  const std::unique_ptr<ThreadPool> pool_;
+  const std::unique_ptr<NativeApi> native_api_;
+  const std::unique_ptr<Reconciler> reconciler_;
   Mutex mutex_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_ ABSL_GUARDED_BY(mutex_);
   std::map<policy::GangScheduler, GroupWatch> pod_groups_ ABSL_GUARDED_BY(mutex_);

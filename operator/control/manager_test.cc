@@ -12,7 +12,7 @@
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 Json Job(const std::string& name, int workers) {
   const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
@@ -246,7 +246,7 @@ class RunningKubelet : public client::WatchSink {
   explicit RunningKubelet(client::Client& client) : client_(client) {}
   void OnReplaced(std::vector<client::Object>) override {}
   void OnUpserted(client::Object object) override {
-    objects::Pod pod = *std::get<std::shared_ptr<const objects::Pod>>(object);
+    objects::Pod pod = *client::As<objects::Pod>(object);
     if (pod.phase != objects::PodPhase::kPending) return;
     pod.phase = objects::PodPhase::kRunning;
     Json status = objects::StatusToJson(pod);
@@ -263,7 +263,7 @@ int RunningJobs(store::Store& store) {
   int running = 0;
   const std::vector<client::Object> jobs = *store.List(Kind::kTFJob, "", {});
   for (const client::Object& object : jobs) {
-    const auto& job = std::get<std::shared_ptr<const objects::CustomResource>>(object);
+    const auto& job = client::As<objects::CustomResource>(object);
     const auto conditions = JsonField(*job->object)["status"]["conditions"].Elements();
     if (!conditions.ok() || conditions->empty()) continue;
     running += conditions->back()["type"].StringOr("").value_or("") == "Running";
@@ -328,7 +328,7 @@ TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
   int told = 0;
   const std::vector<client::Object> events = *store.List(Kind::kEvent, "ns", {});
   for (const client::Object& event : events) {
-    const auto& json = *std::get<std::shared_ptr<const objects::CustomResource>>(event)->object;
+    const auto& json = *client::As<objects::CustomResource>(event)->object;
     told += json["reason"] == "SchedulingGroupDropped" ? 1 : 0;
   }
   EXPECT_EQ(told, 1);

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "operator/plan/plan.h"
+#include "operator/api/tfjob.h"
+#include "operator/plan/named_event.h"
 #include "operator/policy/facts/history.h"
+#include "runtime/base/clock.h"
 
 namespace tfjob::control {
 
@@ -15,7 +17,7 @@ struct Memory {
   std::string uid;  // of the job; another job of the same name starts with a new memory
   policy::History history;
   std::vector<plan::NamedEvent> events;  // to be sent
-  bool look_again = false;               // the last reconcile left work: reconcile again at once
+  bool reconcile_again = false;          // the last reconcile left work: reconcile again at once
 
   // The pod group was created: if it is gone, the job may be gone too, and its watch behind.
   bool had_group = false;

@@ -9,9 +9,6 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerHolds = 10s;
-// A pod that hangs on a node that is not lost has other reasons, such as a finalizer; the node may
-// still be lost later.
-constexpr Duration kAskAgain = 60s;
 
 bool IsReady(const Json& node) {
   const auto conditions = JsonField(node)["status"]["conditions"].Elements();
@@ -24,25 +21,6 @@ bool IsReady(const Json& node) {
 
 }  // namespace
 
-LostNodes FindLostNodes(const policy::Snapshot& snapshot, Time now, Duration lost_pod_after,
-                        const IsNodeLost& is_lost) {
-  LostNodes found;
-  for (const auto& pod : snapshot.pods) {
-    if (!pod->metadata.terminating() || pod->node_name.empty()) continue;
-    Duration left = *pod->metadata.deletion_timestamp + lost_pod_after - now;
-    if (left <= Duration(0)) {
-      if (found.names.contains(pod->node_name)) continue;
-      if (is_lost(pod->node_name)) {
-        found.names.insert(pod->node_name);
-        continue;
-      }
-      left = kAskAgain;
-    }
-    found.ask_again = std::min(found.ask_again.value_or(left), left);
-  }
-  return found;
-}
-
 bool Nodes::IsLost(const std::string& name) {
   const Duration now = clock_.Monotonic();
   {
@@ -52,7 +30,7 @@ bool Nodes::IsLost(const std::string& name) {
     const auto held = answers_.find(name);
     if (held != answers_.end()) return held->second.lost;
   }
-  const StatusOr<Json> node = client_.GetJson({client::Kind::kNode, "", name});
+  const StatusOr<Json> node = client_.GetJson({objects::Kind::kNode, "", name});
   Answer answer{node.ok() ? !IsReady(*node) : node.status().code() == StatusCode::kNotFound, now};
   if (!node.ok() && !answer.lost) {
     kLog.Debug("node cannot be read", {{"node", name}, {"error", node.status()}});

@@ -5,7 +5,8 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
-#include "operator/client/client.h"
+#include "operator/objects/kind.h"
+#include "operator/objects/metadata.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::control {
@@ -20,9 +21,9 @@ class Observer {
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/, Time /*now*/) {}
   // Objects of jobs, and TFJobs deleted when their TTL expired.
-  virtual void OnCreated(client::Kind /*kind*/, const std::string& /*name_space*/) {}
-  virtual void OnCreateFailed(client::Kind /*kind*/, const std::string& /*name_space*/) {}
-  virtual void OnDeleted(client::Kind /*kind*/, const std::string& /*name_space*/) {}
+  virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
+  virtual void OnCreateFailed(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
+  virtual void OnDeleted(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 

@@ -111,9 +111,9 @@ void WorkQueue::ShutDown() {
   changed_.NotifyAll();
 }
 
-WorkQueue::Numbers WorkQueue::Count() {
+QueueNumbers WorkQueue::Count() {
   MutexLock lock(mutex_);
-  Numbers numbers;
+  QueueNumbers numbers;
   numbers.depth = static_cast<int64_t>(ready_.size());
   numbers.working = static_cast<int64_t>(working_.size());
   const Duration now = clock_.Monotonic();

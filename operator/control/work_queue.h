@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "operator/control/numbers.h"
 #include "operator/control/observer.h"
 #include "runtime/base/backoff.h"
 #include "runtime/base/clock.h"
@@ -45,15 +46,7 @@ class WorkQueue {
   // Returns the time until the next delayed key is due (0: now); nullopt if none is delayed.
   std::optional<Duration> NextTimer();
 
-  // For gauges. `unfinished`: total time spent so far on the keys being worked on;
-  // `longest`: the maximum.
-  struct Numbers {
-    int64_t depth = 0;
-    int64_t working = 0;
-    Duration unfinished{0};
-    Duration longest{0};
-  };
-  Numbers Count();
+  QueueNumbers Count();
 
  private:
   void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -21,7 +21,7 @@
 namespace tfjob::metrics {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 using prometheus::BuildCounter;
 using prometheus::BuildGauge;
 using prometheus::BuildHistogram;
@@ -53,11 +53,6 @@ double Seconds(Duration duration) {
 
 std::string CodeText(int code) {
   return code == 0 ? "<error>" : StrCat(code);
-}
-
-bool IsPodGroup(Kind kind) {
-  return kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup ||
-         kind == Kind::kNativePodGroup;
 }
 
 }  // namespace
@@ -232,7 +227,7 @@ struct Metrics::Families {
   Gauge& max_files = OneGauge("process_max_fds", "Maximum number of open files");
 
   Mutex mutex;
-  std::function<control::Manager::Numbers()> source ABSL_GUARDED_BY(mutex);
+  std::function<control::Numbers()> source ABSL_GUARDED_BY(mutex);
   std::function<events::Counters()> event_source ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Gauge*> states ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Verb> verbs ABSL_GUARDED_BY(mutex);
@@ -272,7 +267,7 @@ void Metrics::OnStatus(const objects::ObjectMeta& job, const api::TFJobStatus& b
 void Metrics::OnCreated(Kind kind, const std::string&) {
   if (kind == Kind::kPod) families_->created_pods.Increment();
   if (kind == Kind::kService) families_->created_services.Increment();
-  if (IsPodGroup(kind)) families_->created_pod_groups.Increment();
+  if (objects::IsPodGroup(kind)) families_->created_pod_groups.Increment();
 }
 
 void Metrics::OnCreateFailed(Kind kind, const std::string&) {
@@ -282,7 +277,7 @@ void Metrics::OnCreateFailed(Kind kind, const std::string&) {
 void Metrics::OnDeleted(Kind kind, const std::string& name_space) {
   if (kind == Kind::kPod) families_->deleted_pods.Increment();
   if (kind == Kind::kTFJob) Families::Count(families_->deleted, name_space);
-  if (IsPodGroup(kind)) families_->deleted_pod_groups.Increment();
+  if (objects::IsPodGroup(kind)) families_->deleted_pod_groups.Increment();
 }
 
 void Metrics::OnReconciled(control::Result result, Duration took) {
@@ -345,7 +340,7 @@ void Metrics::SetWorkers(int workers) {
   families_->workers.Set(workers);
 }
 
-void Metrics::SetSource(std::function<control::Manager::Numbers()> source) {
+void Metrics::SetSource(std::function<control::Numbers()> source) {
   MutexLock lock(families_->mutex);
   families_->source = std::move(source);
 }
@@ -356,14 +351,14 @@ void Metrics::SetEventSource(std::function<events::Counters()> source) {
 }
 
 void Metrics::Families::Refresh() {
-  std::function<control::Manager::Numbers()> ask;
+  std::function<control::Numbers()> ask;
   {
     MutexLock lock(mutex);
     ask = source;
   }
   // Called without the lock: the source waits for the caches and walks through them, and calls
   // must be counted meanwhile.
-  const control::Manager::Numbers now = ask ? ask() : control::Manager::Numbers();
+  const control::Numbers now = ask ? ask() : control::Numbers();
   MutexLock lock(mutex);
   cached_pods.Set(static_cast<double>(now.cache.pods));
   cached_services.Set(static_cast<double>(now.cache.services));

@@ -9,10 +9,11 @@
 #include <memory>
 #include <string>
 
-#include "operator/control/manager.h"
+#include "operator/control/numbers.h"
 #include "operator/control/observer.h"
 #include "operator/events/counters.h"
 #include "operator/kube/rest/rest_client.h"
+#include "operator/objects/kind.h"
 
 namespace tfjob::metrics {
 
@@ -23,9 +24,9 @@ class Metrics : public control::Observer, public kube::RestObserver {
 
   void OnStatus(const objects::ObjectMeta& job, const api::TFJobStatus& before,
                 const api::TFJobStatus& after, Time now) override;
-  void OnCreated(client::Kind kind, const std::string& name_space) override;
-  void OnCreateFailed(client::Kind kind, const std::string& name_space) override;
-  void OnDeleted(client::Kind kind, const std::string& name_space) override;
+  void OnCreated(objects::Kind kind, const std::string& name_space) override;
+  void OnCreateFailed(objects::Kind kind, const std::string& name_space) override;
+  void OnDeleted(objects::Kind kind, const std::string& name_space) override;
   void OnReconciled(control::Result result, Duration took) override;
   void OnQueueAdd() override;
   void OnQueueGet(Duration waited) override;
@@ -40,7 +41,7 @@ class Metrics : public control::Observer, public kube::RestObserver {
   void SetWorkers(int workers);
   // Sets the source of the gauges while the control loop runs; empty if it does not run. The
   // source is called outside of all locks. A read in progress may still call the previous source.
-  void SetSource(std::function<control::Manager::Numbers()> source);
+  void SetSource(std::function<control::Numbers()> source);
   // Sets the source of the counts of events. The metrics made from it never decrease.
   void SetEventSource(std::function<events::Counters()> source);
 

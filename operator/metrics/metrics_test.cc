@@ -10,7 +10,7 @@ namespace tfjob::metrics {
 namespace {
 
 using api::ConditionType;
-using client::Kind;
+using objects::Kind;
 
 class MetricsTest : public ::testing::Test {
  protected:
@@ -59,7 +59,7 @@ TEST_F(MetricsTest, CountsObjects) {
 }
 
 TEST_F(MetricsTest, ShowsTheStatesOfJobsAndForgetsThoseThatAreEmpty) {
-  control::Manager::Numbers numbers;
+  control::Numbers numbers;
   numbers.cache.jobs[{"ns", "Running"}] = 3;
   numbers.cache.pods = 12;
   numbers.queue.depth = 5;
@@ -103,7 +103,7 @@ TEST_F(MetricsTest, CountsCallsWhileTheCachesAreWalkedThrough) {
   metrics_.SetSource([&] {
     const std::future<void> call = std::async(std::launch::async, [&] { metrics_.OnCall({}); });
     counted = call.wait_for(10s) == std::future_status::ready;
-    return control::Manager::Numbers();
+    return control::Numbers();
   });
   metrics_.Text();
   EXPECT_TRUE(counted);

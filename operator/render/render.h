@@ -9,29 +9,16 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/verdict.h"
 #include "operator/render/address.h"
+#include "operator/render/desired_object.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
+namespace tfjob::policy {
+struct Verdict;
+}
+
 namespace tfjob::render {
-
-enum class Kind { kWorkload, kPodGroup, kService, kPod };
-std::string_view Name(Kind kind);  // "Service"
-
-// Operator settings that shape objects; none yet besides the address scheme.
-struct Options {};
-
-// An object to create.
-struct DesiredObject {
-  Kind kind = Kind::kPod;
-  policy::Slot slot;  // of a service or a pod
-  std::string name;
-  int32_t attempt = 0;  // of a pod
-  bool master = false;  // a pod with the label job-role: master
-
-  bool operator==(const DesiredObject&) const = default;
-};
 
 // Holds the objects of one verdict. Each is built on request, since TF_CONFIG names all tasks in
 // each of their pods; what they share is prepared once. A value: cheap to copy, self-contained;
@@ -48,8 +35,7 @@ class Desired {
   std::vector<Json> BuildAll() const;
 
  private:
-  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&,
-                                  const Options&);
+  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&);
   struct Shared;
 
   std::vector<DesiredObject> objects_;
@@ -58,9 +44,9 @@ class Desired {
 
 // Returns InvalidArgument, with the path, for a template that cannot become a pod (no container
 // `tensorflow`, containers that are not a list, labels that are not strings). This is permanent
-// until the spec changes, so the caller should use policy::Refuse. Looks only at types of which
-// something is to be created.
+// until the spec changes, so the caller should use policy::Refuse. Only types of which something is
+// to be created are considered.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
-                         const AddressScheme& address, const Options& options);
+                         const AddressScheme& address);
 
 }  // namespace tfjob::render

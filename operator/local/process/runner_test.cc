@@ -51,7 +51,7 @@ class RunnerTest : public ::testing::Test {
   // Null if there is no such pod.
   std::shared_ptr<const objects::Pod> Get(const std::string& name) {
     const auto object = store_.Get(KeyOf(name));
-    return object.ok() ? std::get<0>(*object) : nullptr;
+    return object.ok() ? client::As<objects::Pod>(*object) : nullptr;
   }
   template <typename Condition>
   void Eventually(const Condition& condition, const std::string& what) {

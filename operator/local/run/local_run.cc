@@ -153,12 +153,12 @@ bool LocalRun::all_succeeded() const {
 
 void LocalRun::ReportChanges() {
   for (const view::ObjectCache::Change& change : pods_->TakeChanges()) {
-    const objects::Pod& pod = *std::get<PodPointer>(change.object);
+    const objects::Pod& pod = *client::As<objects::Pod>(change.object);
     for (const std::string& line : pods_reporter_.Report(pod)) ReportLine("", line);
     RememberFailedLogs(pod);
   }
   for (const view::ObjectCache::Change& change : jobs_->TakeChanges()) {
-    const auto job = manifest::ParseTFJob(*std::get<JobPointer>(change.object)->object);
+    const auto job = manifest::ParseTFJob(*client::As<objects::CustomResource>(change.object)->object);
     if (!job.ok()) continue;
     const auto state = states_.find(job->key());
     if (state == states_.end()) continue;
@@ -182,7 +182,7 @@ void LocalRun::RememberFailedLogs(const objects::Pod& pod) {
 
 view::JobView LocalRun::ViewOf(const JobState& state) {
   std::vector<PodPointer> pods;
-  for (const auto& [key, object] : pods_->Objects()) pods.push_back(std::get<PodPointer>(object));
+  for (const auto& [key, object] : pods_->Objects()) pods.push_back(client::As<objects::Pod>(object));
   view::JobView view = view::MakeView(state.job, pods);
   const auto latest = poller_->Latest();
   const auto find = [&](const std::string& address) -> std::optional<progress::Progress> {

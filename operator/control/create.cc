@@ -1,0 +1,213 @@
+#include "operator/control/create.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "operator/control/cache.h"
+#include "operator/control/call_errors.h"
+#include "operator/control/memory.h"
+#include "operator/control/observation.h"
+#include "operator/control/observer.h"
+#include "operator/control/pacing.h"
+#include "operator/control/report.h"
+#include "operator/control/turn.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::control {
+namespace {
+
+using objects::Kind;
+using render::DesiredObject;
+
+// Returns true for the objects without which no pods are wanted.
+bool IsOfGang(Kind kind) {
+  return kind == Kind::kWorkload || objects::IsPodGroup(kind);
+}
+
+policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
+  const objects::OwnerReference* controller = metadata.controller();
+  return {controller == nullptr ? "nobody" : StrCat(controller->kind, " ", controller->name),
+          metadata.uid, now};
+}
+
+// A server whose feature gate is off silently drops the field.
+bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
+  const auto pod = client::As<objects::Pod>(created);
+  return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
+         !pod->in_scheduling_group;
+}
+
+}  // namespace
+
+struct Creator::CreateResult {
+  Status status;                              // OK: one of the two below is set
+  std::optional<client::Object> object;       // ours, which now exists
+  std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
+  // The object already existed, so an earlier pass may have reported it. Its event is named after
+  // this object alone, and is sent once.
+  bool was_there = false;
+};
+
+struct Creator::BatchResult {
+  Outcome of_all;  // the first one that all further objects would meet too
+  Status of_one;   // the first error that concerns one object
+  std::set<api::ReplicaType> refused;
+};
+
+Outcome Creator::CreateAll(const Turn& turn) {
+  const std::vector<DesiredObject>& creates = turn.decision.plan.creates;
+  turn.memory.history.refusal.clear();
+  Wanted left(creates.data(), std::min(creates.size(), kMaxCreates));
+  turn.memory.reconcile_again |= left.size() < creates.size();
+  Status first;
+  while (!left.empty()) {
+    const Kind kind = left.front().kind;
+    const auto end = std::find_if(left.begin(), left.end(),
+                                  [kind](const DesiredObject& next) { return next.kind != kind; });
+    const size_t count = static_cast<size_t>(end - left.begin());
+    Outcome outcome = CreateKind(turn, left.first(count));
+    left = left.subspan(count);
+    const bool ends = IsOfGang(kind) || !ConcernsOneObject(outcome.error);
+    if (outcome.next != Next::kDone && ends && first.ok()) return outcome;
+    KeepFirst(first, std::move(outcome.error));
+  }
+  return OutcomeOf(std::move(first));
+}
+
+Outcome Creator::CreateKind(const Turn& turn, Wanted wanted) {
+  std::vector<Child> created;
+  Outcome outcome = CreateInBatches(turn, wanted, created);
+  if (!created.empty()) {
+    turn.memory.events.push_back(CreatedEvent(turn.job(), wanted.front().kind, created));
+  }
+  return outcome;
+}
+
+Outcome Creator::CreateInBatches(const Turn& turn, Wanted wanted, std::vector<Child>& created) {
+  std::vector<DesiredObject> left(wanted.begin(), wanted.end());
+  Status first;
+  for (int batch = 0; !left.empty(); ++batch) {
+    if (stopping_) return OutcomeOf(Cancelled("the operator is stopping"));
+    if (!tools_.cache.JobExists(turn.observation.key, turn.job().metadata.uid)) {
+      return {Next::kJobIsGone};
+    }
+    const size_t count = std::min(BatchSize(batch), left.size());
+    BatchResult result = CreateBatch(turn, Wanted(left).first(count), created);
+    if (result.of_all.next != Next::kDone) return result.of_all;
+    KeepFirst(first, std::move(result.of_one));
+    left.erase(left.begin(), left.begin() + static_cast<ptrdiff_t>(count));
+    std::erase_if(left, [&](const DesiredObject& object) {
+      return result.refused.contains(object.slot.type);
+    });
+  }
+  return OutcomeOf(std::move(first));
+}
+
+Creator::BatchResult Creator::CreateBatch(const Turn& turn, Wanted wanted,
+                                          std::vector<Child>& created) {
+  std::vector<CreateResult> results(wanted.size());
+  tools_.pool.ParallelFor(static_cast<int64_t>(wanted.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) results[i] = CreateOne(turn, wanted[i]);
+  });
+  BatchResult batch;
+  std::vector<TriedCreate> tried;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    Outcome outcome = Record(turn, wanted[i], std::move(results[i]), created);
+    tried.push_back({wanted[i].slot.type, outcome.error});
+    if (ConcernsOneObject(outcome.error)) {
+      KeepFirst(batch.of_one, std::move(outcome.error));
+    } else if (batch.of_all.next == Next::kDone) {
+      batch.of_all = std::move(outcome);
+    }
+  }
+  batch.refused = RefusedTypes(tried);
+  return batch;
+}
+
+// A taken name is a success if its holder is ours: the answer to an earlier create was lost, or the
+// watch has not shown it yet. So is a create without an answer whose object exists.
+Creator::CreateResult Creator::CreateOne(const Turn& turn, const DesiredObject& wanted) {
+  StatusOr<client::Object> object =
+      tools_.client.Create(wanted.kind, turn.decision.desired.Build(wanted));
+  if (absl::IsAlreadyExists(object.status()) || MayHaveBeenExecuted(object.status())) {
+    return ReadExisting(turn, wanted, object.status());
+  }
+  if (!object.ok()) return {.status = object.status()};
+  return {.object = *std::move(object)};
+}
+
+Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObject& wanted,
+                                            const Status& create_error) {
+  const client::Key key{wanted.kind, turn.name_space(), wanted.name};
+  StatusOr<client::Object> object = tools_.ReadObject(key);
+  if (absl::IsNotFound(object.status())) {
+    // Not created, or gone meanwhile: retried at the next reconcile.
+    if (absl::IsInternal(create_error)) return {.status = create_error};
+    return {.status = Unavailable(Message(create_error))};
+  }
+  if (!object.ok()) return {.status = object.status()};
+  const objects::ObjectMeta& metadata = client::MetadataOf(*object);
+  if (!metadata.IsControlledBy(turn.job().metadata.uid)) {
+    return {.holder = HolderOf(metadata, tools_.clock.Now())};
+  }
+  if (IsOfGang(wanted.kind) && metadata.terminating()) {
+    return {.status = Unavailable(client::ToString(key), " is still being deleted")};
+  }
+  return {.object = *std::move(object), .was_there = true};
+}
+
+Outcome Creator::Record(const Turn& turn, const DesiredObject& wanted, CreateResult result,
+                        std::vector<Child>& created) {
+  policy::History& history = turn.memory.history;
+  auto& blocked = wanted.kind == Kind::kPod ? history.blocked_pods : history.blocked_services;
+  if (result.holder && IsOfGang(wanted.kind)) {
+    result.status = InvalidArgument(Name(wanted.kind), " ", wanted.name, " belongs to ",
+                                    result.holder->holder, ", not to this job");
+  }
+  if (!result.status.ok()) return RecordFailure(turn, wanted, std::move(result.status));
+  if (result.holder) {
+    blocked[wanted.name] = *std::move(result.holder);
+    turn.memory.reconcile_again = true;
+    return {};
+  }
+  blocked.erase(wanted.name);
+  RecordObject(turn, wanted, result, created);
+  return {};
+}
+
+Outcome Creator::RecordFailure(const Turn& turn, const DesiredObject& wanted, Status error) {
+  // The namespace is being deleted.
+  if (absl::IsFailedPrecondition(error)) return {Next::kJobIsGone};
+  tools_.observer.OnCreateFailed(wanted.kind, turn.name_space());
+  const bool kind_is_unknown = IsOfGang(wanted.kind) && absl::IsNotFound(error);
+  if (absl::IsNotFound(error) && !kind_is_unknown) return {Next::kJobIsGone};
+  if (IsRefusal(error) || kind_is_unknown) {
+    std::string& refusal = turn.memory.history.refusal;
+    if (refusal.empty()) refusal = std::string(Message(error));
+    turn.ReportOnce(CreateFailedEvent(turn.job(), wanted.kind, error));
+  }
+  return OutcomeOf(Annotate(error, StrCat("creating ", Name(wanted.kind), " ", wanted.name)));
+}
+
+void Creator::RecordObject(const Turn& turn, const DesiredObject& wanted,
+                           const CreateResult& result, std::vector<Child>& created) {
+  // Something could be created, so what is refused from now on is news.
+  std::erase_if(turn.memory.history.reported, IsCreateFailed);
+  const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
+  if (result.was_there) {
+    turn.memory.events.push_back(CreatedEvent(turn.job(), wanted.kind, {child}));
+  } else {
+    created.push_back(child);
+  }
+  tools_.cache.RecordCreate(turn.observation.key, wanted.kind, *result.object);
+  if (LacksItsGroup(*result.object, turn.decision.verdict.gang)) {
+    turn.ReportOnce(SchedulingGroupDroppedEvent(turn.job(), wanted.name));
+  }
+  tools_.observer.OnCreated(wanted.kind, turn.name_space());
+}
+
+}  // namespace tfjob::control

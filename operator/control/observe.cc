@@ -1,0 +1,129 @@
+#include "operator/control/observe.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "operator/api/status_json.h"
+#include "operator/control/admit.h"
+#include "operator/control/cache.h"
+#include "operator/control/lost_nodes.h"
+#include "operator/control/memory.h"
+#include "operator/control/native_api.h"
+#include "operator/control/observation.h"
+#include "operator/control/observer.h"
+#include "operator/control/pacing.h"
+#include "operator/policy/facts/history.h"
+#include "operator/policy/gang.h"
+#include "operator/policy/rules/managed_by.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::control {
+namespace {
+
+using objects::CustomResource;
+using objects::Kind;
+
+client::Key ObjectKeyOf(const std::string& key) {
+  const size_t slash = key.find('/');
+  return {Kind::kTFJob, key.substr(0, slash), key.substr(slash + 1)};
+}
+
+// Unblocks names whose holder is gone, so that they may be tried at once.
+void Unblock(const std::vector<std::string>& freed, policy::History& history) {
+  if (freed.empty()) return;
+  const auto is_free = [&](const auto& blocked) {
+    return std::find(freed.begin(), freed.end(), blocked.second.holder_uid) != freed.end();
+  };
+  std::erase_if(history.blocked_pods, is_free);
+  std::erase_if(history.blocked_services, is_free);
+}
+
+}  // namespace
+
+std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, uint64_t id,
+                                                      const CustomResource& stored,
+                                                      Memory& memory) {
+  if (memory.unanswered) return ReadAgain("a status write had no answer");
+  if (tools_.cache.IsInDoubt(key)) return ReadAgain("a list lacks our status write");
+  if (Status confirmed = ConfirmOwnWrites(key); !confirmed.ok()) return OutcomeOf(confirmed);
+
+  Admission admission = Admit(stored, settings_.default_clean_pod_policy);
+  const policy::Gang gang = policy::GangOf(admission.job, settings_.policy);
+  StatusOr<std::string> native_version = NativeVersionFor(gang);
+  if (!native_version.ok()) return OutcomeOf(native_version.status());
+  if (!SeesPodGroup(admission.job, gang)) return Outcome{.again_after = kPodGroupPoll};
+
+  Observation observation;
+  observation.key = key;
+  observation.id = id;
+  observation.job = std::move(admission.job);
+  observation.admitted = std::move(admission.verdict);
+  observation.snapshot = tools_.cache.SnapshotOf(key, stored.metadata.uid);
+  observation.snapshot.native_version = *std::move(native_version);
+  observation.now = tools_.clock.Now();
+  ObserveNodes(observation);
+  Unblock(tools_.cache.TakeFreed(key), memory.history);
+  observation.snapshot.history = &memory.history;
+  policy::Remember(observation.job, observation.snapshot, observation.now, settings_.policy,
+                   memory.history);
+  return observation;
+}
+
+Status JobReader::ConfirmOwnWrites(const std::string& key) {
+  for (const client::Key& object : tools_.cache.ObjectsToRead(key, kWatchPatience)) {
+    StatusOr<client::Object> found = tools_.client.Get(object);
+    if (!found.ok() && !absl::IsNotFound(found.status())) {
+      return Annotate(found.status(), StrCat("reading ", client::ToString(object)));
+    }
+    tools_.cache.RecordRead(key, object,
+                            found.ok() ? std::optional(*std::move(found)) : std::nullopt);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::string> JobReader::NativeVersionFor(const policy::Gang& gang) {
+  if (gang.scheduler != policy::GangScheduler::kNative) return std::string();
+  return tools_.native_api.Version();
+}
+
+bool JobReader::SeesPodGroup(const api::TFJob& job, const policy::Gang& gang) {
+  return gang.scheduler == policy::GangScheduler::kNone || policy::IsManagedElsewhere(job) ||
+         tools_.watch_pod_groups(gang.scheduler);
+}
+
+void JobReader::ObserveNodes(Observation& observation) {
+  if (!settings_.is_node_lost) return;
+  LostNodes lost = FindLostNodes(observation.snapshot, observation.now,
+                                 settings_.policy.lost_pod_after, settings_.is_node_lost);
+  observation.snapshot.lost_nodes = std::move(lost.names);
+  observation.check_nodes_after = lost.ask_again;
+}
+
+Outcome JobReader::ReadJob(const std::string& key, const std::string& known_version,
+                           Memory& memory) {
+  const StatusOr<client::Object> found = tools_.client.Get(ObjectKeyOf(key));
+  if (absl::IsNotFound(found.status())) {
+    memory.unanswered.reset();
+    return {Next::kJobIsGone};
+  }
+  if (!found.ok()) return OutcomeOf(Annotate(found.status(), StrCat("reading TFJob ", key)));
+  SettleUnanswered(*client::As<CustomResource>(*found), memory);
+  tools_.cache.RecordWrite(key, known_version, *found);
+  return {};
+}
+
+void JobReader::SettleUnanswered(const CustomResource& found, Memory& memory) {
+  if (!memory.unanswered) return;
+  const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
+  if (found.metadata.uid != memory.uid) return;
+  // Compares values, since the server adds defaults.
+  const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
+  if (PrintJson(status) != attempt.status) return;
+  tools_.observer.OnStatus(found.metadata, attempt.before, attempt.after, tools_.clock.Now());
+  memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
+}
+
+}  // namespace tfjob::control

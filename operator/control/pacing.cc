@@ -1,0 +1,84 @@
+#include "operator/control/pacing.h"
+
+#include <algorithm>
+#include <map>
+
+#include "operator/plan/plan.h"
+
+namespace tfjob::control {
+namespace {
+
+// Small enough not to flood a namespace whose quota is exhausted, large enough for one round trip
+// per typical job.
+constexpr size_t kFirstBatch = 8;
+// When events that could not be sent are tried again.
+constexpr Duration kEventRetry = 5s;
+// After an error, whatever is due sooner than this waits for the backoff.
+constexpr Duration kErrorPatience = 1s;
+
+}  // namespace
+
+size_t BatchSize(int batch) {
+  return kFirstBatch << batch;
+}
+
+bool ConcernsOneObject(const Status& error) {
+  return absl::IsInvalidArgument(error);
+}
+
+std::set<api::ReplicaType> RefusedTypes(const std::vector<TriedCreate>& batch) {
+  std::map<api::ReplicaType, bool> all_refused;
+  for (const TriedCreate& tried : batch) {
+    all_refused.emplace(tried.type, true).first->second &= ConcernsOneObject(tried.status);
+  }
+  std::set<api::ReplicaType> types;
+  for (const auto& [type, refused] : all_refused) {
+    if (refused) types.insert(type);
+  }
+  return types;
+}
+
+bool OnlyCountsDiffer(const api::TFJobStatus& before, api::TFJobStatus after) {
+  after.ready = before.ready;
+  for (auto& [type, replica] : after.replica_statuses) {
+    const auto old = before.replica_statuses.find(type);
+    if (old == before.replica_statuses.end()) return false;
+    replica.active = old->second.active;
+    replica.succeeded = old->second.succeeded;
+    replica.failed = old->second.failed;
+  }
+  return after == before;
+}
+
+bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
+                      const api::TFJobStatus& after) {
+  return plan.status != nullptr && plan.creates.empty() && plan.deletes.empty() &&
+         plan.adopts.empty() && plan.events.empty() && !plan.change_pod_group &&
+         OnlyCountsDiffer(before, after);
+}
+
+CountsDelay DelayCounts(std::optional<Duration> behind_since, Duration now, Duration patience) {
+  const Duration since = behind_since.value_or(now);
+  const Duration left = since + patience - now;
+  if (left <= Duration(0)) return {};
+  return {since, left};
+}
+
+std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duration> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+std::optional<Duration> RequeueAfter(const RequeueReasons& reasons) {
+  std::optional<Duration> after = Earlier(reasons.check_nodes_after, reasons.plan);
+  if (reasons.has_more_work && !reasons.needs_retry) after = Duration(0);
+  if (reasons.has_events) after = Earlier(after, kEventRetry);
+  if (reasons.waits_for_watch) after = Earlier(after, kWatchPatience);
+  return after;
+}
+
+std::optional<Duration> BesideBackoff(std::optional<Duration> again_after) {
+  return again_after && *again_after >= kErrorPatience ? again_after : std::nullopt;
+}
+
+}  // namespace tfjob::control

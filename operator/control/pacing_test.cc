@@ -1,0 +1,151 @@
+#include "operator/control/pacing.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "operator/plan/plan.h"
+
+namespace tfjob::control {
+namespace {
+
+using api::ReplicaType;
+using enum ReplicaType;
+
+constexpr std::optional<Duration> kNever;
+
+TEST(Pacing, DoublesBatches) {
+  size_t expected = 8;
+  for (int batch = 0; batch < 6; ++batch, expected *= 2) EXPECT_EQ(BatchSize(batch), expected);
+}
+
+TEST(Pacing, TellsErrorsOfOneObjectFromThoseOfAll) {
+  EXPECT_TRUE(ConcernsOneObject(InvalidArgument("x")));
+  for (const Status& error : {OkStatus(), PermissionDenied("x"), NotFound("x"), Unavailable("x"),
+                              Internal("x"), ResourceExhausted("x"), Aborted("x")}) {
+    EXPECT_FALSE(ConcernsOneObject(error)) << error;
+  }
+}
+
+TEST(Pacing, ARefusalOfAllThatWereTriedStopsTheirType) {
+  const Status ok;
+  const Status refused = InvalidArgument("x");
+  const Status failed = Unavailable("x");
+  const struct {
+    const char* name;
+    std::vector<TriedCreate> batch;
+    std::set<ReplicaType> types;
+  } cases[] = {
+      {"nothing tried", {}, {}},
+      {"all created", {{kPS, ok}, {kWorker, ok}}, {}},
+      {"one type refused", {{kPS, ok}, {kWorker, refused}, {kWorker, refused}}, {kWorker}},
+      {"some of a type refused", {{kWorker, refused}, {kWorker, ok}, {kWorker, refused}}, {}},
+      {"both refused", {{kPS, refused}, {kWorker, refused}}, {kPS, kWorker}},
+      {"another error", {{kPS, failed}, {kWorker, failed}}, {}},
+  };
+  for (const auto& each : cases) EXPECT_EQ(RefusedTypes(each.batch), each.types) << each.name;
+}
+
+api::TFJobStatus StatusWith(const api::ReplicaStatus& workers, std::string ready = "") {
+  api::TFJobStatus status;
+  status.replica_statuses[kWorker] = workers;
+  status.ready = std::move(ready);
+  return status;
+}
+
+TEST(Pacing, KnowsStatusesThatDifferInCountsAlone) {
+  const api::TFJobStatus before = StatusWith({.active = 1}, "1/2");
+  api::TFJobStatus condition = before;
+  condition.conditions.push_back({});
+  api::TFJobStatus type = before;
+  type.replica_statuses[kPS] = {};
+  const struct {
+    const char* name;
+    api::TFJobStatus after;
+    bool only_counts;
+  } cases[] = {
+      {"equal", before, true},
+      {"counts", StatusWith({.active = 2, .succeeded = 3, .failed = 4}, "2/2"), true},
+      {"restarts of a type", StatusWith({.active = 1, .restarts = 1}, "1/2"), false},
+      {"completed", StatusWith({.active = 1, .completed_indexes = "0"}, "1/2"), false},
+      {"a condition", condition, false},
+      {"a new type", type, false},
+      {"a type less", {}, false},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(OnlyCountsDiffer(before, each.after), each.only_counts) << each.name;
+  }
+}
+
+TEST(Pacing, OnlyAPlanThatWritesNothingButCountsMayWait) {
+  const api::TFJobStatus before = StatusWith({.active = 1});
+  const api::TFJobStatus after = StatusWith({.active = 2});
+  plan::Plan plan;
+  EXPECT_FALSE(OnlyWritesCounts(plan, before, after)) << "no write";
+  plan.status = std::make_shared<const Json>();
+  EXPECT_TRUE(OnlyWritesCounts(plan, before, after));
+  EXPECT_FALSE(OnlyWritesCounts(plan, before, StatusWith({.restarts = 1})));
+  const auto with = [&plan](auto change) {
+    plan::Plan changed = plan;
+    change(changed);
+    return changed;
+  };
+  for (const plan::Plan& changed : {with([](plan::Plan& plan) { plan.adopts.emplace_back(); }),
+                                    with([](plan::Plan& plan) { plan.change_pod_group.emplace(); }),
+                                    with([](plan::Plan& plan) { plan.creates.emplace_back(); }),
+                                    with([](plan::Plan& plan) { plan.deletes.emplace_back(); }),
+                                    with([](plan::Plan& plan) { plan.events.emplace_back(); })}) {
+    EXPECT_FALSE(OnlyWritesCounts(changed, before, after));
+  }
+}
+
+TEST(Pacing, CountsWaitUntilTheirPatienceIsOver) {
+  const struct {
+    std::optional<Duration> behind_since;
+    Duration now;
+    Duration patience;
+    std::optional<Duration> since;
+    std::optional<Duration> left;
+  } cases[] = {
+      {kNever, 100s, 0s, kNever, kNever},  // no patience: written at once
+      {kNever, 100s, 2s, 100s, 2s},       {100s, 101s, 2s, 100s, 1s},
+      {100s, 102s, 2s, kNever, kNever},   {100s, 200s, 2s, kNever, kNever},
+  };
+  for (const auto& each : cases) {
+    const CountsDelay delay = DelayCounts(each.behind_since, each.now, each.patience);
+    EXPECT_EQ(delay.behind_since, each.since) << FormatDuration(each.now);
+    EXPECT_EQ(delay.left, each.left) << FormatDuration(each.now);
+  }
+}
+
+TEST(Pacing, TheEarliestReasonSetsTheTimeOfTheNextReconcile) {
+  const struct {
+    const char* name;
+    RequeueReasons reasons;
+    std::optional<Duration> after;
+  } cases[] = {
+      {"none", {}, kNever},
+      {"nodes", {.check_nodes_after = 3s, .plan = 4s}, 3s},
+      {"plan", {.check_nodes_after = 3s, .plan = 2s}, 2s},
+      {"plan alone", {.plan = 2s}, 2s},
+      {"more work", {.plan = 2s, .has_more_work = true}, 0s},
+      {"more work after an error", {.plan = 2s, .has_more_work = true, .needs_retry = true}, 2s},
+      {"events", {.plan = 20s, .has_events = true, .waits_for_watch = true}, 5s},
+      {"watch", {.plan = 20s, .waits_for_watch = true}, 10s},
+      {"watch alone", {.waits_for_watch = true}, 10s},
+      {"plan before all", {.plan = 1s, .has_events = true, .waits_for_watch = true}, 1s},
+  };
+  for (const auto& each : cases) EXPECT_EQ(RequeueAfter(each.reasons), each.after) << each.name;
+}
+
+TEST(Pacing, WhatIsDueSoonWaitsForTheBackoff) {
+  EXPECT_EQ(BesideBackoff(kNever), kNever);
+  EXPECT_EQ(BesideBackoff(0s), kNever);
+  EXPECT_EQ(BesideBackoff(999ms), kNever);
+  EXPECT_EQ(BesideBackoff(1s), Duration(1s));
+}
+
+}  // namespace
+}  // namespace tfjob::control

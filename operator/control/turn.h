@@ -1,0 +1,32 @@
+// Bundles what acting on one job needs: the job as observed, the decision, and what the loop
+// remembers.
+#pragma once
+
+#include <string>
+
+namespace tfjob::api {
+struct TFJob;
+}
+namespace tfjob::plan {
+struct NamedEvent;
+}
+
+namespace tfjob::control {
+
+struct Decision;
+struct Memory;
+struct Observation;
+
+// Refers to values of the reconcile in progress.
+struct Turn {
+  const Observation& observation;
+  const Decision& decision;
+  Memory& memory;
+
+  const api::TFJob& job() const;
+  const std::string& name_space() const;
+  // Queues an event about a problem, once, however long the problem lasts.
+  void ReportOnce(plan::NamedEvent event) const;
+};
+
+}  // namespace tfjob::control

@@ -1,0 +1,22 @@
+// Defines an object to create. It is built on request (render.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "operator/objects/kind.h"
+#include "operator/policy/facts/slot.h"
+
+namespace tfjob::render {
+
+struct DesiredObject {
+  objects::Kind kind = objects::Kind::kPod;  // of a pod group: its scheduler's
+  policy::Slot slot;                         // of a service or a pod
+  std::string name;
+  int32_t attempt = 0;  // of a pod
+  bool master = false;  // a pod with the label job-role: master
+
+  bool operator==(const DesiredObject&) const = default;
+};
+
+}  // namespace tfjob::render
