@@ -4,6 +4,7 @@
 
 #include "operator/api/reasons.h"
 #include "operator/policy/facts/pod_end.h"
+#include "operator/policy/facts/restart_policy.h"
 #include "operator/policy/rules/dynamic_worker.h"
 
 namespace tfjob::policy {
@@ -28,7 +29,7 @@ std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
   for (const ReplicaGroup& group : replicas.groups) {
     const int32_t failed = group.Count(ReplicaState::kFailed);
     if (failed == 0 || ToleratesFailure(job, group.type)) continue;
-    if (group.policy == api::RestartPolicy::kExitCode) {
+    if (BehaviorOf(group.policy).exit_code_decides) {
       return PermanentFailure{api::PermanentFailureMessage(job, group.type),
                               objects::EventType::kWarning};
     }
