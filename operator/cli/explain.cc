@@ -152,7 +152,7 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   const policy::Verdict verdict = policy::Decide(job, snapshot, now, options);
   if (stage == Stage::kVerdict) return std::vector<Json>{policy::Print(verdict)};
   ASSIGN_OR_RETURN(const render::Desired desired,
-                   render::Render(job, verdict, render::ClusterDns(asked.cluster_domain), {}));
+                   render::Render(job, verdict, render::ClusterDns(asked.cluster_domain)));
   if (stage == Stage::kObjects) return desired.BuildAll();
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "operator/objects/custom_resource.h"
+#include "operator/objects/kind.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "runtime/base/json.h"
@@ -38,26 +39,12 @@
 
 namespace tfjob::client {
 
-enum class Kind {
-  kTFJob,
-  kPod,
-  kService,
-  kConfigMap,
-  kEvent,                 // core/v1
-  kPodGroup,              // of Volcano
-  kCoschedulingPodGroup,  // of scheduler-plugins
-  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next
-  kNativePodGroup,
-  kLease,
-  kNode,
-};
-// Returns the "kind" of the objects: "Pod". The three pod groups have the same name.
-std::string_view Name(Kind kind);
-// Returns whether objects of that kind have no namespace: nodes.
-bool IsClusterScoped(Kind kind);
-// Returns the newest apiVersion of that kind that this project knows:
-// "scheduling.k8s.io/v1beta1". A server may have an older one (Discovery).
-std::string_view NewestApiVersion(Kind kind);
+// The kinds are those of operator/objects.
+using objects::IsClusterScoped;
+using objects::IsPodGroup;
+using objects::Kind;
+using objects::Name;
+using objects::NewestApiVersion;
 
 struct Key {
   Kind kind = Kind::kPod;
@@ -75,6 +62,13 @@ using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
                  std::shared_ptr<const objects::CustomResource>>;
 const objects::ObjectMeta& MetadataOf(const Object& object);
+// Returns the object as a T: objects::Pod, objects::Service or objects::CustomResource. Returns
+// nullptr for an object of another type: a client that mixes up kinds must not crash the operator.
+template <typename T>
+std::shared_ptr<const T> As(const Object& object) {
+  const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
+  return held == nullptr ? nullptr : *held;
+}
 // Decodes a JSON object of that kind into its compact form.
 StatusOr<Object> Decode(Kind kind, Json object);
 

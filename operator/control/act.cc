@@ -7,11 +7,12 @@
 
 #include "operator/api/reasons.h"
 #include "operator/control/log.h"
+#include "operator/control/report.h"
 
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 // Small enough not to flood a namespace whose quota is exhausted, large enough for one round trip
 // per typical job.
@@ -21,39 +22,9 @@ constexpr size_t kMaxCreates = 256;
 constexpr size_t kMaxDeletes = 256;
 constexpr size_t kMaxEventsKept = 1000;
 
-Kind KindOf(render::Kind kind, policy::GangScheduler scheduler) {
-  switch (kind) {
-    case render::Kind::kWorkload:
-      return Kind::kWorkload;
-    case render::Kind::kPodGroup:
-      return PodGroupKind(scheduler);
-    case render::Kind::kService:
-      return Kind::kService;
-    case render::Kind::kPod:
-      return Kind::kPod;
-  }
-  return Kind::kPod;
-}
-
-Kind KindOf(const plan::Delete& wanted) {
-  switch (wanted.kind) {
-    case plan::DeleteKind::kPod:
-      return Kind::kPod;
-    case plan::DeleteKind::kService:
-      return Kind::kService;
-    case plan::DeleteKind::kPodGroup:
-      return PodGroupKind(wanted.scheduler);
-    case plan::DeleteKind::kWorkload:
-      return Kind::kWorkload;
-    case plan::DeleteKind::kJob:
-      return Kind::kTFJob;
-  }
-  return Kind::kPod;
-}
-
 // True for the objects without which no pods are wanted.
-bool IsOfGang(render::Kind kind) {
-  return kind == render::Kind::kWorkload || kind == render::Kind::kPodGroup;
+bool IsOfGang(Kind kind) {
+  return kind == Kind::kWorkload || objects::IsPodGroup(kind);
 }
 
 policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
@@ -114,11 +85,6 @@ void Keep(Status& first, Status status) {
 
 }  // namespace
 
-bool IsRoutine(const objects::Event& event) {
-  return event.reason == api::kReasonCreatedPod || event.reason == api::kReasonCreatedService ||
-         event.reason == api::kReasonDeletedPod || event.reason == api::kReasonDeletedService;
-}
-
 Status Actor::Act(const Look& look, const Decision& decision, Memory& memory) {
   const plan::Plan& plan = decision.plan;
   Status first = Adopt(look, plan);
@@ -158,13 +124,13 @@ Status Actor::Adopt(const Look& look, const plan::Plan& plan) {
 Status Actor::ArrangePodGroup(const Look& look, const plan::Plan& plan, Memory& memory) {
   if (!plan.change_pod_group) return OkStatus();
   const plan::ChangePodGroup& change = *plan.change_pod_group;
-  const client::Key key{PodGroupKind(change.scheduler), look.job.metadata.name_space, change.name};
+  const client::Key key{change.kind, look.job.metadata.name_space, change.name};
   const Status status = client_.Patch(key, *change.patch).status();
   // Gone, or owned by another controller by now: the watch will report it.
   if (status.code() == StatusCode::kNotFound || status.code() == StatusCode::kAborted) {
     return OkStatus();
   }
-  if (IsRefusal(status)) TellOnce(plan::ChangeFailed(look.job, status), memory);
+  if (IsRefusal(status)) TellOnce(ChangeFailedEvent(look.job, status), memory);
   return Annotate(status, StrCat("changing ", client::ToString(key)));
 }
 
@@ -179,10 +145,10 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
   memory.look_again |= count < plan.creates.size();
   for (size_t i = 0; i < count; ++i) {
     const render::DesiredObject& wanted = plan.creates[i];
-    (wanted.kind == render::Kind::kPod        ? pods
-     : wanted.kind == render::Kind::kService  ? services
-     : wanted.kind == render::Kind::kPodGroup ? groups
-                                              : workloads)
+    (wanted.kind == Kind::kPod          ? pods
+     : wanted.kind == Kind::kService    ? services
+     : objects::IsPodGroup(wanted.kind) ? groups
+                                        : workloads)
         .push_back(wanted);
   }
   // Without their group, pods would be placed one by one; without its workload, a group is refused.
@@ -197,15 +163,15 @@ Status Actor::CreateAll(const Look& look, const Decision& decision, Memory& memo
 Status Actor::Create(const Look& look, std::vector<render::DesiredObject> wanted,
                      const Decision& decision, Memory& memory) {
   if (wanted.empty()) return OkStatus();
-  const render::Kind kind = wanted.front().kind;
-  std::vector<plan::Child> created;
+  const Kind kind = wanted.front().kind;
+  std::vector<Child> created;
   const Status status = CreateInBatches(look, std::move(wanted), decision, created, memory);
-  if (!created.empty()) memory.events.push_back(plan::Created(look.job, kind, created));
+  if (!created.empty()) memory.events.push_back(CreatedEvent(look.job, kind, created));
   return status;
 }
 
 Status Actor::CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
-                              const Decision& decision, std::vector<plan::Child>& created,
+                              const Decision& decision, std::vector<Child>& created,
                               Memory& memory) {
   Status first;
   for (size_t batch = kFirstBatch; !wanted.empty(); batch *= 2) {
@@ -249,11 +215,10 @@ StatusOr<client::Object> Actor::Find(const client::Key& key) {
 // watch has not shown it yet. So is a create without an answer whose object exists.
 Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObject& wanted,
                                      const Decision& decision) {
-  const Kind kind = KindOf(wanted.kind, decision.verdict.gang.scheduler);
-  StatusOr<client::Object> object = client_.Create(kind, decision.desired.Build(wanted));
+  StatusOr<client::Object> object = client_.Create(wanted.kind, decision.desired.Build(wanted));
   bool was_there = false;
   if (object.status().code() == StatusCode::kAlreadyExists || IsUnanswered(object.status())) {
-    const client::Key key{kind, look.job.metadata.name_space, wanted.name};
+    const client::Key key{wanted.kind, look.job.metadata.name_space, wanted.name};
     const Status refused = object.status();
     was_there = true;
     object = Find(key);
@@ -280,30 +245,28 @@ Actor::CreateResult Actor::CreateOne(const Look& look, const render::DesiredObje
 }
 
 Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
-                   CreateResult result, std::vector<plan::Child>& created, Memory& memory) {
-  const Kind kind = KindOf(wanted.kind, gang.scheduler);
+                   CreateResult result, std::vector<Child>& created, Memory& memory) {
   if (result.status.code() == StatusCode::kFailedPrecondition) {
     return NotFound(Message(result.status));  // the namespace is being deleted: treated as gone
   }
   const bool of_gang = IsOfGang(wanted.kind);
   if (result.holder && of_gang) {
-    result.status = InvalidArgument(render::Name(wanted.kind), " ", wanted.name, " belongs to ",
+    result.status = InvalidArgument(Name(wanted.kind), " ", wanted.name, " belongs to ",
                                     result.holder->holder, ", not to this job");
   }
   const bool unknown_kind = of_gang && result.status.code() == StatusCode::kNotFound;
   if (unknown_kind) result.status = FailedPrecondition(Message(result.status));
-  auto& blocked = wanted.kind == render::Kind::kPod ? memory.history.blocked_pods
-                                                    : memory.history.blocked_services;
+  auto& blocked =
+      wanted.kind == Kind::kPod ? memory.history.blocked_pods : memory.history.blocked_services;
   if (!result.status.ok()) {
-    observer_.OnCreateFailed(kind, look.job.metadata.name_space);
+    observer_.OnCreateFailed(wanted.kind, look.job.metadata.name_space);
     if (IsRefusal(result.status) || unknown_kind) {
       if (memory.history.refusal.empty()) {
         memory.history.refusal = std::string(Message(result.status));
       }
-      TellOnce(plan::CreateFailed(look.job, wanted.kind, result.status), memory);
+      TellOnce(CreateFailedEvent(look.job, wanted.kind, result.status), memory);
     }
-    return Annotate(result.status,
-                    StrCat("creating ", render::Name(wanted.kind), " ", wanted.name));
+    return Annotate(result.status, StrCat("creating ", Name(wanted.kind), " ", wanted.name));
   }
   if (result.holder) {
     blocked[wanted.name] = *std::move(result.holder);
@@ -312,18 +275,18 @@ Status Actor::Note(const Look& look, const render::DesiredObject& wanted, const 
   }
   blocked.erase(wanted.name);
   // Something could be created, so what is refused from now on is news.
-  std::erase_if(memory.history.reported, plan::IsCreateFailed);
-  const plan::Child child = {wanted.name, client::MetadataOf(*result.object).uid};
+  std::erase_if(memory.history.reported, IsCreateFailed);
+  const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {
-    memory.events.push_back(plan::Created(look.job, wanted.kind, {child}));
+    memory.events.push_back(CreatedEvent(look.job, wanted.kind, {child}));
   } else {
     created.push_back(child);
   }
-  cache_.Created(look.key, kind, *result.object);
+  cache_.Created(look.key, wanted.kind, *result.object);
   if (IsAloneAgainstOurWill(*result.object, gang)) {
-    TellOnce(plan::SchedulingGroupDropped(look.job, wanted.name), memory);
+    TellOnce(SchedulingGroupDroppedEvent(look.job, wanted.name), memory);
   }
-  observer_.OnCreated(kind, look.job.metadata.name_space);
+  observer_.OnCreated(wanted.kind, look.job.metadata.name_space);
   return OkStatus();
 }
 
@@ -352,20 +315,25 @@ Status Actor::DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory
     for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(look, plan.deletes[i]);
   });
   Status first;
-  std::map<plan::DeleteKind, std::vector<plan::Child>> deleted;
+  std::vector<std::pair<Kind, std::vector<Child>>> deleted;  // kinds of one name together
   for (size_t i = 0; i < count; ++i) {
     const plan::Delete& wanted = plan.deletes[i];
-    if (results[i].ok()) deleted[wanted.kind].push_back({wanted.name, wanted.uid});
+    if (results[i].ok()) {
+      if (deleted.empty() || Name(deleted.back().first) != Name(wanted.kind)) {
+        deleted.push_back({wanted.kind, {}});
+      }
+      deleted.back().second.push_back({wanted.name, wanted.uid});
+    }
     Keep(first, NoteDeleted(look, wanted, results[i], memory));
   }
   for (const auto& [kind, children] : deleted) {
-    memory.events.push_back(plan::Deleted(look.job, kind, children));
+    memory.events.push_back(DeletedEvent(look.job, kind, children));
   }
   return first;
 }
 
 Status Actor::DeleteOne(const Look& look, const plan::Delete& wanted) {
-  const client::Key key{KindOf(wanted), look.job.metadata.name_space, wanted.name};
+  const client::Key key{wanted.kind, look.job.metadata.name_space, wanted.name};
   client::DeleteOptions options;
   options.uid = wanted.uid;
   options.grace_period_seconds = wanted.grace_period_seconds;
@@ -385,11 +353,12 @@ Status Actor::NoteDeleted(const Look& look, const plan::Delete& wanted, const St
     return OkStatus();
   }
   if (!status.ok()) {
-    if (IsRefusal(status)) TellOnce(plan::DeleteFailed(look.job, wanted, status), memory);
+    if (IsRefusal(status))
+      TellOnce(DeleteFailedEvent(look.job, wanted.kind, wanted.uid, status), memory);
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
-  observer_.OnDeleted(KindOf(wanted), look.job.metadata.name_space);
-  if (wanted.kind == plan::DeleteKind::kPod && wanted.grace_period_seconds != 0) {
+  observer_.OnDeleted(wanted.kind, look.job.metadata.name_space);
+  if (wanted.kind == Kind::kPod && wanted.grace_period_seconds != 0) {
     // The server's answer does not contain the grace period; the watch will show it.
     cache_.Deleted(look.key, wanted.uid,
                    {TruncateToSeconds(clock_.Now()), wanted.grace_period_seconds.value_or(30)});

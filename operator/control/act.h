@@ -13,6 +13,7 @@
 #include "operator/control/cache.h"
 #include "operator/control/memory.h"
 #include "operator/control/observer.h"
+#include "operator/control/report.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/facts/history.h"
 #include "operator/render/render.h"
@@ -39,10 +40,6 @@ struct Decision {
 // Queues an event under `name`, the name that its object is to have; delivery is
 // best effort. Thread-safe.
 using Record = std::function<void(std::string name, objects::Event event)>;
-
-// True if an event reports routine work ("Created pods: x, y"), so that it may be dropped if there
-// are too many.
-bool IsRoutine(const objects::Event& event);
 
 // Thread-safe; one worker at a time per job.
 class Actor {
@@ -90,14 +87,13 @@ class Actor {
   Status Create(const Look& look, std::vector<render::DesiredObject> wanted,
                 const Decision& decision, Memory& memory);
   Status CreateInBatches(const Look& look, std::vector<render::DesiredObject> wanted,
-                         const Decision& decision, std::vector<plan::Child>& created,
-                         Memory& memory);
+                         const Decision& decision, std::vector<Child>& created, Memory& memory);
   // Reads the object. Never returns Internal.
   StatusOr<client::Object> Find(const client::Key& key);
   CreateResult CreateOne(const Look& look, const render::DesiredObject& wanted,
                          const Decision& decision);
   Status Note(const Look& look, const render::DesiredObject& wanted, const policy::Gang& gang,
-              CreateResult result, std::vector<plan::Child>& created, Memory& memory);
+              CreateResult result, std::vector<Child>& created, Memory& memory);
   Status WriteStatus(const Look& look, const Decision& decision, Memory& memory);
   Status DeleteAll(const Look& look, const plan::Plan& plan, Memory& memory);
   // NotFound: the object with that UID is gone.

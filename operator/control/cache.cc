@@ -8,13 +8,15 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "operator/render/group_kind.h"
 
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
+using client::As;
 using client::Object;
 using objects::CustomResource;
+using objects::Kind;
 using objects::ObjectMeta;
 using objects::Pod;
 using objects::Service;
@@ -32,12 +34,6 @@ std::string ParentKey(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
 }
 
-policy::GangScheduler SchedulerOf(Kind kind) {
-  return kind == Kind::kPodGroup               ? policy::GangScheduler::kVolcano
-         : kind == Kind::kCoschedulingPodGroup ? policy::GangScheduler::kCoscheduling
-                                               : policy::GangScheduler::kNative;
-}
-
 // Pod groups are watched without a selector, so most may belong to others.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
@@ -47,19 +43,6 @@ bool IsOthersBusiness(const T& child) {
 }
 
 }  // namespace
-
-Kind PodGroupKind(policy::GangScheduler scheduler) {
-  switch (scheduler) {
-    case policy::GangScheduler::kNone:
-    case policy::GangScheduler::kVolcano:
-      return Kind::kPodGroup;
-    case policy::GangScheduler::kCoscheduling:
-      return Kind::kCoschedulingPodGroup;
-    case policy::GangScheduler::kNative:
-      return Kind::kNativePodGroup;
-  }
-  return Kind::kPodGroup;
-}
 
 Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
     : clock_(clock), changed_(std::move(changed)) {}
@@ -117,7 +100,7 @@ std::vector<std::string> Cache::Waiting() {
   std::vector<std::string> waiting;
   for (const auto& sink : sinks_) {
     if (sink->ready()) continue;
-    std::string name(client::Name(sink->kind()));
+    std::string name(Name(sink->kind()));
     if (!sink->name_space().empty()) name += StrCat(" in namespace ", sink->name_space());
     waiting.push_back(std::move(name));
   }
@@ -349,7 +332,7 @@ policy::Snapshot Cache::Look(const std::string& key, const std::string& uid) {
       if (kind == Kind::kWorkload) {
         snapshot.workloads.push_back(std::move(group));
       } else {
-        snapshot.pod_groups.push_back({SchedulerOf(kind), std::move(group)});
+        snapshot.pod_groups.push_back({render::SchedulerOf(kind), std::move(group)});
       }
     }
   }

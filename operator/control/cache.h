@@ -28,17 +28,6 @@
 
 namespace tfjob::control {
 
-// Returns nullptr for an object of another type: a client that mixes up kinds must not
-// crash the operator.
-template <typename T>
-std::shared_ptr<const T> As(const client::Object& object) {
-  const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
-  return held == nullptr ? nullptr : *held;
-}
-
-// Returns the client's kind for the pod groups of that scheduler.
-client::Kind PodGroupKind(policy::GangScheduler scheduler);
-
 // Thread-safe. The client calls the sinks; workers call everything else, one worker per job.
 class Cache {
  public:
@@ -55,13 +44,13 @@ class Cache {
   Scope AddScope(const std::string& name_space);
   // Adds a sink for one kind of pod groups, or for Kubernetes' workloads, in that namespace.
   // Synced() waits for it only if it is `required`.
-  client::WatchSink& AddGroups(client::Kind kind, const std::string& name_space, bool required);
+  client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
   // Removes the sinks of that kind; nothing may write to them any more. What they showed stays
   // until another list replaces it.
-  void DropGroups(client::Kind kind);
+  void DropGroups(objects::Kind kind);
   // True if the groups of that kind are known: a sink for them was added, and all such sinks have
   // shown their first list.
-  bool GroupsSynced(client::Kind kind);
+  bool GroupsSynced(objects::Kind kind);
   // True if every required sink has shown its first list. With a key, considers only the scope
   // of that job.
   bool Synced();
@@ -90,7 +79,7 @@ class Cache {
   // holds until the watch shows it or something newer.
   void Wrote(const std::string& key, const std::string& base,
              std::shared_ptr<const objects::CustomResource> newer);
-  void Created(const std::string& key, client::Kind kind, const client::Object& object);
+  void Created(const std::string& key, objects::Kind kind, const client::Object& object);
   void Deleted(const std::string& key, const std::string& uid, const Deletion& deletion);
   void Gone(const std::string& key, const std::string& uid);
   // Returns the UIDs of other owners' objects under this job's names that have gone since
@@ -123,7 +112,7 @@ class Cache {
     }
     Children<objects::Pod> pods;
     Children<objects::Service> services;
-    std::map<client::Kind, Children<objects::CustomResource>> groups;  // and workloads
+    std::map<objects::Kind, Children<objects::CustomResource>> groups;  // and workloads
     std::vector<std::shared_ptr<const objects::Pod>> departed;
     std::vector<std::string> freed;
   };
@@ -132,10 +121,10 @@ class Cache {
   // list has come.
   class Sink : public client::WatchSink {
    public:
-    Sink(Cache& cache, client::Kind kind, std::string name_space)
+    Sink(Cache& cache, objects::Kind kind, std::string name_space)
         : cache_(cache), kind_(kind), name_space_(std::move(name_space)) {}
 
-    client::Kind kind() const { return kind_; }
+    objects::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
     // True if the job with that key lies in this scope.
     bool Covers(const std::string& key) const;
@@ -152,7 +141,7 @@ class Cache {
     Cache& cache_;
 
    private:
-    const client::Kind kind_;
+    const objects::Kind kind_;
     const std::string name_space_;
   };
 

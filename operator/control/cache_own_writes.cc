@@ -8,9 +8,10 @@
 
 namespace tfjob::control {
 
-using client::Kind;
+using client::As;
 using client::Object;
 using objects::CustomResource;
+using objects::Kind;
 using objects::Pod;
 using objects::Service;
 
@@ -55,10 +56,10 @@ bool Cache::Doubted(const std::string& key) {
 void Cache::Created(const std::string& key, Kind kind, const Object& object) {
   MutexLock lock(mutex_);
   Entry& entry = entries_[key];
-  if (const auto* pod = std::get_if<std::shared_ptr<const Pod>>(&object)) {
-    entry.pods.Created(*pod, clock_.Monotonic());
-  } else if (const auto* service = std::get_if<std::shared_ptr<const Service>>(&object)) {
-    entry.services.Created(*service, clock_.Monotonic());
+  if (const auto pod = As<Pod>(object)) {
+    entry.pods.Created(pod, clock_.Monotonic());
+  } else if (const auto service = As<Service>(object)) {
+    entry.services.Created(service, clock_.Monotonic());
   } else if (const auto group = As<CustomResource>(object)) {
     entry.groups[kind].Created(group, clock_.Monotonic());
   }

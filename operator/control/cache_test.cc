@@ -110,7 +110,7 @@ TEST_F(CacheTest, ShowsOnlyWhatTheJobOwnsAndWakesItForTheRest) {
 
 TEST_F(CacheTest, ShowsOwnCreatesUntilTheWatchTells) {
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "1"));
+  cache_.Created(kKey, objects::Kind::kPod, MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
   EXPECT_TRUE(cache_.WaitsForWatch(kKey));
   scope_.pods.OnUpserted(MakePod("a", "1"));
@@ -123,7 +123,7 @@ TEST_F(CacheTest, ShowsOwnCreatesUntilTheWatchTells) {
 TEST_F(CacheTest, AnOwnCreateHidesThePodThatTheWatchStillShowsUnderThatName) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "old"));
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "new"));
+  cache_.Created(kKey, objects::Kind::kPod, MakePod("a", "new"));
   EXPECT_EQ(Pods(), "new");
   scope_.pods.OnDeleted(MakePod("a", "old"));
   EXPECT_EQ(Pods(), "new");
@@ -147,7 +147,7 @@ TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
 
 TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "1"));
+  cache_.Created(kKey, objects::Kind::kPod, MakePod("a", "1"));
   EXPECT_TRUE(cache_.Unconfirmed(kKey, 10s).empty());
   clock_.Advance(10s);
   const auto keys = cache_.Unconfirmed(kKey, 10s);
@@ -193,7 +193,7 @@ TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
   scope_.pods.OnReplaced({MakePod("a", "1")});
   cache_.Gone(kKey, "1");
   EXPECT_EQ(Pods(), "");
-  cache_.Created(kKey, client::Kind::kPod, MakePod("a", "1"));
+  cache_.Created(kKey, objects::Kind::kPod, MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
 }
 

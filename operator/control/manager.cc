@@ -7,6 +7,7 @@
 
 #include "operator/api/names.h"
 #include "operator/control/log.h"
+#include "operator/render/group_kind.h"
 
 namespace tfjob::control {
 namespace {
@@ -26,9 +27,9 @@ std::set<std::string> NamespacesOf(const Options& options) {
   return name_spaces;
 }
 
-std::vector<client::Kind> KindsOf(policy::GangScheduler scheduler) {
-  if (scheduler != policy::GangScheduler::kNative) return {PodGroupKind(scheduler)};
-  return {client::Kind::kWorkload, PodGroupKind(scheduler)};
+std::vector<objects::Kind> KindsOf(policy::GangScheduler scheduler) {
+  if (scheduler != policy::GangScheduler::kNative) return {render::PodGroupKind(scheduler)};
+  return {objects::Kind::kWorkload, render::PodGroupKind(scheduler)};
 }
 
 Result ResultOf(const Outcome& outcome) {
@@ -75,14 +76,14 @@ Status Manager::Subscribe(const std::string& name_space) {
   const Cache::Scope scope = cache_.AddScope(name_space);
   const client::LabelSelector ours = {{api::kOperatorNameLabel, api::kControllerName}};
   struct Watch {
-    client::Kind kind;
+    objects::Kind kind;
     client::LabelSelector selector;
     client::WatchSink& sink;
   };
   // Children first: a job is reconciled once its pods are known.
-  for (const Watch& watch : {Watch{client::Kind::kPod, ours, scope.pods},
-                             Watch{client::Kind::kService, ours, scope.services},
-                             Watch{client::Kind::kTFJob, {}, scope.jobs}}) {
+  for (const Watch& watch : {Watch{objects::Kind::kPod, ours, scope.pods},
+                             Watch{objects::Kind::kService, ours, scope.services},
+                             Watch{objects::Kind::kTFJob, {}, scope.jobs}}) {
     ASSIGN_OR_RETURN(auto subscription,
                      client_.Subscribe(watch.kind, name_space, watch.selector, watch.sink));
     MutexLock lock(mutex_);
@@ -98,22 +99,22 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
     if (policy::NativeVersionOf(version) == policy::NativeVersion::kNone) return true;
   }
   const Duration now = options_.clock->Monotonic();
-  const std::vector<client::Kind> kinds = KindsOf(scheduler);
+  const std::vector<objects::Kind> kinds = KindsOf(scheduler);
   MutexLock lock(mutex_);
   const auto [found, is_new] = pod_groups_.try_emplace(scheduler);
   GroupWatch& watch = found->second;
   if (is_new || watch.version != version) {
     watch.subscriptions.clear();
-    for (const client::Kind kind : kinds) cache_.DropGroups(kind);
+    for (const objects::Kind kind : kinds) cache_.DropGroups(kind);
     watch = {now, version, required || watch.required, {}};
-    for (const client::Kind kind : kinds) SubscribeToGroups(kind, watch);
+    for (const objects::Kind kind : kinds) SubscribeToGroups(kind, watch);
   }
   return now - watch.since > kPodGroupPatience ||
          std::all_of(kinds.begin(), kinds.end(),
-                     [this](client::Kind kind) { return cache_.GroupsSynced(kind); });
+                     [this](objects::Kind kind) { return cache_.GroupsSynced(kind); });
 }
 
-void Manager::SubscribeToGroups(client::Kind kind, GroupWatch& watch) {
+void Manager::SubscribeToGroups(objects::Kind kind, GroupWatch& watch) {
   for (const std::string& name_space : NamespacesOf(options_)) {
     auto subscription =
         client_.Subscribe(kind, name_space, {}, cache_.AddGroups(kind, name_space, watch.required));
@@ -122,7 +123,7 @@ void Manager::SubscribeToGroups(client::Kind kind, GroupWatch& watch) {
     } else {
       kLog.Warning("pod groups cannot be watched",
                    {{"watch", client::ToString({kind, name_space, "*"})},
-                    {"api", client::NewestApiVersion(kind)},
+                    {"api", objects::NewestApiVersion(kind)},
                     {"error", subscription.status()}});
     }
   }

@@ -80,7 +80,7 @@ class Manager {
   // Subscribes if not yet subscribed, or subscribed to another version; returns false while the
   // first list may still arrive.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
-  void SubscribeToGroups(client::Kind kind, GroupWatch& watch)
+  void SubscribeToGroups(objects::Kind kind, GroupWatch& watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
   void ReconcileOne(const std::string& key);

@@ -12,7 +12,7 @@
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 Json Job(const std::string& name, int workers) {
   const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};

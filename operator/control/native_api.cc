@@ -17,11 +17,11 @@ StatusOr<std::string> NativeApi::Version() {
   MutexLock lock(mutex_);
   const Duration now = clock_.Monotonic();
   if (version_ && now < asked_at_ + (doubted_ ? kDoubtLasts : kAnswerLasts)) return *version_;
-  StatusOr<std::string> answer = discovery_->ApiVersion(client::Kind::kWorkload);
-  if (answer.ok()) answer = discovery_->ApiVersion(client::Kind::kNativePodGroup);
+  StatusOr<std::string> answer = discovery_->ApiVersion(objects::Kind::kWorkload);
+  if (answer.ok()) answer = discovery_->ApiVersion(objects::Kind::kNativePodGroup);
   // Kubernetes 1.35 had groups inside Workloads.
   if (answer.status().code() == StatusCode::kNotFound) {
-    answer = discovery_->ApiVersion(client::Kind::kWorkload);
+    answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   }
   if (answer.status().code() == StatusCode::kNotFound) answer = std::string();
   asked_at_ = now;

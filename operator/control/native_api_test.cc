@@ -7,7 +7,7 @@
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 constexpr char kAlpha1[] = "scheduling.k8s.io/v1alpha1";
 constexpr char kAlpha2[] = "scheduling.k8s.io/v1alpha2";

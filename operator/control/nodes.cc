@@ -52,7 +52,7 @@ bool Nodes::IsLost(const std::string& name) {
     const auto held = answers_.find(name);
     if (held != answers_.end()) return held->second.lost;
   }
-  const StatusOr<Json> node = client_.GetJson({client::Kind::kNode, "", name});
+  const StatusOr<Json> node = client_.GetJson({objects::Kind::kNode, "", name});
   Answer answer{node.ok() ? !IsReady(*node) : node.status().code() == StatusCode::kNotFound, now};
   if (!node.ok() && !answer.lost) {
     kLog.Debug("node cannot be read", {{"node", name}, {"error", node.status()}});

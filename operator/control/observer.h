@@ -20,9 +20,9 @@ class Observer {
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/, Time /*now*/) {}
   // Objects of jobs, and TFJobs deleted when their TTL expired.
-  virtual void OnCreated(client::Kind /*kind*/, const std::string& /*name_space*/) {}
-  virtual void OnCreateFailed(client::Kind /*kind*/, const std::string& /*name_space*/) {}
-  virtual void OnDeleted(client::Kind /*kind*/, const std::string& /*name_space*/) {}
+  virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
+  virtual void OnCreateFailed(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
+  virtual void OnDeleted(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 

@@ -16,8 +16,8 @@
 namespace tfjob::control {
 namespace {
 
-using client::Kind;
 using objects::CustomResource;
+using objects::Kind;
 
 // How often a reconcile is repeated at once if another writer has changed the job meanwhile.
 constexpr int kConflictTries = 4;
@@ -210,11 +210,10 @@ Decision Reconciler::Decide(const Look& look, const Status& admitted, Time now) 
   decision.verdict = admitted.ok()
                          ? policy::Decide(look.job, look.snapshot, now, options)
                          : policy::Refuse(look.job, look.snapshot, admitted, now, options);
-  StatusOr<render::Desired> desired =
-      render::Render(look.job, decision.verdict, settings_.address, settings_.render);
+  StatusOr<render::Desired> desired = render::Render(look.job, decision.verdict, settings_.address);
   if (!desired.ok()) {
     decision.verdict = policy::Refuse(look.job, look.snapshot, desired.status(), now, options);
-    desired = render::Render(look.job, decision.verdict, settings_.address, settings_.render);
+    desired = render::Render(look.job, decision.verdict, settings_.address);
   }
   if (desired.ok()) decision.desired = *std::move(desired);
   decision.plan = plan::MakePlan(look.job, decision.verdict, decision.desired, look.snapshot);

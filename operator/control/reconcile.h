@@ -27,7 +27,6 @@ namespace tfjob::control {
 // What decisions depend on besides the cluster.
 struct Settings {
   policy::Options policy;
-  render::Options render;
   render::AddressScheme address;  // required
   // The cleanPodPolicy of jobs that specify none.
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;

@@ -55,11 +55,6 @@ std::string CodeText(int code) {
   return code == 0 ? "<error>" : StrCat(code);
 }
 
-bool IsPodGroup(Kind kind) {
-  return kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup ||
-         kind == Kind::kNativePodGroup;
-}
-
 }  // namespace
 
 struct Metrics::Families {
@@ -272,7 +267,7 @@ void Metrics::OnStatus(const objects::ObjectMeta& job, const api::TFJobStatus& b
 void Metrics::OnCreated(Kind kind, const std::string&) {
   if (kind == Kind::kPod) families_->created_pods.Increment();
   if (kind == Kind::kService) families_->created_services.Increment();
-  if (IsPodGroup(kind)) families_->created_pod_groups.Increment();
+  if (client::IsPodGroup(kind)) families_->created_pod_groups.Increment();
 }
 
 void Metrics::OnCreateFailed(Kind kind, const std::string&) {
@@ -282,7 +277,7 @@ void Metrics::OnCreateFailed(Kind kind, const std::string&) {
 void Metrics::OnDeleted(Kind kind, const std::string& name_space) {
   if (kind == Kind::kPod) families_->deleted_pods.Increment();
   if (kind == Kind::kTFJob) Families::Count(families_->deleted, name_space);
-  if (IsPodGroup(kind)) families_->deleted_pod_groups.Increment();
+  if (client::IsPodGroup(kind)) families_->deleted_pod_groups.Increment();
 }
 
 void Metrics::OnReconciled(control::Result result, Duration took) {

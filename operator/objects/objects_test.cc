@@ -4,6 +4,7 @@
 
 #include "operator/objects/custom_resource.h"
 #include "operator/objects/event.h"
+#include "operator/objects/kind.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 
@@ -241,6 +242,34 @@ TEST(CustomResource, KeepsTheWholeObject) {
   EXPECT_EQ(*resource->object, json);
   EXPECT_EQ(Message(ParseCustomResource(Json(7)).status()),
             "the document: expected an object, got 7");
+}
+
+TEST(Kind, HasANameAVersionAndAScope) {
+  constexpr struct {
+    Kind kind;
+    std::string_view name;
+    std::string_view api_version;
+    bool is_pod_group = false;
+    bool is_cluster_scoped = false;
+  } kCases[] = {
+      {Kind::kTFJob, "TFJob", "kubeflow.org/v1"},
+      {Kind::kPod, "Pod", "v1"},
+      {Kind::kService, "Service", "v1"},
+      {Kind::kConfigMap, "ConfigMap", "v1"},
+      {Kind::kEvent, "Event", "v1"},
+      {Kind::kPodGroup, "PodGroup", "scheduling.volcano.sh/v1beta1", true},
+      {Kind::kCoschedulingPodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha1", true},
+      {Kind::kWorkload, "Workload", "scheduling.k8s.io/v1beta1"},
+      {Kind::kNativePodGroup, "PodGroup", "scheduling.k8s.io/v1beta1", true},
+      {Kind::kLease, "Lease", "coordination.k8s.io/v1"},
+      {Kind::kNode, "Node", "v1", false, true},
+  };
+  for (const auto& expected : kCases) {
+    EXPECT_EQ(Name(expected.kind), expected.name);
+    EXPECT_EQ(NewestApiVersion(expected.kind), expected.api_version) << expected.name;
+    EXPECT_EQ(IsPodGroup(expected.kind), expected.is_pod_group) << expected.api_version;
+    EXPECT_EQ(IsClusterScoped(expected.kind), expected.is_cluster_scoped) << expected.name;
+  }
 }
 
 }  // namespace

@@ -4,36 +4,14 @@
 
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
-#include "operator/api/reasons.h"
 #include "operator/api/status_json.h"
+#include "operator/render/group_kind.h"
 #include "operator/render/pod_group.h"
 
 namespace tfjob::plan {
 namespace {
 
-// Prefix of the causes of events about refused creates.
-constexpr std::string_view kCreateFailed = "create-failed/";
-
-objects::ObjectReference ReferenceTo(const api::TFJob& job) {
-  objects::ObjectReference reference;
-  reference.api_version = api::kApiVersion;
-  reference.kind = api::kKind;
-  reference.name_space = job.metadata.name_space;
-  reference.name = job.metadata.name;
-  reference.uid = job.metadata.uid;
-  reference.resource_version = job.metadata.resource_version;
-  return reference;
-}
-
-NamedEvent MakeEvent(const api::TFJob& job, objects::EventType type, std::string reason,
-                     std::string message, std::string cause, bool standing = false) {
-  NamedEvent event;
-  event.name = policy::EventName(job, cause);
-  event.event = {ReferenceTo(job), type, std::move(reason), std::move(message)};
-  event.cause = std::move(cause);
-  event.standing = standing;
-  return event;
-}
+using objects::Kind;
 
 // A merge patch replaces a list as a whole, so owners that are not controllers are kept in it. The
 // UID is a precondition.
@@ -74,113 +52,21 @@ bool IsResumed(const api::TFJobStatus& before, const api::TFJobStatus& after) {
 std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& verdict) {
   std::vector<Delete> deletes;
   for (const policy::PodToDelete& pod : verdict.delete_pods) {
-    deletes.push_back({DeleteKind::kPod, pod.name, pod.uid, pod.grace_period_seconds});
+    deletes.push_back({Kind::kPod, pod.name, pod.uid, pod.grace_period_seconds});
   }
   for (const policy::ServiceRef& service : verdict.delete_services) {
-    deletes.push_back({DeleteKind::kService, service.name, service.uid, std::nullopt});
+    deletes.push_back({Kind::kService, service.name, service.uid, std::nullopt});
   }
   for (const policy::PodGroupRef& group : verdict.delete_pod_groups) {
-    deletes.push_back(
-        {DeleteKind::kPodGroup, group.name, group.uid, std::nullopt, group.scheduler});
+    deletes.push_back({render::PodGroupKind(group.scheduler), group.name, group.uid, std::nullopt});
   }
   for (const policy::WorkloadRef& workload : verdict.delete_workloads) {
-    deletes.push_back({DeleteKind::kWorkload, workload.name, workload.uid, std::nullopt});
+    deletes.push_back({Kind::kWorkload, workload.name, workload.uid, std::nullopt});
   }
   if (verdict.delete_job) {
-    deletes.push_back({DeleteKind::kJob, job.metadata.name, job.metadata.uid, std::nullopt});
+    deletes.push_back({Kind::kTFJob, job.metadata.name, job.metadata.uid, std::nullopt});
   }
   return deletes;
-}
-
-std::string_view Name(DeleteKind kind) {
-  switch (kind) {
-    case DeleteKind::kPod:
-      return "Pod";
-    case DeleteKind::kService:
-      return "Service";
-    case DeleteKind::kPodGroup:
-      return "PodGroup";
-    case DeleteKind::kWorkload:
-      return "Workload";
-    case DeleteKind::kJob:
-      return api::kKind;
-  }
-  return "";
-}
-
-// The words of the events about one kind of object.
-struct Words {
-  const char* what;
-  const char* created;
-  const char* create_failed;
-  const char* deleted;
-  const char* delete_failed;
-};
-
-api::Names NamesOf(const std::vector<Child>& children) {
-  api::Names names;
-  for (const Child& child : children) names.push_back(child.name);
-  return names;
-}
-
-std::string CauseOf(std::string cause, const std::vector<Child>& children) {
-  for (const Child& child : children) cause += StrCat("/", child.uid);
-  return cause;
-}
-
-const Words& WordsOf(DeleteKind kind) {
-  static constexpr Words kPod = {"pod", api::kReasonCreatedPod, api::kReasonFailedCreatePod,
-                                 api::kReasonDeletedPod, api::kReasonFailedDeletePod};
-  static constexpr Words kService = {"service", api::kReasonCreatedService,
-                                     api::kReasonFailedCreateService, api::kReasonDeletedService,
-                                     api::kReasonFailedDeleteService};
-  static constexpr Words kPodGroup = {"pod group", api::kReasonCreatedPodGroup,
-                                      api::kReasonFailedCreatePodGroup, api::kReasonDeletedPodGroup,
-                                      api::kReasonFailedDeletePodGroup};
-  static constexpr Words kWorkload = {"workload", api::kReasonCreatedWorkload,
-                                      api::kReasonFailedCreateWorkload, api::kReasonDeletedWorkload,
-                                      api::kReasonFailedDeleteWorkload};
-  static constexpr Words kJob = {"job", "", "", api::kReasonDeletedJob,
-                                 api::kReasonFailedDeleteJob};
-  switch (kind) {
-    case DeleteKind::kPod:
-      return kPod;
-    case DeleteKind::kService:
-      return kService;
-    case DeleteKind::kPodGroup:
-      return kPodGroup;
-    case DeleteKind::kWorkload:
-      return kWorkload;
-    case DeleteKind::kJob:
-      return kJob;
-  }
-  return kPod;
-}
-
-const Words& WordsOf(render::Kind kind) {
-  switch (kind) {
-    case render::Kind::kWorkload:
-      return WordsOf(DeleteKind::kWorkload);
-    case render::Kind::kPodGroup:
-      return WordsOf(DeleteKind::kPodGroup);
-    case render::Kind::kService:
-      return WordsOf(DeleteKind::kService);
-    case render::Kind::kPod:
-      return WordsOf(DeleteKind::kPod);
-  }
-  return WordsOf(DeleteKind::kPod);
-}
-
-// Replaces numbers, such as "pods=5" of a quota, an index or a port: they change from try to try,
-// while the problem stays the same.
-std::string WithoutNumbers(std::string_view text) {
-  std::string shape;
-  for (const char c : text) {
-    const bool is_digit = c >= '0' && c <= '9';
-    if (!is_digit) shape += c;
-    if (is_digit && (shape.empty() || shape.back() != '#')) shape += '#';
-  }
-  return shape;
 }
 
 }  // namespace
@@ -197,7 +83,7 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
     plan.adopts.push_back(MakeAdopt(job, service, snapshot));
   }
   if (const auto& change = verdict.change_pod_group) {
-    plan.change_pod_group = {change->group.scheduler, change->group.name,
+    plan.change_pod_group = {render::PodGroupKind(change->group.scheduler), change->group.name,
                              std::make_shared<const Json>(render::PatchPodGroup(
                                  verdict.gang, change->spec, change->group.uid))};
   }
@@ -217,65 +103,18 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   return plan;
 }
 
-NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<Child>& children) {
-  const Words& words = WordsOf(kind);
-  return MakeEvent(job, objects::EventType::kNormal, words.created,
-                   api::CreatedObjectsMessage(words.what, NamesOf(children)),
-                   CauseOf("created", children));
-}
-
-NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error) {
-  const char* reason = WordsOf(kind).create_failed;
-  const std::string cause = StrCat(kCreateFailed, reason, "/");
-  NamedEvent event =
-      MakeEvent(job, objects::EventType::kWarning, reason, api::FailedCreateMessage(Message(error)),
-                StrCat(cause, Message(error)), true);
-  event.cause = StrCat(cause, WithoutNumbers(Message(error)));
-  return event;
-}
-
-NamedEvent ChangeFailed(const api::TFJob& job, const Status& error) {
-  const std::string cause = StrCat(kCreateFailed, "change-pod-group/");
-  NamedEvent event =
-      MakeEvent(job, objects::EventType::kWarning, api::kReasonFailedChangePodGroup,
-                api::FailedChangeMessage(Message(error)), StrCat(cause, Message(error)), true);
-  event.cause = StrCat(cause, WithoutNumbers(Message(error)));
-  return event;
-}
-
-bool IsCreateFailed(std::string_view cause) {
-  return cause.substr(0, kCreateFailed.size()) == kCreateFailed;
-}
-
-NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children) {
-  const Words& words = WordsOf(kind);
-  return MakeEvent(job, objects::EventType::kNormal, words.deleted,
-                   api::DeletedObjectsMessage(words.what, NamesOf(children)),
-                   CauseOf("deleted", children));
-}
-
-NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error) {
-  return MakeEvent(job, objects::EventType::kWarning, WordsOf(failed.kind).delete_failed,
-                   api::FailedDeleteMessage(Message(error)),
-                   StrCat("delete-failed/", failed.uid, "/", Message(error)), true);
-}
-
-NamedEvent SchedulingGroupDropped(const api::TFJob& job, const std::string& pod) {
-  return MakeEvent(job, objects::EventType::kWarning, api::kReasonSchedulingGroupDropped,
-                   api::SchedulingGroupDroppedMessage(pod), "scheduling-group-dropped", true);
-}
-
 Json Print(const Plan& plan) {
   Json steps = Json::array();
   for (const Adopt& adopt : plan.adopts) {
     steps.push_back({{"adopt", StrCat("Service ", adopt.name)}, {"patch", *adopt.patch}});
   }
   if (plan.change_pod_group) {
-    steps.push_back({{"change", StrCat("PodGroup ", plan.change_pod_group->name)},
-                     {"patch", *plan.change_pod_group->patch}});
+    steps.push_back(
+        {{"change", StrCat(Name(plan.change_pod_group->kind), " ", plan.change_pod_group->name)},
+         {"patch", *plan.change_pod_group->patch}});
   }
   for (const render::DesiredObject& object : plan.creates) {
-    steps.push_back({{"create", StrCat(render::Name(object.kind), " ", object.name)}});
+    steps.push_back({{"create", StrCat(Name(object.kind), " ", object.name)}});
   }
   if (plan.status != nullptr) steps.push_back({{"status", (*plan.status)["status"]}});
   for (const Delete& deleted : plan.deletes) {

@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
+#include "operator/objects/kind.h"
+#include "operator/plan/named_event.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
 #include "operator/render/render.h"
@@ -35,27 +37,16 @@ struct Adopt {
 
 // A merge patch that brings the pod group into step with the spec.
 struct ChangePodGroup {
-  policy::GangScheduler scheduler = policy::GangScheduler::kNone;
+  objects::Kind kind = objects::Kind::kPodGroup;
   std::string name;
   std::shared_ptr<const Json> patch;
 };
 
-enum class DeleteKind { kPod, kService, kPodGroup, kWorkload, kJob };
-
 struct Delete {
-  DeleteKind kind = DeleteKind::kPod;
+  objects::Kind kind = objects::Kind::kPod;
   std::string name;
   std::string uid;
   std::optional<int64_t> grace_period_seconds;
-  policy::GangScheduler scheduler = policy::GangScheduler::kNone;  // of a pod group
-};
-
-// An event and the name of its object.
-struct NamedEvent {
-  std::string name;
-  objects::Event event;
-  std::string cause;  // to remember in History::reported if standing
-  bool standing = false;
 };
 
 struct Plan {
@@ -65,7 +56,7 @@ struct Plan {
   // The TFJob to send to the status subresource, with the resourceVersion on which it was decided;
   // nullptr if the status does not change.
   std::shared_ptr<const Json> status;
-  std::vector<Delete> deletes;
+  std::vector<Delete> deletes;  // those of one kind follow each other
   std::vector<NamedEvent> events;
   std::optional<Duration> requeue_after;
 
@@ -75,25 +66,6 @@ struct Plan {
 
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
               const policy::Snapshot& snapshot);
-
-// Return the events that follow an action: "Created pods: x, y" under SuccessfulCreatePod, "Deleted
-// service: x", one for all objects of a kind; and failures, "Error creating: …", as standing
-// warnings. Refusals that differ only in numbers share one cause, but have names of their own.
-struct Child {
-  std::string name;
-  std::string uid;
-};
-NamedEvent Created(const api::TFJob& job, render::Kind kind, const std::vector<Child>& children);
-NamedEvent CreateFailed(const api::TFJob& job, render::Kind kind, const Status& error);
-// The pod group could not be brought into step with the spec.
-NamedEvent ChangeFailed(const api::TFJob& job, const Status& error);
-// True if `cause` is that of a CreateFailed or ChangeFailed.
-bool IsCreateFailed(std::string_view cause);
-NamedEvent Deleted(const api::TFJob& job, DeleteKind kind, const std::vector<Child>& children);
-NamedEvent DeleteFailed(const api::TFJob& job, const Delete& failed, const Status& error);
-
-// Reports that a pod is not a member of the group it was created for.
-NamedEvent SchedulingGroupDropped(const api::TFJob& job, const std::string& pod);
 
 Json Print(const Plan& plan);
 

@@ -12,12 +12,13 @@ namespace tfjob::plan {
 namespace {
 
 using namespace policy::testing;
+using objects::Kind;
 using enum ReplicaType;
 using enum RestartPolicy;
 
 Plan PlanOf(Scene& scene, int64_t at) {
   const policy::Verdict verdict = scene.Look(at);
-  const auto desired = render::Render(scene.job, verdict, render::ClusterDns(""), {});
+  const auto desired = render::Render(scene.job, verdict, render::ClusterDns(""));
   EXPECT_TRUE(desired.ok()) << desired.status();
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
 }
@@ -28,8 +29,8 @@ TEST(MakePlan, CreatesAndWrites) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   const Plan plan = PlanOf(scene, 0);
   ASSERT_EQ(plan.creates.size(), 4u);
-  EXPECT_EQ(plan.creates[1].kind, render::Kind::kService);
-  EXPECT_EQ(plan.creates[2].kind, render::Kind::kPod);
+  EXPECT_EQ(plan.creates[1].kind, Kind::kService);
+  EXPECT_EQ(plan.creates[2].kind, Kind::kPod);
   ASSERT_NE(plan.status, nullptr);
   const Json& status = *plan.status;
   EXPECT_EQ(status["apiVersion"], "kubeflow.org/v1");
@@ -87,10 +88,10 @@ TEST(MakePlan, DeletesAndTells) {
   scene.Put(Exited("mnist-worker-0", 0));
   const Plan plan = PlanOf(scene, 1);
   ASSERT_EQ(plan.deletes.size(), 4u);
-  EXPECT_EQ(plan.deletes[0].kind, DeleteKind::kPod);
+  EXPECT_EQ(plan.deletes[0].kind, Kind::kPod);
   EXPECT_EQ(plan.deletes[0].uid, "uid-mnist-worker-0");
-  EXPECT_EQ(plan.deletes[1].kind, DeleteKind::kService);
-  EXPECT_EQ(plan.deletes[3].kind, DeleteKind::kJob);
+  EXPECT_EQ(plan.deletes[1].kind, Kind::kService);
+  EXPECT_EQ(plan.deletes[3].kind, Kind::kTFJob);
   EXPECT_EQ(plan.deletes[3].uid, "job-uid");
   ASSERT_EQ(plan.events.size(), 2u);
   EXPECT_EQ(plan.events[1].name, policy::EventName(scene.job, "end"));
@@ -111,60 +112,6 @@ TEST(MakePlan, AdoptsBesideOtherOwners) {
   ASSERT_EQ(metadata["ownerReferences"].size(), 2u);
   EXPECT_EQ(metadata["ownerReferences"][0]["uid"], "other-uid");
   EXPECT_EQ(metadata["ownerReferences"][1]["uid"], "job-uid");
-}
-
-// The events that follow an action, in the words that clients know; failures of one kind
-// share a name.
-TEST(Events, FollowActions) {
-  const api::TFJob job = MakeJob({{kWorker, 1}});
-  const NamedEvent created = Created(job, render::Kind::kPod, {{"mnist-worker-0", "u1"}});
-  EXPECT_EQ(created.event.reason, "SuccessfulCreatePod");
-  EXPECT_EQ(created.event.message, "Created pod: mnist-worker-0");
-  EXPECT_EQ(Created(job, render::Kind::kService, {{"s", "u2"}, {"t", "u3"}}).event.message,
-            "Created services: s, t");
-  EXPECT_NE(Created(job, render::Kind::kPod, {{"mnist-worker-0", "u3"}}).name, created.name);
-  EXPECT_NE(Created(job, render::Kind::kPod, {{"mnist-worker-0", "u1"}, {"p", "u2"}}).name,
-            created.name);
-  const NamedEvent failed = CreateFailed(job, render::Kind::kPod, InvalidArgument("no"));
-  EXPECT_EQ(failed.event.reason, "FailedCreatePod");
-  EXPECT_EQ(failed.event.message, "Error creating: no");
-  EXPECT_EQ(failed.event.type, objects::EventType::kWarning);
-  EXPECT_TRUE(failed.standing);
-  EXPECT_EQ(Deleted(job, DeleteKind::kPod, {{"p", "u1"}}).event.message, "Deleted pod: p");
-  EXPECT_EQ(Deleted(job, DeleteKind::kPod, {{"p", "u1"}, {"q", "u2"}}).event.message,
-            "Deleted pods: p, q");
-  EXPECT_EQ(Deleted(job, DeleteKind::kService, {{"s", "u1"}}).event.reason,
-            "SuccessfulDeleteService");
-  EXPECT_EQ(Deleted(job, DeleteKind::kJob, {{"mnist", "u1"}}).event.reason, "SuccessfulDeleteJob");
-  EXPECT_EQ(DeleteFailed(job, {DeleteKind::kPod, "p", "u1", {}}, Internal("x")).event.message,
-            "Error deleting: x");
-}
-
-TEST(Events, SayThatAPodGroupCannotBeChanged) {
-  const api::TFJob job = MakeJob({{kWorker, 1}});
-  const NamedEvent failed = ChangeFailed(job, PermissionDenied("no"));
-  EXPECT_EQ(failed.event.reason, "FailedChangePodGroup");
-  EXPECT_EQ(failed.event.message, "Error changing: no");
-  EXPECT_TRUE(failed.standing);
-  EXPECT_TRUE(IsCreateFailed(failed.cause));
-}
-
-TEST(CreateFailed, HasOneCauseWhateverNumbersTheServerSays) {
-  const api::TFJob job = StartedJob({{kWorker, 1, kOnFailure}});
-  const auto failed = [&job](render::Kind kind, const char* error) {
-    return CreateFailed(job, kind, PermissionDenied(error));
-  };
-  const NamedEvent first =
-      failed(render::Kind::kPod, "pods \"mnist-worker-0\": exceeded quota: q, used: pods=5");
-  const NamedEvent second =
-      failed(render::Kind::kPod, "pods \"mnist-worker-17\": exceeded quota: q, used: pods=10");
-  EXPECT_EQ(first.cause, second.cause);
-  EXPECT_NE(first.name, second.name);
-  EXPECT_NE(first.event.message, second.event.message);
-  EXPECT_NE(failed(render::Kind::kPod, "a").cause, failed(render::Kind::kPod, "b").cause);
-  EXPECT_NE(failed(render::Kind::kPod, "a").cause, failed(render::Kind::kService, "a").cause);
-  EXPECT_TRUE(IsCreateFailed(first.cause));
-  EXPECT_FALSE(IsCreateFailed(DeleteFailed(job, {}, Internal("x")).cause));
 }
 
 // The printed plan is the list of steps.

@@ -6,11 +6,14 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/render/cluster_spec.h"
+#include "operator/render/group_kind.h"
 #include "operator/render/native_group.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/template.h"
 
 namespace tfjob::render {
+
+using objects::Kind;
 
 struct Desired::Shared {
   std::string job_uid;
@@ -20,23 +23,9 @@ struct Desired::Shared {
   std::optional<ClusterSpec> cluster;  // unless local
 };
 
-std::string_view Name(Kind kind) {
-  switch (kind) {
-    case Kind::kWorkload:
-      return "Workload";
-    case Kind::kPodGroup:
-      return "PodGroup";
-    case Kind::kService:
-      return "Service";
-    case Kind::kPod:
-      return "Pod";
-  }
-  return "";
-}
-
 Json Desired::Build(const DesiredObject& object) const {
   if (object.kind == Kind::kWorkload) return shared_->workload;
-  if (object.kind == Kind::kPodGroup) return shared_->pod_group;
+  if (objects::IsPodGroup(object.kind)) return shared_->pod_group;
   const Template& parts = shared_->templates.at(object.slot.type);
   if (object.kind == Kind::kService) return parts.Service(object.slot);
   PodEnvironment environment{.job_uid = shared_->job_uid, .attempt = object.attempt};
@@ -55,13 +44,13 @@ std::vector<Json> Desired::BuildAll() const {
 }
 
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
-                         const AddressScheme& address, const Options&) {
+                         const AddressScheme& address) {
   Desired desired;
   if (verdict.create_workload) {
     desired.objects_.push_back({Kind::kWorkload, {}, job.metadata.name});
   }
   if (verdict.create_pod_group) {
-    desired.objects_.push_back({Kind::kPodGroup, {}, job.metadata.name});
+    desired.objects_.push_back({PodGroupKind(verdict.gang.scheduler), {}, job.metadata.name});
   }
   for (const policy::ServiceToCreate& service : verdict.create_services) {
     desired.objects_.push_back({Kind::kService, service.slot, service.name});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
+#include "operator/objects/kind.h"
 #include "operator/policy/verdict.h"
 #include "operator/render/address.h"
 #include "runtime/base/json.h"
@@ -16,16 +17,10 @@
 
 namespace tfjob::render {
 
-enum class Kind { kWorkload, kPodGroup, kService, kPod };
-std::string_view Name(Kind kind);  // "Service"
-
-// Operator settings that shape objects; none yet besides the address scheme.
-struct Options {};
-
 // An object to create.
 struct DesiredObject {
-  Kind kind = Kind::kPod;
-  policy::Slot slot;  // of a service or a pod
+  objects::Kind kind = objects::Kind::kPod;  // of a pod group: its scheduler's
+  policy::Slot slot;                         // of a service or a pod
   std::string name;
   int32_t attempt = 0;  // of a pod
   bool master = false;  // a pod with the label job-role: master
@@ -48,8 +43,7 @@ class Desired {
   std::vector<Json> BuildAll() const;
 
  private:
-  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&,
-                                  const Options&);
+  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&);
   struct Shared;
 
   std::vector<DesiredObject> objects_;
@@ -61,6 +55,6 @@ class Desired {
 // until the spec changes, so the caller should use policy::Refuse. Looks only at types of which
 // something is to be created.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
-                         const AddressScheme& address, const Options& options);
+                         const AddressScheme& address);
 
 }  // namespace tfjob::render

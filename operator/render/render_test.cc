@@ -8,6 +8,7 @@
 #include "operator/policy/decide.h"
 #include "operator/policy/testing.h"
 #include "operator/render/cluster_spec.h"
+#include "operator/render/group_kind.h"
 #include "operator/render/native_group.h"
 #include "runtime/cluster/cluster.h"
 
@@ -16,6 +17,7 @@ namespace {
 
 using api::ReplicaType;
 using api::RestartPolicy;
+using objects::Kind;
 using policy::testing::At;
 using policy::testing::MakeJob;
 using policy::testing::TypeSpec;
@@ -35,7 +37,7 @@ std::string TfConfig(const api::TFJob& job, ReplicaType type, int32_t index) {
 }
 
 StatusOr<Desired> RenderFirst(const api::TFJob& job) {
-  return Render(job, policy::Decide(job, {}, At(0), {}), ClusterDns(""), {});
+  return Render(job, policy::Decide(job, {}, At(0), {}), ClusterDns(""));
 }
 
 // Builds the object of that name that the job's first reconcile creates.
@@ -318,6 +320,19 @@ TEST(Render, RefusesBadTemplates) {
   api::TFJob job = MakeJob({{kWorker, 2}});
   job.spec.replicas[kWorker].pod_template = nullptr;
   EXPECT_FALSE(RenderFirst(job).ok());
+}
+
+TEST(PodGroupKind, IsOnePerScheduler) {
+  using policy::GangScheduler;
+  EXPECT_EQ(PodGroupKind(GangScheduler::kNone), Kind::kPodGroup);
+  for (const auto& [scheduler, kind] :
+       {std::pair(GangScheduler::kVolcano, Kind::kPodGroup),
+        std::pair(GangScheduler::kCoscheduling, Kind::kCoschedulingPodGroup),
+        std::pair(GangScheduler::kNative, Kind::kNativePodGroup)}) {
+    EXPECT_EQ(PodGroupKind(scheduler), kind);
+    EXPECT_EQ(SchedulerOf(kind), scheduler);
+    EXPECT_TRUE(objects::IsPodGroup(kind));
+  }
 }
 
 }  // namespace

@@ -6,10 +6,12 @@
 
 #include "operator/control/manager.h"
 #include "operator/control/nodes.h"
+#include "operator/control/report.h"
 #include "operator/events/recorder.h"
 #include "operator/kube/leader/leader_gate.h"
 #include "operator/kube/leader/lease.h"
 #include "operator/metrics/metrics.h"
+#include "operator/render/group_kind.h"
 #include "operator/serve/checks.h"
 #include "operator/serve/server.h"
 #include "operator/service/log.h"
@@ -264,7 +266,7 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
       case client::Kind::kWorkload:
         return gang != policy::GangScheduler::kNative;
       default:  // one job's annotation must not end the operator for all jobs
-        return gang == policy::GangScheduler::kNone || trouble.kind != control::PodGroupKind(gang);
+        return gang == policy::GangScheduler::kNone || trouble.kind != render::PodGroupKind(gang);
     }
   });
   return troubles;

@@ -36,8 +36,7 @@ StatusOr<Key> KeyOf(Kind kind, const Json& object) {
 }
 
 bool MayBeAbsent(Kind kind) {
-  return kind == Kind::kPodGroup || kind == Kind::kCoschedulingPodGroup ||
-         kind == Kind::kNativePodGroup || kind == Kind::kWorkload;
+  return client::IsPodGroup(kind) || kind == Kind::kWorkload;
 }
 
 Status Explain(const Status& status, std::string_view verb, const std::string& what) {

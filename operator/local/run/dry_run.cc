@@ -44,12 +44,10 @@ Status DryRun::AddConfigMap(const Json& object, const std::string& where) {
 
 Status DryRun::AddJob(const Json& object, const api::TFJob& job, const std::string& where) {
   RETURN_IF_ERROR(Add(client::Kind::kTFJob, object, where));
-  const auto desired = render::Render(job, FirstOfEachType(job), render::Loopback(1), {});
+  const auto desired = render::Render(job, FirstOfEachType(job), render::Loopback(1));
   if (!desired.ok()) return Annotate(desired.status(), where);
   for (const render::DesiredObject& child : desired->objects()) {
-    const bool pod = child.kind == render::Kind::kPod;
-    const auto created =
-        store_.Create(pod ? client::Kind::kPod : client::Kind::kService, desired->Build(child));
+    const auto created = store_.Create(child.kind, desired->Build(child));
     if (created.ok()) continue;
     return InvalidArgument(where, ": spec.tfReplicaSpecs.", api::Name(child.slot.type),
                            ".template: ", Message(created.status()));

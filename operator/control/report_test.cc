@@ -1,0 +1,69 @@
+#include "operator/control/report.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/policy/testing.h"
+
+namespace tfjob::control {
+namespace {
+
+using namespace policy::testing;
+using objects::Kind;
+using enum ReplicaType;
+using enum RestartPolicy;
+
+// Events are in the words that clients know.
+TEST(Report, FollowsActions) {
+  const api::TFJob job = MakeJob({{kWorker, 1}});
+  const plan::NamedEvent created = CreatedEvent(job, Kind::kPod, {{"mnist-worker-0", "u1"}});
+  EXPECT_EQ(created.event.reason, "SuccessfulCreatePod");
+  EXPECT_EQ(created.event.message, "Created pod: mnist-worker-0");
+  EXPECT_EQ(CreatedEvent(job, Kind::kService, {{"s", "u2"}, {"t", "u3"}}).event.message,
+            "Created services: s, t");
+  EXPECT_NE(CreatedEvent(job, Kind::kPod, {{"mnist-worker-0", "u3"}}).name, created.name);
+  EXPECT_NE(CreatedEvent(job, Kind::kPod, {{"mnist-worker-0", "u1"}, {"p", "u2"}}).name,
+            created.name);
+  const plan::NamedEvent failed = CreateFailedEvent(job, Kind::kPod, InvalidArgument("no"));
+  EXPECT_EQ(failed.event.reason, "FailedCreatePod");
+  EXPECT_EQ(failed.event.message, "Error creating: no");
+  EXPECT_EQ(failed.event.type, objects::EventType::kWarning);
+  EXPECT_TRUE(failed.standing);
+  EXPECT_EQ(DeletedEvent(job, Kind::kPod, {{"p", "u1"}}).event.message, "Deleted pod: p");
+  EXPECT_EQ(DeletedEvent(job, Kind::kPod, {{"p", "u1"}, {"q", "u2"}}).event.message,
+            "Deleted pods: p, q");
+  EXPECT_EQ(DeletedEvent(job, Kind::kService, {{"s", "u1"}}).event.reason,
+            "SuccessfulDeleteService");
+  EXPECT_EQ(DeletedEvent(job, Kind::kTFJob, {{"mnist", "u1"}}).event.reason, "SuccessfulDeleteJob");
+  EXPECT_EQ(DeleteFailedEvent(job, Kind::kPod, "u1", Internal("x")).event.message,
+            "Error deleting: x");
+}
+
+TEST(Report, SaysThatAPodGroupCannotBeChanged) {
+  const api::TFJob job = MakeJob({{kWorker, 1}});
+  const plan::NamedEvent failed = ChangeFailedEvent(job, PermissionDenied("no"));
+  EXPECT_EQ(failed.event.reason, "FailedChangePodGroup");
+  EXPECT_EQ(failed.event.message, "Error changing: no");
+  EXPECT_TRUE(failed.standing);
+  EXPECT_TRUE(IsCreateFailed(failed.cause));
+}
+
+TEST(Report, GivesRefusalsOneCauseWhateverNumbersTheServerSays) {
+  const api::TFJob job = StartedJob({{kWorker, 1, kOnFailure}});
+  const auto failed = [&job](Kind kind, const char* error) {
+    return CreateFailedEvent(job, kind, PermissionDenied(error));
+  };
+  const plan::NamedEvent first =
+      failed(Kind::kPod, "pods \"mnist-worker-0\": exceeded quota: q, used: pods=5");
+  const plan::NamedEvent second =
+      failed(Kind::kPod, "pods \"mnist-worker-17\": exceeded quota: q, used: pods=10");
+  EXPECT_EQ(first.cause, second.cause);
+  EXPECT_NE(first.name, second.name);
+  EXPECT_NE(first.event.message, second.event.message);
+  EXPECT_NE(failed(Kind::kPod, "a").cause, failed(Kind::kPod, "b").cause);
+  EXPECT_NE(failed(Kind::kPod, "a").cause, failed(Kind::kService, "a").cause);
+  EXPECT_TRUE(IsCreateFailed(first.cause));
+  EXPECT_FALSE(IsCreateFailed(DeleteFailedEvent(job, Kind::kPod, "", Internal("x")).cause));
+}
+
+}  // namespace
+}  // namespace tfjob::control

@@ -1,0 +1,31 @@
+// Lists the kinds of objects that the operator reads and writes.
+#pragma once
+
+#include <string_view>
+
+namespace tfjob::objects {
+
+enum class Kind {
+  kTFJob,
+  kPod,
+  kService,
+  kConfigMap,
+  kEvent,                 // core/v1
+  kPodGroup,              // of Volcano
+  kCoschedulingPodGroup,  // of scheduler-plugins
+  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next
+  kNativePodGroup,
+  kLease,
+  kNode,
+};
+// Returns the "kind" of the objects: "Pod". The three pod groups have the same name.
+std::string_view Name(Kind kind);
+// Returns true if objects of that kind have no namespace: nodes.
+bool IsClusterScoped(Kind kind);
+// Returns true for the pod groups of any scheduler.
+bool IsPodGroup(Kind kind);
+// Returns the newest apiVersion of that kind that this project knows:
+// "scheduling.k8s.io/v1beta1". A server may have an older one (client::Discovery).
+std::string_view NewestApiVersion(Kind kind);
+
+}  // namespace tfjob::objects
