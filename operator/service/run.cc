@@ -11,7 +11,7 @@
 #include "operator/kube/leader/leader_gate.h"
 #include "operator/kube/leader/lease.h"
 #include "operator/metrics/metrics.h"
-#include "operator/render/group_kind.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/serve/checks.h"
 #include "operator/serve/server.h"
 #include "operator/service/log.h"
@@ -266,7 +266,8 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
       case client::Kind::kWorkload:
         return gang != policy::GangScheduler::kNative;
       default:  // one job's annotation must not end the operator for all jobs
-        return gang == policy::GangScheduler::kNone || trouble.kind != render::PodGroupKind(gang);
+        return gang == policy::GangScheduler::kNone ||
+               trouble.kind != policy::TraitsOf(gang).pod_group_kind;
     }
   });
   return troubles;
