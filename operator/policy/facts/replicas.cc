@@ -6,6 +6,7 @@
 #include "operator/api/replicas.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/facts/restart_policy.h"
+#include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
 namespace {

@@ -1,11 +1,10 @@
-#include "operator/policy/rules/failure.h"
+#include "operator/policy/rules/permanent_failure.h"
 
 #include <algorithm>
 
 #include "operator/api/reasons.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/facts/restart_policy.h"
-#include "operator/policy/rules/dynamic_worker.h"
 
 namespace tfjob::policy {
 namespace {
@@ -23,6 +22,10 @@ std::string DisruptionSentence(const ReplicaGroup& group) {
 }
 
 }  // namespace
+
+bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type) {
+  return job.spec.enable_dynamic_worker && type == api::ReplicaType::kWorker;
+}
 
 std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
                                                      const Replicas& replicas) {

@@ -1,11 +1,12 @@
-#include "operator/policy/rules/restarting.h"
+#include "operator/policy/rules/restarts.h"
 
 #include <algorithm>
 
 #include "operator/api/replicas.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/facts/restart_policy.h"
-#include "operator/policy/rules/restart_count.h"
+#include "operator/policy/rules/counted_restarts.h"
 
 namespace tfjob::policy {
 namespace {

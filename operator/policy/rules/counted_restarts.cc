@@ -1,4 +1,4 @@
-#include "operator/policy/rules/restart_count.h"
+#include "operator/policy/rules/counted_restarts.h"
 
 #include <algorithm>
 #include <limits>
