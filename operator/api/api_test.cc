@@ -257,10 +257,6 @@ TEST(IndexSet, AnswersWhatItHolds) {
   EXPECT_TRUE(set.Contains(3));
   EXPECT_FALSE(set.Contains(4));
   EXPECT_EQ(set.size(), 5);
-  EXPECT_EQ(set.CountBelow(8), 5);
-  EXPECT_EQ(set.CountBelow(7), 4);
-  EXPECT_EQ(set.CountBelow(2), 2);
-  EXPECT_EQ(set.CountBelow(0), 0);
   for (const int32_t index : {5, 4, 6}) set.Insert(index);
   EXPECT_EQ(set.ToString(), "0-7");
   set.Insert(5);

@@ -45,7 +45,7 @@ void SetDefaults(TFJob& job) {
   if (!clean_pod_policy) clean_pod_policy = CleanPodPolicy::kNone;
   for (auto& [type, spec] : job.spec.replicas) {
     if (!spec.replicas) spec.replicas = 1;
-    if (!spec.restart_policy) spec.restart_policy = RestartPolicy::kNever;
+    spec.restart_policy = EffectiveRestartPolicy(spec);
     AddPort(spec);
   }
 }

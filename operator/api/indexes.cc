@@ -76,14 +76,6 @@ int64_t IndexSet::size() const {
   return size;
 }
 
-int32_t IndexSet::CountBelow(int32_t limit) const {
-  int32_t count = 0;
-  for (const Range& range : ranges_) {
-    if (range.first < limit) count += std::min(range.last, limit - 1) - range.first + 1;
-  }
-  return count;
-}
-
 std::string IndexSet::ToString() const {
   std::string text;
   for (const Range& range : ranges_) {

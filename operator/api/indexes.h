@@ -23,8 +23,6 @@ class IndexSet {
   bool Contains(int32_t index) const;
   bool empty() const { return ranges_.empty(); }
   int64_t size() const;
-  // Returns the number of indexes below `limit`, which are those that count after a scale-down.
-  int32_t CountBelow(int32_t limit) const;
 
   // Prints the indexes sorted, with neighbours merged: "0-3,7".
   std::string ToString() const;

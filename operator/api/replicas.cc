@@ -19,6 +19,10 @@ bool IsLocal(const TFJob& job) {
   return TotalReplicas(job) == 1;
 }
 
+RestartPolicy EffectiveRestartPolicy(const ReplicaSpec& spec) {
+  return spec.restart_policy.value_or(RestartPolicy::kNever);
+}
+
 const Json* Containers(const Json& pod_template) {
   const JsonField containers = JsonField(pod_template)["spec"]["containers"];
   if (!containers.present() || !containers.value()->is_array()) return nullptr;

@@ -1,4 +1,5 @@
-// Reads the number of replicas of a job, and the container and port of each replica type.
+// Reads the number of replicas of a job, and the restart policy, container and port of each replica
+// type.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -12,6 +13,9 @@ int32_t Replicas(const TFJob& job, ReplicaType type);
 int64_t TotalReplicas(const TFJob& job);
 // True if the job has exactly one replica. It then trains alone and gets no TF_CONFIG.
 bool IsLocal(const TFJob& job);
+
+// Returns the restart policy that applies: the given one, or else the default.
+RestartPolicy EffectiveRestartPolicy(const ReplicaSpec& spec);
 
 // Returns spec.containers of a pod template (an array of objects), or nullptr.
 const Json* Containers(const Json& pod_template);

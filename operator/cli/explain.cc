@@ -12,6 +12,7 @@
 #include "operator/objects/service.h"
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/render/render.h"
 #include "runtime/base/yaml.h"
 
@@ -32,14 +33,9 @@ struct Observed {
 
 // Determines the scheduler from the API group; accepts any version.
 StatusOr<policy::PodGroup> ReadPodGroup(const Json& object) {
-  using policy::GangScheduler;
   ASSIGN_OR_RETURN(objects::CustomResource group, objects::ParseCustomResource(object));
-  for (const auto& [prefix, scheduler] :
-       {std::pair("scheduling.volcano.sh/", GangScheduler::kVolcano),
-        std::pair("scheduling.x-k8s.io/", GangScheduler::kCoscheduling),
-        std::pair("scheduling.k8s.io/", GangScheduler::kNative)}) {
-    if (!group.api_version.starts_with(prefix)) continue;
-    return policy::PodGroup{scheduler,
+  if (const auto* traits = policy::FindGangSchedulerOfGroup(group.api_version)) {
+    return policy::PodGroup{traits->scheduler,
                             std::make_shared<const objects::CustomResource>(std::move(group))};
   }
   return InvalidArgument("apiVersion: expected a PodGroup of scheduling.volcano.sh, ",

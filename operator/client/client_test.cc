@@ -4,6 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/client/faults.h"
+#include "operator/client/forwarding_client.h"
+#include "operator/local/store/store.h"
+
 namespace tfjob::client {
 namespace {
 
@@ -35,6 +39,39 @@ TEST(Client, SelectsByEqualityOfEveryLabel) {
 TEST(Client, PrintsKeysForPeople) {
   EXPECT_EQ(ToString(Key{Kind::kTFJob, "ns", "job"}), "TFJob ns/job");
   EXPECT_EQ(ToString(Key{Kind::kNode, "", "node-1"}), "Node node-1");
+}
+
+class NullSink : public WatchSink {
+  void OnReplaced(std::vector<Object>) override {}
+  void OnUpserted(Object) override {}
+  void OnDeleted(Object) override {}
+};
+
+// Every call reaches the inner client once, and its result comes back.
+TEST(ForwardingClient, PassesEveryCallOn) {
+  store::Store store;
+  FaultyClient inner(store);
+  ForwardingClient client(static_cast<Client&>(inner));
+  const Key key{Kind::kPod, "ns", "a"};
+  const Json pod = {{"apiVersion", "v1"},
+                    {"kind", "Pod"},
+                    {"metadata", {{"name", "a"}, {"namespace", "ns"}}},
+                    {"spec", {{"containers", {{{"name", "c"}, {"image", "i"}}}}}}};
+  NullSink sink;
+  EXPECT_TRUE(client.Create(Kind::kPod, pod).ok());
+  EXPECT_EQ(MetadataOf(*client.Get(key)).name, "a");
+  EXPECT_EQ((*client.GetJson(key))["metadata"]["name"], "a");
+  EXPECT_EQ(client.List(Kind::kPod, "ns", {})->size(), 1u);
+  EXPECT_TRUE(client.Update(Kind::kPod, pod).ok());
+  EXPECT_TRUE(client.UpdateStatus(Kind::kPod, pod).ok());
+  EXPECT_TRUE(client.Patch(key, Json::object()).ok());
+  EXPECT_TRUE(client.Subscribe(Kind::kPod, "ns", {}, sink).ok());
+  EXPECT_TRUE(client.Delete(key, {}).ok());
+  std::vector<Verb> verbs;
+  for (const Call& call : inner.Calls()) verbs.push_back(call.verb);
+  EXPECT_EQ(verbs,
+            (std::vector<Verb>{Verb::kCreate, Verb::kGet, Verb::kGet, Verb::kList, Verb::kUpdate,
+                               Verb::kUpdateStatus, Verb::kPatch, Verb::kWatch, Verb::kDelete}));
 }
 
 }  // namespace

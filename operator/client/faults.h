@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/client/client.h"
+#include "operator/client/forwarding_client.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::client {
@@ -30,10 +30,10 @@ struct Fault {
   std::function<void()> before_call;
 };
 
-class FaultyClient : public Client {
+class FaultyClient : public ForwardingClient {
  public:
   // `inner` must outlive this.
-  explicit FaultyClient(Client& inner) : inner_(inner) {}
+  explicit FaultyClient(Client& inner) : ForwardingClient(inner) {}
 
   void Inject(Fault fault);
   // Removes all faults.
@@ -68,7 +68,6 @@ class FaultyClient : public Client {
   template <typename Operation>
   auto Run(const Call& call, Operation operation) -> decltype(operation());
 
-  Client& inner_;
   Mutex mutex_;
   std::vector<Armed> faults_ ABSL_GUARDED_BY(mutex_);
   std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);

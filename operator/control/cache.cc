@@ -8,7 +8,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
-#include "operator/render/group_kind.h"
+#include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::control {
 namespace {
@@ -332,7 +332,7 @@ policy::Snapshot Cache::SnapshotOf(const std::string& key, const std::string& ui
       if (kind == Kind::kWorkload) {
         snapshot.workloads.push_back(std::move(group));
       } else {
-        snapshot.pod_groups.push_back({render::SchedulerOf(kind), std::move(group)});
+        snapshot.pod_groups.push_back({policy::SchedulerOf(kind), std::move(group)});
       }
     }
   }

@@ -14,8 +14,8 @@
 #include "operator/control/reconcile.h"
 #include "operator/control/tools.h"
 #include "operator/control/work_queue.h"
-#include "operator/render/group_kind.h"
 #include "runtime/base/thread_pool.h"
+#include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::control {
 namespace {
@@ -31,11 +31,6 @@ std::set<std::string> NamespacesOf(const Options& options) {
   std::set<std::string> name_spaces(options.name_spaces.begin(), options.name_spaces.end());
   if (name_spaces.empty()) name_spaces.insert("");
   return name_spaces;
-}
-
-std::vector<objects::Kind> KindsOf(policy::GangScheduler scheduler) {
-  if (scheduler != policy::GangScheduler::kNative) return {render::PodGroupKind(scheduler)};
-  return {objects::Kind::kWorkload, render::PodGroupKind(scheduler)};
 }
 
 Result ResultOf(const Outcome& outcome) {
@@ -134,7 +129,7 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
     if (policy::NativeVersionOf(version) == policy::NativeVersion::kNone) return true;
   }
   const Duration now = options_.clock->Monotonic();
-  const std::vector<objects::Kind> kinds = KindsOf(scheduler);
+  const std::vector<objects::Kind> kinds = policy::GangKindsOf(scheduler);
   MutexLock lock(mutex_);
   const auto [found, is_new] = pod_groups_.try_emplace(scheduler);
   GroupWatch& watch = found->second;

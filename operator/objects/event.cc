@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
-#include "operator/objects/fields.h"
 
 namespace tfjob::objects {
 namespace {
@@ -52,25 +51,6 @@ Json ToJson(const ObjectReference& reference) {
 
 std::string_view Name(EventType type) {
   return type == EventType::kNormal ? "Normal" : "Warning";
-}
-
-StatusOr<Event> ParseEvent(const Json& object) {
-  const JsonField root(object);
-  if (!object.is_object()) return root.Mismatch("an Event object");
-  Event event;
-  const JsonField involved = root["involvedObject"];
-  RETURN_IF_ERROR(Read(involved["apiVersion"], event.involved.api_version));
-  RETURN_IF_ERROR(Read(involved["kind"], event.involved.kind));
-  RETURN_IF_ERROR(Read(involved["namespace"], event.involved.name_space));
-  RETURN_IF_ERROR(Read(involved["name"], event.involved.name));
-  RETURN_IF_ERROR(Read(involved["uid"], event.involved.uid));
-  RETURN_IF_ERROR(Read(involved["resourceVersion"], event.involved.resource_version));
-  std::string type;
-  RETURN_IF_ERROR(Read(root["type"], type));
-  event.type = type == "Warning" ? EventType::kWarning : EventType::kNormal;
-  RETURN_IF_ERROR(Read(root["reason"], event.reason));
-  RETURN_IF_ERROR(Read(root["message"], event.message));
-  return event;
 }
 
 Json ToJson(const Event& event, Time now) {

@@ -35,7 +35,5 @@ struct Event {
 // Sending the same event with the same time again returns AlreadyExists. Two different events
 // with the same time do not collide.
 Json ToJson(const Event& event, Time now);
-// Parses a core/v1 Event; unknown members are ignored.
-StatusOr<Event> ParseEvent(const Json& object);
 
 }  // namespace tfjob::objects

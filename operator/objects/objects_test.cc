@@ -207,7 +207,14 @@ TEST(Event, PrintsACoreEvent) {
   EXPECT_EQ(json["source"]["component"], "tfjob-controller");
   EXPECT_EQ(json["count"], 1);
   EXPECT_EQ(json["firstTimestamp"], "2026-11-21T09:30:00Z");
-  EXPECT_EQ(*ParseEvent(json), MakeEvent());
+  EXPECT_EQ(json["involvedObject"], (Json{{"apiVersion", "kubeflow.org/v1"},
+                                          {"kind", "TFJob"},
+                                          {"namespace", "ns"},
+                                          {"name", "mnist"},
+                                          {"uid", "u-2"},
+                                          {"resourceVersion", "42"}}));
+  EXPECT_EQ(json["reason"], "TFJobRestarting");
+  EXPECT_EQ(json["message"], "why");
 }
 
 TEST(Event, NamesDifferByTimeAndContentAndAreOtherwiseStable) {

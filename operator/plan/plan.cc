@@ -7,7 +7,7 @@
 #include "operator/api/status_json.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
-#include "operator/render/group_kind.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/render.h"
 
@@ -61,7 +61,8 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
     deletes.push_back({Kind::kService, service.name, service.uid, std::nullopt});
   }
   for (const policy::PodGroupRef& group : verdict.delete_pod_groups) {
-    deletes.push_back({render::PodGroupKind(group.scheduler), group.name, group.uid, std::nullopt});
+    deletes.push_back(
+        {policy::TraitsOf(group.scheduler).pod_group_kind, group.name, group.uid, std::nullopt});
   }
   for (const policy::WorkloadRef& workload : verdict.delete_workloads) {
     deletes.push_back({Kind::kWorkload, workload.name, workload.uid, std::nullopt});
@@ -86,7 +87,8 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
     plan.adopts.push_back(MakeAdopt(job, service, snapshot));
   }
   if (const auto& change = verdict.change_pod_group) {
-    plan.change_pod_group = {render::PodGroupKind(change->group.scheduler), change->group.name,
+    plan.change_pod_group = {policy::TraitsOf(change->group.scheduler).pod_group_kind,
+                             change->group.name,
                              std::make_shared<const Json>(render::PatchPodGroup(
                                  verdict.gang, change->spec, change->group.uid))};
   }

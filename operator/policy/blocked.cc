@@ -33,9 +33,9 @@ void WarnAboutBlockedNames(Draft& draft) {
     for (const auto& [name, blocked] : names) {
       if (IsOurs(ours, name)) continue;
       if (!draft.replicas.Has(SlotOfName(draft.job.metadata.name, name))) continue;
-      draft.Tell(Event{objects::EventType::kWarning, reason, message(name, blocked.holder),
-                       StrCat("blocked/", name, "/", blocked.holder_uid), true});
-      draft.WakeAfter(
+      draft.AddEvent(Event{objects::EventType::kWarning, reason, message(name, blocked.holder),
+                           StrCat("blocked/", name, "/", blocked.holder_uid), true});
+      draft.RequeueAfter(
           TimeBlocked(names, name, draft.now, draft.options).value_or(draft.options.blocked_retry));
     }
   };

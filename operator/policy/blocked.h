@@ -7,6 +7,7 @@
 #include <string>
 
 #include "operator/policy/draft.h"
+#include "operator/policy/facts/history.h"
 
 namespace tfjob::policy {
 

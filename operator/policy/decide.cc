@@ -4,6 +4,7 @@
 #include "operator/api/reasons.h"
 #include "operator/policy/blocked.h"
 #include "operator/policy/draft.h"
+#include "operator/policy/events.h"
 #include "operator/policy/gang.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/refusal.h"
@@ -12,13 +13,12 @@
 #include "operator/policy/rules/deadline.h"
 #include "operator/policy/rules/end.h"
 #include "operator/policy/rules/managed_by.h"
-#include "operator/policy/rules/restarting.h"
+#include "operator/policy/rules/restarts.h"
 #include "operator/policy/rules/running.h"
 #include "operator/policy/rules/suspend.h"
 #include "operator/policy/rules/ttl.h"
 #include "operator/policy/services.h"
 #include "operator/policy/spec_warnings.h"
-#include "operator/policy/tell.h"
 
 namespace tfjob::policy {
 namespace {
@@ -40,7 +40,8 @@ void WriteCreated(Draft& draft) {
   if (api::Find(draft.status(), ConditionType::kCreated) != nullptr) return;
   api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                     api::CreatedMessage(draft.job), draft.now);
-  for (Event& event : WarnAboutSpec(draft.job, draft.verdict.gang)) draft.Tell(std::move(event));
+  for (Event& event : WarnAboutSpec(draft.job, draft.verdict.gang))
+    draft.AddEvent(std::move(event));
 }
 
 // Returns the cause of an event that accompanies a change of a condition: the same for every
@@ -56,8 +57,8 @@ void Suspend(Draft& draft) {
   CountContainerRestarts(draft.replicas, draft.status());
   CountSuspendedReplicas(draft.job, draft.replicas, draft.snapshot, draft.status());
   if (WriteSuspended(draft.job, draft.now, draft.status())) {
-    draft.Tell(objects::EventType::kNormal, api::kReasonSuspended, api::SuspendedMessage(draft.job),
-               CauseAt("suspended", draft.now));
+    draft.AddEvent(objects::EventType::kNormal, api::kReasonSuspended,
+                   api::SuspendedMessage(draft.job), CauseAt("suspended", draft.now));
   }
   DropPods(draft);
   DropServices(draft);
@@ -66,9 +67,9 @@ void Suspend(Draft& draft) {
 
 void ResumeOrStart(Draft& draft) {
   if (WriteResumed(draft.job, draft.now, draft.status())) {
-    draft.begins_anew = true;
-    draft.Tell(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
-               CauseAt("resumed", draft.now));
+    draft.resumes = true;
+    draft.AddEvent(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
+                   CauseAt("resumed", draft.now));
   }
   // Time spent in a queue does not count.
   if (!draft.status().start_time && !draft.waits_for_queue) {
@@ -85,11 +86,11 @@ void CleanUp(Draft& draft) {
   const std::optional<Duration> left = TimeToLive(draft.job, draft.status(), draft.now);
   if (!left) return;
   draft.verdict.delete_job = *left <= Duration::zero();
-  if (!draft.verdict.delete_job) draft.WakeAfter(*left);
+  if (!draft.verdict.delete_job) draft.RequeueAfter(*left);
 }
 
 void EndJob(const End& end, Draft& draft) {
-  TellExitsAtEnd(draft);
+  ReportExitsAtEnd(draft);
   CountReplicas(draft.job, draft.replicas, draft.status());
   if (end.condition == ConditionType::kSucceeded) {
     CountAtSuccess(draft.status());
@@ -98,7 +99,7 @@ void EndJob(const End& end, Draft& draft) {
   }
   draft.status().completion_time = TruncateToSeconds(draft.now);
   api::SetCondition(draft.status(), end.condition, true, end.reason, end.message, draft.now);
-  draft.Tell(end.event_type, end.reason, end.message, "end");
+  draft.AddEvent(end.event_type, end.reason, end.message, "end");
   CleanUp(draft);
 }
 
@@ -106,7 +107,7 @@ void Restart(Draft& draft) {
   const std::vector<Restarted> restarts =
       FindRestarts(draft.job, draft.replicas, draft.snapshot, draft.status());
   if (restarts.empty()) return;
-  TellRestarts(restarts, draft);
+  ReportRestarts(restarts, draft);
   if (draft.job.spec.run_policy.restart_scope == api::RestartScope::kJob) {
     StartAttempt(restarts, draft.replicas, draft.status());
   } else {
@@ -127,20 +128,20 @@ void WriteRunning(Draft& draft) {
                     api::RunningMessage(draft.job), draft.now);
 }
 
-void GoOn(Draft& draft) {
+void Continue(Draft& draft) {
   draft.verdict.stage = Stage::kRunning;
   Restart(draft);
   WriteRefusal(draft);
   WriteRunning(draft);
   CountReplicas(draft.job, draft.replicas, draft.status());
-  TellOfReplicas(draft);
+  ReportReplicas(draft);
   WantPodGroup(draft);
   WantServices(draft);
   WantPods(draft);
   WarnAboutBlockedNames(draft);
-  for (Event& event : WarnAboutAnnotations(draft.job)) draft.Tell(std::move(event));
+  for (Event& event : WarnAboutAnnotations(draft.job)) draft.AddEvent(std::move(event));
   if (const auto left = TimeToDeadline(draft.job, draft.status(), draft.now)) {
-    draft.WakeAfter(*left);
+    draft.RequeueAfter(*left);
   }
 }
 
@@ -148,14 +149,14 @@ void Run(Draft& draft) {
   ResumeOrStart(draft);
   draft.Rearrange();
   for (const objects::Pod* pod : RememberCompleted(draft.job, draft.replicas, draft.status())) {
-    TellExit(*pod, draft);
+    ReportExit(*pod, draft);
   }
   CountSurplusPods(draft.job, draft.replicas, draft.status());
   if (const std::optional<End> end =
           FindEnd(draft.job, draft.status(), draft.replicas, draft.now)) {
     EndJob(*end, draft);
   } else {
-    GoOn(draft);
+    Continue(draft);
   }
 }
 

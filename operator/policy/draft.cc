@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "operator/api/conditions.h"
+#include "operator/policy/facts/history.h"
+#include "operator/policy/rules/counted_restarts.h"
 #include "operator/policy/rules/counts.h"
-#include "operator/policy/rules/restart_count.h"
 
 namespace tfjob::policy {
 namespace {
@@ -48,20 +49,20 @@ std::string Draft::NameOf(const Slot& slot) const {
 }
 
 void Draft::Rearrange() {
-  replicas = Arrange(job, verdict.status, snapshot, !begins_anew);
+  replicas = Arrange(job, verdict.status, snapshot, !resumes);
 }
 
-void Draft::Tell(Event event) {
+void Draft::AddEvent(Event event) {
   if (event.standing && history() != nullptr && history()->reported.contains(event.cause)) return;
   verdict.events.push_back(std::move(event));
 }
 
-void Draft::Tell(objects::EventType type, std::string reason, std::string message,
-                 std::string cause) {
-  Tell(Event{type, std::move(reason), std::move(message), std::move(cause), false});
+void Draft::AddEvent(objects::EventType type, std::string reason, std::string message,
+                     std::string cause) {
+  AddEvent(Event{type, std::move(reason), std::move(message), std::move(cause), false});
 }
 
-void Draft::WakeAfter(Duration delay) {
+void Draft::RequeueAfter(Duration delay) {
   delay = std::max(delay, Duration::zero());
   verdict.requeue_after = std::min(verdict.requeue_after.value_or(delay), delay);
 }

@@ -29,7 +29,7 @@ class Draft {
   // Why the pod group cannot be created; "" if it can.
   std::string obstacle;
   // The job is being resumed: departed pods belong to its run before the suspension.
-  bool begins_anew = false;
+  bool resumes = false;
 
   api::TFJobStatus& status() { return verdict.status; }
   const History* history() const { return snapshot.history; }
@@ -38,10 +38,11 @@ class Draft {
   // Arranges the pods again according to the current status.
   void Rearrange();
   // Adds an event unless it is a standing one that has already been reported.
-  void Tell(Event event);
-  void Tell(objects::EventType type, std::string reason, std::string message, std::string cause);
+  void AddEvent(Event event);
+  void AddEvent(objects::EventType type, std::string reason, std::string message,
+                std::string cause);
   // Requests a reconcile after `delay` at the latest.
-  void WakeAfter(Duration delay);
+  void RequeueAfter(Duration delay);
   void DeletePod(const objects::Pod& pod, DeleteReason reason);
 
   // Returns the verdict, with its lists in slot order. Its status is the job's own if it

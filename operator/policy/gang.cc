@@ -13,8 +13,6 @@ namespace {
 using api::ReplicaType;
 using Totals = std::map<std::string, api::Quantity>;
 
-// The scheduler that the scheduler-plugins' own chart installs.
-constexpr char kCoschedulingDefault[] = "scheduler-plugins-scheduler";
 constexpr char kDefaultQueue[] = "default";
 
 // Adds the requests of one pod of the template, multiplied by `times`. Invalid quantities are left
@@ -76,12 +74,12 @@ bool SameResources(const JsonField& found, const std::map<std::string, std::stri
 }
 
 bool IsAsWanted(const objects::CustomResource& group, const PodGroupSpec& wanted,
-                GangScheduler scheduler) {
+                const GangTraits& traits) {
   const JsonField spec = JsonField(*group.object)["spec"];
   if (spec["minMember"].IntOr(0).value_or(0) != wanted.min_member) return false;
   if (!SameResources(spec["minResources"], wanted.min_resources)) return false;
-  if (scheduler == GangScheduler::kVolcano) {
-    return TextOf(spec["priorityClassName"]) == wanted.priority_class;
+  if (traits.has_priority_class && TextOf(spec["priorityClassName"]) != wanted.priority_class) {
+    return false;
   }
   return !wanted.schedule_timeout_seconds ||
          spec["scheduleTimeoutSeconds"].IntOr(0).value_or(0) == *wanted.schedule_timeout_seconds;
@@ -102,15 +100,11 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
 Gang ChosenGang(const api::TFJob& job, const Options& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (annotation == job.metadata.annotations.end()) return options.gang;
-  const std::string& word = annotation->second;
-  if (word == Name(GangScheduler::kNone)) return {};
-  if (word == Name(GangScheduler::kVolcano) || word == Name(GangScheduler::kNative)) {
-    return GangFromFlag(word);
-  }
-  if (word != Name(GangScheduler::kCoscheduling)) return options.gang;  // api::Warnings reports it
-  const bool flag_names_one = options.gang.scheduler == GangScheduler::kCoscheduling;
-  return {GangScheduler::kCoscheduling,
-          flag_names_one ? options.gang.scheduler_name : kCoschedulingDefault};
+  const GangTraits* traits = FindGangScheduler(annotation->second);
+  if (traits == nullptr) return options.gang;  // api::Warnings reports it
+  const bool flag_names_it = traits->has_any_name && options.gang.scheduler == traits->scheduler;
+  return {traits->scheduler,
+          flag_names_it ? options.gang.scheduler_name : std::string(traits->scheduler_name)};
 }
 
 }  // namespace
@@ -135,15 +129,14 @@ PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang) {
   const api::SchedulingPolicy& policy = given ? *given : kNothing;
   PodGroupSpec spec;
   spec.min_member = std::max<int64_t>(1, policy.min_available.value_or(api::TotalReplicas(job)));
-  spec.min_resources =
-      policy.min_resources.empty() ? SumOfRequests(job, spec.min_member) : policy.min_resources;
-  if (gang.scheduler == GangScheduler::kNative) {
-    return {.min_member = spec.min_member};
+  const GangTraits& traits = TraitsOf(gang.scheduler);
+  if (traits.has_min_resources) {
+    spec.min_resources =
+        policy.min_resources.empty() ? SumOfRequests(job, spec.min_member) : policy.min_resources;
   }
-  if (gang.scheduler == GangScheduler::kVolcano) {
-    spec.queue = policy.queue.empty() ? kDefaultQueue : policy.queue;
-    spec.priority_class = policy.priority_class;
-  } else {
+  if (traits.has_queue) spec.queue = policy.queue.empty() ? kDefaultQueue : policy.queue;
+  if (traits.has_priority_class) spec.priority_class = policy.priority_class;
+  if (traits.has_schedule_timeout) {
     spec.schedule_timeout_seconds = policy.schedule_timeout_seconds;
   }
   return spec;
@@ -151,7 +144,7 @@ PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang) {
 
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot) {
   if (gang.scheduler == GangScheduler::kNative) return NativeMustWait(gang, snapshot);
-  if (gang.scheduler != GangScheduler::kVolcano) return false;
+  if (!TraitsOf(gang.scheduler).waits_for_admission) return false;
   const PodGroup* group = FindGroup(snapshot, gang.scheduler);
   if (group == nullptr) return true;
   const std::string phase = TextOf(JsonField(*group->object->object)["status"]["phase"]);
@@ -164,14 +157,14 @@ void WantPodGroup(Draft& draft) {
     if (group.scheduler == gang.scheduler || group.object->metadata.terminating()) continue;
     draft.verdict.delete_pod_groups.push_back(ReferenceTo(group));
   }
-  if (gang.scheduler != GangScheduler::kNative) DropWorkloads(draft);
+  if (!TraitsOf(gang.scheduler).has_workload) DropWorkloads(draft);
   if (gang.scheduler == GangScheduler::kNone) return;
   PodGroupSpec wanted = WantedPodGroup(draft.job, gang);
   if (gang.scheduler == GangScheduler::kNative) return WantNativeGroup(wanted, draft);
   const PodGroup* group = FindGroup(draft.snapshot, gang.scheduler);
   if (group == nullptr) {
     draft.verdict.create_pod_group = std::move(wanted);
-  } else if (!IsAsWanted(*group->object, wanted, gang.scheduler)) {
+  } else if (!IsAsWanted(*group->object, wanted, TraitsOf(gang.scheduler))) {
     draft.verdict.change_pod_group = PodGroupChange{ReferenceTo(*group), std::move(wanted)};
   }
 }

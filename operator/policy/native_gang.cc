@@ -91,7 +91,7 @@ PodGroupRef ReferenceTo(const objects::CustomResource& group) {
   return {GangScheduler::kNative, group.metadata.name, group.metadata.uid};
 }
 
-void MakeAnewOrKeep(const objects::CustomResource& group, int64_t wanted, Draft& draft) {
+void RecreateOrKeep(const objects::CustomResource& group, int64_t wanted, Draft& draft) {
   if (!AnyPod(draft.snapshot, [](const objects::Pod& pod) { return !HasEnded(pod); })) {
     draft.verdict.delete_pod_groups.push_back(ReferenceTo(group));
     DropWorkloads(draft);
@@ -99,9 +99,9 @@ void MakeAnewOrKeep(const objects::CustomResource& group, int64_t wanted, Draft&
     return;
   }
   const int64_t kept = MinCountOf(group);
-  draft.Tell(Event{objects::EventType::kWarning, api::kReasonPodGroupKept,
-                   api::PodGroupKeptMessage(group.metadata.name, kept, wanted),
-                   StrCat("pod-group-kept/", group.metadata.uid, "/", wanted), true});
+  draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonPodGroupKept,
+                       api::PodGroupKeptMessage(group.metadata.name, kept, wanted),
+                       StrCat("pod-group-kept/", group.metadata.uid, "/", wanted), true});
 }
 
 }  // namespace
@@ -131,10 +131,10 @@ bool NativeMustWait(const Gang& gang, const Snapshot& snapshot) {
 void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
   Gang& gang = draft.verdict.gang;
   if (gang.native_version == NativeVersion::kNone) {
-    draft.Tell(Event{objects::EventType::kWarning, api::kReasonFailedCreatePodGroup,
-                     api::FailedCreateMessage(draft.obstacle), StrCat("native/", draft.obstacle),
-                     true});
-    draft.WakeAfter(kObstaclePatience);
+    draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonFailedCreatePodGroup,
+                         api::FailedCreateMessage(draft.obstacle),
+                         StrCat("native/", draft.obstacle), true});
+    draft.RequeueAfter(kObstaclePatience);
   }
   if (draft.waits_for_queue) return;
   const objects::CustomResource* group = FindNativeGroup(draft.snapshot);
@@ -151,7 +151,7 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
   const bool fits = min_count >= fitting.min_member && min_count <= wanted.min_member;
   if (!fits && !group->metadata.terminating()) {
     if (gang.native_version == NativeVersion::kV1Alpha2) {
-      MakeAnewOrKeep(*group, wanted.min_member, draft);
+      RecreateOrKeep(*group, wanted.min_member, draft);
     } else {
       draft.verdict.change_pod_group = PodGroupChange{ReferenceTo(*group), wanted};
       min_count = wanted.min_member;

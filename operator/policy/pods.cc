@@ -2,10 +2,11 @@
 
 #include "operator/api/reasons.h"
 #include "operator/policy/blocked.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/rules/clean_up.h"
 #include "operator/policy/rules/lost_pod.h"
-#include "operator/policy/rules/restart_delay.h"
+#include "operator/policy/rules/recreation_delay.h"
 
 namespace tfjob::policy {
 namespace {
@@ -71,7 +72,7 @@ void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
   }
   if (!WantsPod(replica)) return;
   if (std::optional<PodThatWaits> waits = MustWait(draft, slot, replica)) {
-    if (waits->not_before) draft.WakeAfter(*waits->not_before - draft.now);
+    if (waits->not_before) draft.RequeueAfter(*waits->not_before - draft.now);
     draft.verdict.waiting_pods.push_back(*std::move(waits));
   } else {
     draft.verdict.create_pods.push_back({slot, draft.NameOf(slot), draft.status().attempt});
@@ -108,14 +109,14 @@ void HandleLostPods(Draft& draft) {
     const auto left = TimeToLost(*pod, draft.snapshot.lost_nodes, draft.now, draft.options);
     if (!left) continue;
     if (*left > Duration::zero()) {
-      draft.WakeAfter(*left);
+      draft.RequeueAfter(*left);
     } else if (ForcesDeletion(draft.job)) {
       draft.verdict.delete_pods.push_back(
           {pod->metadata.name, pod->metadata.uid, 0, DeleteReason::kLostNode});
     } else {
-      draft.Tell(Event{objects::EventType::kWarning, api::kReasonPodOnLostNode,
-                       api::PodOnLostNodeMessage(pod->metadata.name, pod->node_name),
-                       StrCat("lost-node/", pod->metadata.uid), true});
+      draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonPodOnLostNode,
+                           api::PodOnLostNodeMessage(pod->metadata.name, pod->node_name),
+                           StrCat("lost-node/", pod->metadata.uid), true});
     }
   }
 }

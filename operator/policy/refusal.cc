@@ -2,6 +2,7 @@
 
 #include "operator/api/conditions.h"
 #include "operator/api/reasons.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/rules/running.h"
 
 namespace tfjob::policy {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operator/policy/blocked.h"
+#include "operator/policy/facts/history.h"
 
 namespace tfjob::policy {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/policy/decide.h"
+#include "operator/policy/facts/history.h"
 
 namespace tfjob::policy::testing {
 

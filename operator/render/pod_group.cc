@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/names.h"
+#include "operator/objects/kind.h"
 #include "operator/render/native_group.h"
 
 namespace tfjob::render {
@@ -13,13 +14,12 @@ using policy::GangScheduler;
 // kubectl's copy of the whole manifest: large, and useless to a scheduler.
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 
-Json SpecOf(const policy::Gang& gang, const policy::PodGroupSpec& wanted) {
+Json SpecOf(const policy::GangTraits& traits, const policy::PodGroupSpec& wanted) {
   Json spec = {{"minMember", wanted.min_member}};
   if (!wanted.min_resources.empty()) spec["minResources"] = wanted.min_resources;
-  if (gang.scheduler == GangScheduler::kVolcano) {
-    spec["queue"] = wanted.queue;
-    if (!wanted.priority_class.empty()) spec["priorityClassName"] = wanted.priority_class;
-  } else if (wanted.schedule_timeout_seconds) {
+  if (traits.has_queue) spec["queue"] = wanted.queue;
+  if (!wanted.priority_class.empty()) spec["priorityClassName"] = wanted.priority_class;
+  if (wanted.schedule_timeout_seconds) {
     spec["scheduleTimeoutSeconds"] = *wanted.schedule_timeout_seconds;
   }
   return spec;
@@ -39,12 +39,11 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
   metadata.annotations.erase(kLastApplied);
   metadata.labels = api::JobSelector(job.metadata.name);
   metadata.owner_references = {api::OwnerReferenceOf(job)};
-  const bool volcano = gang.scheduler == GangScheduler::kVolcano;
-  return {
-      {"apiVersion", volcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1"},
-      {"kind", "PodGroup"},
-      {"metadata", objects::ToJson(metadata)},
-      {"spec", SpecOf(gang, spec)}};
+  const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
+  return {{"apiVersion", objects::NewestApiVersion(traits.pod_group_kind)},
+          {"kind", Name(traits.pod_group_kind)},
+          {"metadata", objects::ToJson(metadata)},
+          {"spec", SpecOf(traits, spec)}};
 }
 
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
@@ -52,11 +51,12 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   if (gang.scheduler == GangScheduler::kNative) {
     return {{"metadata", {{"uid", uid}}}, {"spec", PatchNativeGroup(spec)}};
   }
-  Json changed = SpecOf(gang, spec);
+  const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
+  Json changed = SpecOf(traits, spec);
   changed.erase("queue");
   // A merge patch adds to a map but never removes from it: null removes the map as a whole.
   if (!changed.contains("minResources")) changed["minResources"] = nullptr;
-  if (gang.scheduler == GangScheduler::kVolcano && !changed.contains("priorityClassName")) {
+  if (traits.has_priority_class && !changed.contains("priorityClassName")) {
     changed["priorityClassName"] = nullptr;
   }
   return {{"metadata", {{"uid", uid}}}, {"spec", std::move(changed)}};
@@ -64,19 +64,14 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
 
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec) {
-  switch (gang.scheduler) {
-    case GangScheduler::kNone:
-      return;
-    case GangScheduler::kVolcano:
-      pod.annotations[api::kVolcanoGroupAnnotation] = group;
-      pod.annotations[api::kVolcanoTaskAnnotation] = type;
-      return;
-    case GangScheduler::kCoscheduling:
-      pod.labels.Set(api::kPodGroupLabel, group);
-      return;
-    case GangScheduler::kNative:
-      if (!gang.alone) spec["schedulingGroup"] = {{"podGroupName", group}};
-      return;
+  const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
+  if (!traits.group_label.empty()) pod.labels.Set(std::string(traits.group_label), group);
+  if (!traits.group_annotation.empty()) {
+    pod.annotations[std::string(traits.group_annotation)] = group;
+  }
+  if (!traits.type_annotation.empty()) pod.annotations[std::string(traits.type_annotation)] = type;
+  if (gang.scheduler == GangScheduler::kNative && !gang.alone) {
+    spec["schedulingGroup"] = {{"podGroupName", group}};
   }
 }
 

@@ -6,8 +6,8 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/policy/verdict.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/render/cluster_spec.h"
-#include "operator/render/group_kind.h"
 #include "operator/render/native_group.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/template.h"
@@ -51,7 +51,8 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
     desired.objects_.push_back({Kind::kWorkload, {}, job.metadata.name});
   }
   if (verdict.create_pod_group) {
-    desired.objects_.push_back({PodGroupKind(verdict.gang.scheduler), {}, job.metadata.name});
+    desired.objects_.push_back(
+        {policy::TraitsOf(verdict.gang.scheduler).pod_group_kind, {}, job.metadata.name});
   }
   for (const policy::ServiceToCreate& service : verdict.create_services) {
     desired.objects_.push_back({Kind::kService, service.slot, service.name});

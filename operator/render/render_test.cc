@@ -8,7 +8,6 @@
 #include "operator/policy/decide.h"
 #include "operator/policy/testing.h"
 #include "operator/render/cluster_spec.h"
-#include "operator/render/group_kind.h"
 #include "operator/render/native_group.h"
 #include "runtime/cluster/cluster.h"
 
@@ -320,19 +319,6 @@ TEST(Render, RefusesBadTemplates) {
   api::TFJob job = MakeJob({{kWorker, 2}});
   job.spec.replicas[kWorker].pod_template = nullptr;
   EXPECT_FALSE(RenderFirst(job).ok());
-}
-
-TEST(PodGroupKind, IsOnePerScheduler) {
-  using policy::GangScheduler;
-  EXPECT_EQ(PodGroupKind(GangScheduler::kNone), Kind::kPodGroup);
-  for (const auto& [scheduler, kind] :
-       {std::pair(GangScheduler::kVolcano, Kind::kPodGroup),
-        std::pair(GangScheduler::kCoscheduling, Kind::kCoschedulingPodGroup),
-        std::pair(GangScheduler::kNative, Kind::kNativePodGroup)}) {
-    EXPECT_EQ(PodGroupKind(scheduler), kind);
-    EXPECT_EQ(SchedulerOf(kind), scheduler);
-    EXPECT_TRUE(objects::IsPodGroup(kind));
-  }
 }
 
 }  // namespace

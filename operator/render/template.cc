@@ -6,18 +6,13 @@
 #include "absl/strings/ascii.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
+#include "operator/policy/facts/restart_policy.h"
 #include "operator/render/pod_group.h"
 
 namespace tfjob::render {
 namespace {
 
 constexpr char kTcp[] = "TCP";
-
-// Returns the restart policy that the kubelet sees. Under ExitCode the operator restarts.
-std::string_view PodRestartPolicy(api::RestartPolicy policy) {
-  return policy == api::RestartPolicy::kExitCode ? api::Name(api::RestartPolicy::kNever)
-                                                 : api::Name(policy);
-}
 
 StatusOr<size_t> FindContainer(const JsonField& containers) {
   ASSIGN_OR_RETURN(const auto elements, containers.Elements());
@@ -95,7 +90,7 @@ StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type
 
   Json spec = *root["spec"].value();
   spec["restartPolicy"] =
-      PodRestartPolicy(found->second.restart_policy.value_or(api::RestartPolicy::kNever));
+      api::Name(policy::BehaviorOf(api::EffectiveRestartPolicy(found->second)).pod_policy);
   if (gang.scheduler != policy::GangScheduler::kNone) {
     JoinPodGroup(gang, job.metadata.name, std::string(api::LowerName(type)), result.pod_metadata_,
                  spec);

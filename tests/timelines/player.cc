@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/policy/facts/gang_scheduler.h"
 namespace tfjob::timelines {
 namespace {
 
@@ -291,9 +292,10 @@ Status Player::Node(const Step& step) {
 }
 
 StatusOr<Kind> PodGroupKindOf(const std::string& scheduler) {
-  if (scheduler == "volcano") return Kind::kPodGroup;
-  if (scheduler == "scheduler-plugins") return Kind::kCoschedulingPodGroup;
-  if (scheduler == "native") return Kind::kNativePodGroup;
+  const policy::GangTraits* traits = policy::FindGangScheduler(scheduler);
+  if (traits != nullptr && traits->scheduler != policy::GangScheduler::kNone) {
+    return traits->pod_group_kind;
+  }
   return InvalidArgument("expected volcano, scheduler-plugins or native, got ", scheduler);
 }
 

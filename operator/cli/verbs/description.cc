@@ -78,8 +78,7 @@ std::string ReplicasTable(const api::TFJob& job) {
         found == job.status.replica_statuses.end() ? api::ReplicaStatus() : found->second;
     table.Add({std::string(api::Name(type)), StrCat(api::Replicas(job, type)),
                StrCat(status.active), StrCat(status.succeeded), StrCat(status.failed),
-               StrCat(status.restarts),
-               std::string(api::Name(spec.restart_policy.value_or(api::RestartPolicy::kNever))),
+               StrCat(status.restarts), std::string(api::Name(api::EffectiveRestartPolicy(spec))),
                status.completed_indexes});
   }
   return table.empty() ? "" : "Replicas:\n" + table.Take();

@@ -4,6 +4,7 @@
 
 #include "operator/api/indexes.h"
 #include "operator/api/names.h"
+#include "operator/api/replicas.h"
 #include "operator/cli/verbs/access_error.h"
 #include "operator/cli/verbs/change.h"
 #include "operator/cli/verbs/job_flags.h"
@@ -39,7 +40,7 @@ bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod&
   }
   const auto spec = job.spec.replicas.find(slot.type);
   return spec != job.spec.replicas.end() &&
-         policy::IsCompleted(pod, spec->second.restart_policy.value_or(api::RestartPolicy::kNever));
+         policy::IsCompleted(pod, api::EffectiveRestartPolicy(spec->second));
 }
 
 // The pod is gone or already replaced, so the replica restarts as requested.

@@ -8,6 +8,7 @@
 #include "operator/api/names.h"
 #include "operator/api/reasons.h"
 #include "operator/policy/decide.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/rules/managed_by.h"
 #include "operator/view/duration.h"
 #include "operator/view/human.h"

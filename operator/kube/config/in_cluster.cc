@@ -55,10 +55,6 @@ std::string NamespaceOf(const InClusterOptions& options) {
 
 }  // namespace
 
-bool IsInCluster(const InClusterOptions& options) {
-  return CheckInCluster(options).ok();
-}
-
 StatusOr<ClusterConfig> InClusterConfig(const InClusterOptions& options) {
   RETURN_IF_ERROR(CheckInCluster(options));
   ClusterConfig config;

@@ -22,13 +22,10 @@ struct InClusterOptions {
   Clock* clock = &RealClock();
 };
 
-// True if this process runs in a pod with a service account: KUBERNETES_SERVICE_HOST and _PORT are
-// set and the token file exists.
-bool IsInCluster(const InClusterOptions& options = {});
-
 // Returns https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT with ca.crt and the
 // token, which is read again as the kubelet renews it (token_file.h). If the host is an IPv6
-// address, kubernetes.default.svc is used instead. NotFound outside a cluster.
+// address, kubernetes.default.svc is used instead. NotFound outside a cluster: a variable or the
+// token file is missing.
 // InvalidArgument, with the path, if the token or CA cannot be read or is malformed. A
 // missing namespace file means "default".
 StatusOr<ClusterConfig> InClusterConfig(const InClusterOptions& options = {});

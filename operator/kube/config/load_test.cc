@@ -66,7 +66,6 @@ class LoadTest : public ::testing::Test {
 
 TEST_F(LoadTest, APodUsesItsServiceAccount) {
   MakePod();
-  EXPECT_TRUE(IsInCluster(options_.in_cluster));
   const StatusOr<ClusterConfig> config = LoadClusterConfig(options_);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->server, "https://10.0.0.1:443");

@@ -51,9 +51,9 @@ bool PodLifecycle::WillRun(size_t container) const {
   if (kill_at_ || progress.state == State::kRunning || progress.state == State::kLaunching)
     return false;
   if (!progress.last_exit) return true;
-  if (spec_.restart_policy == RestartPolicy::kNever) return false;
+  if (spec_.restart_policy == PodRestartPolicy::kNever) return false;
   if (*progress.last_exit != 0) return true;
-  return spec_.restart_policy == RestartPolicy::kAlways && !spec_.containers[container].init;
+  return spec_.restart_policy == PodRestartPolicy::kAlways && !spec_.containers[container].init;
 }
 
 bool PodLifecycle::Done(size_t container) const {

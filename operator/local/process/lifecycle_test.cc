@@ -11,7 +11,7 @@ using ContainerState = objects::ContainerStatus::State;
 
 class LifecycleTest : public ::testing::Test {
  protected:
-  void Make(RestartPolicy policy, std::vector<bool> init = {false}) {
+  void Make(PodRestartPolicy policy, std::vector<bool> init = {false}) {
     spec_ = PodSpec();
     spec_.restart_policy = policy;
     for (size_t i = 0; i < init.size(); ++i) {
@@ -60,7 +60,7 @@ class LifecycleTest : public ::testing::Test {
 };
 
 TEST_F(LifecycleTest, RunsToSuccess) {
-  Make(RestartPolicy::kNever);
+  Make(PodRestartPolicy::kNever);
   EXPECT_EQ(phase(), PodPhase::kPending);
   EXPECT_EQ(Due(), "launch 0");
   EXPECT_EQ(Due(), "");
@@ -81,16 +81,16 @@ TEST_F(LifecycleTest, RunsToSuccess) {
 
 TEST_F(LifecycleTest, EndsByPolicy) {
   struct Case {
-    RestartPolicy policy;
+    PodRestartPolicy policy;
     int code;
     PodPhase phase;
   };
-  const Case cases[] = {{RestartPolicy::kNever, 1, PodPhase::kFailed},
-                        {RestartPolicy::kNever, 0, PodPhase::kSucceeded},
-                        {RestartPolicy::kOnFailure, 0, PodPhase::kSucceeded},
-                        {RestartPolicy::kOnFailure, 1, PodPhase::kRunning},
-                        {RestartPolicy::kAlways, 0, PodPhase::kRunning},
-                        {RestartPolicy::kAlways, 1, PodPhase::kRunning}};
+  const Case cases[] = {{PodRestartPolicy::kNever, 1, PodPhase::kFailed},
+                        {PodRestartPolicy::kNever, 0, PodPhase::kSucceeded},
+                        {PodRestartPolicy::kOnFailure, 0, PodPhase::kSucceeded},
+                        {PodRestartPolicy::kOnFailure, 1, PodPhase::kRunning},
+                        {PodRestartPolicy::kAlways, 0, PodPhase::kRunning},
+                        {PodRestartPolicy::kAlways, 1, PodPhase::kRunning}};
   for (const Case& each : cases) {
     Make(each.policy);
     RunOnce(each.code);
@@ -100,7 +100,7 @@ TEST_F(LifecycleTest, EndsByPolicy) {
 }
 
 TEST_F(LifecycleTest, RestartsAtOnceThenBacksOffTwiceAsLong) {
-  Make(RestartPolicy::kOnFailure);
+  Make(PodRestartPolicy::kOnFailure);
   RunOnce(3);
   EXPECT_EQ(status().state, ContainerState::kTerminated);
   RunOnce(3);
@@ -120,7 +120,7 @@ TEST_F(LifecycleTest, RestartsAtOnceThenBacksOffTwiceAsLong) {
 }
 
 TEST_F(LifecycleTest, ForgetsCrashesAfterALongRun) {
-  Make(RestartPolicy::kOnFailure);
+  Make(PodRestartPolicy::kOnFailure);
   RunOnce(1);
   RunOnce(1);
   Wait(10s);
@@ -132,7 +132,7 @@ TEST_F(LifecycleTest, ForgetsCrashesAfterALongRun) {
 }
 
 TEST_F(LifecycleTest, RunsInitContainersInOrder) {
-  Make(RestartPolicy::kOnFailure, {true, true, false, false});
+  Make(PodRestartPolicy::kOnFailure, {true, true, false, false});
   ASSERT_EQ(Due(), "launch 0");
   lifecycle_->Launched(0, now_);
   EXPECT_EQ(phase(), PodPhase::kPending);
@@ -155,14 +155,14 @@ TEST_F(LifecycleTest, RunsInitContainersInOrder) {
 }
 
 TEST_F(LifecycleTest, FailsWithAnInitContainerUnderNever) {
-  Make(RestartPolicy::kNever, {true, false});
+  Make(PodRestartPolicy::kNever, {true, false});
   RunOnce(7);
   EXPECT_EQ(phase(), PodPhase::kFailed);
   EXPECT_EQ(Due(), "");
 }
 
 TEST_F(LifecycleTest, NamesSignalsAndMemory) {
-  Make(RestartPolicy::kNever);
+  Make(PodRestartPolicy::kNever);
   ASSERT_EQ(Due(), "launch 0");
   lifecycle_->Launched(0, now_);
   End(0, 137, 9, true);
@@ -173,7 +173,7 @@ TEST_F(LifecycleTest, NamesSignalsAndMemory) {
 }
 
 TEST_F(LifecycleTest, AFailedStartIsAnEndWithCode128) {
-  Make(RestartPolicy::kNever);
+  Make(PodRestartPolicy::kNever);
   ASSERT_EQ(Due(), "launch 0");
   lifecycle_->LaunchFailed(0, "no such volume", now_);
   EXPECT_EQ(phase(), PodPhase::kFailed);
@@ -183,7 +183,7 @@ TEST_F(LifecycleTest, AFailedStartIsAnEndWithCode128) {
 }
 
 TEST_F(LifecycleTest, AHeldStartWaitsWithoutCounting) {
-  Make(RestartPolicy::kNever);
+  Make(PodRestartPolicy::kNever);
   ASSERT_EQ(Due(), "launch 0");
   lifecycle_->LaunchHeld(0, "ErrImageNotLocal", "x", now_);
   EXPECT_EQ(phase(), PodPhase::kPending);
@@ -197,7 +197,7 @@ TEST_F(LifecycleTest, AHeldStartWaitsWithoutCounting) {
 }
 
 TEST_F(LifecycleTest, DeletionTerminatesThenKillsThenDeletes) {
-  Make(RestartPolicy::kAlways, {false, false});
+  Make(PodRestartPolicy::kAlways, {false, false});
   ASSERT_EQ(Due(), "launch 0 launch 1");
   lifecycle_->Launched(0, now_);
   lifecycle_->Launched(1, now_);
@@ -216,7 +216,7 @@ TEST_F(LifecycleTest, DeletionTerminatesThenKillsThenDeletes) {
 }
 
 TEST_F(LifecycleTest, AShorterGraceWins) {
-  Make(RestartPolicy::kAlways);
+  Make(PodRestartPolicy::kAlways);
   ASSERT_EQ(Due(), "launch 0");
   lifecycle_->Launched(0, now_);
   lifecycle_->Delete(30s, now_);
@@ -228,7 +228,7 @@ TEST_F(LifecycleTest, AShorterGraceWins) {
 }
 
 TEST_F(LifecycleTest, ADeletedPodInBackOffIsNotStartedAgain) {
-  Make(RestartPolicy::kAlways);
+  Make(PodRestartPolicy::kAlways);
   RunOnce(1);
   RunOnce(1);
   lifecycle_->Delete(30s, now_);

@@ -184,13 +184,13 @@ Status ReadVolumes(const JsonField& list, PodSpec& pod) {
   return OkStatus();
 }
 
-Status ReadRestartPolicy(const JsonField& field, RestartPolicy& policy) {
+Status ReadRestartPolicy(const JsonField& field, PodRestartPolicy& policy) {
   std::string text = "Always";
   RETURN_IF_ERROR(Read(field, text));
-  constexpr std::array<std::pair<std::string_view, RestartPolicy>, 3> kPolicies = {
-      {{"Always", RestartPolicy::kAlways},
-       {"OnFailure", RestartPolicy::kOnFailure},
-       {"Never", RestartPolicy::kNever}}};
+  constexpr std::array<std::pair<std::string_view, PodRestartPolicy>, 3> kPolicies = {
+      {{"Always", PodRestartPolicy::kAlways},
+       {"OnFailure", PodRestartPolicy::kOnFailure},
+       {"Never", PodRestartPolicy::kNever}}};
   for (const auto& [name, value] : kPolicies) {
     if (name != text) continue;
     policy = value;

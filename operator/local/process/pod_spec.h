@@ -12,7 +12,7 @@
 
 namespace tfjob::process {
 
-enum class RestartPolicy { kAlways, kOnFailure, kNever };
+enum class PodRestartPolicy { kAlways, kOnFailure, kNever };
 
 // One entry of a container's env. `path` is its JSON path, for errors.
 struct EnvVar {
@@ -78,7 +78,7 @@ struct Volume {
 struct PodSpec {
   objects::ObjectMeta metadata;
   std::string service_account;
-  RestartPolicy restart_policy = RestartPolicy::kAlways;
+  PodRestartPolicy restart_policy = PodRestartPolicy::kAlways;
   int64_t grace_period_seconds = 30;
   std::vector<Container> containers;  // init containers first, in order
   std::vector<Volume> volumes;

@@ -31,7 +31,6 @@ namespace tfjob::local {
 namespace {
 
 using PodPointer = std::shared_ptr<const objects::Pod>;
-using JobPointer = std::shared_ptr<const objects::CustomResource>;
 
 constexpr Duration kTick = 100ms;
 constexpr Duration kPollInterval = 1s;

@@ -3,11 +3,12 @@
 #include "operator/api/conditions.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/facts/replicas.h"
+#include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
 namespace {
 
-void SeePod(const Replica& replica, Time now, const Options& options, IndexHistory& index) {
+void RecordPod(const Replica& replica, Time now, const Options& options, IndexHistory& index) {
   const objects::Pod& pod = *replica.pod;
   if (index.uid != pod.metadata.uid) {
     if (!index.uid.empty()) ++index.recreations;
@@ -25,7 +26,7 @@ void SeePod(const Replica& replica, Time now, const Options& options, IndexHisto
   }
 }
 
-void SeeNothing(Time now, IndexHistory& index) {
+void RecordAbsence(Time now, IndexHistory& index) {
   if (index.uid.empty()) return;
   if (index.lost_at == Time()) index.lost_at = now;
   if (index.alive) index.vanished = true;
@@ -65,9 +66,9 @@ void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now, const O
     for (int32_t i = 0; i < group.size(); ++i) {
       const Replica& replica = group.replicas[i];
       if (replica.pod != nullptr) {
-        SeePod(replica, now, options, indexes[i]);
+        RecordPod(replica, now, options, indexes[i]);
       } else {
-        SeeNothing(now, indexes[i]);
+        RecordAbsence(now, indexes[i]);
       }
     }
   }

@@ -1,5 +1,8 @@
-// Holds the operator's settings that decisions depend on.
+// Holds the operator's settings that decisions depend on, and reads the seconds of specs.
 #pragma once
+
+#include <algorithm>
+#include <cstdint>
 
 #include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/clock.h"
@@ -20,5 +23,12 @@ struct Options {
   // counts as lost.
   Duration lost_pod_after = 60s;
 };
+
+// Makes seconds as users write them safe to add to a time: clamps to between 0 and a hundred years.
+// More means never, less means now.
+inline Duration Seconds(int64_t seconds) {
+  constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
+  return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));
+}
 
 }  // namespace tfjob::policy

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "operator/api/names.h"
+#include "operator/policy/facts/restart_policy.h"
 
 namespace tfjob::policy {
 namespace {
@@ -40,8 +41,19 @@ std::optional<int32_t> ExitCode(const objects::Pod& pod) {
   return container->exit_code;
 }
 
+FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy) {
+  constexpr int32_t kFirstRetryable = 128;
+  const RestartBehavior& behavior = BehaviorOf(policy);
+  if (!behavior.restarts_replicas) return FailureKind::kPermanent;
+  if (Disruption(pod)) return FailureKind::kDisrupted;
+  if (behavior.exit_code_decides && ExitCode(pod).value_or(kFirstRetryable) < kFirstRetryable) {
+    return FailureKind::kPermanent;
+  }
+  return FailureKind::kRetryable;
+}
+
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy) {
-  if (policy == api::RestartPolicy::kAlways || ExitCode(pod) != 0) return false;
+  if (!BehaviorOf(policy).completes_for_good || ExitCode(pod) != 0) return false;
   // A program that answers SIGTERM by exiting with 0 was stopped, not done. Times are whole
   // seconds: in doubt, it was stopped.
   return !pod.metadata.terminating() || Tensorflow(pod)->finished_at < DeletionRequested(pod);

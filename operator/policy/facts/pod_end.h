@@ -15,6 +15,16 @@ namespace tfjob::policy {
 // the node never reported it.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
+enum class FailureKind {
+  kPermanent,  // the policy does not restart it
+  kRetryable,  // restarted; counts towards backoffLimit
+  kDisrupted,  // restarted; caused by the cluster, not counted
+};
+// Judges a pod in phase Failed. Never: permanent, whatever the reason. Every other policy restarts
+// after a disruption. ExitCode: codes below 128 are permanent; 128 and above (signals; 138 is the
+// user's own choice) and an unknown code are retryable. Always and OnFailure: retryable.
+FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy);
+
 // True if the replica has done its work: its container exited with 0, and not because the pod was
 // being deleted. Under Always the container starts again, so no replica is ever done.
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy);

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/policy/facts/restart.h"
 #include "operator/policy/facts/slot.h"
 #include "operator/policy/testing.h"
 

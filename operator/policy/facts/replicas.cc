@@ -5,7 +5,8 @@
 
 #include "operator/api/replicas.h"
 #include "operator/policy/facts/pod_end.h"
-#include "operator/policy/facts/restart.h"
+#include "operator/policy/facts/restart_policy.h"
+#include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
 namespace {
@@ -52,7 +53,7 @@ ReplicaState StateOf(const objects::Pod& pod, api::RestartPolicy policy, const M
   if (IsCompleted(pod, policy)) return ReplicaState::kCompleted;
   const bool replacing = memory.IsReplacing(pod.metadata.uid);
   if (pod.metadata.terminating()) {
-    const bool explained = replacing || policy == api::RestartPolicy::kNever;
+    const bool explained = replacing || !BehaviorOf(policy).restarts_replicas;
     return explained ? ReplicaState::kTerminating : ReplicaState::kDisrupted;
   }
   switch (pod.phase) {
@@ -143,7 +144,7 @@ Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Sn
   for (const auto& [type, spec] : job.spec.replicas) {
     ReplicaGroup& group = result.groups.emplace_back();
     group.type = type;
-    group.policy = spec.restart_policy.value_or(api::RestartPolicy::kNever);
+    group.policy = api::EffectiveRestartPolicy(spec);
     group.replicas.resize(std::clamp(api::Replicas(job, type), 0, kMaxSlots));
     by_type[static_cast<size_t>(type)] = &group;
   }

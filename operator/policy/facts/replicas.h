@@ -6,10 +6,12 @@
 #include "operator/api/indexes.h"
 #include "operator/api/tfjob.h"
 #include "operator/api/validate.h"
+#include "operator/objects/pod.h"
 #include "operator/policy/facts/slot.h"
-#include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
+
+struct Snapshot;
 
 // Arrange considers at most this many slots per type, since each costs memory; api::Validate
 // refuses jobs with more.

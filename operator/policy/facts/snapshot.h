@@ -11,9 +11,11 @@
 #include "operator/objects/custom_resource.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
-#include "operator/policy/facts/history.h"
+#include "operator/policy/facts/gang_scheduler.h"
 
 namespace tfjob::policy {
+
+struct History;
 
 struct PodGroup {
   GangScheduler scheduler = GangScheduler::kNone;

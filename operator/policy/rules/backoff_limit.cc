@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "operator/policy/rules/restart_count.h"
+#include "operator/policy/rules/counted_restarts.h"
 
 namespace tfjob::policy {
 namespace {

@@ -1,5 +1,6 @@
 #include "operator/policy/rules/completed.h"
 
+#include "operator/api/replicas.h"
 #include "operator/policy/facts/pod_end.h"
 
 namespace tfjob::policy {
@@ -33,7 +34,7 @@ void RememberSurplus(const api::TFJob& job, const objects::Pod& pod, api::TFJobS
   const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod.metadata.name);
   const auto spec = slot ? job.spec.replicas.find(slot->type) : job.spec.replicas.end();
   if (spec == job.spec.replicas.end() || AttemptOf(pod) < status.attempt ||
-      !IsCompleted(pod, spec->second.restart_policy.value_or(api::RestartPolicy::kNever))) {
+      !IsCompleted(pod, api::EffectiveRestartPolicy(spec->second))) {
     return;
   }
   api::IndexSet completed = Known(status, slot->type);

@@ -1,6 +1,6 @@
 #include "operator/policy/rules/deadline.h"
 
-#include "operator/policy/facts/timing.h"
+#include "operator/policy/facts/options.h"
 
 namespace tfjob::policy {
 

@@ -3,7 +3,7 @@
 #include "operator/api/reasons.h"
 #include "operator/policy/rules/backoff_limit.h"
 #include "operator/policy/rules/deadline.h"
-#include "operator/policy/rules/failure.h"
+#include "operator/policy/rules/permanent_failure.h"
 #include "operator/policy/rules/success.h"
 
 namespace tfjob::policy {

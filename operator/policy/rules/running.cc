@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/policy/facts/history.h"
+
 namespace tfjob::policy {
 namespace {
 

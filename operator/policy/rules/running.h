@@ -2,10 +2,11 @@
 #pragma once
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/replicas.h"
 
 namespace tfjob::policy {
+
+struct History;
 
 // True if the replica that drives the job runs: any Chief or Master; otherwise any Worker;
 // otherwise any replica.

@@ -2,7 +2,7 @@
 
 #include "operator/api/conditions.h"
 #include "operator/api/reasons.h"
-#include "operator/policy/rules/restarting.h"
+#include "operator/policy/rules/restarts.h"
 
 namespace tfjob::policy {
 

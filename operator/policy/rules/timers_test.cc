@@ -2,7 +2,7 @@
 
 #include "operator/api/conditions.h"
 #include "operator/policy/rules/deadline.h"
-#include "operator/policy/rules/restart_delay.h"
+#include "operator/policy/rules/recreation_delay.h"
 #include "operator/policy/rules/ttl.h"
 #include "operator/policy/testing.h"
 
@@ -51,8 +51,8 @@ TEST(Ttl, RunsFromTheEnd) {
 TEST(RestartDelay, Doubles) {
   const Options options;
   const Duration kDelays[] = {0s, 1s, 2s, 4s, 8s, 16s, 32s, 64s, 128s, 256s, 300s, 300s};
-  for (int i = 0; i < 12; ++i) EXPECT_EQ(RestartDelay(i, options), kDelays[i]) << i;
-  EXPECT_EQ(RestartDelay(std::numeric_limits<int32_t>::max(), options), Duration(300s));
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(RecreationDelay(i, options), kDelays[i]) << i;
+  EXPECT_EQ(RecreationDelay(std::numeric_limits<int32_t>::max(), options), Duration(300s));
 }
 
 // The delay counts from the loss of the pod; a slot that never had a pod does not wait.

@@ -1,5 +1,5 @@
 // Tests restarts over the life of a job, reconcile by reconcile.
-#include "operator/policy/rules/restarting.h"
+#include "operator/policy/rules/restarts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

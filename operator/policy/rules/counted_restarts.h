@@ -10,6 +10,7 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/policy/facts/replicas.h"
+#include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
 

@@ -1,4 +1,4 @@
-// Decides when a replica's failure ends the job.
+// Decides when a replica's failure ends the job, and which failures enableDynamicWorker tolerates.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,12 @@ struct PermanentFailure {
   bool operator==(const PermanentFailure&) const = default;
 };
 
+// True if a replica of the type may fail permanently without ending the job: workers under
+// enableDynamicWorker. The pod stays, with its logs.
+bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type);
+
 // Returns the failure of the first type, in the order of api::kReplicaTypes, that has a replica
-// that failed permanently and is not tolerated (dynamic_worker.h), even while other types restart.
+// that failed permanently and is not tolerated, even while other types restart.
 std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
                                                      const Replicas& replicas);
 

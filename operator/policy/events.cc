@@ -1,21 +1,23 @@
-#include "operator/policy/tell.h"
+#include "operator/policy/events.h"
 
 #include <set>
 
 #include "operator/api/reasons.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/pod_warnings.h"
-#include "operator/policy/rules/dynamic_worker.h"
+#include "operator/policy/rules/permanent_failure.h"
 
 namespace tfjob::policy {
 namespace {
 
-void TellExit(const objects::Pod& pod, bool standing, Draft& draft) {
+void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
   const std::optional<int32_t> code = ExitCode(pod);
   if (!code) return;
-  draft.Tell(Event{objects::EventType::kNormal, api::kReasonExitedWithCode,
-                   api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code),
-                   StrCat("exit/", pod.metadata.uid), standing});
+  draft.AddEvent(
+      Event{objects::EventType::kNormal, api::kReasonExitedWithCode,
+            api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code),
+            StrCat("exit/", pod.metadata.uid), standing});
 }
 
 // " Pod mnist-worker-1: Evicted: the node was low on memory"
@@ -33,46 +35,46 @@ const std::string& UidOf(const Restarted& restart, const Draft& draft) {
 
 }  // namespace
 
-void TellExit(const objects::Pod& pod, Draft& draft) {
-  TellExit(pod, false, draft);
+void ReportExit(const objects::Pod& pod, Draft& draft) {
+  ReportExit(pod, false, draft);
 }
 
-void TellExitsAtEnd(Draft& draft) {
+void ReportExitsAtEnd(Draft& draft) {
   for (const ReplicaGroup& group : draft.replicas.groups) {
     const bool tolerated = ToleratesFailure(draft.job, group.type);
     for (const Replica& replica : group.replicas) {
       if ((replica.state == ReplicaState::kFailed && !tolerated) ||
           replica.state == ReplicaState::kRetryable || replica.state == ReplicaState::kDisrupted) {
-        TellExit(*replica.pod, draft);
+        ReportExit(*replica.pod, draft);
       }
     }
   }
 }
 
-void TellRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
+void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
   std::set<std::pair<api::ReplicaType, bool>> told;
   for (const Restarted& restart : restarts) {
     const bool vanished = restart.pod == nullptr;
-    if (!vanished) TellExit(*restart.pod, draft);
+    if (!vanished) ReportExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
     if (!told.insert({type, vanished}).second) continue;
     // A pod that vanished leaves no trace in the status: its cause persists until the
     // next pod exists.
-    draft.Tell(Event{objects::EventType::kWarning, api::kReasonRestarting,
-                     api::RestartingMessage(draft.job, type) + Detail(restart, draft),
-                     StrCat("restart/", UidOf(restart, draft)), vanished});
+    draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonRestarting,
+                         api::RestartingMessage(draft.job, type) + Detail(restart, draft),
+                         StrCat("restart/", UidOf(restart, draft)), vanished});
   }
 }
 
-void TellOfReplicas(Draft& draft) {
+void ReportReplicas(Draft& draft) {
   std::vector<Event> warnings;
   for (const ReplicaGroup& group : draft.replicas.groups) {
     for (const Replica& replica : group.replicas) {
       if (replica.alive()) WarnAboutPod(*replica.pod, warnings);
-      if (replica.state == ReplicaState::kFailed) TellExit(*replica.pod, true, draft);
+      if (replica.state == ReplicaState::kFailed) ReportExit(*replica.pod, true, draft);
     }
   }
-  for (Event& warning : warnings) draft.Tell(std::move(warning));
+  for (Event& warning : warnings) draft.AddEvent(std::move(warning));
 }
 
 }  // namespace tfjob::policy

@@ -1,10 +1,10 @@
-#include "operator/policy/rules/failure.h"
+#include "operator/policy/rules/permanent_failure.h"
 
 #include <algorithm>
 
 #include "operator/api/reasons.h"
 #include "operator/policy/facts/pod_end.h"
-#include "operator/policy/rules/dynamic_worker.h"
+#include "operator/policy/facts/restart_policy.h"
 
 namespace tfjob::policy {
 namespace {
@@ -23,12 +23,16 @@ std::string DisruptionSentence(const ReplicaGroup& group) {
 
 }  // namespace
 
+bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type) {
+  return job.spec.enable_dynamic_worker && type == api::ReplicaType::kWorker;
+}
+
 std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
                                                      const Replicas& replicas) {
   for (const ReplicaGroup& group : replicas.groups) {
     const int32_t failed = group.Count(ReplicaState::kFailed);
     if (failed == 0 || ToleratesFailure(job, group.type)) continue;
-    if (group.policy == api::RestartPolicy::kExitCode) {
+    if (BehaviorOf(group.policy).exit_code_decides) {
       return PermanentFailure{api::PermanentFailureMessage(job, group.type),
                               objects::EventType::kWarning};
     }

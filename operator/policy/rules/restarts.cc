@@ -1,9 +1,12 @@
-#include "operator/policy/rules/restarting.h"
+#include "operator/policy/rules/restarts.h"
 
 #include <algorithm>
 
+#include "operator/api/replicas.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/pod_end.h"
-#include "operator/policy/rules/restart_count.h"
+#include "operator/policy/facts/restart_policy.h"
+#include "operator/policy/rules/counted_restarts.h"
 
 namespace tfjob::policy {
 namespace {
@@ -34,7 +37,7 @@ std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& repli
                                     const Snapshot& snapshot, const api::TFJobStatus& status) {
   std::vector<Restarted> restarts;
   for (const ReplicaGroup& group : replicas.groups) {
-    if (group.policy == api::RestartPolicy::kNever) continue;
+    if (!BehaviorOf(group.policy).restarts_replicas) continue;
     for (int32_t i = 0; i < group.size(); ++i) {
       const Replica& replica = group.replicas[i];
       const Slot slot{group.type, i};
@@ -78,7 +81,7 @@ void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replic
 
 void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status) {
   for (const ReplicaGroup& group : replicas.groups) {
-    if (group.policy == api::RestartPolicy::kNever) continue;
+    if (!BehaviorOf(group.policy).counts_container_restarts) continue;
     for (const Replica& replica : group.replicas) {
       // Pods of earlier attempts were accounted for when this attempt began.
       if (replica.pod == nullptr || AttemptOf(*replica.pod) < status.attempt) continue;
@@ -92,8 +95,7 @@ void CountSurplusPods(const api::TFJob& job, const Replicas& replicas, api::TFJo
     const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod->metadata.name);
     const auto spec = slot ? job.spec.replicas.find(slot->type) : job.spec.replicas.end();
     if (spec == job.spec.replicas.end() ||
-        spec->second.restart_policy.value_or(api::RestartPolicy::kNever) ==
-            api::RestartPolicy::kNever ||
+        !BehaviorOf(api::EffectiveRestartPolicy(spec->second)).counts_container_restarts ||
         AttemptOf(*pod) < status.attempt) {
       continue;
     }

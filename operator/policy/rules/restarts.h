@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/replicas.h"
+#include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
 

@@ -1,4 +1,4 @@
-#include "operator/policy/rules/failure.h"
+#include "operator/policy/rules/permanent_failure.h"
 
 #include <gtest/gtest.h>
 

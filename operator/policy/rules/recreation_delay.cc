@@ -1,10 +1,10 @@
-#include "operator/policy/rules/restart_delay.h"
+#include "operator/policy/rules/recreation_delay.h"
 
 #include <algorithm>
 
 namespace tfjob::policy {
 
-Duration RestartDelay(int32_t recreations, const Options& options) {
+Duration RecreationDelay(int32_t recreations, const Options& options) {
   if (recreations <= 0) return Duration::zero();
   Duration delay = options.restart_delay;
   for (int32_t i = 1; i < recreations && delay < options.restart_delay_maximum; ++i) delay *= 2;
@@ -13,7 +13,7 @@ Duration RestartDelay(int32_t recreations, const Options& options) {
 
 Time NotBefore(const IndexHistory* index, const Options& options) {
   if (index == nullptr || index->lost_at == Time()) return Time();
-  return index->lost_at + RestartDelay(index->recreations, options);
+  return index->lost_at + RecreationDelay(index->recreations, options);
 }
 
 }  // namespace tfjob::policy

@@ -1,8 +1,10 @@
-#include "operator/policy/rules/restart_count.h"
+#include "operator/policy/rules/counted_restarts.h"
 
 #include <algorithm>
 #include <limits>
 #include <set>
+
+#include "operator/policy/facts/restart_policy.h"
 
 namespace tfjob::policy {
 namespace {
@@ -23,7 +25,7 @@ int64_t RestartsInStatus(const api::TFJobStatus& status) {
 int64_t RestartsOfLivingPods(const Replicas& replicas) {
   int64_t restarts = 0;
   for (const ReplicaGroup& group : replicas.groups) {
-    if (group.policy == api::RestartPolicy::kNever) continue;
+    if (!BehaviorOf(group.policy).counts_container_restarts) continue;
     for (const Replica& replica : group.replicas) {
       if (replica.state == ReplicaState::kActive) restarts += replica.pod->restart_count();
     }

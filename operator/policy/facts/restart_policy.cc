@@ -1,0 +1,45 @@
+#include "operator/policy/facts/restart_policy.h"
+
+#include <array>
+
+namespace tfjob::policy {
+namespace {
+
+using enum api::RestartPolicy;
+
+// In the order of the enum.
+constexpr std::array<RestartBehavior, 4> kBehaviors = {{
+    {.policy = kNever,
+     .restarts_replicas = false,
+     .exit_code_decides = false,
+     .counts_container_restarts = false,
+     .completes_for_good = true,
+     .pod_policy = kNever},
+    {.policy = kAlways,
+     .restarts_replicas = true,
+     .exit_code_decides = false,
+     .counts_container_restarts = true,
+     .completes_for_good = false,
+     .pod_policy = kAlways},
+    {.policy = kOnFailure,
+     .restarts_replicas = true,
+     .exit_code_decides = false,
+     .counts_container_restarts = true,
+     .completes_for_good = true,
+     .pod_policy = kOnFailure},
+    // The kubelet cannot judge by exit code, so the operator restarts the replica.
+    {.policy = kExitCode,
+     .restarts_replicas = true,
+     .exit_code_decides = true,
+     .counts_container_restarts = true,
+     .completes_for_good = true,
+     .pod_policy = kNever},
+}};
+
+}  // namespace
+
+const RestartBehavior& BehaviorOf(api::RestartPolicy policy) {
+  return kBehaviors[static_cast<size_t>(policy)];
+}
+
+}  // namespace tfjob::policy

@@ -1,0 +1,38 @@
+// Decides how the process ends after a stop request: its exit code, how long calls may take, and
+// in which order they are cancelled. Pure.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/clock.h"
+
+namespace tfjob::service {
+
+// Reasons passed to StopSource::Request; signals are positive.
+inline constexpr int kLeaseLost = -1;
+inline constexpr int kGivenUp = -2;
+inline constexpr int kMisconfigured = -3;
+
+enum class CancelCalls { kOfLoop, kOfLease };
+
+struct DepartureStep {
+  Duration after{0};  // the stop request; skipped if everything has ended by then
+  CancelCalls cancel = CancelCalls::kOfLoop;
+
+  bool operator==(const DepartureStep&) const = default;
+};
+
+struct Departure {
+  int exit_code = 0;
+  std::vector<DepartureStep> steps;  // in order of time
+  Duration events_may_take{0};       // how long recorded events may be sent
+
+  bool operator==(const Departure&) const = default;
+};
+
+// `reason`: a signal or one of the above. After a lost lease nothing may be written any more, so
+// all calls are cancelled at once. Otherwise calls for the lease, which is released last, get more
+// time than others.
+Departure PlanDeparture(int reason);
+
+}  // namespace tfjob::service

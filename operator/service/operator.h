@@ -1,0 +1,82 @@
+// The running operator: its parts and the order in which they start and stop. Private to this
+// package.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "operator/control/manager.h"
+#include "operator/control/nodes.h"
+#include "operator/events/recorder.h"
+#include "operator/kube/leader/leader_gate.h"
+#include "operator/kube/leader/lease.h"
+#include "operator/metrics/metrics.h"
+#include "operator/serve/checks.h"
+#include "operator/serve/server.h"
+#include "operator/service/run.h"
+#include "operator/service/stale_watches.h"
+
+namespace tfjob::service {
+
+// How often a standby checks whether it leads, and a starting operator whether the lists
+// have arrived.
+inline constexpr Duration kPoll = 50ms;
+
+// Returns the words separated by ", ".
+std::string Join(const std::vector<std::string>& words);
+
+// Runs the operator once. Stop() must be called after `stop` was requested.
+class Operator {
+ public:
+  Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks);
+
+  Status Serve();
+  Status Connect(const ConnectOperator& connect);
+  // Waits for leadership, then runs the control loop until a stop is requested.
+  Status Run();
+  void Stop();
+
+ private:
+  // Runs on departure_: waits for the stop request and cancels calls that delay the shutdown.
+  void Depart();
+  Status StartElection();
+  Status StartLoop();
+  control::Options LoopOptions();
+  Status AwaitLists();
+  // Runs until a stop is requested. Returns an error if this leader has seen nothing for too long.
+  Status CheckWatches();
+  // Returns the broken watches that the control loop cannot work without.
+  std::vector<kube::WatchTrouble> Troubles();
+  // Asks whether the server serves a kind.
+  CheckServed Served();
+  bool leads() const { return election_ != nullptr; }
+  std::vector<serve::Check> HealthChecks();
+  std::vector<serve::Check> ReadyChecks();
+  Status CheckReady();
+  // Called for calls that had to wait, after the gate has let them through.
+  bool MayWrite() const;
+
+  const OperatorOptions& options_;
+  StopSource& stop_;
+  const OperatorHooks& hooks_;
+  metrics::Metrics metrics_;
+  std::vector<std::unique_ptr<serve::Server>> servers_;
+  std::unique_ptr<OperatorCluster> cluster_;
+  std::unique_ptr<kube::LeaderElection> election_;
+  std::unique_ptr<kube::LeaderGate> gate_;
+  std::unique_ptr<kube::LeaderGate> event_gate_;
+  std::unique_ptr<events::Recorder> recorder_;
+  std::unique_ptr<control::Nodes> nodes_;
+  std::unique_ptr<control::Manager> manager_;
+  // Read by the servers' thread.
+  std::atomic<kube::LeaderElection*> seen_election_ = nullptr;
+  std::atomic<control::Manager*> seen_manager_ = nullptr;
+  std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // read by departure_
+  StopSource ended_;                                      // everything but departure_ has ended
+  std::thread departure_;
+};
+
+}  // namespace tfjob::service

@@ -1,0 +1,123 @@
+#include "operator/service/stale_watches.h"
+
+#include <gtest/gtest.h>
+
+namespace tfjob::service {
+namespace {
+
+using kube::WatchTrouble;
+using objects::Kind;
+using policy::GangScheduler;
+using enum StaleAction;
+
+Status Served(Kind) {
+  return OkStatus();
+}
+
+Status NotServed(Kind) {
+  return NotFound("the server serves no such kind");
+}
+
+TEST(RequiredWatches, AreThoseOfTheLoopAndOfTheOperatorsOwnGangs) {
+  const struct {
+    GangScheduler gang;
+    std::vector<Kind> required;
+  } kCases[] = {
+      {GangScheduler::kNone, {}},
+      {GangScheduler::kVolcano, {Kind::kPodGroup}},
+      {GangScheduler::kCoscheduling, {Kind::kCoschedulingPodGroup}},
+      {GangScheduler::kNative, {Kind::kWorkload, Kind::kNativePodGroup}},
+  };
+  for (const auto& c : kCases) {
+    std::vector<WatchTrouble> all;
+    for (const Kind kind : {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kPodGroup,
+                            Kind::kCoschedulingPodGroup, Kind::kWorkload, Kind::kNativePodGroup}) {
+      all.push_back({kind, "", 1h, Unavailable("away")});
+    }
+    std::vector<Kind> expected = {Kind::kTFJob, Kind::kPod, Kind::kService};
+    expected.insert(expected.end(), c.required.begin(), c.required.end());
+    std::vector<Kind> kinds;
+    for (const WatchTrouble& trouble : RequiredWatches(all, c.gang)) kinds.push_back(trouble.kind);
+    EXPECT_EQ(kinds, expected) << policy::Name(c.gang);
+  }
+}
+
+TEST(JudgeWatches, LeavesOnlyWhereAnotherOperatorMaySeeMore) {
+  const WatchTrouble away{Kind::kPod, "team-a", 2min, Unavailable("away")};
+  const WatchTrouble young{Kind::kPod, "team-a", 119s, Unavailable("away")};
+  const WatchTrouble forbidden{Kind::kService, "", 1h, PermissionDenied("forbidden")};
+  const WatchTrouble throttled{Kind::kService, "", 1h, ResourceExhausted("too many requests")};
+  const struct {
+    const char* what;
+    std::vector<WatchTrouble> troubles;
+    bool leads;
+    CheckServed served;
+    StaleAction action;
+    const char* watch;
+  } kCases[] = {
+      {"no trouble", {}, true, Served, kContinue, ""},
+      {"not for long enough", {young}, true, Served, kContinue, ""},
+      {"a watch of its own", {away}, true, Served, kLeave, "Pod team-a/*"},
+      {"without a lease", {away}, false, Served, kReport, "Pod team-a/*"},
+      {"no permission", {forbidden}, true, Served, kReport, "Service /*"},
+      {"too many requests", {throttled}, true, Served, kReport, "Service /*"},
+      {"no such kind", {away}, true, NotServed, kReport, "Pod team-a/*"},
+      {"the first that others would not have",
+       {forbidden, away},
+       true,
+       Served,
+       kLeave,
+       "Pod team-a/*"},
+      {"the first of all", {throttled, forbidden}, true, Served, kReport, "Service /*"},
+  };
+  for (const auto& c : kCases) {
+    const StaleWatches stale = JudgeWatches(c.troubles, c.leads, c.served);
+    EXPECT_EQ(stale.action, c.action) << c.what;
+    EXPECT_EQ(stale.watch, c.watch) << c.what;
+  }
+  EXPECT_EQ(JudgeWatches({away}, true, Served).leaving,
+            "this leader has seen no change of Pod team-a/* for 2m: UNAVAILABLE: away; it leaves "
+            "the lease to another");
+}
+
+TEST(JudgeMissingLists, AlwaysReportsAndLeavesLate) {
+  const WatchTrouble young{Kind::kPod, "", 119s, Unavailable("no answer yet")};
+  const WatchTrouble old{Kind::kPod, "", 121s, Unavailable("no answer yet")};
+  const struct {
+    const char* what;
+    std::vector<WatchTrouble> troubles;
+    bool leads;
+    CheckServed served;
+    StaleAction action;
+    const char* because;
+  } kCases[] = {
+      {"the server is slow", {}, true, Served, kReport, "the server is slow"},
+      {"nothing is known but that it is away",
+       {},
+       true,
+       [](Kind) { return Unavailable("no route"); },
+       kReport,
+       "UNAVAILABLE: no route"},
+      {"young", {young}, true, Served, kReport, "UNAVAILABLE: no answer yet"},
+      {"old", {old}, true, Served, kLeave, "UNAVAILABLE: no answer yet"},
+      {"old, without a lease", {old}, false, Served, kReport, "UNAVAILABLE: no answer yet"},
+      {"no definition of TFJobs",
+       {{Kind::kTFJob, "", 1h, Unavailable("404")}},
+       true,
+       NotServed,
+       kReport,
+       "the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/"},
+      {"another kind", {old}, true, NotServed, kReport, "the server serves no such kind"},
+  };
+  for (const auto& c : kCases) {
+    const StaleWatches stale = JudgeMissingLists(c.troubles, "the lists", c.leads, c.served);
+    EXPECT_EQ(stale.action, c.action) << c.what;
+    EXPECT_EQ(stale.because, c.because) << c.what;
+  }
+  EXPECT_EQ(JudgeMissingLists({old}, "the first list of Pod", true, Served).leaving,
+            "this leader has waited for the first list of Pod for 2m1s: UNAVAILABLE: no answer "
+            "yet; it leaves the lease to another");
+}
+
+}  // namespace
+}  // namespace tfjob::service
