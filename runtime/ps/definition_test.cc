@@ -36,6 +36,24 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }
 
+// Tasks of different builds compare these bytes and this digest.
+TEST(Definition, KeepsItsBytesAndItsFingerprint) {
+  Definition definition = TwoLayers();
+  definition.variables[1].update = Update::kAssign;
+  definition.mode = Mode::kSynchronous;
+  EXPECT_EQ(
+      Serialize(Assignment{definition, {"a:1"}}),
+      R"({"definition":{"max_shard_bytes":4194304,"mode":1,"optimizer":{"beta_1":0.9,"beta_2":0.999,)"
+      R"("centered":false,"epsilon":1e-07,"initial_accumulator_value":0.1,"kind":"Adam",)"
+      R"("learning_rate":0.001,"learning_rate_schedule":{},"momentum":0.0,"nesterov":false,)"
+      R"("rho":0.9},"placement":0,"replicas_to_aggregate":1,"variables":[)"
+      R"({"dtype":"float32","name":"dense/kernel","shape":[784,512],"update":0},)"
+      R"({"dtype":"float32","name":"dense/bias","shape":[512],"update":1},)"
+      R"({"dtype":"float32","name":"dense_1/kernel","shape":[512,10],"update":0},)"
+      R"({"dtype":"float32","name":"dense_1/bias","shape":[10],"update":0}]},"servers":["a:1"]})");
+  EXPECT_EQ(Fingerprint(definition), 1368180430828001073u);
+}
+
 TEST(Definition, RefusesWhatCannotBeServed) {
   auto error = [](auto change) {
     Definition definition = TwoLayers();
