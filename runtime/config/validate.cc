@@ -119,6 +119,11 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config) {
   return {.secs = config.save_checkpoints_secs.value_or(otherwise), .steps = steps};
 }
 
+int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks) {
+  if (strategy.mode != PsMode::kSync) return 1;
+  return strategy.replicas_to_aggregate > 0 ? strategy.replicas_to_aggregate : training_tasks;
+}
+
 LabelKind ResolvedLabels(const TrainingConfig& config) {
   if (config.data.labels != LabelKind::kAuto) return config.data.labels;
   if (config.loss.name == "sparse_categorical_crossentropy") return LabelKind::kClass;

@@ -50,7 +50,7 @@ class Chief : public StepObserver {
   std::unique_ptr<Evaluation> evaluation_;   // null unless Evaluates()
   std::unique_ptr<io::EventWriter> events_;  // null without model_dir or summaries
   ReportWindow window_;
-  ps::Snapshot last_;  // set by SaveLast
+  state::Snapshot last_;  // set by SaveLast
 };
 
 }  // namespace tfjob::train

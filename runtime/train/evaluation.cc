@@ -1,6 +1,6 @@
 #include "runtime/train/evaluation.h"
 
-#include "runtime/train/assembly.h"
+#include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
@@ -30,7 +30,7 @@ StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
   return evaluation;
 }
 
-StatusOr<strategy::MetricTotals> Evaluation::Run(const ps::Snapshot& snapshot,
+StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot,
                                                  const StopSource& stop) {
   RETURN_IF_ERROR(strategy::LoadValues(definition_, snapshot, store_));
   ASSIGN_OR_RETURN(auto pipeline, data::Pipeline::Create(dataset_, pipeline_options_));

@@ -9,7 +9,7 @@
 #include "runtime/base/stop.h"
 #include "runtime/config/training_config.h"
 #include "runtime/io/event_writer.h"
-#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/model_program.h"
 #include "runtime/train/progress_board.h"
 
 namespace tfjob::train {
@@ -25,7 +25,7 @@ class Evaluation {
                                                       const exec::Device& device);
 
   // Returns loss and metrics for the snapshot's values. Returns Cancelled if `stop` is requested.
-  StatusOr<strategy::MetricTotals> Run(const ps::Snapshot& snapshot, const StopSource& stop);
+  StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop);
 
   const strategy::ModelDefinition& definition() const { return definition_; }
 

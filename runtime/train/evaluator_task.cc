@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "runtime/io/event_writer.h"
-#include "runtime/train/assembly.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
+#include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/task.h"
 
@@ -84,8 +84,8 @@ class Evaluator {
       p.waiting_for.clear();
     });
     evaluated_ = checkpoint.step;
-    StatusOr<ps::Snapshot> snapshot =
-        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().parameters);
+    StatusOr<state::Snapshot> snapshot =
+        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state);
     if (!snapshot.ok() && !IsListed(checkpoint))
       return OkStatus();  // deleted in favour of newer ones
     RETURN_IF_ERROR(snapshot.status());

@@ -78,14 +78,6 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
                              .streams = std::move(streams)});
 }
 
-std::vector<std::string> TaskContext::ParameterServers() const {
-  std::vector<std::string> addresses;
-  const cluster::Job* job = tf_config().cluster.job("ps");
-  if (job == nullptr) return addresses;
-  for (const auto& [index, address] : job->addresses) addresses.push_back(address);
-  return addresses;
-}
-
 Status RunTask(TaskContext& context) {
   switch (cluster::RoleOf(context.tf_config())) {
     case cluster::Role::kParameterServer:

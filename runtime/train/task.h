@@ -43,9 +43,6 @@ class TaskContext {
   // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
 
-  // Returns the addresses of the parameter servers by index; empty if there are none.
-  std::vector<std::string> ParameterServers() const;
-
   // Starts the task's server on its port, with the progress service and `streams`. Returns null if
   // the task has no address.
   StatusOr<std::unique_ptr<rpc::Server>> Serve(

@@ -46,11 +46,11 @@ class Trainer {
 
  private:
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
-  StatusOr<ps::Snapshot> ProvideState();
+  StatusOr<state::Snapshot> ProvideState();
   // Returns true if a worker's wait for others should end: it was asked to stop, or
   // the run is over.
   bool ShouldNotWait();
-  void OnPeerEvent(const ps::Event& event);
+  void OnPeerEvent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   Status Stopped();

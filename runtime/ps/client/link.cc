@@ -11,16 +11,18 @@ namespace {
 
 constexpr Duration kReleaseTimeout{10s};
 
-std::vector<PeerState> ParseMembers(const std::string& body) {
-  std::vector<PeerState> members;
+std::vector<state::PeerState> ParseMembers(const std::string& body) {
+  std::vector<state::PeerState> members;
   StatusOr<Json> document = ParseJson(body, "server state");
   if (!document.ok()) return members;
   StatusOr<std::vector<JsonField>> list = JsonField(*document)["members"].Elements();
   if (!list.ok()) return members;
   for (const JsonField& peer : *list) {
-    members.push_back({.task = peer["task"].StringOr("").value_or(""),
+    const std::string task = peer["task"].StringOr("").value_or("");
+    members.push_back({.task = task,
+                       .role = state::RoleOfTask(task),
                        .address = peer["address"].StringOr("").value_or(""),
-                       .state = peer["state"].StringOr("").value_or("unknown"),
+                       .health = state::ParsePeerHealth(peer["state"].StringOr("").value_or("")),
                        .silence = Duration(peer["silence_us"].IntOr(0).value_or(0))});
   }
   return members;
@@ -75,7 +77,7 @@ Status Link::Connect(Duration timeout) {
       {.connection = connection_.get(),
        .peer = name_,
        .on_change = [this](rpc::Health health, Duration silence) { OnHealth(health, silence); }});
-  Say(Event::Kind::kConnected, StrCat("connected to ", name_));
+  Say(state::PeerEvent::Kind::kConnected, StrCat("connected to ", name_));
   return OkStatus();
 }
 
@@ -92,13 +94,13 @@ void Link::OnEnd(const Status& why) {
     context_.changed.NotifyAll();
   }
   if (!expected) {
-    Say(Event::Kind::kLost, StrCat(name_, " was lost ", when, ": ", Message(why)));
+    Say(state::PeerEvent::Kind::kLost, StrCat(name_, " was lost ", when, ": ", Message(why)));
   }
 }
 
 void Link::OnHealth(rpc::Health health, Duration silence) const {
   const bool suspected = health == rpc::Health::kSuspected;
-  Say(suspected ? Event::Kind::kSuspected : Event::Kind::kRecovered,
+  Say(suspected ? state::PeerEvent::Kind::kSuspected : state::PeerEvent::Kind::kRecovered,
       suspected ? StrCat(name_, " has been silent for ", FormatDuration(silence),
                          ", will be given up at ", FormatDuration(context_.options.liveness.lease))
                 : StrCat(name_, " responds again"));
@@ -127,7 +129,7 @@ void Link::AwaitReleases() {
   MutexLock lock(flight_mutex_);
   while (in_flight_ > 0) {
     if (released_.WaitUntil(flight_mutex_, report)) continue;
-    Say(Event::Kind::kWaiting,
+    Say(state::PeerEvent::Kind::kWaiting,
         StrCat(name_, ": the closed connection still holds ", in_flight_, " gradients"));
     report = std::chrono::steady_clock::now() + kReleaseTimeout;
   }
@@ -145,22 +147,24 @@ std::string Link::Awaiting() const {
   return StrCat("at step ", step.step, ", nothing was awaited from it");
 }
 
-void Link::Say(Event::Kind kind, const std::string& message) const {
+void Link::Say(state::PeerEvent::Kind kind, const std::string& message) const {
   if (!context_.options.on_event) return;
   context_.options.on_event(
       {.kind = kind, .peer = StrCat("ps ", server_), .address = address_, .message = message});
 }
 
-PeerState Link::Describe() {
+state::PeerState Link::Describe() {
   MutexLock lock(context_.mutex);
-  PeerState state{.task = StrCat("/job:ps/task:", server_), .address = address_, .state = "lost"};
+  state::PeerState state = state::PeerOf("ps", server_);
+  state.address = address_;
+  state.health = state::PeerHealth::kLost;
   if (live_ != nullptr) {
     state.silence = live_->Silence();
-    state.state = context_.options.liveness.Judge(state.silence) == rpc::Health::kAlive
-                      ? "connected"
-                      : "suspected";
+    state.health = context_.options.liveness.Judge(state.silence) == rpc::Health::kAlive
+                       ? state::PeerHealth::kConnected
+                       : state::PeerHealth::kSuspected;
   } else if (why_.ok()) {
-    state.state = "unknown";
+    state.health = state::PeerHealth::kUnknown;
   }
   return state;
 }
@@ -251,7 +255,7 @@ void Link::RenewHold() {
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   if (server_ == 0) {
-    std::vector<PeerState> members = ParseMembers(body);
+    std::vector<state::PeerState> members = ParseMembers(body);
     MutexLock lock(context_.mutex);
     context_.members = std::move(members);
   }

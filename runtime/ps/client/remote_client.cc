@@ -23,7 +23,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
     : context_(options, Place(options.definition, static_cast<int>(options.servers.size()))),
       own_connector_(std::move(own_connector)),
       fingerprint_(Fingerprint(options.definition)),
-      shards_of_(options.definition.variables.size()),
+      shards_of_(options.definition.state.variables.size()),
       states_(options.servers.size()),
       known_(options.servers.size()) {
   for (size_t i = 0; i < context_.shards.size(); ++i) {
@@ -53,7 +53,7 @@ RemoteClient::~RemoteClient() {
 }
 
 Status RemoteClient::CheckValues(std::span<const std::span<std::byte>> values) const {
-  const std::vector<Variable>& variables = context_.options.definition.variables;
+  const std::vector<state::Variable>& variables = context_.options.definition.state.variables;
   if (values.size() != variables.size()) {
     return InvalidArgument("expected ", variables.size(), " variables, got ", values.size());
   }
@@ -97,8 +97,9 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!gradients[i].empty() && gradients[i].size() != values[i].size()) {
-      return InvalidArgument(context_.options.definition.variables[i].name, ": the gradient has ",
-                             gradients[i].size(), " bytes, the variable ", values[i].size());
+      return InvalidArgument(context_.options.definition.state.variables[i].name,
+                             ": the gradient has ", gradients[i].size(), " bytes, the variable ",
+                             values[i].size());
     }
   }
   MutexLock lock(context_.mutex);
@@ -177,7 +178,7 @@ void RemoteClient::BeginWait() {
   refused_since_ = {};
 }
 
-void RemoteClient::Say(Event::Kind kind, const std::string& peers,
+void RemoteClient::Say(state::PeerEvent::Kind kind, const std::string& peers,
                        const std::string& message) const {
   if (!context_.options.on_event) return;
   context_.options.on_event({.kind = kind, .peer = peers, .address = "", .message = message});
@@ -269,7 +270,7 @@ std::string RemoteClient::Awaited(std::string& peers) {
 void RemoteClient::ReportWait() {
   std::string peers;
   const std::string message = Awaited(peers);
-  Say(Event::Kind::kWaiting, peers, message);
+  Say(state::PeerEvent::Kind::kWaiting, peers, message);
 }
 
 bool RemoteClient::StopRequested() const {

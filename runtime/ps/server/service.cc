@@ -56,18 +56,18 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     rpc::Transport& transport) {
   Session session(*this, peer, PlainAddress(address), transport, options_.pool);
   Register(session);
-  const auto ticket = watch_.Add({.connection = &session.connection(),
-                                  .peer = Described(peer, session.address()),
-                                  .on_change = [&](rpc::Health health, Duration silence) {
-                                    if (health == rpc::Health::kSuspected) {
-                                      Tell(Event::Kind::kSuspected, session,
-                                           StrCat("has been silent for ", FormatDuration(silence),
-                                                  ", will be given up at ",
-                                                  FormatDuration(options_.liveness.lease)));
-                                    } else {
-                                      Tell(Event::Kind::kRecovered, session, "responds again");
-                                    }
-                                  }});
+  const auto ticket = watch_.Add(
+      {.connection = &session.connection(),
+       .peer = Described(peer, session.address()),
+       .on_change = [&](rpc::Health health, Duration silence) {
+         if (health == rpc::Health::kSuspected) {
+           Tell(state::PeerEvent::Kind::kSuspected, session,
+                StrCat("has been silent for ", FormatDuration(silence), ", will be given up at ",
+                       FormatDuration(options_.liveness.lease)));
+         } else {
+           Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
+         }
+       }});
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -83,7 +83,7 @@ void Service::Register(Session& session) {
     if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
   }
-  Tell(Event::Kind::kConnected, session, "connected");
+  Tell(state::PeerEvent::Kind::kConnected, session, "connected");
 }
 
 void Service::Unregister(Session& session, const Status& why) {
@@ -97,10 +97,10 @@ void Service::Unregister(Session& session, const Status& why) {
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
-      lost_[task] = {.task = StrCat("/job:", task.type, "/task:", task.index),
-                     .address = session.address(),
-                     .state = "lost",
-                     .silence = Duration(0)};
+      state::PeerState& lost = lost_[task];
+      lost = state::PeerOf(task.type, task.index);
+      lost.address = session.address();
+      lost.health = state::PeerHealth::kLost;
     }
     was_current = was_current && !finished_ && !stopped_;
     if (store_ != nullptr) step = store_->step();
@@ -114,10 +114,11 @@ void Service::Unregister(Session& session, const Status& why) {
     when = awaited ? StrCat("while step ", step, " waited for its gradient")
                    : StrCat("at step ", step, ", which did not wait for it");
   }
-  Tell(Event::Kind::kLost, session, StrCat("was lost ", when, ": ", Message(why)));
+  Tell(state::PeerEvent::Kind::kLost, session, StrCat("was lost ", when, ": ", Message(why)));
 }
 
-void Service::Tell(Event::Kind kind, const Session& session, const std::string& message) const {
+void Service::Tell(state::PeerEvent::Kind kind, const Session& session,
+                   const std::string& message) const {
   if (!options_.on_event) return;
   options_.on_event(
       {.kind = kind,
@@ -197,15 +198,14 @@ void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarna
   }
 }
 
-std::vector<PeerState> Service::MembersLocked() {
-  std::vector<PeerState> members;
+std::vector<state::PeerState> Service::MembersLocked() {
+  std::vector<state::PeerState> members;
   for (const auto& [task, session] : sessions_) {
-    const Duration silence = session->connection().Silence();
-    const bool alive = options_.liveness.Judge(silence) == rpc::Health::kAlive;
-    members.push_back({.task = StrCat("/job:", task.type, "/task:", task.index),
-                       .address = session->address(),
-                       .state = alive ? "connected" : "suspected",
-                       .silence = silence});
+    state::PeerState& member = members.emplace_back(state::PeerOf(task.type, task.index));
+    member.address = session->address();
+    member.silence = session->connection().Silence();
+    const bool alive = options_.liveness.Judge(member.silence) == rpc::Health::kAlive;
+    member.health = alive ? state::PeerHealth::kConnected : state::PeerHealth::kSuspected;
   }
   for (const auto& [task, peer] : lost_) members.push_back(peer);
   return members;
@@ -215,10 +215,10 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
   MutexLock lock(mutex_);
   rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
   Json body = {{"members", Json::array()}};
-  for (const PeerState& peer : MembersLocked()) {
+  for (const state::PeerState& peer : MembersLocked()) {
     body["members"].push_back({{"task", peer.task},
                                {"address", peer.address},
-                               {"state", peer.state},
+                               {"state", std::string(state::Name(peer.health))},
                                {"silence_us", peer.silence.count()}});
   }
   if (store_ != nullptr) {
@@ -247,8 +247,9 @@ bool Service::ServesLocked() const {
          });
 }
 
-Event Service::DescribeWaitLocked() const {
-  Event event{.kind = Event::Kind::kWaiting, .peer = "chief", .address = "", .message = ""};
+state::PeerEvent Service::DescribeWaitLocked() const {
+  state::PeerEvent event{
+      .kind = state::PeerEvent::Kind::kWaiting, .peer = "chief", .address = "", .message = ""};
   if (store_ == nullptr) {
     event.message = std::string(Message(NotReady()));
     return event;
@@ -270,7 +271,7 @@ Event Service::DescribeWaitLocked() const {
 // Reports every long wait.
 void Service::Tick() {
   synchronizer_->Tick();
-  Event wait;
+  state::PeerEvent wait;
   {
     MutexLock lock(mutex_);
     const Duration now = RealClock().Monotonic();
@@ -358,14 +359,15 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
   }
   return std::make_unique<CoordinatorLink>(
       synchronizer, *options_.connector, watch_,
-      CoordinatorLink::Options{.address = std::move(address),
-                               .self = options_.identity,
-                               .on_event = [this](const Event& event) { TellOfCoordinator(event); },
-                               .liveness = options_.liveness});
+      CoordinatorLink::Options{
+          .address = std::move(address),
+          .self = options_.identity,
+          .on_event = [this](const state::PeerEvent& event) { TellOfCoordinator(event); },
+          .liveness = options_.liveness});
 }
 
 // Drops events after the end: ps 0 exits too, and that is not a loss.
-void Service::TellOfCoordinator(const Event& event) {
+void Service::TellOfCoordinator(const state::PeerEvent& event) {
   {
     MutexLock lock(mutex_);
     if (finished_ || stopped_) return;
@@ -399,7 +401,7 @@ void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaite
       described += StrCat(separator, protocol::ToString(worker), " (", address, ")");
     }
   }
-  options_.on_event({.kind = Event::Kind::kWaiting,
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
                      .peer = peers,
                      .message = StrCat("step ", step, " waits for gradients from ", described)});
 }

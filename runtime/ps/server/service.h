@@ -56,7 +56,7 @@ class Service : public ParameterServer {
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
-  void TellOfCoordinator(const Event& event);
+  void TellOfCoordinator(const state::PeerEvent& event);
   void SendToServer(int server, std::string message);
   // Drops the state if it is still `store`.
   void Forget(const std::shared_ptr<Store>& store);
@@ -75,19 +75,19 @@ class Service : public ParameterServer {
   void Tick();
   void Register(Session& session);
   void Unregister(Session& session, const Status& why);
-  void Tell(Event::Kind kind, const Session& session, const std::string& message) const;
+  void Tell(state::PeerEvent::Kind kind, const Session& session, const std::string& message) const;
   // Refuses every process older than the start of its task that a ledger names: it could not add to
   // the ledger.
   void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for a limited time until everything sent to the peers is written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Describes whom this server waits for while it does not serve.
-  Event DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
@@ -106,7 +106,7 @@ class Service : public ParameterServer {
   std::map<protocol::Worker, Session*> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, int64_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // the newest seen
   // Tasks that were connected and no longer are.
-  std::map<protocol::Worker, PeerState> lost_ ABSL_GUARDED_BY(mutex_);
+  std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   rpc::PeerWatch watch_;
 };

@@ -72,7 +72,7 @@ void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text)
 
 }  // namespace
 
-Store::Entry::Entry(const Variable& variable, size_t bytes, int slots)
+Store::Entry::Entry(const state::Variable& variable, size_t bytes, int slots)
     : dtype(variable.dtype),
       update(variable.update),
       bytes(bytes),
@@ -85,15 +85,16 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
       servers_(servers),
       epoch_(epoch),
       fingerprint_(Fingerprint(definition_)) {
-  const int slots = static_cast<int>(optimizer::Slots(definition_.optimizer).size());
+  const int slots = static_cast<int>(optimizer::Slots(definition_.state.optimizer).size());
   const std::vector<Shard> shards = Place(definition_, servers);
   local_.assign(shards.size(), -1);
   for (int i = 0; i < static_cast<int>(shards.size()); ++i) {
     const Shard& shard = shards[static_cast<size_t>(i)];
     if (shard.server != server) continue;
-    const Variable& variable = definition_.variables[static_cast<size_t>(shard.variable)];
+    const state::Variable& variable =
+        definition_.state.variables[static_cast<size_t>(shard.variable)];
     auto entry = std::make_unique<Entry>(variable, static_cast<size_t>(shard.size),
-                                         variable.update == Update::kGradient ? slots : 0);
+                                         variable.update == state::Update::kGradient ? slots : 0);
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
     own_.push_back(i);
@@ -116,15 +117,15 @@ int64_t Store::total_bytes() const {
 void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                         kernels::Stream& stream) {
   if (update.empty()) return;
-  if (entry.update != Update::kGradient) {
-    Blend(entry.dtype, entry.Part(0), update, entry.update == Update::kAssignAdd, scale);
+  if (entry.update != state::Update::kGradient) {
+    Blend(entry.dtype, entry.Part(0), update, entry.update == state::Update::kAssignAdd, scale);
     return;
   }
   std::span<std::byte> slots[optimizer::kMaxSlots];
   const auto count = static_cast<size_t>(entry.slots);
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
   auto* optimize = entry.dtype == DType::kFloat64 ? &Optimize<double> : &Optimize<float>;
-  optimize(definition_.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
+  optimize(definition_.state.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
 }
 
 bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::byte> update,
