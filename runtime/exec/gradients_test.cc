@@ -9,9 +9,7 @@
 #include <set>
 
 #include "runtime/exec/program.h"
-#include "runtime/graph/gradient_functions.h"
 #include "runtime/graph/op.h"
-#include "runtime/graph/ops.h"
 
 namespace tfjob::exec {
 namespace {
