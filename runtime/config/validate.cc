@@ -1,15 +1,14 @@
 // Checks what can be decided only from all keys together.
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
 namespace {
 
 std::string List(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return absl::StrJoin(names, ", ");
 }
 
 // Rejects a key that is set although its selector has another value: momentum for adagrad, a csv's

@@ -1,4 +1,4 @@
-// Streams over gRPC: each is a bidirectional call whose messages are raw byte buffers that refer
+// The calling end of streams over gRPC: each is a bidirectional call whose messages are raw byte buffers that refer
 // to the sender's memory.
 #pragma once
 

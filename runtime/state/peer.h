@@ -42,13 +42,12 @@ PeerState PeerOf(std::string_view task_type, int task_index);
 
 struct PeerEvent {
   enum class Kind {
-    kConnected,   // connected to a peer, or a peer connected to this task
-    kSuspected,   // the peer has been silent for 2 s
-    kRecovered,   // a suspected peer sent data again
-    kLost,        // the peer's connection closed, or its lease of 10 s expired
-    kWaiting,     // every 10 s of a wait: the peers and what is awaited from them
-    kRestoring,   // the chief refills servers
-    kRolledBack,  // the state is that of a checkpoint again
+    kConnected,  // connected to a peer, or a peer connected to this task
+    kSuspected,  // the peer has been silent for 2 s
+    kRecovered,  // a suspected peer sent data again
+    kLost,       // the peer's connection closed, or its lease of 10 s expired
+    kWaiting,    // every 10 s of a wait: the peers and what is awaited from them
+    kRestoring,  // the chief refills servers
   };
   Kind kind = Kind::kWaiting;
   std::string peer;     // "ps 1"; for a wait, several may be listed, separated by ", "

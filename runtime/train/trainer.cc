@@ -89,8 +89,7 @@ bool Trainer::ShouldNotWait() {
 
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
-  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
-      event.kind == Kind::kRolledBack) {
+  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected) {
     kTrainLog.Warning(event.message, {{"peer", event.peer}});
   } else {
     kTrainLog.Info(event.message, {{"peer", event.peer}});

@@ -58,6 +58,7 @@ Status Link::Connect(Duration timeout) {
     return why_;
   }
   const rpc::Identity& peer = stream->peer;
+  // Shards are placed by index: another server at this address would hold other shards.
   if (peer.task_type != "ps" || peer.task_index != server_) {
     return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
@@ -82,7 +83,8 @@ Status Link::Connect(Duration timeout) {
 }
 
 void Link::OnEnd(const Status& why) {
-  bool expected = why.code() == StatusCode::kCancelled;
+  // This side closed the connection.
+  bool expected = absl::IsCancelled(why);
   std::string when;
   {
     MutexLock lock(context_.mutex);
@@ -212,6 +214,7 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   MutexLock lock(context_.mutex);
+  // `changed` serves all links and the step, so a wake-up may be for another reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (!context_.changed.WaitUntil(context_.mutex, deadline)) {
@@ -224,6 +227,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
 
 void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
   MutexLock lock(context_.mutex);
+  // The answer to a request that was given up.
   if (pending_.number != header.sequence || pending_.done) return;
   pending_.done = true;
   pending_.status = std::move(status);
@@ -254,11 +258,13 @@ void Link::RenewHold() {
 
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
+  // One list is enough, since every task connects to every server.
   if (server_ == 0) {
     std::vector<state::PeerState> members = ParseMembers(body);
     MutexLock lock(context_.mutex);
     context_.members = std::move(members);
   }
+  // 0: the answer to Poll, for which nobody waits.
   if (frame.header.sequence != 0) Settle(frame.header, OkStatus(), std::move(body));
 }
 

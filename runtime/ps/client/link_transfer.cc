@@ -3,7 +3,7 @@
 
 #include "runtime/ps/client/link.h"
 #include "runtime/ps/wire.h"
-#include "runtime/rpc/limits.h"
+#include "runtime/rpc/frame.h"
 
 namespace tfjob::ps {
 namespace {
@@ -29,6 +29,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeo
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
+  // Only this server's lines: those of all servers together may exceed a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(
@@ -119,6 +120,7 @@ Status Link::AwaitCopy(Duration timeout) {
   MutexLock lock(context_.mutex);
   state::Snapshot& snapshot = *copy_;
   copy_ = nullptr;
+  // ps 0 owns the step; the other servers only estimate it.
   if (server_ == 0) snapshot.global_step = answer->header.step;
   snapshot.ledger += answer->body;
   return OkStatus();
@@ -174,6 +176,7 @@ void Link::EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot) {
     copied = copied_;
   }
   Status status;
+  // Frames of shards are not numbered, so only the sum shows that none is missing.
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }

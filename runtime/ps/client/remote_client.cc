@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "absl/strings/str_join.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
 
@@ -81,6 +82,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     step.gradients.clear();
     step.values.assign(values.begin(), values.end());
     step.unmarked = 0;
+    // Every server is asked for its state before it is asked for values.
     for (auto& link : links_) link->Reset();
   }
   epoch_ = 0;
@@ -115,6 +117,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   step.marked.assign(values.size(), false);
   step.unmarked = step.pull ? 0 : values.size();
   for (size_t i = 0; i < links_.size(); ++i) {
+    // A link that is down starts once Repair has connected it and learned its epoch.
     if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
   }
   return OkStatus();
@@ -200,6 +203,7 @@ Status RemoteClient::Complete() {
     if (status.ok()) status = Repair();
     if (!status.ok()) break;
   }
+  // The caller may reuse its memory as soon as this function returns.
   for (auto& link : links_) link->Abandon();
   MutexLock lock(context_.mutex);
   context_.step.active = false;
@@ -247,24 +251,17 @@ std::string RemoteClient::Awaited(std::string& peers) {
   MutexLock lock(context_.mutex);
   const std::string what = context_.step.pull ? std::string("variables")
                                               : StrCat("the answer to step ", context_.step.step);
-  std::string text =
-      StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " from ");
-  bool first = true;
+  std::vector<std::string> names, described;
   for (auto& link : links_) {
     const Link::Part part = link->part();
     if (part == Link::Part::kAnswered) continue;
-    if (!first) {
-      text += ", ";
-      peers += ", ";
-    }
-    first = false;
-    peers += link->name();
-    text += link->name();
-    if (part == Link::Part::kDown || part == Link::Part::kRefused) {
-      text += StrCat(": ", Message(link->why()));
-    }
+    const bool failed = part == Link::Part::kDown || part == Link::Part::kRefused;
+    names.push_back(link->name());
+    described.push_back(failed ? StrCat(link->name(), ": ", Message(link->why())) : link->name());
   }
-  return text;
+  peers += absl::StrJoin(names, ", ");
+  return StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " from ",
+                absl::StrJoin(described, ", "));
 }
 
 void RemoteClient::ReportWait() {
@@ -302,9 +299,8 @@ Status RemoteClient::Repair() {
   for (size_t i = 0; i < links_.size(); ++i) {
     Status status = RepairLink(i);
     known_[i] = status.ok();
-    const StatusCode code = status.code();
-    if (code == StatusCode::kFailedPrecondition || code == StatusCode::kUnimplemented ||
-        code == StatusCode::kDataLoss) {
+    if (absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status) ||
+        absl::IsDataLoss(status)) {
       refusal = status;
     }
   }
@@ -362,6 +358,7 @@ Status RemoteClient::ContinueAsynchronous() {
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && !states_[i].ready) empty.push_back(i);
   }
+  // Servers that still hold their part keep it: asynchronous shards need not be of one step.
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
   MutexLock lock(context_.mutex);
   if (!context_.step.active) return OkStatus();
@@ -374,6 +371,7 @@ Status RemoteClient::ContinueAsynchronous() {
 }
 
 Status RemoteClient::ContinueSynchronous() {
+  // One server that cannot be asked may hold another state, so nothing is decided without it.
   if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
   auto usable = [&] {
     return std::ranges::all_of(states_, [&](const RemoteState& state) {
@@ -385,6 +383,7 @@ Status RemoteClient::ContinueSynchronous() {
     std::vector<size_t> all(links_.size());
     std::iota(all.begin(), all.end(), size_t{0});
     RETURN_IF_ERROR(FillFromChief(all));
+    // A server was lost while it was being filled; the next round fills all again.
     if (!usable()) return OkStatus();
   }
   const bool other = epoch_ != states_[0].epoch;

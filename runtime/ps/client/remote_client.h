@@ -1,4 +1,5 @@
-// Implements the parameter client over one link per server. Private to this package.
+// The training task's end of all its streams: implements the parameter client over one link per
+// server. Private to this package.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
@@ -20,13 +21,13 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   if (!context_.options.provide_state) {
     return FailedPrecondition("the chief has no state to fill servers with");
   }
-  std::string names;
-  for (size_t i : servers) names += StrCat(names.empty() ? "" : ", ", links_[i]->name());
+  const std::string names = absl::StrJoin(
+      servers, ", ", [&](std::string* out, size_t i) { out->append(links_[i]->name()); });
   Say(state::PeerEvent::Kind::kRestoring, names, StrCat("the chief fills ", names));
   ASSIGN_OR_RETURN(state::Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
   // The next round of repair handles a server that was lost meanwhile.
-  return status.code() == StatusCode::kInvalidArgument ? status : OkStatus();
+  return absl::IsInvalidArgument(status) ? status : OkStatus();
 }
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
@@ -111,6 +112,7 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot) {
+  // All copies begin before the first is awaited, so that the servers send at the same time.
   Status status;
   size_t begun = 0;
   for (; begun < links_.size() && status.ok(); ++begun) {
@@ -127,6 +129,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
 
 Status RemoteClient::Leave() {
   Status status;
+  // Every server is told, even after one could not be.
   for (auto& link : links_) {
     Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
     if (status.ok()) status = left;
@@ -162,9 +165,9 @@ Status RemoteClient::Finish() {
 Status RemoteClient::TellEnd(size_t server) {
   Status up = RepairLink(server);
   // FailedPrecondition does not matter here: the server exits whatever variables it holds.
-  if (!up.ok() && up.code() != StatusCode::kFailedPrecondition) return up;
+  if (!up.ok() && !absl::IsFailedPrecondition(up)) return up;
   Status told = links_[server]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
-  return told.code() == StatusCode::kUnavailable && !up.ok() ? up : told;
+  return absl::IsUnavailable(told) && !up.ok() ? up : told;
 }
 
 std::vector<state::PeerState> RemoteClient::Peers() {

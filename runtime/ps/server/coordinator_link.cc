@@ -9,6 +9,7 @@
 namespace tfjob::ps {
 namespace {
 
+// Short, because a connection attempt cannot be interrupted and the destructor waits for it.
 constexpr Duration kCoordinatorTimeout{1s};
 
 }  // namespace
@@ -88,6 +89,7 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
   watch_.Remove(ticket);
   {
     MutexLock lock(mutex_);
+    // The connection is destroyed on return, so Send and the destructor must not find it.
     live_ = nullptr;
     if (stopping_) return;
   }

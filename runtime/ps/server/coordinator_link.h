@@ -1,4 +1,5 @@
-// Keeps a server's stream to ps 0 open; reports when the stream is lost and when it is back.
+// The calling end of the stream from any other server to ps 0: keeps it open, and reports when it is
+// lost and when it is back.
 // Private to this package.
 #pragma once
 

@@ -132,6 +132,7 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
+  // Ledger and value change under one lock: a copy of the shard never has one without the other.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);
@@ -217,6 +218,8 @@ std::map<protocol::Worker, int64_t> Store::Incarnations() {
 }
 
 Status Store::SetLedger(const std::string& text, const std::string& run_line) {
+  // Entries of another run are not read: incarnations are start times, and after a clock that was
+  // ahead this run's contributions would look like repetitions.
   // A ledger without a run line is accepted.
   const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
   if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
@@ -249,6 +252,7 @@ std::string Store::CounterLedger() {
 
 int64_t Store::Count(const protocol::Name& name) {
   MutexLock lock(counter_mutex_);
+  // A worker whose answer was lost repeats its push; the step is counted once.
   if (counter_ledger_.Contains(name)) return step_;
   counter_ledger_.Record(name);
   return step_++;
