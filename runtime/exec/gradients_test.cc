@@ -10,6 +10,7 @@
 
 #include "runtime/exec/program.h"
 #include "runtime/graph/op.h"
+#include "runtime/graph/ops.h"
 
 namespace tfjob::exec {
 namespace {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
 
 namespace tfjob::strategy {
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/ps/client/client.h"
 #include "runtime/strategy/model_program.h"
 
 namespace tfjob::strategy {

@@ -5,14 +5,21 @@
 #pragma once
 
 #include "runtime/config/training_config.h"
-#include "runtime/ps/client/client.h"
 #include "runtime/ps/definition.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/identity.h"
+#include "runtime/state/peer.h"
 #include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
+
+namespace tfjob::rpc {
+class Connector;
+}  // namespace tfjob::rpc
 
 namespace tfjob::strategy {
 
-// Returns what the servers hold and how they update it. `training_tasks` is the number of tasks that
-// compute gradients; 0: unknown.
+// Returns what the servers hold and how they update it. `training_tasks` is the number of tasks
+// that compute gradients; 0: unknown.
 ps::Definition DefineParameters(const config::StrategyConfig& config,
                                 const state::TrainingState& state, int training_tasks);
 

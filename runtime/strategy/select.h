@@ -11,6 +11,7 @@
 #include "runtime/rpc/identity.h"
 #include "runtime/state/peer.h"
 #include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
 
 namespace tfjob::strategy {
 

@@ -6,16 +6,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "runtime/data/pipeline.h"
-#include "runtime/exec/device.h"
+#include "runtime/base/status.h"
 #include "runtime/state/peer.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/metric_totals.h"
-#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::data {
+struct Batch;
+}  // namespace tfjob::data
 
 namespace tfjob::strategy {
 
@@ -43,15 +44,6 @@ class Strategy {
   // Ends the job: the chief's last call. Makes tasks that only serve exit.
   virtual Status Finish() = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
-};
-
-struct StrategyOptions {
-  ModelDefinition definition;
-  exec::Device device;
-  int64_t replica = 0;  // rank among the training tasks: makes their dropout differ
-  // Provides the values with which the chief fills empty variables: the last checkpoint, or
-  // initial values.
-  std::function<StatusOr<state::Snapshot>()> provide_state;
 };
 
 }  // namespace tfjob::strategy

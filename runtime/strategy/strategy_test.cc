@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/data/pipeline.h"
 #include "runtime/model/keras.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/pipe_connector.h"

@@ -1,15 +1,9 @@
 #include "runtime/train/checkpoint.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "runtime/base/file.h"
-#include "runtime/base/json.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/train/log.h"
@@ -19,10 +13,6 @@ namespace {
 
 constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
-
-std::string FinishedPath(const std::string& folder) {
-  return folder + "/finished.json";
-}
 
 Status AddVariable(const state::Variable& variable, const std::vector<optimizer::Slot>& slots,
                    const state::VariableState& state, io::BundleWriter& writer) {
@@ -156,37 +146,6 @@ StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(
     if (next.ok()) return std::optional<state::Snapshot>(*std::move(next));
   }
   return snapshot.status();
-}
-
-Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now) {
-  const Json mark = {{"global_step", step},
-                     {"job_uid", run.job_uid},
-                     {"attempt", run.attempt},
-                     {"time", FormatMicroTime(now)}};
-  return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n");
-}
-
-Status ClearFinished(const std::string& folder) {
-  if (unlink(FinishedPath(folder).c_str()) == 0 || errno == ENOENT) return OkStatus();
-  return ErrnoStatus(errno, StrCat("remove ", FinishedPath(folder)));
-}
-
-StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run) {
-  StatusOr<std::string> text = ReadFile(FinishedPath(folder));
-  if (absl::IsNotFound(text.status())) return std::optional<int64_t>();
-  RETURN_IF_ERROR(text.status());
-  ASSIGN_OR_RETURN(Json document, ParseJson(*text, FinishedPath(folder)));
-  const JsonField mark(document);
-  ASSIGN_OR_RETURN(int64_t step, mark["global_step"].Int());
-  ASSIGN_OR_RETURN(std::string job_uid, mark["job_uid"].StringOr(""));
-  ASSIGN_OR_RETURN(int64_t attempt, mark["attempt"].IntOr(0));
-  if (job_uid != run.job_uid || attempt != run.attempt) return std::optional<int64_t>();
-  if (job_uid.empty() && run.oldest != Time()) {
-    ASSIGN_OR_RETURN(std::string text_of_time, mark["time"].StringOr(""));
-    const StatusOr<Time> time = ParseTime(text_of_time);
-    if (!time.ok() || *time < run.oldest) return std::optional<int64_t>();
-  }
-  return std::optional<int64_t>(step);
 }
 
 }  // namespace tfjob::train

@@ -12,6 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/train/checkpoint_saver.h"
+#include "runtime/train/run_mark.h"
 
 namespace tfjob::train {
 namespace {

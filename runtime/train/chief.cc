@@ -6,8 +6,12 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/file.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/exec/device.h"
+#include "runtime/io/event_writer.h"
 #include "runtime/progress/client.h"
 #include "runtime/train/checkpoint.h"
+#include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 
@@ -32,9 +36,11 @@ CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
 Chief::Chief(TaskContext& context, Trainer& trainer)
     : context_(context),
       trainer_(trainer),
-      saver_(context.config().model_dir, trainer.definition().state, PolicyOf(context.config()),
+      saver_(context.config().model_dir, trainer.state(), PolicyOf(context.config()),
              context.clock()),
       window_(context.clock()) {}
+
+Chief::~Chief() = default;
 
 bool Chief::Evaluates() const {
   return context_.tf_config().cluster.size("evaluator") == 0 &&
@@ -44,7 +50,7 @@ bool Chief::Evaluates() const {
 Status Chief::Prepare() {
   const config::TrainingConfig& config = context_.config();
   if (!config.model_dir.empty()) {
-    RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.definition().state));
+    RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.state()));
   }
   if (Evaluates()) {
     ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));

@@ -6,7 +6,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/pipeline.h"
 #include "runtime/model/keras.h"
+#include "runtime/strategy/model_definition.h"
 
 namespace tfjob::train {
 namespace {

@@ -5,9 +5,17 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
-#include "runtime/data/pipeline.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::data {
+struct Dataset;
+struct PipelineOptions;
+}  // namespace tfjob::data
+namespace tfjob::strategy {
+struct ModelDefinition;
+}  // namespace tfjob::strategy
 
 namespace tfjob::train {
 

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "runtime/ps/server/server.h"
+#include "runtime/rpc/server.h"
 #include "runtime/train/log.h"
 #include "runtime/train/task.h"
 

@@ -11,11 +11,17 @@
 #include <thread>
 
 #include "runtime/base/file.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/server/server.h"
+#include "runtime/rpc/server.h"
+#include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/parameter_server.h"
+#include "runtime/train/checkpoint.h"
 #include "runtime/train/job_definition.h"
+#include "runtime/train/run_mark.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {

@@ -7,7 +7,9 @@
 
 #include "absl/strings/numbers.h"
 #include "runtime/base/env.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/progress/service.h"
+#include "runtime/rpc/server.h"
 
 namespace tfjob::train {
 namespace {
@@ -59,6 +61,8 @@ TaskContext::TaskContext(TaskOptions options, const StopSource& stop, Clock& clo
   const int helpers = HelperThreads(options_.config);
   if (helpers > 0) pool_ = std::make_unique<ThreadPool>("compute", helpers);
 }
+
+TaskContext::~TaskContext() = default;
 
 RunMark TaskContext::run() const {
   const bool settled = clock_.Now() - start_ >= kChiefStarts;

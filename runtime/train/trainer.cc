@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/base/thread_pool.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
@@ -25,14 +28,22 @@ Trainer::Trainer(TaskContext& context)
       log_window_(context.clock()),
       progress_window_(context.clock()) {}
 
+Trainer::~Trainer() = default;
+
+const state::TrainingState& Trainer::state() const {
+  return definition_->state;
+}
+
 Status Trainer::Prepare() {
   const config::TrainingConfig& config = context_.config();
   ASSIGN_OR_RETURN(dataset_, LoadDataset(config.data.train, config.seed));
-  ASSIGN_OR_RETURN(definition_, DefineModel(config, dataset_->feature_shape(), tasks_));
+  ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
+                   DefineModel(config, dataset_->feature_shape(), tasks_));
+  definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
   total_steps_ = TotalSteps(config, dataset_->size(), tasks_);
   steps_per_epoch_ = std::max<int64_t>(1, BatchesPerEpoch(config, dataset_->size(), tasks_) /
                                               config::GradientsPerStep(config.strategy, tasks_));
-  data::PipelineOptions options = TrainingPipeline(config, definition_, rank_, tasks_);
+  data::PipelineOptions options = TrainingPipeline(config, *definition_, rank_, tasks_);
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());
   context_.board().Update([&](progress::Progress& p) { p.max_steps = total_steps_; });
@@ -50,7 +61,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
   return strategy::MakeStrategy(std::move(task),
-                                {.definition = definition_,
+                                {.definition = *definition_,
                                  .device = exec::CpuDevice(context_.pool()),
                                  .replica = rank_,
                                  .provide_state = [this] { return ProvideState(); }});
@@ -62,7 +73,7 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
   const bool again = std::exchange(filled_, true);
   if (!folder.empty()) {
     ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
-                     LoadLatestCheckpoint(folder, definition_.state));
+                     LoadLatestCheckpoint(folder, definition_->state));
     if (saved) {
       kTrainLog.Info("restored a checkpoint",
                      {{"model_dir", folder}, {"step", saved->global_step}});
@@ -72,8 +83,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
   kTrainLog.Info("initialised the variables",
-                 {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
-  return strategy::InitialState(definition_);
+                 {{"count", definition_->variables.size()}, {"seed", definition_->seed}});
+  return strategy::InitialState(*definition_);
 }
 
 bool Trainer::ShouldNotWait() {
@@ -189,7 +200,7 @@ void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOu
 
 void Trainer::LogProgress() {
   std::string values;
-  for (const auto& [name, value] : NamedValues(definition_, log_window_.totals())) {
+  for (const auto& [name, value] : NamedValues(*definition_, log_window_.totals())) {
     values += StrCat(values.empty() ? "" : " ", name, "=", value);
   }
   kTrainLog.Info("step", {{"step", global_step_},
@@ -209,7 +220,7 @@ void Trainer::ShowProgress() {
     p.epoch = global_step_ / steps_per_epoch_;
     p.steps_per_s = rate;
     if (progress_window_.totals().examples > 0) {
-      const auto values = NamedValues(definition_, progress_window_.totals());
+      const auto values = NamedValues(*definition_, progress_window_.totals());
       p.loss = values.front().second;
       p.metrics = {values.begin() + 1, values.end()};
     }

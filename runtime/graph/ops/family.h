@@ -1,5 +1,5 @@
-// Shared by the families of ops, one file each: a family's file holds the inference, the gradients, the
-// rows of the op table and the builder functions (ops.h) of its ops. Private to this package.
+// Shared by the families of ops, one file each: a family's file holds the inference, the gradients,
+// the rows of the op table and the builder functions (ops.h) of its ops. Private to this package.
 //
 // An inference function derives the types of the outputs from the types of the inputs and the
 // attributes. Errors contain what was expected; InferTypes prepends the op and its inputs.

@@ -1,5 +1,5 @@
-// The training task's end of the exchange: gives it access to the parameter servers. The caller sees
-// spans, never sockets.
+// The training task's end of the exchange: gives it access to the parameter servers. The caller
+// sees spans, never sockets.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled

@@ -1,5 +1,5 @@
-// The training task's end of the stream to one server: the connection, and that server's part of the
-// current exchange. Private to this package.
+// The training task's end of the stream to one server: the connection, and that server's part of
+// the current exchange. Private to this package.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,5 @@
-// The calling end of the stream from any other server to ps 0: keeps it open, and reports when it is
-// lost and when it is back.
-// Private to this package.
+// The calling end of the stream from any other server to ps 0: keeps it open, and reports when it
+// is lost and when it is back. Private to this package.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // The server's end of the exchange, a ps task: its shards, their updates and the service around
-// them. The server starts empty and knows no other server. The chief sends it the definition and the addresses of the other
-// servers, and fills it.
+// them. The server starts empty and knows no other server. The chief sends it the definition and
+// the addresses of the other servers, and fills it.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
