@@ -4,6 +4,7 @@
 #include <cctype>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
 
 namespace tfjob {
@@ -53,8 +54,7 @@ std::string NearestName(std::string_view word, std::span<const std::string> cand
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates) {
   const std::string nearest = NearestName(word, candidates);
   if (!nearest.empty()) return StrCat("; did you mean \"", nearest, "\"?");
-  std::string all;
-  for (const std::string& candidate : candidates) all += (all.empty() ? "" : ", ") + candidate;
+  const std::string all = absl::StrJoin(candidates, ", ");
   return all.empty() ? "" : StrCat("; known: ", all);
 }
 

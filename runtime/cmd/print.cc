@@ -1,8 +1,9 @@
 #include "runtime/cmd/print.h"
 
 #include "runtime/ps/placement.h"
-#include "runtime/strategy/model_definition.h"
-#include "runtime/train/assembly.h"
+#include "runtime/strategy/model_program.h"
+#include "runtime/strategy/parameter_server.h"
+#include "runtime/train/job_definition.h"
 
 namespace tfjob::cmd {
 namespace {
@@ -26,14 +27,15 @@ StatusOr<std::string> PrintProgram(const strategy::ModelDefinition& definition, 
 
 std::string PrintPlacement(const ps::Definition& definition, int servers) {
   const std::vector<ps::Shard> shards = ps::Place(definition, servers);
-  const auto slots = static_cast<int64_t>(optimizer::Slots(definition.optimizer).size());
+  const auto slots = static_cast<int64_t>(optimizer::Slots(definition.state.optimizer).size());
   std::vector<int64_t> held(static_cast<size_t>(servers)), count(static_cast<size_t>(servers));
   std::string text = "shard  server  bytes  of\n";
   for (size_t i = 0; i < shards.size(); ++i) {
     const ps::Shard& shard = shards[i];
-    const ps::Variable& variable = definition.variables[static_cast<size_t>(shard.variable)];
+    const state::Variable& variable =
+        definition.state.variables[static_cast<size_t>(shard.variable)];
     const auto server = static_cast<size_t>(shard.server);
-    const int64_t copies = variable.update == ps::Update::kGradient ? 1 + slots : 1;
+    const int64_t copies = variable.update == state::Update::kGradient ? 1 + slots : 1;
     held[server] += shard.size * copies;
     ++count[server];
     text += StrCat(i, "  ps ", shard.server, "  ", shard.size, "  ", variable.name, "  bytes ",
@@ -73,7 +75,8 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
       return InvalidArgument(
           "--print=placement: TF_CONFIG has no ps tasks, so this task holds all variables");
     }
-    return PrintPlacement(definition.parameters, servers);
+    return PrintPlacement(strategy::DefineParameters(config.strategy, definition.state, tasks),
+                          servers);
   }
   if (stage == "program") return PrintProgram(definition, AppliesUpdates(tf_config));
   ASSIGN_OR_RETURN(model::BuiltGraph built,

@@ -84,11 +84,11 @@ TEST(PrintStage, SaysWhatCannotBeRead) {
 }
 
 TEST(PrintPlacement, NamesEveryShardItsServerAndItsBytes) {
-  ps::Definition definition{.variables = {{.name = "dense/kernel", .shape = {6, 10}},
-                                          {.name = "dense/bias", .shape = {10}},
-                                          {.name = "steps", .update = ps::Update::kAssign}},
-                            .max_shard_bytes = 120};
-  definition.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  ps::Definition definition{.max_shard_bytes = 120};
+  definition.state.variables = {{.name = "dense/kernel", .shape = {6, 10}},
+                                {.name = "dense/bias", .shape = {10}},
+                                {.name = "steps", .update = state::Update::kAssign}};
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   EXPECT_EQ(PrintPlacement(definition, 2),
             "shard  server  bytes  of\n"
             "0  ps 0  120  dense/kernel  bytes 0 to 120\n"

@@ -152,6 +152,10 @@ struct CheckpointTriggers {
 };
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
+// Returns the number of gradients that one global step takes. `training_tasks` is the number of
+// tasks that compute gradients; 0: unknown. Returns 0 if the number is needed and unknown.
+int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
+
 // Returns data.labels or, for `auto`, the kind that the loss needs: class numbers for
 // sparse_categorical_crossentropy, one-hot rows for categorical_crossentropy and
 // clipped_crossentropy, plain values for the others. Never returns kAuto.

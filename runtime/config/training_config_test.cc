@@ -256,5 +256,12 @@ TEST(TrainingConfig, CheckpointsByStepsReplaceSeconds) {
   EXPECT_EQ(CheckpointEvery(config).secs, 0);
 }
 
+TEST(TrainingConfig, OnlySynchronousStepsTakeSeveralGradients) {
+  EXPECT_EQ(GradientsPerStep({.mode = PsMode::kAsync, .replicas_to_aggregate = 3}, 4), 1);
+  EXPECT_EQ(GradientsPerStep({.mode = PsMode::kSync, .replicas_to_aggregate = 3}, 4), 3);
+  EXPECT_EQ(GradientsPerStep({.mode = PsMode::kSync}, 4), 4);
+  EXPECT_EQ(GradientsPerStep({.mode = PsMode::kSync}, 0), 0);
+}
+
 }  // namespace
 }  // namespace tfjob::config

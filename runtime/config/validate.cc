@@ -1,15 +1,14 @@
 // Checks what can be decided only from all keys together.
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "runtime/config/keys.h"
 
 namespace tfjob::config {
 namespace {
 
 std::string List(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
+  return absl::StrJoin(names, ", ");
 }
 
 // Rejects a key that is set although its selector has another value: momentum for adagrad, a csv's
@@ -117,6 +116,11 @@ CheckpointTriggers CheckpointEvery(const TrainingConfig& config) {
   const int64_t steps = config.save_checkpoints_steps.value_or(0);
   const double otherwise = steps > 0 ? 0 : CheckpointTriggers().secs;
   return {.secs = config.save_checkpoints_secs.value_or(otherwise), .steps = steps};
+}
+
+int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks) {
+  if (strategy.mode != PsMode::kSync) return 1;
+  return strategy.replicas_to_aggregate > 0 ? strategy.replicas_to_aggregate : training_tasks;
 }
 
 LabelKind ResolvedLabels(const TrainingConfig& config) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/base/check.h"
 #include "runtime/exec/evaluate.h"
 #include "runtime/exec/fuse_sgd.h"
@@ -114,10 +115,9 @@ StatusOr<Graph> WithFetches(const Graph& graph, const std::vector<std::string>& 
   for (const std::string& name : names) {
     const graph::Fetch* fetch = graph.FindFetch(name);
     if (fetch == nullptr) {
-      std::string known;
-      for (const graph::Fetch& other : graph.fetches()) {
-        known += (known.empty() ? "" : ", ") + other.name;
-      }
+      const std::string known = absl::StrJoin(
+          graph.fetches(), ", ",
+          [](std::string* out, const graph::Fetch& other) { out->append(other.name); });
       return NotFound("the graph has no fetch ", name, "; it has ", known.empty() ? "none" : known);
     }
     chosen.AddFetch(*fetch);

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "runtime/exec/program.h"
-#include "runtime/graph/gradient_functions.h"
 #include "runtime/graph/op.h"
 #include "runtime/graph/ops.h"
 

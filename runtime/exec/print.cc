@@ -1,5 +1,6 @@
 #include <string>
 
+#include "absl/strings/str_join.h"
 #include "runtime/exec/program_state.h"
 
 namespace tfjob::exec {
@@ -30,9 +31,9 @@ std::string Program::ToString() const {
   const State& s = *state_;
   auto print = [&s](const Value& value) { return PrintValue(s.plan, s.memory, s.feeds, value); };
   auto print_all = [&print](const std::vector<Value>& values) {
-    std::string text;
-    for (const Value& value : values) text += (text.empty() ? "" : ", ") + print(value);
-    return text;
+    return absl::StrJoin(values, ", ", [&print](std::string* out, const Value& value) {
+      out->append(print(value));
+    });
   };
   std::string text =
       StrCat("program on ", s.device, ": ", s.steps.size(), " kernels in ", s.segments.size(),

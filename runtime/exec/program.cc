@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/exec/program_state.h"
 
 namespace tfjob::exec {
@@ -28,8 +29,8 @@ Status FeedError(const Port& port, const Feed& feed) {
 
 Status CheckFeeds(const std::vector<Port>& ports, std::span<const Feed> feeds) {
   if (feeds.size() != ports.size()) {
-    std::string names;
-    for (const Port& port : ports) names += (names.empty() ? "" : ", ") + port.name;
+    const std::string names = absl::StrJoin(
+        ports, ", ", [](std::string* out, const Port& port) { out->append(port.name); });
     return InvalidArgument("expected ", ports.size(), " feeds (", names, "), got ", feeds.size());
   }
   for (size_t i = 0; i < feeds.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/base/check.h"
 #include "runtime/graph/op.h"
 
@@ -11,11 +12,11 @@ namespace tfjob::graph {
 namespace {
 
 std::string PrintInputs(const Graph& graph, const Node& node) {
-  std::string text;
-  for (Output input : node.inputs) text += (text.empty() ? "" : ", ") + graph.NameOf(input);
-  const std::string attributes = node.attributes.ToString();
-  if (!attributes.empty()) text += (text.empty() ? "" : ", ") + attributes;
-  return text;
+  std::vector<std::string> texts;
+  for (Output input : node.inputs) texts.push_back(graph.NameOf(input));
+  std::string attributes = node.attributes.ToString();
+  if (!attributes.empty()) texts.push_back(std::move(attributes));
+  return absl::StrJoin(texts, ", ");
 }
 
 std::string PrintNode(const Graph& graph, const Node& node) {

@@ -72,11 +72,6 @@ class Graph {
   int Append(Node node);
   void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
 
-  // Replaces the device constraint of a node.
-  void set_device(int id, std::string device) {
-    nodes_[static_cast<size_t>(id)].device = std::move(device);
-  }
-
   // Prints one node per line; stable:
   //   dense/MatMul = MatMul(x, dense/kernel, transpose_b=true) : float32[32,128] @/job:worker
   //   fetch loss = Mean

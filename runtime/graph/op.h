@@ -1,6 +1,7 @@
 // The properties of each op: its number of inputs, its attributes, how the types of its outputs
 // follow from those of its inputs, its gradient, its effects. They are in one explicit table
-// (op_table.cc); ops do not register themselves.
+// (ops/table.cc), whose rows the families list (ops/elementwise.cc, …); ops do not register
+// themselves.
 //
 // The ops are those of runtime/kernels/ops.md, which documents operands, attributes and meanings. A
 // node differs from the kernel that serves it as follows:
@@ -47,6 +48,8 @@ struct GradientContext {
   Output dy() const { return gradients[0]; }
 };
 using GradientFunction = std::vector<Output> (*)(GradientContext& context);
+// For ops through which no gradient flows: integers, booleans, comparisons, sources.
+std::vector<Output> NoGradient(GradientContext& context);
 
 enum class Effect {
   kNone,   // a function of its inputs

@@ -17,7 +17,6 @@ TEST(Crc32c, KnownAnswers) {
 
 TEST(Crc32c, MaskedKnownAnswer) {
   EXPECT_EQ(MaskCrc(Crc32c(std::string("\x1a\x11") + "CRC test, one two")), 0x5794d08au);
-  EXPECT_EQ(UnmaskCrc(MaskCrc(0x12345678u)), 0x12345678u);
 }
 
 TEST(Crc32c, PartsGiveTheSameAsTheWholeAcrossTheStreamsBorders) {

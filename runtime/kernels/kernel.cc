@@ -1,14 +1,14 @@
 #include "runtime/kernels/kernel.h"
 
+#include "absl/strings/str_join.h"
+
 namespace tfjob::kernels {
 namespace {
 
 std::string List(const std::vector<Operand>& operands) {
-  std::string text;
-  for (const Operand& operand : operands) {
-    text += (text.empty() ? "" : ", ") + operand.ToString();
-  }
-  return text;
+  return absl::StrJoin(operands, ", ", [](std::string* out, const Operand& operand) {
+    out->append(operand.ToString());
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/graph/ops.h"
 #include "runtime/model/activation.h"
+#include "runtime/model/layer_call.h"
 
 namespace tfjob::model {
 namespace {

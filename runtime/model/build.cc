@@ -4,6 +4,7 @@
 
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/model/layer_call.h"
 
 namespace tfjob::model {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "runtime/graph/ops.h"
 #include "runtime/model/activation.h"
+#include "runtime/model/layer_call.h"
 
 namespace tfjob::model {
 namespace {

@@ -1,5 +1,7 @@
 #include "runtime/model/layers.h"
 
+#include "runtime/model/layer_call.h"
+
 namespace tfjob::model {
 namespace {
 

@@ -18,10 +18,14 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/graph/builder.h"
 #include "runtime/model/arguments.h"
 #include "runtime/model/initializer.h"
+#include "runtime/tensor/dtype.h"
 #include "runtime/tensor/shape.h"
+
+namespace tfjob::graph {
+struct Output;
+}  // namespace tfjob::graph
 
 namespace tfjob::model {
 
@@ -34,15 +38,7 @@ struct VariableSpec {
   bool trainable = true;
 };
 
-// The inputs of a layer's Apply.
-struct LayerCall {
-  graph::Builder& b;
-  graph::Output input;                   // [batch, …]
-  std::vector<graph::Output> variables;  // in the order of Variables()
-  bool training = false;
-  graph::Output step, seed;  // int64 scalars; valid if training
-  int64_t replica = 0;       // distinguishes random numbers, in addition to the seed
-};
+struct LayerCall;  // layer_call.h
 
 enum class ActivationKind { kLinear, kRelu, kSigmoid, kTanh, kSoftmax };
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/graph/ops.h"
+#include "runtime/model/layer_call.h"
 #include "runtime/model/layers.h"
 
 namespace tfjob::model {

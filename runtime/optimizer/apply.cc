@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "runtime/base/check.h"
+#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/update.h"
 
 namespace tfjob::optimizer {

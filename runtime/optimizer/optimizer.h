@@ -23,9 +23,12 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/kernels/stream.h"
 #include "runtime/optimizer/schedule.h"
 #include "runtime/tensor/attributes.h"
+
+namespace tfjob::kernels {
+class Stream;
+}  // namespace tfjob::kernels
 
 namespace tfjob::optimizer {
 

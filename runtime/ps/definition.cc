@@ -1,30 +1,12 @@
 #include "runtime/ps/definition.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 
 #include "runtime/base/json.h"
 
 namespace tfjob::ps {
 namespace {
-
-Status ValidateVariable(const Variable& variable) {
-  for (int64_t dim : variable.shape.dims()) {
-    if (dim < 0) return InvalidArgument("variable ", variable.name, ": negative dimension ", dim);
-  }
-  const bool floating = variable.dtype == DType::kFloat32 || variable.dtype == DType::kFloat64;
-  if (variable.update == Update::kGradient && !floating) {
-    return InvalidArgument("variable ", variable.name,
-                           ": an optimizer updates only float32 and float64, ", "not ",
-                           Name(variable.dtype));
-  }
-  const bool adds = variable.update == Update::kAssignAdd;
-  if (adds && (variable.dtype == DType::kBool || variable.dtype == DType::kUInt8)) {
-    return InvalidArgument("variable ", variable.name, ": cannot add to a value of type ",
-                           Name(variable.dtype));
-  }
-  return OkStatus();
-}
 
 Json ToJson(const optimizer::Optimizer& optimizer) {
   return {{"kind", std::string(optimizer::Name(optimizer.kind))},
@@ -57,8 +39,8 @@ StatusOr<optimizer::Optimizer> ParseOptimizer(const JsonField& json) {
   return result;
 }
 
-StatusOr<Variable> ParseVariable(const JsonField& json) {
-  Variable result;
+StatusOr<state::Variable> ParseVariable(const JsonField& json) {
+  state::Variable result;
   ASSIGN_OR_RETURN(result.name, json["name"].String());
   ASSIGN_OR_RETURN(std::string dtype, json["dtype"].String());
   std::optional<DType> known = ParseDType(dtype);
@@ -73,20 +55,20 @@ StatusOr<Variable> ParseVariable(const JsonField& json) {
   result.shape = Shape(std::move(shape));
   ASSIGN_OR_RETURN(int64_t update, json["update"].Int());
   if (update < 0 || update > 2) return json["update"].Mismatch("0, 1 or 2");
-  result.update = static_cast<Update>(update);
+  result.update = static_cast<state::Update>(update);
   return result;
 }
 
 Json ToJson(const Definition& definition) {
   Json variables = Json::array();
-  for (const Variable& variable : definition.variables) {
+  for (const state::Variable& variable : definition.state.variables) {
     variables.push_back({{"name", variable.name},
                          {"dtype", std::string(Name(variable.dtype))},
                          {"shape", variable.shape.dims()},
                          {"update", static_cast<int>(variable.update)}});
   }
   return {{"variables", std::move(variables)},
-          {"optimizer", ToJson(definition.optimizer)},
+          {"optimizer", ToJson(definition.state.optimizer)},
           {"mode", static_cast<int>(definition.mode)},
           {"replicas_to_aggregate", definition.replicas_to_aggregate},
           {"placement", static_cast<int>(definition.placement)},
@@ -97,10 +79,10 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   Definition result;
   ASSIGN_OR_RETURN(auto variables, root["variables"].Elements());
   for (const JsonField& json : variables) {
-    ASSIGN_OR_RETURN(Variable variable, ParseVariable(json));
-    result.variables.push_back(std::move(variable));
+    ASSIGN_OR_RETURN(state::Variable variable, ParseVariable(json));
+    result.state.variables.push_back(std::move(variable));
   }
-  ASSIGN_OR_RETURN(result.optimizer, ParseOptimizer(root["optimizer"]));
+  ASSIGN_OR_RETURN(result.state.optimizer, ParseOptimizer(root["optimizer"]));
   ASSIGN_OR_RETURN(int64_t mode, root["mode"].Int());
   if (mode < 0 || mode > 1) return root["mode"].Mismatch("0 or 1");
   result.mode = static_cast<Mode>(mode);
@@ -116,13 +98,7 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
 }  // namespace
 
 Status Validate(const Definition& definition) {
-  std::set<std::string> names;
-  for (const Variable& variable : definition.variables) {
-    if (!names.insert(variable.name).second) {
-      return InvalidArgument("two variables are called ", variable.name);
-    }
-    RETURN_IF_ERROR(ValidateVariable(variable));
-  }
+  RETURN_IF_ERROR(state::Validate(definition.state));
   if (definition.replicas_to_aggregate < 1) {
     return InvalidArgument("replicas_to_aggregate: expected 1 or more, got ",
                            definition.replicas_to_aggregate);
@@ -130,7 +106,7 @@ Status Validate(const Definition& definition) {
   if (definition.max_shard_bytes < 1) {
     return InvalidArgument("max_shard_bytes: expected 1 or more, got ", definition.max_shard_bytes);
   }
-  return optimizer::Validate(definition.optimizer);
+  return OkStatus();
 }
 
 std::string Serialize(const Assignment& assignment) {

@@ -7,27 +7,9 @@
 #include <vector>
 
 #include "runtime/base/status.h"
-#include "runtime/optimizer/optimizer.h"
-#include "runtime/tensor/dtype.h"
-#include "runtime/tensor/shape.h"
+#include "runtime/state/training_state.h"
 
 namespace tfjob::ps {
-
-// How a value that a task sends for a variable changes it.
-enum class Update : uint8_t {
-  kGradient = 0,   // one optimizer step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); synchronous: with the mean of the set
-  kAssignAdd = 2,  // adds to it; synchronous: adds the mean of the set
-};
-
-struct Variable {
-  std::string name;
-  DType dtype = DType::kFloat32;
-  Shape shape;
-  Update update = Update::kGradient;
-
-  bool operator==(const Variable&) const = default;
-};
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
@@ -36,8 +18,7 @@ enum class Placement : uint8_t {
 };
 
 struct Definition {
-  std::vector<Variable> variables;
-  optimizer::Optimizer optimizer;
+  state::TrainingState state;
   Mode mode = Mode::kAsynchronous;
   // Synchronous only. The chief's value at the time it filled the servers applies.
   int replicas_to_aggregate = 1;
@@ -49,8 +30,8 @@ struct Definition {
   bool operator==(const Definition&) const = default;
 };
 
-// Returns InvalidArgument, naming the variable or the option, for two variables with one name, a
-// gradient of an integer, replicas_to_aggregate < 1, max_shard_bytes < 1 or an invalid optimizer.
+// Returns InvalidArgument, naming the variable or the option, for an invalid state,
+// replicas_to_aggregate < 1 or max_shard_bytes < 1.
 Status Validate(const Definition& definition);
 
 // What the chief sends to each server. It includes the addresses of all servers ("host:port" by

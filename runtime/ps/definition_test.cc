@@ -5,25 +5,24 @@
 #include <map>
 
 #include "runtime/ps/placement.h"
-#include "runtime/ps/snapshot.h"
 
 namespace tfjob::ps {
 namespace {
 
 Definition TwoLayers() {
-  return {.variables = {{.name = "dense/kernel", .shape = {784, 512}},
-                        {.name = "dense/bias", .shape = {512}},
-                        {.name = "dense_1/kernel", .shape = {512, 10}},
-                        {.name = "dense_1/bias", .shape = {10}}},
-          .optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam)};
+  return {.state = {.variables = {{.name = "dense/kernel", .shape = {784, 512}},
+                                  {.name = "dense/bias", .shape = {512}},
+                                  {.name = "dense_1/kernel", .shape = {512, 10}},
+                                  {.name = "dense_1/bias", .shape = {10}}},
+                    .optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam)}};
 }
 
 TEST(Definition, SurvivesTheWire) {
   Definition definition = TwoLayers();
   definition.mode = Mode::kSynchronous;
   definition.replicas_to_aggregate = 3;
-  definition.optimizer.learning_rate = 0.1;
-  definition.variables[1].update = Update::kAssign;
+  definition.state.optimizer.learning_rate = 0.1;
+  definition.state.variables[1].update = state::Update::kAssign;
   const std::vector<std::string> servers = {"a:1", "b:2"};
   StatusOr<Assignment> read = ParseAssignment(Serialize(Assignment{definition, servers}));
   ASSERT_TRUE(read.ok()) << read.status();
@@ -32,8 +31,26 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_EQ(Fingerprint(read->definition), Fingerprint(definition));
   definition.replicas_to_aggregate += 1;
   EXPECT_EQ(Fingerprint(read->definition), Fingerprint(definition));
-  definition.optimizer.beta_1 = 0.8;
+  definition.state.optimizer.beta_1 = 0.8;
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
+}
+
+// Tasks of different builds compare these bytes and this digest.
+TEST(Definition, KeepsItsBytesAndItsFingerprint) {
+  Definition definition = TwoLayers();
+  definition.state.variables[1].update = state::Update::kAssign;
+  definition.mode = Mode::kSynchronous;
+  EXPECT_EQ(
+      Serialize(Assignment{definition, {"a:1"}}),
+      R"({"definition":{"max_shard_bytes":4194304,"mode":1,"optimizer":{"beta_1":0.9,"beta_2":0.999,)"
+      R"("centered":false,"epsilon":1e-07,"initial_accumulator_value":0.1,"kind":"Adam",)"
+      R"("learning_rate":0.001,"learning_rate_schedule":{},"momentum":0.0,"nesterov":false,)"
+      R"("rho":0.9},"placement":0,"replicas_to_aggregate":1,"variables":[)"
+      R"({"dtype":"float32","name":"dense/kernel","shape":[784,512],"update":0},)"
+      R"({"dtype":"float32","name":"dense/bias","shape":[512],"update":1},)"
+      R"({"dtype":"float32","name":"dense_1/kernel","shape":[512,10],"update":0},)"
+      R"({"dtype":"float32","name":"dense_1/bias","shape":[10],"update":0}]},"servers":["a:1"]})");
+  EXPECT_EQ(Fingerprint(definition), 1368180430828001073u);
 }
 
 TEST(Definition, RefusesWhatCannotBeServed) {
@@ -42,9 +59,9 @@ TEST(Definition, RefusesWhatCannotBeServed) {
     change(definition);
     return std::string(Message(Validate(definition)));
   };
-  EXPECT_EQ(error([](Definition& d) { d.variables[1].name = "dense/kernel"; }),
+  EXPECT_EQ(error([](Definition& d) { d.state.variables[1].name = "dense/kernel"; }),
             "two variables are called dense/kernel");
-  EXPECT_EQ(error([](Definition& d) { d.variables[0].dtype = DType::kInt32; }),
+  EXPECT_EQ(error([](Definition& d) { d.state.variables[0].dtype = DType::kInt32; }),
             "variable dense/kernel: an optimizer updates only float32 and float64, not int32");
   EXPECT_EQ(error([](Definition& d) { d.replicas_to_aggregate = 0; }),
             "replicas_to_aggregate: expected 1 or more, got 0");
@@ -55,7 +72,7 @@ TEST(Definition, RefusesWhatCannotBeServed) {
 }
 
 // The ledgers of all servers together may exceed the size of one frame.
-TEST(Snapshot, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
+TEST(Placement, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
   const std::vector<Shard> shards = Place(TwoLayers(), 2);
   const std::string ledger =
       "-2 uid 1 0 0\n0 worker 0 1 7\n1 worker 0 1 7\n3 chief 0 1 2\n9 worker 0 1 1\n-1 worker 0 1 "
@@ -102,30 +119,16 @@ TEST(Placement, BalancesBytes) {
 }
 
 TEST(Placement, CutsARowThatIsTooWide) {
-  Definition definition{.variables = {{.name = "wide", .shape = {3, 1000}},
-                                      {.name = "none", .shape = {0, 4}},
-                                      {.name = "scalar", .shape = {}}}};
+  Definition definition;
+  definition.state.variables = {{.name = "wide", .shape = {3, 1000}},
+                                {.name = "none", .shape = {0, 4}},
+                                {.name = "scalar", .shape = {}}};
   definition.max_shard_bytes = 3000;
   std::vector<Shard> shards = Place(definition, 2);
   ASSERT_EQ(shards.size(), 6u);
   EXPECT_EQ(shards[3], (Shard{.variable = 0, .server = 1, .offset = 9000, .size = 3000}));
   EXPECT_EQ(shards[4].size, 0);
   EXPECT_EQ(shards[5].size, 4);
-}
-
-TEST(Snapshot, MustFitTheDefinition) {
-  Definition definition = TwoLayers();
-  Snapshot snapshot;
-  for (const Variable& variable : definition.variables) {
-    snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
-                                                        Tensor(variable.dtype, variable.shape)));
-  }
-  EXPECT_TRUE(CheckFits(snapshot, definition).ok());
-  snapshot.variables[3].slots[1] = Tensor(DType::kFloat32, {11});
-  EXPECT_EQ(Message(CheckFits(snapshot, definition)),
-            "dense_1/bias/Adam_1: expected float32[10], got float32[11]");
-  snapshot.variables[3].slots.pop_back();
-  EXPECT_EQ(Message(CheckFits(snapshot, definition)), "dense_1/bias: expected 2 slots, got 1");
 }
 
 }  // namespace

@@ -75,11 +75,11 @@ TEST_F(ParameterServerTest, ManyWorkersLoseNoUpdate) {
 TEST_F(ParameterServerTest, SnapshotAndRestoreKeepValuesSlotsStepAndLedger) {
   StartServers(2);
   Definition definition = TwoVariables();
-  definition.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   Trainer chief(definition);
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
   ASSERT_EQ(chief.Train(), OkStatus());
-  StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+  StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->global_step, 1);
   EXPECT_NE(snapshot->ledger.find("chief 0 1 2\n"), std::string::npos) << snapshot->ledger;
@@ -145,7 +145,7 @@ TEST_F(ParameterServerTest, ARestartedServerIsRefilledAloneAndTheStepGoesOn) {
   ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
   ASSERT_EQ(chief.Train(), OkStatus());
   tasks_[1]->Kill();
-  EXPECT_TRUE(worker.events.Await(Event::Kind::kLost, "ps 1"));
+  EXPECT_TRUE(worker.events.Await(state::PeerEvent::Kind::kLost, "ps 1"));
   std::thread restart([&] { tasks_[1]->Start(2); });
   std::thread other([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
   ASSERT_EQ(chief.Train(), OkStatus());
@@ -154,7 +154,7 @@ TEST_F(ParameterServerTest, ARestartedServerIsRefilledAloneAndTheStepGoesOn) {
   ASSERT_EQ(chief.Train(), OkStatus());
   EXPECT_EQ(chief.last.global_step, 4);
   // Server 0 kept four updates; server 1 was refilled and has three.
-  const Snapshot snapshot = *chief.client->TakeSnapshot();
+  const state::Snapshot snapshot = *chief.client->TakeSnapshot();
   EXPECT_EQ(snapshot.variables[0].value.data<float>()[0], 98);
   const std::vector<Shard> shards = Place(definition, 2);
   EXPECT_EQ(shards[1].server, 1);
@@ -169,7 +169,7 @@ TEST_F(ParameterServerTest, AServerThatStartsAgainAtTheEndIsToldToo) {
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
   tasks_[1]->Kill();
   std::thread restart([&] {
-    EXPECT_TRUE(chief.events.Await(Event::Kind::kWaiting, "ps 1"));
+    EXPECT_TRUE(chief.events.Await(state::PeerEvent::Kind::kWaiting, "ps 1"));
     tasks_[1]->Start(2);
   });
   EXPECT_EQ(chief.client->Finish(), OkStatus());
@@ -187,14 +187,14 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
   ASSERT_EQ(worker->Join(Worker(1)), OkStatus());
   ASSERT_EQ(worker->Train(), OkStatus());
   worker.reset();
-  const std::string lost = tasks_[0]->events.Message(Event::Kind::kLost, "worker 1");
+  const std::string lost = tasks_[0]->events.Message(state::PeerEvent::Kind::kLost, "worker 1");
   EXPECT_TRUE(lost.starts_with("worker 1 (127.0.0.1:")) << lost;
   EXPECT_NE(lost.find("was lost at step 1, which did not wait for it: "), std::string::npos)
       << lost;
   // In the middle of a step: no gradient is ready, so no answer can come.
   ASSERT_EQ(chief.client->BeginStep(chief.gradient_spans(), chief.value_spans()), OkStatus());
   tasks_[0]->Kill();
-  const std::string server = chief.events.Message(Event::Kind::kLost, "ps 0");
+  const std::string server = chief.events.Message(state::PeerEvent::Kind::kLost, "ps 0");
   EXPECT_NE(server.find("was lost while its answer to step 0 was awaited: "), std::string::npos)
       << server;
 }
@@ -260,7 +260,7 @@ TEST_F(ParameterServerTest, ARestartedWorkerRejoins) {
   ASSERT_EQ(worker->Join(Worker(1, 5)), OkStatus());
   ASSERT_EQ(worker->Train(), OkStatus());
   worker.reset();
-  EXPECT_TRUE(tasks_[0]->events.Await(Event::Kind::kLost, "worker 1"));
+  EXPECT_TRUE(tasks_[0]->events.Await(state::PeerEvent::Kind::kLost, "worker 1"));
   ASSERT_EQ(again.Join(Worker(1, 6)), OkStatus());
   ASSERT_EQ(again.Train(), OkStatus());
   EXPECT_EQ(again.last.global_step, 2);
@@ -275,11 +275,11 @@ TEST_F(ParameterServerTest, ARepeatedContributionIsAppliedOnce) {
   for (Mode mode : {Mode::kAsynchronous, Mode::kSynchronous}) {
     tasks_.clear();
     StartServers(2);
-    Definition definition{.variables = {}, .mode = mode};
+    Definition definition{.mode = mode};
     for (int i = 0; i < 6; ++i) {
-      definition.variables.push_back({.name = StrCat("v", i), .shape = {300'000}});
+      definition.state.variables.push_back({.name = StrCat("v", i), .shape = {300'000}});
     }
-    definition.optimizer.learning_rate = 0.5;
+    definition.state.optimizer.learning_rate = 0.5;
     BreakingConnector connector;
     Trainer chief(definition);
     ClientOptions options = Chief(definition);
@@ -315,7 +315,7 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
     ASSERT_EQ(chief.Train(), OkStatus());
     stop = true;
     connector.BreakAfterWrites(1);
-    const StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+    const StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->global_step, 1);
     // A server that stays down ends the attempts.
@@ -327,7 +327,7 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
 TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackBehindTheLedgerIsRefused) {
   StartServers(1);
   const Definition definition = TwoVariables();
-  Snapshot checkpoint = InitialState(definition, 100);
+  state::Snapshot checkpoint = InitialState(definition, 100);
   Trainer chief(definition), worker(definition), again(definition);
   ClientOptions options = Chief(definition);
   options.provide_state = [&] { return checkpoint; };
@@ -419,8 +419,8 @@ TEST(SlowNetwork, ALargeShardIsNotSilence) {
                                                                   .connector = &pipe,
                                                                   .liveness = liveness});
   pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
-  Definition definition{.variables = {{.name = "w", .shape = {2'000'000}}}};
-  definition.optimizer.learning_rate = 0.5;
+  Definition definition{.state = {.variables = {{.name = "w", .shape = {2'000'000}}}}};
+  definition.state.optimizer.learning_rate = 0.5;
   {
     Trainer chief(definition);
     ASSERT_EQ(chief.Join({.servers = {"here"},
@@ -433,11 +433,11 @@ TEST(SlowNetwork, ALargeShardIsNotSilence) {
               OkStatus());
     ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_EQ(chief.Value(), 2.5f);
-    StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+    StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->variables[0].value.data<float>()[1'999'999], 2.5f);
-    EXPECT_FALSE(chief.events.Has(Event::Kind::kLost));
-    EXPECT_FALSE(events.Has(Event::Kind::kLost));
+    EXPECT_FALSE(chief.events.Has(state::PeerEvent::Kind::kLost));
+    EXPECT_FALSE(events.Has(state::PeerEvent::Kind::kLost));
   }
   pipe.Close("here");
 }
@@ -449,7 +449,7 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
       *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipe});
   pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
   // More than may be in flight at once.
-  const Definition definition{.variables = {{.name = "w", .shape = {6'000'000}}}};
+  const Definition definition{.state = {.variables = {{.name = "w", .shape = {6'000'000}}}}};
   {
     Trainer chief(definition), worker(definition);
     ASSERT_EQ(chief.Join({.servers = {"here"},

@@ -1,13 +1,14 @@
 #include "runtime/ps/placement.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
 namespace tfjob::ps {
 namespace {
 
 void AppendShards(const Definition& definition, int index, std::vector<Shard>& shards) {
-  const Variable& variable = definition.variables[static_cast<size_t>(index)];
+  const state::Variable& variable = definition.state.variables[static_cast<size_t>(index)];
   const int64_t bytes =
       variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
   if (bytes <= definition.max_shard_bytes) {
@@ -43,11 +44,20 @@ void Balance(int servers, std::vector<Shard>& shards) {
   }
 }
 
+// Returns whether a line begins with the number of a shard of another server or of no server.
+bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
+  int64_t shard = 0;
+  const auto read = std::from_chars(line.data(), line.data() + line.size(), shard);
+  if (read.ec != std::errc() || shard < 0) return false;
+  const auto place = static_cast<size_t>(shard);
+  return place >= shards.size() || shards[place].server != server;
+}
+
 }  // namespace
 
 std::vector<Shard> Place(const Definition& definition, int servers) {
   std::vector<Shard> shards;
-  for (int i = 0; i < static_cast<int>(definition.variables.size()); ++i) {
+  for (int i = 0; i < static_cast<int>(definition.state.variables.size()); ++i) {
     AppendShards(definition, i, shards);
   }
   if (definition.placement == Placement::kBalanced) {
@@ -57,6 +67,16 @@ std::vector<Shard> Place(const Definition& definition, int servers) {
     for (Shard& shard : shards) shard.server = next++ % servers;
   }
   return shards;
+}
+
+std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server) {
+  std::string own;
+  while (!ledger.empty()) {
+    const std::string_view line = ledger.substr(0, ledger.find('\n'));
+    if (!IsOfAnother(line, shards, server)) own.append(line).append("\n");
+    ledger.remove_prefix(std::min(line.size() + 1, ledger.size()));
+  }
+  return own;
 }
 
 }  // namespace tfjob::ps

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/ps/definition.h"
@@ -27,5 +29,10 @@ struct Shard {
 // kBalanced assigns the largest shard first, each to the server with the fewest bytes (ties: the
 // lowest server, the earlier shard).
 std::vector<Shard> Place(const Definition& definition, int servers);
+
+// Returns the lines of a snapshot's ledger (protocol/ledger.h) that a server needs: those of its
+// own shards and those of no shard (a negative number). An unreadable line is kept, so that the
+// server refuses it.
+std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 
 }  // namespace tfjob::ps

@@ -49,10 +49,9 @@ TEST_F(SynchronousTest, AStepIsTheMeanOfAllWorkers) {
 
 TEST_F(SynchronousTest, AStepOfALargeAndASmallShardIsTheMeanOfBoth) {
   StartServers(1);
-  Definition definition{
-      .variables = {{.name = "w", .shape = {1 << 20}}, {.name = "b", .shape = {7}}},
-      .mode = Mode::kSynchronous};
-  definition.optimizer.learning_rate = 0.5;
+  Definition definition{.mode = Mode::kSynchronous};
+  definition.state.variables = {{.name = "w", .shape = {1 << 20}}, {.name = "b", .shape = {7}}};
+  definition.state.optimizer.learning_rate = 0.5;
   definition.replicas_to_aggregate = 2;
   Trainer chief(definition), worker(definition);
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
@@ -173,9 +172,9 @@ TEST_F(SynchronousTest, SavesExactlyOneStepWhileOthersTrain) {
   ASSERT_EQ(worker.Join(Worker(1)), OkStatus());
   std::thread other([&] { TrainUntil({&worker}, 100); });
   for (int i = 0; i < 5; ++i) {
-    StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+    StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
-    for (const VariableState& state : snapshot->variables) {
+    for (const state::VariableState& state : snapshot->variables) {
       for (float value : state.value.data<float>()) {
         ASSERT_EQ(value, 100 - 0.5f * static_cast<float>(snapshot->global_step));
       }
@@ -191,7 +190,7 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
     tasks_.clear();
     StartServers(servers);
     const Definition definition = Synchronous(2);
-    Snapshot checkpoint = InitialState(definition, 100);
+    state::Snapshot checkpoint = InitialState(definition, 100);
     Trainer chief(definition), worker(definition);
     ClientOptions options = Chief(definition);
     options.provide_state = [&] { return checkpoint; };
@@ -295,7 +294,7 @@ TEST_F(SynchronousTest, AWorkerFollowsARollbackOfAServerThatHadAnsweredIt) {
   };
   connector.armed = true;
   std::thread trains([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
-  EXPECT_TRUE(chief.events.Await(Event::Kind::kLost, "ps 0"));
+  EXPECT_TRUE(chief.events.Await(state::PeerEvent::Kind::kLost, "ps 0"));
   EXPECT_TRUE(chief.client->TakeSnapshot().ok());
   trains.join();
   EXPECT_TRUE(worker.last.rolled_back);
@@ -312,7 +311,7 @@ TEST_F(SynchronousTest, ASaveThatLosesAServerGoesBackAndTheNextStepSaysSo) {
   for (int i = 0; i < 3; ++i) ASSERT_EQ(chief.Train(), OkStatus());
   tasks_[1]->Kill();
   tasks_[1]->Start(2);
-  StatusOr<Snapshot> snapshot = chief.client->TakeSnapshot();
+  StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->global_step, 0);
   ASSERT_EQ(chief.Train(), OkStatus());
@@ -331,9 +330,9 @@ TEST_F(SynchronousTest, AServerSaysThatTheOneThatOwnsTheStepIsGone) {
   ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
   ASSERT_EQ(chief.Train(), OkStatus());
   Events& events = tasks_[1]->events;
-  EXPECT_TRUE(events.Await(Event::Kind::kConnected, "ps 0"));
+  EXPECT_TRUE(events.Await(state::PeerEvent::Kind::kConnected, "ps 0"));
   tasks_[0]->Kill();
-  const std::string lost = events.Message(Event::Kind::kLost, "ps 0");
+  const std::string lost = events.Message(state::PeerEvent::Kind::kLost, "ps 0");
   EXPECT_TRUE(lost.starts_with(StrCat("ps 0 (", servers_[0], "), which owns the step, was lost: ")))
       << lost;
 }

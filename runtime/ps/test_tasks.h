@@ -26,51 +26,55 @@ inline rpc::Identity Task(const std::string& type, int index, int64_t incarnatio
 
 // Two variables. Every element of a gradient is one, so SGD with rate 0.5 subtracts 0.5 per step.
 inline Definition TwoVariables(Mode mode = Mode::kAsynchronous) {
-  Definition definition{
-      .variables = {{.name = "w", .shape = {300, 10}}, {.name = "b", .shape = {7}}}};
-  definition.optimizer.learning_rate = 0.5;
+  Definition definition;
+  definition.state.variables = {{.name = "w", .shape = {300, 10}}, {.name = "b", .shape = {7}}};
+  definition.state.optimizer.learning_rate = 0.5;
   definition.mode = mode;
   definition.max_shard_bytes = 4000;
   return definition;
 }
 
-inline Snapshot InitialState(const Definition& definition, float value) {
-  Snapshot snapshot;
-  for (const Variable& variable : definition.variables) {
+inline state::Snapshot InitialState(const Definition& definition, float value) {
+  state::Snapshot snapshot;
+  for (const state::Variable& variable : definition.state.variables) {
     Tensor tensor(variable.dtype, variable.shape);
     std::ranges::fill(tensor.data<float>(), value);
     snapshot.variables.push_back(
-        VariableState::Initial(variable, definition.optimizer, std::move(tensor)));
+        state::VariableState::Initial(variable, definition.state.optimizer, std::move(tensor)));
   }
   return snapshot;
 }
 
 class Events {
  public:
-  EventSink sink() {
-    return [this](const Event& event) {
+  state::PeerEventSink sink() {
+    return [this](const state::PeerEvent& event) {
       MutexLock lock(mutex_);
       events_.push_back(event);
       changed_.NotifyAll();
     };
   }
-  bool Has(Event::Kind kind) {
+  bool Has(state::PeerEvent::Kind kind) {
     MutexLock lock(mutex_);
-    return std::ranges::any_of(events_, [&](const Event& event) { return event.kind == kind; });
+    return std::ranges::any_of(events_,
+                               [&](const state::PeerEvent& event) { return event.kind == kind; });
   }
   // Returns whether any event's message contains this text.
   bool Said(std::string_view text) {
     MutexLock lock(mutex_);
-    return std::ranges::any_of(
-        events_, [&](const Event& event) { return event.message.find(text) != std::string::npos; });
+    return std::ranges::any_of(events_, [&](const state::PeerEvent& event) {
+      return event.message.find(text) != std::string::npos;
+    });
   }
-  bool Await(Event::Kind kind, const std::string& peer) { return !Message(kind, peer).empty(); }
+  bool Await(state::PeerEvent::Kind kind, const std::string& peer) {
+    return !Message(kind, peer).empty();
+  }
   // Returns the message of the first such event; "" if none arrives in time.
-  std::string Message(Event::Kind kind, const std::string& peer) {
+  std::string Message(state::PeerEvent::Kind kind, const std::string& peer) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
     for (;;) {
-      for (const Event& event : events_) {
+      for (const state::PeerEvent& event : events_) {
         if (event.kind == kind && event.peer == peer) return event.message;
       }
       if (!changed_.WaitUntil(mutex_, deadline)) return "";
@@ -80,7 +84,7 @@ class Events {
  private:
   Mutex mutex_;
   CondVar changed_;
-  std::vector<Event> events_ ABSL_GUARDED_BY(mutex_);
+  std::vector<state::PeerEvent> events_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A ps task that can be killed and restarted at the same address.
@@ -132,7 +136,7 @@ inline std::vector<std::string> FreeAddresses(int count) {
 class Trainer {
  public:
   explicit Trainer(const Definition& definition) : definition_(definition) {
-    for (const Variable& variable : definition.variables) {
+    for (const state::Variable& variable : definition.state.variables) {
       values_.emplace_back(variable.dtype, variable.shape);
       gradients_.emplace_back(variable.dtype, variable.shape);
       std::ranges::fill(gradients_.back().data<float>(), 1.f);

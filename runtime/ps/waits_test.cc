@@ -15,7 +15,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
                                                                   .connector = &connector,
                                                                   .report_every = 100ms});
   connector.Listen("here", kParameterService, Task("ps", 0), *ps);
-  EXPECT_EQ(events.Message(Event::Kind::kWaiting, "chief"),
+  EXPECT_EQ(events.Message(state::PeerEvent::Kind::kWaiting, "chief"),
             "ps 0 is uninitialised: it waits for the chief to fill it");
   const Definition definition = TwoVariables();
   {
@@ -32,7 +32,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
     while (std::chrono::steady_clock::now() < end) ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_FALSE(events.Said("waits for a training task"));
   }
-  const std::string wait = events.Message(Event::Kind::kWaiting, "chief 0");
+  const std::string wait = events.Message(state::PeerEvent::Kind::kWaiting, "chief 0");
   EXPECT_TRUE(wait.starts_with("ps 0 is at step ")) << wait;
   EXPECT_NE(wait.find(" and waits for a training task; gone: chief 0 ("), std::string::npos)
       << wait;

@@ -17,7 +17,7 @@ namespace tfjob::ps::wire {
 enum Type : uint16_t {
   // A request carries a number in `sequence`; its answer repeats the number.
   kQuery = 1,        // M: asks for the server's state → kState
-  kState = 2,        // M: value: epoch; step: global step; flags: kReady, kDefined; body: JSON
+  kState = 2,        // M: value: epoch; step: global step; flags: kReady; body: JSON
   kDefine = 3,       // M: chief; value: the new epoch; body: an Assignment → kReply
   kFill = 4,         // D: chief; per segment: a shard; flags: the slot (0: the value itself)
   kFilled = 5,       // D: chief; value: epoch; step; one segment: the ledger → kReply
@@ -52,7 +52,6 @@ enum Flag : uint16_t {
   kDropped = 4,
   kAgain = 8,
   kReady = 16,
-  kDefined = 32,
 };
 
 }  // namespace tfjob::ps::wire

@@ -26,6 +26,7 @@ BufferPool::Lease* BufferPool::Take(size_t bytes) {
     *best = std::move(free_.back());
     free_.pop_back();
   } else {
+    // Powers of two, so that shards of similar sizes share buffers.
     lease.reset(new Lease(std::bit_ceil(std::max(bytes, kSmallest))));
   }
   lease->holders_ = 1;

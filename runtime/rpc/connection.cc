@@ -52,6 +52,7 @@ Status Connection::Run() {
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
+  // The writer may be blocked in the transport; only breaking the stream wakes it.
   // Stops the writer. An earlier reason stays in place.
   Cancel(status);
   writer.join();
@@ -64,6 +65,7 @@ void Connection::Handle(IncomingFrame& frame) {
   if (frame.header.type == kCredit) {
     MutexLock lock(mutex_);
     credit_ += frame.header.value;
+    // Credit alone is no work: without data the writer would wake for nothing.
     if (data_waits_) wake_.NotifyOne();
     return;
   }

@@ -1,5 +1,5 @@
-// Runs a stream on two threads, one that reads and one that writes, with flow control by credits
-// and with heartbeats.
+// Runs one end of a stream, the same at both ends, on two threads: one reads and one writes, with
+// flow control by credits and with heartbeats.
 //
 // Credits: each side may have up to `window` payload bytes in flight that the other side has not
 // consumed yet. A receiver returns the credits when its handler returns. A transport buffers at

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <thread>
 
+#include "runtime/rpc/frame.h"
 #include "runtime/rpc/grpc_connector.h"
-#include "runtime/rpc/limits.h"
 #include "runtime/rpc/peer_watch.h"
 #include "runtime/rpc/pipe_connector.h"
 #include "runtime/rpc/server.h"

@@ -33,6 +33,9 @@ struct FrameHeader {
 inline constexpr size_t kHeaderBytes = 32;
 inline constexpr size_t kSegmentBytes = 24;
 inline constexpr uint32_t kMaxSegments = 1 << 16;
+// The largest frame that a task accepts, including header and table, even from a peer that has not
+// identified itself yet. Only texts (a job's definition, a ledger) come near this size.
+inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 // The payload size at which a frame is sent. Senders fill a frame until it holds this many bytes,
 // with segments of at most this many bytes, so a frame always holds less than twice as many.
 // Anything larger is sent in several frames: each arriving frame is a sign of life, so a single

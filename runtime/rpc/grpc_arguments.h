@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
-#include "runtime/rpc/limits.h"
+#include "runtime/rpc/frame.h"
 
 namespace tfjob::rpc {
 

@@ -27,6 +27,7 @@ class ClientTransport : public Transport {
         inner_(stream_.get(), &context_) {}
 
   ~ClientTransport() override {
+    // Finish waits for the end of the call, which a cancelled call reaches at once.
     context_.TryCancel();
     if (!finished_) stream_->Finish();
   }
@@ -85,7 +86,7 @@ class GrpcConnector : public Connector {
                                   const Identity& self, Time deadline) {
     HandshakeTimer timer(transport, deadline - RealClock().Now());
     StatusOr<Identity> peer = Introduce(transport, service, self);
-    if (peer.ok() || peer.status().code() != StatusCode::kUnavailable) return peer;
+    if (peer.ok() || !absl::IsUnavailable(peer.status())) return peer;
     if (timer.expired()) return DeadlineExceeded("no answer to the handshake");
     // The stream broke: Finish returns the status that ended the call.
     Status why = transport.Finish();

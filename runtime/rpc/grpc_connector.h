@@ -1,5 +1,5 @@
-// Streams over gRPC: each is a bidirectional call whose messages are raw byte buffers that refer
-// to the sender's memory.
+// The calling end of streams over gRPC: each is a bidirectional call whose messages are raw byte
+// buffers that refer to the sender's memory.
 #pragma once
 
 #include <memory>

@@ -33,6 +33,7 @@ std::string Encode(const Identity& identity, const std::string& service) {
 
 StatusOr<Caller> Decode(IncomingFrame& frame) {
   Hello hello;
+  // Checked before parsing: anybody who reaches the port can send this.
   if (frame.remaining() > kMaxHelloBytes ||
       !hello.ParseFromString(frame.ReadString(frame.remaining()))) {
     return DataLoss("the handshake message is unreadable");

@@ -37,6 +37,8 @@ class PipeEnd : public Transport {
   Status Write(const OutgoingFrame& frame) override {
     std::string wire = Flatten(frame);
     MutexLock lock(pipe_->mutex);
+    // Blocks like a full socket, so that tests meet the same waits as over TCP. The bound exceeds
+    // the credit window, as Connection requires.
     while (!pipe_->broken && pipe_->bytes[side_] > kMaxQueuedBytes) {
       pipe_->changed.Wait(pipe_->mutex);
     }

@@ -1,4 +1,5 @@
-// Streams inside one process without a network, for tests and for a store in the same process.
+// Both ends of streams inside one process without a network, for tests and for a store in the same
+// process.
 #pragma once
 
 #include <list>

@@ -1,5 +1,5 @@
-// The single gRPC server of a task. Control, parameters, progress and, later, collectives
-// share its port.
+// The accepting end of every stream of a task: its single gRPC server. Control, parameters,
+// progress and, later, collectives share its port.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// The interface beneath every tensor exchange: an ordered, reliable, bidirectional stream of
-// frames between two tasks. It is implemented by gRPC over TCP (grpc_stream.h, opened by
-// grpc_connector.h) and by a pipe inside one process (pipe_connector.h); shared memory and
-// RDMA may follow.
+// One end of the stream beneath every tensor exchange, the same at both ends: an ordered, reliable,
+// bidirectional stream of frames between two tasks. It is implemented by gRPC over TCP
+// (grpc_stream.h, opened by grpc_connector.h) and by a pipe inside one process (pipe_connector.h);
+// shared memory and RDMA may follow.
 #pragma once
 
 #include <memory>

@@ -7,26 +7,26 @@ namespace tfjob::strategy {
 Status DefineVariables(ModelDefinition& definition) {
   ASSIGN_OR_RETURN(definition.variables,
                    model::Variables(definition.model, definition.build.feature_shape));
-  definition.parameters.variables.clear();
+  definition.state.variables.clear();
   for (const model::VariableSpec& spec : definition.variables) {
     if (!spec.trainable) {
       return Unimplemented("variable ", spec.name,
                            ": layers with trainable: false are not supported yet");
     }
-    definition.parameters.variables.push_back(
+    definition.state.variables.push_back(
         {.name = spec.name, .dtype = spec.dtype, .shape = spec.shape});
   }
-  return ps::Validate(definition.parameters);
+  return state::Validate(definition.state);
 }
 
-ps::Snapshot InitialState(const ModelDefinition& definition) {
-  ps::Snapshot snapshot;
+state::Snapshot InitialState(const ModelDefinition& definition) {
+  state::Snapshot snapshot;
   for (size_t i = 0; i < definition.variables.size(); ++i) {
     const model::VariableSpec& spec = definition.variables[i];
     Tensor value = model::InitialValue(spec.initializer, spec.dtype, spec.shape,
                                        static_cast<uint64_t>(definition.seed), spec.name);
-    snapshot.variables.push_back(ps::VariableState::Initial(
-        definition.parameters.variables[i], definition.parameters.optimizer, std::move(value)));
+    snapshot.variables.push_back(state::VariableState::Initial(
+        definition.state.variables[i], definition.state.optimizer, std::move(value)));
   }
   return snapshot;
 }
@@ -36,7 +36,7 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
   model::BuildOptions options = definition.build;
   options.mode = mode;
   options.batch_size = batch_size;
-  if (with_updates) options.optimizer = definition.parameters.optimizer;
+  if (with_updates) options.optimizer = definition.state.optimizer;
   return model::Build(definition.model, options);
 }
 
@@ -49,7 +49,7 @@ Status CreateVariables(const ModelDefinition& definition, variables::VariableSto
   return OkStatus();
 }
 
-Status LoadValues(const ModelDefinition& definition, const ps::Snapshot& snapshot,
+Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snapshot,
                   variables::VariableStore& store) {
   for (size_t i = 0; i < definition.variables.size(); ++i) {
     ASSIGN_OR_RETURN(variables::Variable * variable, store.Get(definition.variables[i].name));

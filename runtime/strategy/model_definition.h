@@ -3,16 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <memory>
-#include <utility>
 #include <vector>
 
-#include "runtime/data/pipeline.h"
-#include "runtime/exec/program.h"
 #include "runtime/model/build.h"
-#include "runtime/ps/definition.h"
-#include "runtime/ps/snapshot.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/variables/variable_store.h"
 
 namespace tfjob::strategy {
 
@@ -21,94 +16,27 @@ struct ModelDefinition {
   // Except mode, batch_size and optimizer, which depend on the program, and replica, which is
   // specific to the task.
   model::BuildOptions build;
-  // The model's variables in the model's order, the optimizer, and everything else that parameter
-  // servers need.
-  ps::Definition parameters;
-  std::vector<model::VariableSpec> variables;  // same order as parameters.variables
+  state::TrainingState state;                  // its variables are in the model's order
+  std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
 };
 
-// Fills `variables` and `parameters.variables` from the model and `build`. Returns InvalidArgument
+// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument
 // naming layers that do not fit.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0.
-ps::Snapshot InitialState(const ModelDefinition& definition);
+state::Snapshot InitialState(const ModelDefinition& definition);
 
 // Builds the graph of a mode and batch size. `with_updates` appends the optimizer's
 // update (kTrain).
 StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model::Mode mode,
                                        int64_t batch_size, bool with_updates);
 
-struct MetricTotals;
-
-// A compiled graph of the model with the positions of its feeds and fetches.
-class ModelProgram {
- public:
-  // Gradients are announced unless `with_updates` is set.
-  static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
-                                                         model::Mode mode, int64_t batch_size,
-                                                         bool with_updates,
-                                                         variables::VariableStore& store,
-                                                         const exec::Device& device);
-
-  // For kTrain and kEval. `step` counts the updates before this one; `seed` is the seed of
-  // dropout. Calls on_gradient(v) when the gradient of variable v is ready.
-  Status Run(const data::Batch& batch, int64_t step, int64_t seed,
-             absl::FunctionRef<void(int)> on_gradient);
-  Status Run(const data::Batch& batch, int64_t step, int64_t seed);
-
-  // Adds the totals of the last run.
-  void AddTotals(MetricTotals& totals) const;
-  // Returns the gradient of variable `v`, at an address that stays the same across runs. Empty
-  // if it has none.
-  std::span<const std::byte> Gradient(int v) const;
-
-  const exec::Program& program() const { return *program_; }
-
- private:
-  ModelProgram() = default;
-  void FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built);
-
-  std::unique_ptr<exec::Program> program_;
-  std::vector<exec::Feed> feeds_;
-  int features_ = -1, labels_ = -1, step_ = -1,
-      seed_ = -1;      // indices of the feeds; -1: the graph does not use it
-  int loss_sum_ = -1;  // index of the fetch
-  std::vector<int> metric_sums_;
-  std::vector<int> gradient_of_variable_;  // index of the fetch, or -1
-  std::vector<int> variable_of_fetch_;     // variable, or -1
-  int64_t examples_ = 0;
-  int64_t step_value_ = 0, seed_value_ = 0;
-};
-
-// Holds the programs of one mode over one store. Each is compiled when its batch size
-// is first seen.
-class ProgramCache {
- public:
-  ProgramCache(const ModelDefinition& definition, model::Mode mode, bool with_updates,
-               variables::VariableStore& store, exec::Device device)
-      : definition_(definition),
-        mode_(mode),
-        with_updates_(with_updates),
-        store_(store),
-        device_(std::move(device)) {}
-
-  StatusOr<ModelProgram*> ForBatchSize(int64_t batch_size);
-
- private:
-  const ModelDefinition& definition_;
-  const model::Mode mode_;
-  const bool with_updates_;
-  variables::VariableStore& store_;
-  const exec::Device device_;
-  std::map<int64_t, std::unique_ptr<ModelProgram>> programs_;
-};
-
 // Creates the definition's variables in `store`, filled with zeros.
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store);
 // Copies a snapshot's values (not its slots) into the variables of `store`.
-Status LoadValues(const ModelDefinition& definition, const ps::Snapshot& snapshot,
+Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snapshot,
                   variables::VariableStore& store);
 
 }  // namespace tfjob::strategy

@@ -1,6 +1,4 @@
-// Implements ModelProgram and ProgramCache.
-#include "runtime/strategy/model_definition.h"
-#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/model_program.h"
 
 namespace tfjob::strategy {
 

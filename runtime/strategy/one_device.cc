@@ -1,7 +1,8 @@
-// The strategy that keeps everything in this process: the graph itself applies the optimizer.
+#include "runtime/strategy/one_device.h"
+
 #include <utility>
 
-#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/model_program.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -20,14 +21,14 @@ class OneDevice : public Strategy {
   }
 
   StatusOr<int64_t> Start() override {
-    ASSIGN_OR_RETURN(ps::Snapshot snapshot, options_.provide_state());
-    const ps::Definition& parameters = options_.definition.parameters;
-    RETURN_IF_ERROR(ps::CheckFits(snapshot, parameters));
+    ASSIGN_OR_RETURN(state::Snapshot snapshot, options_.provide_state());
+    const state::TrainingState& training = options_.definition.state;
+    RETURN_IF_ERROR(state::CheckFits(snapshot, training));
     RETURN_IF_ERROR(LoadValues(options_.definition, snapshot, store_));
-    const std::vector<optimizer::Slot> slots = optimizer::Slots(parameters.optimizer);
-    for (size_t v = 0; v < parameters.variables.size(); ++v) {
+    const std::vector<optimizer::Slot> slots = optimizer::Slots(training.optimizer);
+    for (size_t v = 0; v < training.variables.size(); ++v) {
       for (size_t s = 0; s < slots.size(); ++s) {
-        ASSIGN_OR_RETURN(variables::Variable * slot, SlotOf(parameters.variables[v], slots[s]));
+        ASSIGN_OR_RETURN(variables::Variable * slot, SlotOf(training.variables[v], slots[s]));
         RETURN_IF_ERROR(slot->FromTensor(snapshot.variables[v].slots[s]));
       }
     }
@@ -42,12 +43,12 @@ class OneDevice : public Strategy {
     return StepOutcome{.global_step = ++global_step_};
   }
 
-  StatusOr<ps::Snapshot> TakeSnapshot() override {
-    ps::Snapshot snapshot{.global_step = global_step_};
+  StatusOr<state::Snapshot> TakeSnapshot() override {
+    state::Snapshot snapshot{.global_step = global_step_};
     const std::vector<optimizer::Slot> slots =
-        optimizer::Slots(options_.definition.parameters.optimizer);
-    for (const ps::Variable& variable : options_.definition.parameters.variables) {
-      ps::VariableState state{.value = store_.Find(variable.name)->ToTensor()};
+        optimizer::Slots(options_.definition.state.optimizer);
+    for (const state::Variable& variable : options_.definition.state.variables) {
+      state::VariableState state{.value = store_.Find(variable.name)->ToTensor()};
       for (const optimizer::Slot& slot : slots) {
         ASSIGN_OR_RETURN(variables::Variable * found, SlotOf(variable, slot));
         state.slots.push_back(found->ToTensor());
@@ -59,10 +60,10 @@ class OneDevice : public Strategy {
 
   Status Leave() override { return OkStatus(); }
   Status Finish() override { return OkStatus(); }
-  std::vector<ps::PeerState> Peers() override { return {}; }
+  std::vector<state::PeerState> Peers() override { return {}; }
 
  private:
-  StatusOr<variables::Variable*> SlotOf(const ps::Variable& variable,
+  StatusOr<variables::Variable*> SlotOf(const state::Variable& variable,
                                         const optimizer::Slot& slot) const {
     return store_.Get(StrCat(variable.name, "/", slot.suffix));
   }

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "runtime/ps/client/client.h"
+#include "runtime/strategy/model_program.h"
+
 namespace tfjob::strategy {
 namespace {
 
@@ -50,10 +53,10 @@ class ParameterServerStrategy : public Strategy {
                        .rolled_back = result.rolled_back};
   }
 
-  StatusOr<ps::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
+  StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
   Status Leave() override { return client_->Leave(); }
   Status Finish() override { return client_->Finish(); }
-  std::vector<ps::PeerState> Peers() override { return client_->Peers(); }
+  std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
  private:
   // Copies received values into the variables. They arrive while the backward pass still reads the
@@ -77,10 +80,22 @@ class ParameterServerStrategy : public Strategy {
 
 }  // namespace
 
+ps::Definition DefineParameters(const config::StrategyConfig& config,
+                                const state::TrainingState& state, int training_tasks) {
+  return {
+      .state = state,
+      .mode =
+          config.mode == config::PsMode::kSync ? ps::Mode::kSynchronous : ps::Mode::kAsynchronous,
+      .replicas_to_aggregate = static_cast<int>(config::GradientsPerStep(config, training_tasks)),
+      .placement = config.placement == config::Placement::kBalanced ? ps::Placement::kBalanced
+                                                                    : ps::Placement::kRoundRobin,
+      .max_shard_bytes = config.shard_bytes > 0 ? config.shard_bytes : int64_t{1} << 62};
+}
+
 StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions options) {
   ps::ClientOptions client{.servers = options.servers,
                            .identity = options.identity,
-                           .definition = options.common.definition.parameters,
+                           .definition = options.parameters,
                            .chief = options.chief,
                            .provide_state = options.common.provide_state,
                            .on_event = options.on_event,

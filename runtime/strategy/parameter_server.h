@@ -4,17 +4,32 @@
 // are averaged).
 #pragma once
 
-#include "runtime/ps/client/client.h"
+#include "runtime/config/training_config.h"
+#include "runtime/ps/definition.h"
+#include "runtime/rpc/credentials.h"
+#include "runtime/rpc/identity.h"
+#include "runtime/state/peer.h"
 #include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
+
+namespace tfjob::rpc {
+class Connector;
+}  // namespace tfjob::rpc
 
 namespace tfjob::strategy {
 
+// Returns what the servers hold and how they update it. `training_tasks` is the number of tasks
+// that compute gradients; 0: unknown.
+ps::Definition DefineParameters(const config::StrategyConfig& config,
+                                const state::TrainingState& state, int training_tasks);
+
 struct ParameterServerOptions {
   StrategyOptions common;
+  ps::Definition parameters;         // its state is that of common.definition
   std::vector<std::string> servers;  // "host:port" by index
   rpc::Identity identity;            // identity of this task
   bool chief = false;
-  ps::EventSink on_event;
+  state::PeerEventSink on_event;
   // Polled several times per second by every wait; returning true ends the wait with Cancelled.
   std::function<bool()> stop_requested;
   Duration patience{0};                 // 0: wait indefinitely, with reports

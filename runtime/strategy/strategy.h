@@ -1,34 +1,24 @@
 // Defines how a training step is carried out across the tasks of a job: a strategy turns batches
 // into updates of the variables, wherever those are stored. train/ drives a strategy without
-// knowing which one it is.
+// knowing which one it is; select.h chooses it.
 //
 // A strategy is owned by one thread; Peers may be called from any thread.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "runtime/data/pipeline.h"
-#include "runtime/exec/device.h"
-#include "runtime/ps/events.h"
-#include "runtime/ps/snapshot.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/base/status.h"
+#include "runtime/state/peer.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/metric_totals.h"
+
+namespace tfjob::data {
+struct Batch;
+}  // namespace tfjob::data
 
 namespace tfjob::strategy {
-
-// Sums over examples, so that any number of batches yields an exact mean.
-struct MetricTotals {
-  double loss_sum = 0;
-  std::vector<double> metric_sums;  // same order as ModelDefinition::build.metrics
-  int64_t examples = 0;
-
-  double loss() const { return examples == 0 ? 0 : loss_sum / static_cast<double>(examples); }
-  double metric(size_t i) const {
-    return examples == 0 ? 0 : metric_sums[i] / static_cast<double>(examples);
-  }
-};
 
 struct StepOutcome {
   int64_t global_step = 0;  // after the step
@@ -48,24 +38,12 @@ class Strategy {
   // update, to `totals`.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
-  virtual StatusOr<ps::Snapshot> TakeSnapshot() = 0;
+  virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Announces that this task makes no further step; others may.
   virtual Status Leave() = 0;
   // Ends the job: the chief's last call. Makes tasks that only serve exit.
   virtual Status Finish() = 0;
-  virtual std::vector<ps::PeerState> Peers() = 0;
+  virtual std::vector<state::PeerState> Peers() = 0;
 };
-
-struct StrategyOptions {
-  ModelDefinition definition;
-  exec::Device device;
-  int64_t replica = 0;  // rank among the training tasks: makes their dropout differ
-  // Provides the values with which the chief fills empty variables: the last checkpoint, or
-  // initial values.
-  std::function<StatusOr<ps::Snapshot>()> provide_state;
-};
-
-// Makes a strategy that keeps everything in this process.
-StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options);
 
 }  // namespace tfjob::strategy

@@ -6,9 +6,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/data/pipeline.h"
 #include "runtime/model/keras.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/pipe_connector.h"
+#include "runtime/strategy/one_device.h"
 #include "runtime/strategy/parameter_server.h"
 
 namespace tfjob::strategy {
@@ -26,8 +28,8 @@ ModelDefinition TwoLayers(optimizer::Kind kind) {
   definition.build.label_dtype = DType::kFloat32;
   definition.build.loss.kind = model::LossKind::kMeanSquaredError;
   definition.build.metrics = {model::Metric::kMeanSquaredError};
-  definition.parameters.optimizer = optimizer::Optimizer::Default(kind);
-  definition.parameters.optimizer.learning_rate = 0.05;
+  definition.state.optimizer = optimizer::Optimizer::Default(kind);
+  definition.state.optimizer.learning_rate = 0.05;
   definition.seed = 5;
   EXPECT_TRUE(DefineVariables(definition).ok());
   return definition;
@@ -43,14 +45,14 @@ std::unique_ptr<data::Pipeline> Batches() {
 StrategyOptions Options(const ModelDefinition& definition) {
   return {.definition = definition,
           .device = exec::CpuDevice(),
-          .provide_state = [definition]() -> StatusOr<ps::Snapshot> {
+          .provide_state = [definition]() -> StatusOr<state::Snapshot> {
             return InitialState(definition);
           }};
 }
 
-std::vector<float> ValuesOf(const ps::Snapshot& snapshot) {
+std::vector<float> ValuesOf(const state::Snapshot& snapshot) {
   std::vector<float> values;
-  for (const ps::VariableState& state : snapshot.variables) {
+  for (const state::VariableState& state : snapshot.variables) {
     const auto span = state.value.data<float>();
     values.insert(values.end(), span.begin(), span.end());
   }
@@ -76,11 +78,11 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   ASSERT_EQ(*strategy->Start(), 0);
   EXPECT_LT(Train(*strategy, 400), 0.02);
 
-  StatusOr<ps::Snapshot> snapshot = strategy->TakeSnapshot();
+  StatusOr<state::Snapshot> snapshot = strategy->TakeSnapshot();
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ(snapshot->global_step, 400);
   StrategyOptions again = Options(definition);
-  again.provide_state = [&]() -> StatusOr<ps::Snapshot> { return *snapshot; };
+  again.provide_state = [&]() -> StatusOr<state::Snapshot> { return *snapshot; };
   auto restored = *MakeOneDevice(std::move(again));
   ASSERT_EQ(*restored->Start(), 400);
   auto pipeline = Batches();
@@ -94,8 +96,7 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
 TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
   for (optimizer::Kind kind : {optimizer::Kind::kSgd, optimizer::Kind::kAdam}) {
     for (ps::Mode mode : {ps::Mode::kAsynchronous, ps::Mode::kSynchronous}) {
-      ModelDefinition definition = TwoLayers(kind);
-      definition.parameters.mode = mode;
+      const ModelDefinition definition = TwoLayers(kind);
       auto alone = *MakeOneDevice(Options(definition));
       ASSERT_TRUE(alone->Start().ok());
       Train(*alone, 20);
@@ -110,6 +111,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
                      *tasks.back());
       }
       auto strategy = *MakeParameterServer({.common = Options(definition),
+                                            .parameters = {.state = definition.state, .mode = mode},
                                             .servers = servers,
                                             .identity = {.task_type = "chief", .incarnation = 1},
                                             .chief = true,

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace tfjob {
 namespace {
 
@@ -82,12 +85,9 @@ bool Equal(const AttributeValue& a, const AttributeValue& b) {
 }  // namespace
 
 std::string Attributes::ToString() const {
-  std::string text;
-  for (const auto& [name, value] : values_) {
-    if (!text.empty()) text += ", ";
-    text += name + "=" + std::visit(Printer(), value);
-  }
-  return text;
+  return absl::StrJoin(values_, ", ", [](std::string* out, const auto& attribute) {
+    absl::StrAppend(out, attribute.first, "=", std::visit(Printer(), attribute.second));
+  });
 }
 
 bool Attributes::operator==(const Attributes& other) const {

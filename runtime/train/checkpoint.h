@@ -13,41 +13,28 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/io/checkpoint_directory.h"
-#include "runtime/ps/snapshot.h"
+#include "runtime/state/snapshot.h"
 
 namespace tfjob::train {
 
 // Writes `<folder>/model.ckpt-<step>`, then registers it as the newest and deletes old ones
 // beyond `keep`.
-Status SaveCheckpoint(const std::string& folder, const ps::Definition& definition,
-                      const ps::Snapshot& snapshot, int keep, Time now);
+Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
+                      const state::Snapshot& snapshot, int keep, Time now);
 
 // Reads a checkpoint written by us or by TensorFlow. Returns NotFound naming a variable that it
 // lacks, and InvalidArgument naming one of another type or shape. Missing slots get their
 // initial values.
-StatusOr<ps::Snapshot> LoadCheckpoint(const std::string& prefix, const ps::Definition& definition);
+StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
+                                         const state::TrainingState& training);
 
 // Returns the newest checkpoint's snapshot; nullopt if the folder has none. If the newest is
 // damaged, logs a warning and returns the newest intact one.
-StatusOr<std::optional<ps::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
-                                                           const ps::Definition& definition);
+StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
+                                                              const state::TrainingState& training);
 
 // Returns the error that LoadLatestCheckpoint would return, without reading the values. OK if the
 // folder has no checkpoint.
-Status CheckLatestCheckpoint(const std::string& folder, const ps::Definition& definition);
-
-// Identifies the run whose end is marked, for an evaluator that reads the same folder. The mark is
-// written after the last checkpoint and removed by a run that continues. A mark of another job or
-// attempt belongs to an older run and is ignored.
-struct RunMark {
-  std::string job_uid;
-  int32_t attempt = 0;
-  // Only without a job UID: a mark from before this time belongs to an older run.
-  Time oldest{};
-};
-Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now);
-Status ClearFinished(const std::string& folder);
-// Returns the step of the run's last checkpoint; nullopt while the run continues.
-StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
+Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training);
 
 }  // namespace tfjob::train

@@ -13,10 +13,10 @@ constexpr Duration kLook = 100ms;
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(std::string folder, ps::Definition definition,
+CheckpointSaver::CheckpointSaver(std::string folder, state::TrainingState training,
                                  CheckpointPolicy policy, Clock& clock)
     : folder_(std::move(folder)),
-      definition_(std::move(definition)),
+      training_(std::move(training)),
       policy_(policy),
       clock_(clock),
       last_time_(clock.Monotonic()) {
@@ -50,7 +50,7 @@ void CheckpointSaver::Skip(int64_t step) {
   last_time_ = clock_.Monotonic();
 }
 
-Status CheckpointSaver::Save(ps::Snapshot snapshot) {
+Status CheckpointSaver::Save(state::Snapshot snapshot) {
   if (!enabled()) return OkStatus();
   RETURN_IF_ERROR(Flush());
   Skip(snapshot.global_step);
@@ -86,9 +86,9 @@ void CheckpointSaver::Write() {
     while (!pending_ && !stopping_) changed_.Wait(mutex_);
     if (!pending_) return;
     // Only this thread resets pending_, so it stays in place while the lock is released.
-    const ps::Snapshot& snapshot = *pending_;
+    const state::Snapshot& snapshot = *pending_;
     mutex_.Unlock();
-    Status result = SaveCheckpoint(folder_, definition_, snapshot, policy_.keep, clock_.Now());
+    Status result = SaveCheckpoint(folder_, training_, snapshot, policy_.keep, clock_.Now());
     mutex_.Lock();
     if (result_.ok()) result_ = std::move(result);
     pending_.reset();

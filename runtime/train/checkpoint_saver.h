@@ -9,7 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
-#include "runtime/ps/snapshot.h"
+#include "runtime/state/snapshot.h"
 
 namespace tfjob::train {
 
@@ -23,7 +23,7 @@ struct CheckpointPolicy {
 class CheckpointSaver {
  public:
   // With an empty folder, nothing is saved. `clock` must outlive the saver.
-  CheckpointSaver(std::string folder, ps::Definition definition, CheckpointPolicy policy,
+  CheckpointSaver(std::string folder, state::TrainingState training, CheckpointPolicy policy,
                   Clock& clock);
   // Waits for the write in progress.
   ~CheckpointSaver();
@@ -34,7 +34,7 @@ class CheckpointSaver {
   // Acts as if a checkpoint of this step had just been saved. Call after a restore.
   void Skip(int64_t step);
   // Hands the snapshot to the background thread. Returns the error of the previous write.
-  Status Save(ps::Snapshot snapshot);
+  Status Save(state::Snapshot snapshot);
   // Waits until everything is written, however long the disk takes. Logs the wait every 10 s.
   Status Flush();
   // Returns the last step passed to Save or Skip, or nullopt.
@@ -45,7 +45,7 @@ class CheckpointSaver {
   void AwaitWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string folder_;
-  const ps::Definition definition_;
+  const state::TrainingState training_;
   const CheckpointPolicy policy_;
   Clock& clock_;
   std::optional<int64_t> last_step_;
@@ -53,7 +53,7 @@ class CheckpointSaver {
 
   Mutex mutex_;
   CondVar changed_;
-  std::optional<ps::Snapshot> pending_ ABSL_GUARDED_BY(mutex_);
+  std::optional<state::Snapshot> pending_ ABSL_GUARDED_BY(mutex_);
   Status result_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -12,23 +12,24 @@
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
 #include "runtime/train/checkpoint_saver.h"
+#include "runtime/train/run_mark.h"
 
 namespace tfjob::train {
 namespace {
 
-ps::Definition AdamDefinition() {
+state::TrainingState AdamState() {
   return {.variables = {{"dense/kernel", DType::kFloat32, Shape({2, 1})},
                         {"dense/bias", DType::kFloat32, Shape({1})}},
           .optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam)};
 }
 
-ps::Snapshot SnapshotAt(int64_t step, const ps::Definition& definition) {
-  ps::Snapshot snapshot{.global_step = step, .ledger = std::string("who\0what", 8)};
-  for (const ps::Variable& variable : definition.variables) {
+state::Snapshot SnapshotAt(int64_t step, const state::TrainingState& training) {
+  state::Snapshot snapshot{.global_step = step, .ledger = std::string("who\0what", 8)};
+  for (const state::Variable& variable : training.variables) {
     Tensor value(variable.dtype, variable.shape);
     value.data<float>()[0] = static_cast<float>(step);
     snapshot.variables.push_back(
-        ps::VariableState::Initial(variable, definition.optimizer, std::move(value)));
+        state::VariableState::Initial(variable, training.optimizer, std::move(value)));
     snapshot.variables.back().slots[1].data<float>()[0] = 0.5f;
   }
   return snapshot;
@@ -38,13 +39,13 @@ class TrainCheckpointTest : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove_all(folder_); }
   const std::string folder_ = testing::TempDir() + "/train_checkpoint_test";
-  const ps::Definition definition_ = AdamDefinition();
+  const state::TrainingState training_ = AdamState();
 };
 
 TEST_F(TrainCheckpointTest, ReadsBackVariablesSlotsStepAndLedger) {
-  const ps::Snapshot saved = SnapshotAt(12, definition_);
-  ASSERT_TRUE(SaveCheckpoint(folder_, definition_, saved, 5, Time(1s)).ok());
-  StatusOr<std::optional<ps::Snapshot>> loaded = LoadLatestCheckpoint(folder_, definition_);
+  const state::Snapshot saved = SnapshotAt(12, training_);
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, saved, 5, Time(1s)).ok());
+  StatusOr<std::optional<state::Snapshot>> loaded = LoadLatestCheckpoint(folder_, training_);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   ASSERT_TRUE(loaded->has_value());
   EXPECT_EQ((*loaded)->global_step, 12);
@@ -56,19 +57,19 @@ TEST_F(TrainCheckpointTest, ReadsBackVariablesSlotsStepAndLedger) {
 }
 
 TEST_F(TrainCheckpointTest, FillsSlotsThatTheCheckpointLacks) {
-  ps::Definition sgd = definition_;
+  state::TrainingState sgd = training_;
   sgd.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kSgd);
-  ps::Snapshot saved = SnapshotAt(3, definition_);
-  for (ps::VariableState& state : saved.variables) state.slots.clear();
+  state::Snapshot saved = SnapshotAt(3, training_);
+  for (state::VariableState& state : saved.variables) state.slots.clear();
   ASSERT_TRUE(SaveCheckpoint(folder_, sgd, saved, 5, Time(1s)).ok());
-  StatusOr<ps::Snapshot> loaded = LoadCheckpoint(io::CheckpointPrefix(folder_, 3), definition_);
+  StatusOr<state::Snapshot> loaded = LoadCheckpoint(io::CheckpointPrefix(folder_, 3), training_);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->variables[0].slots.size(), 2u);
 }
 
 TEST_F(TrainCheckpointTest, NamesAVariableOfAnotherShapeOrNone) {
-  ASSERT_TRUE(SaveCheckpoint(folder_, definition_, SnapshotAt(3, definition_), 5, Time(1s)).ok());
-  ps::Definition wider = definition_;
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(3, training_), 5, Time(1s)).ok());
+  state::TrainingState wider = training_;
   wider.variables[0].shape = Shape({3, 1});
   const std::string prefix = io::CheckpointPrefix(folder_, 3);
   EXPECT_NE(Message(LoadCheckpoint(prefix, wider).status())
@@ -79,13 +80,12 @@ TEST_F(TrainCheckpointTest, NamesAVariableOfAnotherShapeOrNone) {
 }
 
 TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
-  EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
   for (int64_t step : {3, 4}) {
-    ASSERT_TRUE(
-        SaveCheckpoint(folder_, definition_, SnapshotAt(step, definition_), 5, Time(1s)).ok());
+    ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(step, training_), 5, Time(1s)).ok());
   }
-  EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
-  ps::Definition other = definition_;
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
+  state::TrainingState other = training_;
   other.variables[0].shape = Shape({3, 1});
   EXPECT_EQ(CheckLatestCheckpoint(folder_, other), LoadLatestCheckpoint(folder_, other).status());
   EXPECT_TRUE(absl::IsInvalidArgument(CheckLatestCheckpoint(folder_, other)));
@@ -94,7 +94,7 @@ TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
   // The damaged checkpoint is backed by an older one.
   const std::string index = io::CheckpointPrefix(folder_, 4) + ".index";
   ASSERT_TRUE(WriteFileAtomically(index, "no index").ok());
-  EXPECT_EQ(CheckLatestCheckpoint(folder_, definition_), OkStatus());
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
 }
 
 // A clock that advances ten seconds per reading.
@@ -114,9 +114,9 @@ TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
   const std::string pipe = folder_ + "/checkpoint";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   HastyClock clock;
-  CheckpointSaver saver(folder_, definition_, {}, clock);
+  CheckpointSaver saver(folder_, training_, {}, clock);
   testing::internal::CaptureStderr();
-  ASSERT_TRUE(saver.Save(SnapshotAt(5, definition_)).ok());
+  ASSERT_TRUE(saver.Save(SnapshotAt(5, training_)).ok());
   const int looks = clock.looks();
   std::thread disk([&] {
     // The first reading begins the wait, the second finds 10 s over, and the report comes
@@ -135,11 +135,11 @@ TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
 
 TEST_F(TrainCheckpointTest, SaverWritesInTheBackgroundWhenDue) {
   FakeClock clock(Time(1000s));
-  CheckpointSaver saver(folder_, definition_, {.every_secs = 600, .keep = 2}, clock);
+  CheckpointSaver saver(folder_, training_, {.every_secs = 600, .keep = 2}, clock);
   EXPECT_FALSE(saver.Due(5));
   clock.Advance(600s);
   EXPECT_TRUE(saver.Due(5));
-  for (int64_t step : {5, 6, 7}) ASSERT_TRUE(saver.Save(SnapshotAt(step, definition_)).ok());
+  for (int64_t step : {5, 6, 7}) ASSERT_TRUE(saver.Save(SnapshotAt(step, training_)).ok());
   ASSERT_TRUE(saver.Flush().ok());
   EXPECT_FALSE(saver.Due(8));
   EXPECT_EQ(io::ListCheckpoints(folder_)->size(), 2u);
@@ -148,7 +148,7 @@ TEST_F(TrainCheckpointTest, SaverWritesInTheBackgroundWhenDue) {
 
 TEST_F(TrainCheckpointTest, SaverCountsStepsWhenToldTo) {
   FakeClock clock(Time(1000s));
-  CheckpointSaver saver(folder_, definition_, {.every_secs = 600, .every_steps = 10}, clock);
+  CheckpointSaver saver(folder_, training_, {.every_secs = 600, .every_steps = 10}, clock);
   saver.Skip(100);
   EXPECT_FALSE(saver.Due(109));
   EXPECT_TRUE(saver.Due(110));
@@ -156,8 +156,8 @@ TEST_F(TrainCheckpointTest, SaverCountsStepsWhenToldTo) {
 
 TEST_F(TrainCheckpointTest, SaverReportsAWriteThatFailed) {
   FakeClock clock(Time(1000s));
-  CheckpointSaver saver("/proc/nowhere", definition_, {}, clock);
-  ASSERT_TRUE(saver.Save(SnapshotAt(1, definition_)).ok());
+  CheckpointSaver saver("/proc/nowhere", training_, {}, clock);
+  ASSERT_TRUE(saver.Save(SnapshotAt(1, training_)).ok());
   EXPECT_NE(Message(saver.Flush()).find("/proc/nowhere"), std::string::npos);
 }
 

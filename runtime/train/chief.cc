@@ -4,10 +4,15 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "runtime/base/file.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/exec/device.h"
+#include "runtime/io/event_writer.h"
 #include "runtime/progress/client.h"
-#include "runtime/train/assembly.h"
 #include "runtime/train/checkpoint.h"
+#include "runtime/train/evaluation.h"
+#include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
@@ -31,9 +36,11 @@ CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
 Chief::Chief(TaskContext& context, Trainer& trainer)
     : context_(context),
       trainer_(trainer),
-      saver_(context.config().model_dir, trainer.definition().parameters,
-             PolicyOf(context.config()), context.clock()),
+      saver_(context.config().model_dir, trainer.state(), PolicyOf(context.config()),
+             context.clock()),
       window_(context.clock()) {}
+
+Chief::~Chief() = default;
 
 bool Chief::Evaluates() const {
   return context_.tf_config().cluster.size("evaluator") == 0 &&
@@ -43,7 +50,7 @@ bool Chief::Evaluates() const {
 Status Chief::Prepare() {
   const config::TrainingConfig& config = context_.config();
   if (!config.model_dir.empty()) {
-    RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.definition().parameters));
+    RETURN_IF_ERROR(CheckLatestCheckpoint(config.model_dir, trainer_.state()));
   }
   if (Evaluates()) {
     ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
@@ -106,7 +113,7 @@ Status Chief::Summarise(int64_t step) {
 
 Status Chief::Save() {
   if (!saver_.enabled()) return OkStatus();
-  ASSIGN_OR_RETURN(ps::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
+  ASSIGN_OR_RETURN(state::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
   kChiefLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
   return saver_.Save(std::move(snapshot));
 }
@@ -152,17 +159,18 @@ Status Chief::EndJob() {
 
 void Chief::AwaitWorkers() {
   const Duration start = context_.clock().Monotonic();
-  std::string others;
+  std::vector<std::string> others;
   while (context_.clock().Monotonic() - start < kWorkersDeadline) {
     others.clear();
-    for (const ps::PeerState& peer : trainer_.strategy().Peers()) {
-      const bool trains =
-          !peer.task.starts_with("/job:ps") && peer.task != context_.board().Get().task;
-      if (trains && peer.state != "lost") others += StrCat(others.empty() ? "" : ", ", peer.task);
+    for (const state::PeerState& peer : trainer_.strategy().Peers()) {
+      const bool other_trains =
+          peer.role == state::PeerRole::kTrains && peer.task != context_.board().Get().task;
+      if (other_trains && peer.health != state::PeerHealth::kLost) others.push_back(peer.task);
     }
     if (others.empty() || context_.stop().WaitFor(20ms)) return;
   }
-  kChiefLog.Warning("no longer waiting for tasks that have not left", {{"tasks", others}});
+  kChiefLog.Warning("no longer waiting for tasks that have not left",
+                    {{"tasks", absl::StrJoin(others, ", ")}});
 }
 
 Status Chief::EvaluateHere() {

@@ -3,17 +3,22 @@
 
 #include <memory>
 
-#include "runtime/io/event_writer.h"
 #include "runtime/train/checkpoint_saver.h"
-#include "runtime/train/evaluation.h"
 #include "runtime/train/trainer.h"
 
+namespace tfjob::io {
+class EventWriter;
+}  // namespace tfjob::io
+
 namespace tfjob::train {
+
+class Evaluation;
 
 // Owned by the thread that trains.
 class Chief : public StepObserver {
  public:
   Chief(TaskContext& context, Trainer& trainer);
+  ~Chief() override;
 
   // Call before the first step, with a prepared trainer. Detects every reason for refusal (a
   // checkpoint of another model, unusable evaluation data that this task will need, a folder that
@@ -50,7 +55,7 @@ class Chief : public StepObserver {
   std::unique_ptr<Evaluation> evaluation_;   // null unless Evaluates()
   std::unique_ptr<io::EventWriter> events_;  // null without model_dir or summaries
   ReportWindow window_;
-  ps::Snapshot last_;  // set by SaveLast
+  state::Snapshot last_;  // set by SaveLast
 };
 
 }  // namespace tfjob::train

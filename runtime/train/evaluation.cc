@@ -1,47 +1,65 @@
 #include "runtime/train/evaluation.h"
 
-#include "runtime/train/assembly.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/io/event_writer.h"
+#include "runtime/strategy/model_program.h"
+#include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
 
-Evaluation::Evaluation(const config::TrainingConfig& config, strategy::ModelDefinition definition,
-                       std::shared_ptr<const data::Dataset> dataset, const exec::Device& device)
-    : definition_(std::move(definition)),
-      pipeline_options_(EvaluationPipeline(config, definition_)),
-      max_batches_(config.eval.steps),
-      dataset_(std::move(dataset)),
-      store_(device.row_stride),
-      programs_(definition_, model::Mode::kEval, /*with_updates=*/false, store_, device) {}
+struct Evaluation::State {
+  State(const config::TrainingConfig& config, strategy::ModelDefinition model,
+        std::shared_ptr<const data::Dataset> examples, const exec::Device& device)
+      : definition(std::move(model)),
+        pipeline_options(EvaluationPipeline(config, definition)),
+        max_batches(config.eval.steps),
+        dataset(std::move(examples)),
+        store(device.row_stride),
+        programs(definition, model::Mode::kEval, /*with_updates=*/false, store, device) {}
+
+  const strategy::ModelDefinition definition;
+  const data::PipelineOptions pipeline_options;
+  const int64_t max_batches;  // 0: all
+  const std::shared_ptr<const data::Dataset> dataset;
+  variables::VariableStore store;
+  strategy::ProgramCache programs;
+};
+
+Evaluation::Evaluation(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Evaluation::~Evaluation() = default;
 
 StatusOr<std::unique_ptr<Evaluation>> Evaluation::Create(
-    const config::TrainingConfig& config, strategy::ModelDefinition definition,
+    const config::TrainingConfig& config, const strategy::ModelDefinition& definition,
     std::shared_ptr<const data::Dataset> dataset, const exec::Device& device) {
   if (dataset->feature_shape() != definition.build.feature_shape) {
     return InvalidArgument("data.eval: its examples have the shape ",
                            dataset->feature_shape().ToString(), ", but the model expects ",
                            definition.build.feature_shape.ToString());
   }
-  std::unique_ptr<Evaluation> evaluation(
-      new Evaluation(config, std::move(definition), std::move(dataset), device));
-  RETURN_IF_ERROR(strategy::CreateVariables(evaluation->definition_, evaluation->store_));
-  RETURN_IF_ERROR(
-      data::Pipeline::Create(evaluation->dataset_, evaluation->pipeline_options_).status());
-  return evaluation;
+  auto state = std::make_unique<State>(config, definition, std::move(dataset), device);
+  RETURN_IF_ERROR(strategy::CreateVariables(state->definition, state->store));
+  RETURN_IF_ERROR(data::Pipeline::Create(state->dataset, state->pipeline_options).status());
+  return std::unique_ptr<Evaluation>(new Evaluation(std::move(state)));
 }
 
-StatusOr<strategy::MetricTotals> Evaluation::Run(const ps::Snapshot& snapshot,
+const strategy::ModelDefinition& Evaluation::definition() const {
+  return state_->definition;
+}
+
+StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot,
                                                  const StopSource& stop) {
-  RETURN_IF_ERROR(strategy::LoadValues(definition_, snapshot, store_));
-  ASSIGN_OR_RETURN(auto pipeline, data::Pipeline::Create(dataset_, pipeline_options_));
+  State& s = *state_;
+  RETURN_IF_ERROR(strategy::LoadValues(s.definition, snapshot, s.store));
+  ASSIGN_OR_RETURN(auto pipeline, data::Pipeline::Create(s.dataset, s.pipeline_options));
   strategy::MetricTotals totals;
   int64_t batches = 0;
   while (const data::Batch* batch = pipeline->Next()) {
     if (stop.requested()) return Cancelled("the evaluation was stopped");
-    ASSIGN_OR_RETURN(strategy::ModelProgram * program, programs_.ForBatchSize(batch->size()));
-    RETURN_IF_ERROR(program->Run(*batch, snapshot.global_step, definition_.seed));
+    ASSIGN_OR_RETURN(strategy::ModelProgram * program, s.programs.ForBatchSize(batch->size()));
+    RETURN_IF_ERROR(program->Run(*batch, snapshot.global_step, s.definition.seed));
     program->AddTotals(totals);
-    if (++batches == max_batches_) break;
+    if (++batches == s.max_batches) break;
   }
   return totals;
 }

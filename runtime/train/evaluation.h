@@ -8,9 +8,24 @@
 
 #include "runtime/base/stop.h"
 #include "runtime/config/training_config.h"
-#include "runtime/io/event_writer.h"
-#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/metric_totals.h"
 #include "runtime/train/progress_board.h"
+
+namespace tfjob::data {
+struct Dataset;
+}  // namespace tfjob::data
+namespace tfjob::exec {
+struct Device;
+}  // namespace tfjob::exec
+namespace tfjob::io {
+class EventWriter;
+}  // namespace tfjob::io
+namespace tfjob::state {
+struct Snapshot;
+}  // namespace tfjob::state
+namespace tfjob::strategy {
+struct ModelDefinition;
+}  // namespace tfjob::strategy
 
 namespace tfjob::train {
 
@@ -20,25 +35,22 @@ class Evaluation {
   // Returns InvalidArgument for data that does not fit the model: the shape of its examples, or
   // labels out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
-                                                      strategy::ModelDefinition definition,
+                                                      const strategy::ModelDefinition& definition,
                                                       std::shared_ptr<const data::Dataset> dataset,
                                                       const exec::Device& device);
 
-  // Returns loss and metrics for the snapshot's values. Returns Cancelled if `stop` is requested.
-  StatusOr<strategy::MetricTotals> Run(const ps::Snapshot& snapshot, const StopSource& stop);
+  ~Evaluation();
 
-  const strategy::ModelDefinition& definition() const { return definition_; }
+  // Returns loss and metrics for the snapshot's values. Returns Cancelled if `stop` is requested.
+  StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop);
+
+  const strategy::ModelDefinition& definition() const;
 
  private:
-  Evaluation(const config::TrainingConfig& config, strategy::ModelDefinition definition,
-             std::shared_ptr<const data::Dataset> dataset, const exec::Device& device);
+  struct State;  // the model, its programs and its data
+  explicit Evaluation(std::unique_ptr<State> state);
 
-  const strategy::ModelDefinition definition_;
-  const data::PipelineOptions pipeline_options_;
-  const int64_t max_batches_;  // 0: all
-  const std::shared_ptr<const data::Dataset> dataset_;
-  variables::VariableStore store_;
-  strategy::ProgramCache programs_;
+  const std::unique_ptr<State> state_;
 };
 
 // Reports the result for the checkpoint of `step` to the log, to the task's progress and, if not

@@ -1,10 +1,14 @@
 // The role of an evaluator, which watches the model's folder.
 #include <algorithm>
 
+#include "runtime/data/dataset.h"
+#include "runtime/exec/device.h"
 #include "runtime/io/event_writer.h"
-#include "runtime/train/assembly.h"
+#include "runtime/rpc/server.h"
+#include "runtime/strategy/model_definition.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
+#include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 #include "runtime/train/task.h"
 
@@ -53,7 +57,7 @@ class Evaluator {
       return InvalidArgument("model_dir: an evaluator needs the folder of the checkpoints");
     ASSIGN_OR_RETURN(auto dataset, LoadDataset(config.data.eval, config.seed));
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, dataset->feature_shape(), 1));
-    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, std::move(definition), dataset,
+    ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, definition, dataset,
                                                      exec::CpuDevice(context_.pool())));
     ASSIGN_OR_RETURN(events_, io::EventWriter::Create(folder_ + "/eval", context_.clock()));
     return OkStatus();
@@ -84,8 +88,8 @@ class Evaluator {
       p.waiting_for.clear();
     });
     evaluated_ = checkpoint.step;
-    StatusOr<ps::Snapshot> snapshot =
-        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().parameters);
+    StatusOr<state::Snapshot> snapshot =
+        LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state);
     if (!snapshot.ok() && !IsListed(checkpoint))
       return OkStatus();  // deleted in favour of newer ones
     RETURN_IF_ERROR(snapshot.status());

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "runtime/ps/server/server.h"
+#include "runtime/rpc/server.h"
 #include "runtime/train/log.h"
 #include "runtime/train/task.h"
 
@@ -21,9 +22,11 @@ void ShowProgress(ps::ParameterServer& ps, ProgressBoard& board) {
 }
 
 bool Serves(const ps::ServerState& state) {
-  return std::any_of(state.members.begin(), state.members.end(), [](const ps::PeerState& member) {
-    return !member.task.starts_with("/job:ps") && member.state == "connected";
-  });
+  return std::any_of(state.members.begin(), state.members.end(),
+                     [](const state::PeerState& member) {
+                       return member.role == state::PeerRole::kTrains &&
+                              member.health == state::PeerHealth::kConnected;
+                     });
 }
 
 void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic<bool>& ended) {
@@ -37,7 +40,7 @@ void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic
 Status RunParameterServer(TaskContext& context) {
   ps::ServerOptions options{.identity = context.identity(),
                             .pool = context.pool(),
-                            .on_event = [](const ps::Event& event) {
+                            .on_event = [](const state::PeerEvent& event) {
                               kServerLog.Info(event.message, {{"peer", event.peer}});
                             }};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));

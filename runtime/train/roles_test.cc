@@ -11,10 +11,17 @@
 #include <thread>
 
 #include "runtime/base/file.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/server/server.h"
-#include "runtime/train/assembly.h"
+#include "runtime/rpc/server.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/parameter_server.h"
+#include "runtime/train/checkpoint.h"
+#include "runtime/train/job_definition.h"
+#include "runtime/train/run_mark.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {
@@ -131,12 +138,13 @@ model_dir: )",
   StatusOr<std::unique_ptr<ps::ParameterClient>> Stranger(const config::TrainingConfig& config,
                                                           std::vector<Tensor>& values) {
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, {1}, 2));
-    for (const ps::Variable& variable : definition.parameters.variables)
+    for (const state::Variable& variable : definition.state.variables)
       values.emplace_back(variable.dtype, variable.shape);
-    return ps::ParameterClient::Create({.servers = {AddressOf({"ps", 0})},
-                                        .identity = {"uid", 0, "worker", 0, 1},
-                                        .definition = definition.parameters,
-                                        .patience = 60s});
+    return ps::ParameterClient::Create(
+        {.servers = {AddressOf({"ps", 0})},
+         .identity = {"uid", 0, "worker", 0, 1},
+         .definition = strategy::DefineParameters(config.strategy, definition.state, 2),
+         .patience = 60s});
   }
   float Saved(const std::string& name) const {
     auto latest = io::LatestCheckpoint(folder_ + "/model");
@@ -298,11 +306,10 @@ TEST_F(RolesTest, AThrottledEvaluatorLooksAtTheLastCheckpointAsSoonAsTheRunIsOve
   const config::TrainingConfig config = Config("eval: {throttle_secs: 3600}\n");
   const auto definition = DefineModel(config, {1}, 1);
   ASSERT_TRUE(definition.ok()) << definition.status();
-  ps::Snapshot snapshot = strategy::InitialState(*definition);
+  state::Snapshot snapshot = strategy::InitialState(*definition);
   const auto save = [&](int64_t step) {
     snapshot.global_step = step;
-    return SaveCheckpoint(folder_ + "/model", definition->parameters, snapshot, 10,
-                          RealClock().Now());
+    return SaveCheckpoint(folder_ + "/model", definition->state, snapshot, 10, RealClock().Now());
   };
   ASSERT_TRUE(save(1).ok());
   RunningTask evaluator(config, Static({"evaluator", 0}, all));

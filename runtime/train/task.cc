@@ -7,7 +7,9 @@
 
 #include "absl/strings/numbers.h"
 #include "runtime/base/env.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/progress/service.h"
+#include "runtime/rpc/server.h"
 
 namespace tfjob::train {
 namespace {
@@ -60,6 +62,8 @@ TaskContext::TaskContext(TaskOptions options, const StopSource& stop, Clock& clo
   if (helpers > 0) pool_ = std::make_unique<ThreadPool>("compute", helpers);
 }
 
+TaskContext::~TaskContext() = default;
+
 RunMark TaskContext::run() const {
   const bool settled = clock_.Now() - start_ >= kChiefStarts;
   return {identity_.job_uid, identity_.attempt, settled ? Time() : start_};
@@ -76,14 +80,6 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
                              .identity = identity_,
                              .services = {progress_.get()},
                              .streams = std::move(streams)});
-}
-
-std::vector<std::string> TaskContext::ParameterServers() const {
-  std::vector<std::string> addresses;
-  const cluster::Job* job = tf_config().cluster.job("ps");
-  if (job == nullptr) return addresses;
-  for (const auto& [index, address] : job->addresses) addresses.push_back(address);
-  return addresses;
 }
 
 Status RunTask(TaskContext& context) {

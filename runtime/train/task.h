@@ -5,16 +5,27 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/stop.h"
-#include "runtime/base/thread_pool.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
 #include "runtime/rpc/identity.h"
-#include "runtime/rpc/server.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/progress_board.h"
+#include "runtime/train/run_mark.h"
+
+namespace grpc {
+class Service;
+}  // namespace grpc
+namespace tfjob {
+class ThreadPool;
+}  // namespace tfjob
+namespace tfjob::rpc {
+class Server;
+class StreamHandler;
+}  // namespace tfjob::rpc
 
 namespace tfjob::train {
 
@@ -30,6 +41,7 @@ class TaskContext {
  public:
   // `stop` and `clock` must outlive the context.
   TaskContext(TaskOptions options, const StopSource& stop, Clock& clock);
+  ~TaskContext();
 
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
@@ -42,9 +54,6 @@ class TaskContext {
   ProgressBoard& board() { return board_; }
   // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }
-
-  // Returns the addresses of the parameter servers by index; empty if there are none.
-  std::vector<std::string> ParameterServers() const;
 
   // Starts the task's server on its port, with the progress service and `streams`. Returns null if
   // the task has no address.

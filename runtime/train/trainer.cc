@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/strategy/parameter_server.h"
-#include "runtime/train/assembly.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/strategy/model_definition.h"
+#include "runtime/strategy/select.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
+#include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
@@ -15,12 +18,6 @@ namespace {
 constexpr Duration kShowEvery = 250ms;
 // How often a waiting task checks the folder for the end of the run.
 constexpr Duration kLookForEnd = 2s;
-
-bool UsesParameterServers(const TaskContext& context) {
-  const auto kind = context.config().strategy.kind;
-  if (kind == config::StrategyKind::kAuto) return !context.ParameterServers().empty();
-  return kind == config::StrategyKind::kParameterServer;
-}
 
 }  // namespace
 
@@ -31,14 +28,22 @@ Trainer::Trainer(TaskContext& context)
       log_window_(context.clock()),
       progress_window_(context.clock()) {}
 
+Trainer::~Trainer() = default;
+
+const state::TrainingState& Trainer::state() const {
+  return definition_->state;
+}
+
 Status Trainer::Prepare() {
   const config::TrainingConfig& config = context_.config();
   ASSIGN_OR_RETURN(dataset_, LoadDataset(config.data.train, config.seed));
-  ASSIGN_OR_RETURN(definition_, DefineModel(config, dataset_->feature_shape(), tasks_));
+  ASSIGN_OR_RETURN(strategy::ModelDefinition definition,
+                   DefineModel(config, dataset_->feature_shape(), tasks_));
+  definition_ = std::make_unique<strategy::ModelDefinition>(std::move(definition));
   total_steps_ = TotalSteps(config, dataset_->size(), tasks_);
-  steps_per_epoch_ = std::max<int64_t>(
-      1, BatchesPerEpoch(config, dataset_->size(), tasks_) / GradientsPerStep(config, tasks_));
-  data::PipelineOptions options = TrainingPipeline(config, definition_, rank_, tasks_);
+  steps_per_epoch_ = std::max<int64_t>(1, BatchesPerEpoch(config, dataset_->size(), tasks_) /
+                                              config::GradientsPerStep(config.strategy, tasks_));
+  data::PipelineOptions options = TrainingPipeline(config, *definition_, rank_, tasks_);
   ASSIGN_OR_RETURN(pipeline_, data::Pipeline::Create(dataset_, options));
   ASSIGN_OR_RETURN(strategy_, MakeStrategy());
   context_.board().Update([&](progress::Progress& p) { p.max_steps = total_steps_; });
@@ -46,43 +51,29 @@ Status Trainer::Prepare() {
 }
 
 StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
-  strategy::StrategyOptions common{.definition = definition_,
-                                   .device = exec::CpuDevice(context_.pool()),
-                                   .replica = rank_,
-                                   .provide_state = [this] { return ProvideState(); }};
   const bool chief = cluster::RoleOf(context_.tf_config()) == cluster::Role::kChief;
-  if (!UsesParameterServers(context_)) {
-    if (tasks_ > 1 || !chief) {
-      return Unimplemented(
-          "strategy one_device: the cluster has ",
-          tasks_ > 1 ? StrCat(tasks_) : std::string("several"),
-          " tasks that train and no ps; add parameter servers, or train with one task");
-    }
-    return strategy::MakeOneDevice(std::move(common));
-  }
-  if (context_.ParameterServers().empty()) {
-    return InvalidArgument(
-        "strategy.name: parameter_server needs ps tasks, but the cluster has none");
-  }
-  strategy::ParameterServerOptions options{
-      .common = std::move(common),
-      .servers = context_.ParameterServers(),
+  strategy::TrainingTask task{
+      .config = context_.config().strategy,
+      .tf_config = context_.tf_config(),
       .identity = context_.identity(),
-      .chief = chief,
-      .on_event = [this](const ps::Event& event) { OnPeerEvent(event); },
+      .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
       // The chief's own mark shows that the run is over, but not that the servers know it.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
-  return strategy::MakeParameterServer(std::move(options));
+  return strategy::MakeStrategy(std::move(task),
+                                {.definition = *definition_,
+                                 .device = exec::CpuDevice(context_.pool()),
+                                 .replica = rank_,
+                                 .provide_state = [this] { return ProvideState(); }});
 }
 
-StatusOr<ps::Snapshot> Trainer::ProvideState() {
+StatusOr<state::Snapshot> Trainer::ProvideState() {
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnRestore());
   const std::string& folder = context_.config().model_dir;
   const bool again = std::exchange(filled_, true);
   if (!folder.empty()) {
-    ASSIGN_OR_RETURN(std::optional<ps::Snapshot> saved,
-                     LoadLatestCheckpoint(folder, definition_.parameters));
+    ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
+                     LoadLatestCheckpoint(folder, definition_->state));
     if (saved) {
       kTrainLog.Info("restored a checkpoint",
                      {{"model_dir", folder}, {"step", saved->global_step}});
@@ -92,8 +83,8 @@ StatusOr<ps::Snapshot> Trainer::ProvideState() {
   if (again)
     kTrainLog.Warning("lost variables are reinitialised: no checkpoint", {{"model_dir", folder}});
   kTrainLog.Info("initialised the variables",
-                 {{"count", definition_.variables.size()}, {"seed", definition_.seed}});
-  return strategy::InitialState(definition_);
+                 {{"count", definition_->variables.size()}, {"seed", definition_->seed}});
+  return strategy::InitialState(*definition_);
 }
 
 bool Trainer::ShouldNotWait() {
@@ -107,10 +98,9 @@ bool Trainer::ShouldNotWait() {
   return finished.ok() && finished->has_value();
 }
 
-void Trainer::OnPeerEvent(const ps::Event& event) {
-  using Kind = ps::Event::Kind;
-  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
-      event.kind == Kind::kRolledBack) {
+void Trainer::OnPeerEvent(const state::PeerEvent& event) {
+  using Kind = state::PeerEvent::Kind;
+  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected) {
     kTrainLog.Warning(event.message, {{"peer", event.peer}});
   } else {
     kTrainLog.Info(event.message, {{"peer", event.peer}});
@@ -210,7 +200,7 @@ void Trainer::Report(const strategy::MetricTotals& batch, const strategy::StepOu
 
 void Trainer::LogProgress() {
   std::string values;
-  for (const auto& [name, value] : NamedValues(definition_, log_window_.totals())) {
+  for (const auto& [name, value] : NamedValues(*definition_, log_window_.totals())) {
     values += StrCat(values.empty() ? "" : " ", name, "=", value);
   }
   kTrainLog.Info("step", {{"step", global_step_},
@@ -223,23 +213,23 @@ void Trainer::LogProgress() {
 
 void Trainer::ShowProgress() {
   const double rate = progress_window_.StepsPerSecond(global_step_);
-  const std::vector<ps::PeerState> peers = strategy_->Peers();
+  const std::vector<state::PeerState> peers = strategy_->Peers();
   context_.board().Update([&](progress::Progress& p) {
     p.step = global_step_;
     p.waiting_for.clear();
     p.epoch = global_step_ / steps_per_epoch_;
     p.steps_per_s = rate;
     if (progress_window_.totals().examples > 0) {
-      const auto values = NamedValues(definition_, progress_window_.totals());
+      const auto values = NamedValues(*definition_, progress_window_.totals());
       p.loss = values.front().second;
       p.metrics = {values.begin() + 1, values.end()};
     }
     if (rate > 0 && total_steps_ != INT64_MAX)
       p.seconds_left = static_cast<double>(total_steps_ - global_step_) / rate;
     p.peers.clear();
-    for (const ps::PeerState& peer : peers) {
-      p.peers.push_back(
-          {peer.task, peer.address, peer.state, static_cast<double>(peer.silence.count()) / 1e6});
+    for (const state::PeerState& peer : peers) {
+      p.peers.push_back({peer.task, peer.address, std::string(state::Name(peer.health)),
+                         static_cast<double>(peer.silence.count()) / 1e6});
     }
   });
   progress_window_.Reset(global_step_);

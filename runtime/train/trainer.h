@@ -4,9 +4,19 @@
 
 #include <memory>
 
-#include "runtime/strategy/strategy.h"
+#include "runtime/state/peer.h"
+#include "runtime/state/snapshot.h"
 #include "runtime/train/report_window.h"
 #include "runtime/train/task.h"
+
+namespace tfjob::data {
+struct Dataset;
+class Pipeline;
+}  // namespace tfjob::data
+namespace tfjob::strategy {
+struct ModelDefinition;
+class Strategy;
+}  // namespace tfjob::strategy
 
 namespace tfjob::train {
 
@@ -29,6 +39,7 @@ class StepObserver {
 class Trainer {
  public:
   explicit Trainer(TaskContext& context);
+  ~Trainer();
 
   // Reads the data and builds the model and the strategy. Does not wait for any other task.
   Status Prepare();
@@ -40,17 +51,18 @@ class Trainer {
   void Leave();
 
   strategy::Strategy& strategy() { return *strategy_; }
-  const strategy::ModelDefinition& definition() const { return definition_; }
+  const strategy::ModelDefinition& definition() const { return *definition_; }
+  const state::TrainingState& state() const;
   int64_t total_steps() const { return total_steps_; }
   int64_t global_step() const { return global_step_; }
 
  private:
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
-  StatusOr<ps::Snapshot> ProvideState();
+  StatusOr<state::Snapshot> ProvideState();
   // Returns true if a worker's wait for others should end: it was asked to stop, or
   // the run is over.
   bool ShouldNotWait();
-  void OnPeerEvent(const ps::Event& event);
+  void OnPeerEvent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   Status Stopped();
@@ -62,7 +74,7 @@ class Trainer {
   TaskContext& context_;
   const int rank_;   // rank among the tasks that compute gradients
   const int tasks_;  // number of those tasks; 0: unknown
-  strategy::ModelDefinition definition_;
+  std::unique_ptr<strategy::ModelDefinition> definition_;  // set by Prepare, like the next three
   std::shared_ptr<const data::Dataset> dataset_;
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;

@@ -1,4 +1,5 @@
 // The roles of chief and worker.
+#include "runtime/rpc/server.h"
 #include "runtime/train/chief.h"
 #include "runtime/train/task.h"
 #include "runtime/train/trainer.h"

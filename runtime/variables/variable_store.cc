@@ -169,14 +169,6 @@ StatusOr<Variable*> VariableStore::Get(std::string_view name) const {
   return NotFound("there is no variable ", name, "; known: ", known.empty() ? "none" : known);
 }
 
-std::vector<Variable*> VariableStore::OfKind(Kind kind) const {
-  std::vector<Variable*> found;
-  for (const auto& variable : variables_) {
-    if (variable->kind() == kind) found.push_back(variable.get());
-  }
-  return found;
-}
-
 size_t VariableStore::num_bytes() const {
   size_t bytes = 0;
   for (const auto& variable : variables_) bytes += variable->num_bytes();

@@ -51,7 +51,6 @@ class Variable {
   // Bytes of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
   // Bytes in memory, including padding.
-  size_t allocated_bytes() const { return buffer_.size(); }
 
   // Copy the dense row-major value. InvalidArgument names the variable if the sizes differ.
   Status CopyOut(std::span<std::byte> dense) const;
@@ -105,7 +104,6 @@ class VariableStore {
 
   // In the order of creation.
   const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
-  std::vector<Variable*> OfKind(Kind kind) const;
   // Total dense bytes of all variables.
   size_t num_bytes() const;
 

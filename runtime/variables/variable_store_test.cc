@@ -20,7 +20,6 @@ TEST(VariableStore, KeepsTheOrderOfCreation) {
   ASSERT_EQ(store.variables().size(), 4u);
   EXPECT_EQ(store.variables()[0]->name(), "z");
   EXPECT_EQ(store.variables()[2]->name(), "m");
-  EXPECT_EQ(store.OfKind(Kind::kCounter)[0]->name(), "global_step");
   EXPECT_EQ(store.num_bytes(), 3 * 8u + 8u);
 }
 

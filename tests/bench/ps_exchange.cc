@@ -50,7 +50,7 @@ class Exchange {
     ps::Definition definition;
     for (int64_t at = 0; at < bytes; at += variable_bytes) {
       const int64_t count = std::min(variable_bytes, bytes - at) / 4;
-      definition.variables.push_back({.name = StrCat("v", at), .shape = {count}});
+      definition.state.variables.push_back({.name = StrCat("v", at), .shape = {count}});
       values_.emplace_back(DType::kFloat32, Shape({count}));
       gradients_.emplace_back(DType::kFloat32, Shape({count}));
       std::ranges::fill(gradients_.back().data<float>(), 1.f);
@@ -62,11 +62,11 @@ class Exchange {
          .identity = Task("worker"),
          .definition = definition,
          .chief = true,
-         .provide_state = [definition]() -> StatusOr<ps::Snapshot> {
-           ps::Snapshot snapshot;
-           for (const ps::Variable& variable : definition.variables) {
-             snapshot.variables.push_back(ps::VariableState::Initial(
-                 variable, definition.optimizer, Tensor(variable.dtype, variable.shape)));
+         .provide_state = [definition]() -> StatusOr<state::Snapshot> {
+           state::Snapshot snapshot;
+           for (const state::Variable& variable : definition.state.variables) {
+             snapshot.variables.push_back(state::VariableState::Initial(
+                 variable, definition.state.optimizer, Tensor(variable.dtype, variable.shape)));
            }
            return snapshot;
          }}));

@@ -12,6 +12,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/event_writer.h"
+#include "runtime/kernels/stream.h"
 #include "runtime/model/build.h"
 #include "runtime/model/keras.h"
 #include "runtime/optimizer/optimizer.h"

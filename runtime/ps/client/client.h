@@ -1,4 +1,5 @@
-// Gives a training task access to the parameter servers. The caller sees spans, never sockets.
+// The training task's end of the exchange: gives it access to the parameter servers. The caller
+// sees spans, never sockets.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
@@ -25,11 +26,11 @@
 #include <vector>
 
 #include "runtime/ps/definition.h"
-#include "runtime/ps/events.h"
-#include "runtime/ps/snapshot.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/liveness.h"
 #include "runtime/rpc/transport.h"
+#include "runtime/state/peer.h"
+#include "runtime/state/snapshot.h"
 
 namespace tfjob::ps {
 
@@ -40,8 +41,8 @@ struct ClientOptions {
   bool chief = false;
   // Chief only. Returns the state for servers that have none: the last checkpoint, or initial
   // values if there is none. Called in WaitReady and EndStep, on the caller's thread.
-  std::function<StatusOr<Snapshot>()> provide_state;
-  EventSink on_event;
+  std::function<StatusOr<state::Snapshot>()> provide_state;
+  state::PeerEventSink on_event;
   // How long WaitReady and EndStep may wait for servers, the chief or other workers; 0: forever.
   Duration patience{0};
   // Called every 250 ms of a wait, on the waiting thread. If it returns true, the wait ends with
@@ -80,7 +81,7 @@ class ParameterClient {
   virtual ~ParameterClient() = default;
 
   // Connects to every server, waits until all hold state (the chief fills those that have none),
-  // joins, and reads all variables into `values` (dense, in the order of Definition::variables;
+  // joins, and reads all variables into `values` (dense, in the order of TrainingState::variables;
   // sizes must match). Returns FailedPrecondition if a server refuses this task (another job,
   // attempt or definition), and DeadlineExceeded, naming the awaited servers, when patience ends.
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
@@ -102,9 +103,9 @@ class ParameterClient {
   // Asynchronous: each shard with its slots and ledger as of one moment. Call between steps only.
   // Repairs losses as EndStep does; if the servers were rolled back meanwhile, the next EndStep
   // reports it.
-  virtual StatusOr<Snapshot> TakeSnapshot() = 0;
+  virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Chief only, between steps.
-  virtual Status Restore(const Snapshot& snapshot) = 0;
+  virtual Status Restore(const state::Snapshot& snapshot) = 0;
   // Announces that this task computes no further gradients (its data or its work has ended).
   virtual Status Leave() = 0;
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
@@ -112,7 +113,7 @@ class ParameterClient {
   virtual Status Finish() = 0;
 
   // Returns the servers, and the members as ps 0 knows them.
-  virtual std::vector<PeerState> Peers() = 0;
+  virtual std::vector<state::PeerState> Peers() = 0;
 };
 
 }  // namespace tfjob::ps

@@ -11,16 +11,18 @@ namespace {
 
 constexpr Duration kReleaseTimeout{10s};
 
-std::vector<PeerState> ParseMembers(const std::string& body) {
-  std::vector<PeerState> members;
+std::vector<state::PeerState> ParseMembers(const std::string& body) {
+  std::vector<state::PeerState> members;
   StatusOr<Json> document = ParseJson(body, "server state");
   if (!document.ok()) return members;
   StatusOr<std::vector<JsonField>> list = JsonField(*document)["members"].Elements();
   if (!list.ok()) return members;
   for (const JsonField& peer : *list) {
-    members.push_back({.task = peer["task"].StringOr("").value_or(""),
+    const std::string task = peer["task"].StringOr("").value_or("");
+    members.push_back({.task = task,
+                       .role = state::RoleOfTask(task),
                        .address = peer["address"].StringOr("").value_or(""),
-                       .state = peer["state"].StringOr("").value_or("unknown"),
+                       .health = state::ParsePeerHealth(peer["state"].StringOr("").value_or("")),
                        .silence = Duration(peer["silence_us"].IntOr(0).value_or(0))});
   }
   return members;
@@ -56,6 +58,7 @@ Status Link::Connect(Duration timeout) {
     return why_;
   }
   const rpc::Identity& peer = stream->peer;
+  // Shards are placed by index: another server at this address would hold other shards.
   if (peer.task_type != "ps" || peer.task_index != server_) {
     return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
@@ -75,12 +78,13 @@ Status Link::Connect(Duration timeout) {
       {.connection = connection_.get(),
        .peer = name_,
        .on_change = [this](rpc::Health health, Duration silence) { OnHealth(health, silence); }});
-  Say(Event::Kind::kConnected, StrCat("connected to ", name_));
+  Say(state::PeerEvent::Kind::kConnected, StrCat("connected to ", name_));
   return OkStatus();
 }
 
 void Link::OnEnd(const Status& why) {
-  bool expected = why.code() == StatusCode::kCancelled;
+  // This side closed the connection.
+  bool expected = absl::IsCancelled(why);
   std::string when;
   {
     MutexLock lock(context_.mutex);
@@ -92,13 +96,13 @@ void Link::OnEnd(const Status& why) {
     context_.changed.NotifyAll();
   }
   if (!expected) {
-    Say(Event::Kind::kLost, StrCat(name_, " was lost ", when, ": ", Message(why)));
+    Say(state::PeerEvent::Kind::kLost, StrCat(name_, " was lost ", when, ": ", Message(why)));
   }
 }
 
 void Link::OnHealth(rpc::Health health, Duration silence) const {
   const bool suspected = health == rpc::Health::kSuspected;
-  Say(suspected ? Event::Kind::kSuspected : Event::Kind::kRecovered,
+  Say(suspected ? state::PeerEvent::Kind::kSuspected : state::PeerEvent::Kind::kRecovered,
       suspected ? StrCat(name_, " has been silent for ", FormatDuration(silence),
                          ", will be given up at ", FormatDuration(context_.options.liveness.lease))
                 : StrCat(name_, " responds again"));
@@ -127,7 +131,7 @@ void Link::AwaitReleases() {
   MutexLock lock(flight_mutex_);
   while (in_flight_ > 0) {
     if (released_.WaitUntil(flight_mutex_, report)) continue;
-    Say(Event::Kind::kWaiting,
+    Say(state::PeerEvent::Kind::kWaiting,
         StrCat(name_, ": the closed connection still holds ", in_flight_, " gradients"));
     report = std::chrono::steady_clock::now() + kReleaseTimeout;
   }
@@ -145,22 +149,24 @@ std::string Link::Awaiting() const {
   return StrCat("at step ", step.step, ", nothing was awaited from it");
 }
 
-void Link::Say(Event::Kind kind, const std::string& message) const {
+void Link::Say(state::PeerEvent::Kind kind, const std::string& message) const {
   if (!context_.options.on_event) return;
   context_.options.on_event(
       {.kind = kind, .peer = StrCat("ps ", server_), .address = address_, .message = message});
 }
 
-PeerState Link::Describe() {
+state::PeerState Link::Describe() {
   MutexLock lock(context_.mutex);
-  PeerState state{.task = StrCat("/job:ps/task:", server_), .address = address_, .state = "lost"};
+  state::PeerState state = state::PeerOf("ps", server_);
+  state.address = address_;
+  state.health = state::PeerHealth::kLost;
   if (live_ != nullptr) {
     state.silence = live_->Silence();
-    state.state = context_.options.liveness.Judge(state.silence) == rpc::Health::kAlive
-                      ? "connected"
-                      : "suspected";
+    state.health = context_.options.liveness.Judge(state.silence) == rpc::Health::kAlive
+                       ? state::PeerHealth::kConnected
+                       : state::PeerHealth::kSuspected;
   } else if (why_.ok()) {
-    state.state = "unknown";
+    state.health = state::PeerHealth::kUnknown;
   }
   return state;
 }
@@ -208,6 +214,7 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   MutexLock lock(context_.mutex);
+  // `changed` serves all links and the step, so a wake-up may be for another reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (!context_.changed.WaitUntil(context_.mutex, deadline)) {
@@ -220,6 +227,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
 
 void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
   MutexLock lock(context_.mutex);
+  // The answer to a request that was given up.
   if (pending_.number != header.sequence || pending_.done) return;
   pending_.done = true;
   pending_.status = std::move(status);
@@ -250,11 +258,13 @@ void Link::RenewHold() {
 
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
+  // One list is enough, since every task connects to every server.
   if (server_ == 0) {
-    std::vector<PeerState> members = ParseMembers(body);
+    std::vector<state::PeerState> members = ParseMembers(body);
     MutexLock lock(context_.mutex);
     context_.members = std::move(members);
   }
+  // 0: the answer to Poll, for which nobody waits.
   if (frame.header.sequence != 0) Settle(frame.header, OkStatus(), std::move(body));
 }
 

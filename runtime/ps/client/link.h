@@ -1,5 +1,5 @@
-// Manages a client's connection to one server and that server's part of the current exchange.
-// Private to this package.
+// The training task's end of the stream to one server: the connection, and that server's part of
+// the current exchange. Private to this package.
 #pragma once
 
 #include <memory>
@@ -42,9 +42,9 @@ struct LinkContext {
   Mutex mutex;
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
-  bool finished ABSL_GUARDED_BY(mutex) = false;           // the chief ended the job
-  bool holding ABSL_GUARDED_BY(mutex) = false;            // ps 0 holds commits for this copy
-  std::vector<PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
+  bool finished ABSL_GUARDED_BY(mutex) = false;                  // the chief ended the job
+  bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for this copy
+  std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
 };
 
 // State of a server, as reported by the server.
@@ -83,10 +83,10 @@ class Link : public rpc::ConnectionHandler {
   void RenewHold();
 
   // Fills the server with its part of the state, under `epoch`.
-  Status Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout);
+  Status Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeout);
   // Begins to copy this server's part of the state into `snapshot`, whose tensors have
   // their shapes.
-  Status BeginCopy(Snapshot& snapshot);
+  Status BeginCopy(state::Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
   // Ignores an outstanding answer. Afterwards no reader writes into the caller's spans.
@@ -119,14 +119,14 @@ class Link : public rpc::ConnectionHandler {
   // Sends the gradients once all are marked. A small exchange is written by this thread.
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
-  PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
+  state::PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;
 
  private:
   struct FillCursor {
-    const Snapshot* snapshot = nullptr;  // null: not filling
+    const state::Snapshot* snapshot = nullptr;  // null: not filling
     uint64_t request = 0;
     int64_t epoch = 0;
     std::string ledger;  // sent last
@@ -157,13 +157,13 @@ class Link : public rpc::ConnectionHandler {
   void EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status);
   void OnRefused(rpc::IncomingFrame& frame);
   void OnCopy(rpc::IncomingFrame& frame);
-  void EndCopy(rpc::IncomingFrame& frame, const Snapshot& snapshot);
+  void EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot);
   // Returns this server's shard that contains the segment; DataLoss if there is none.
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
   void OnState(rpc::IncomingFrame& frame);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
-  void Say(Event::Kind kind, const std::string& message) const;
+  void Say(state::PeerEvent::Kind kind, const std::string& message) const;
   // Describes what is awaited from the server, for a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
@@ -212,7 +212,7 @@ class Link : public rpc::ConnectionHandler {
   uint64_t next_request_ ABSL_GUARDED_BY(context_.mutex) = 1;
   Pending pending_ ABSL_GUARDED_BY(context_.mutex);
   FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
-  Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
+  state::Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;
   uint64_t copied_ ABSL_GUARDED_BY(context_.mutex) = 0;  // in bytes
 };

@@ -27,6 +27,7 @@ void Link::Start(int64_t epoch) {
   ready_.clear();
   sent_ = offset_ = 0;
   ready_bytes_ = 0;
+  // After a restart all values are sent again, so the count starts over.
   bytes_to_come_ = bytes_;
   if (live_ == nullptr) return;
   if (step.pull) {
@@ -91,6 +92,7 @@ size_t Link::AppendGradient(rpc::OutgoingFrame& frame) {
   std::span<const std::byte> gradient =
       context_.step.gradients[static_cast<size_t>(shard.variable)];
   size_t bytes = 0;
+  // An empty segment tells the server not to wait for this shard.
   if (gradient.empty()) {  // no update for this shard
     ready_bytes_ -= static_cast<size_t>(shard.size);
   } else {
@@ -181,12 +183,14 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   const bool last = (frame.header.flags & wire::kLast) != 0;
   const bool again = (frame.header.flags & wire::kAgain) != 0;
   if (last) {
+    // An answer with kAgain carries no values: those that the caller holds are current.
     if (bytes_to_come_ > 0 && !again) {
       status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");
     }
     answered_ = status.ok();
     answer_ = frame.header;
   }
+  // Later frames cannot be trusted either. On a new connection the exchange is repeated.
   if (!status.ok()) connection_->Cancel(status);
   // Wakes the caller only if it has something to do.
   const bool others =
@@ -197,6 +201,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
 void Link::OnRefused(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   MutexLock lock(context_.mutex);
+  // The refusal of an earlier step.
   if (!started_ || frame.header.sequence != context_.step.sequence) return;
   refused_ = true;
   why_ = Status(static_cast<StatusCode>(frame.header.value), body);

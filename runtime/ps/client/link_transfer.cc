@@ -3,12 +3,13 @@
 
 #include "runtime/ps/client/link.h"
 #include "runtime/ps/wire.h"
-#include "runtime/rpc/limits.h"
+#include "runtime/rpc/frame.h"
 
 namespace tfjob::ps {
 namespace {
 
-std::span<const std::byte> PartOf(const VariableState& state, const Shard& shard, size_t slot) {
+std::span<const std::byte> PartOf(const state::VariableState& state, const Shard& shard,
+                                  size_t slot) {
   const Tensor& tensor = slot == 0 ? state.value : state.slots[slot - 1];
   return tensor.bytes().subspan(static_cast<size_t>(shard.offset), static_cast<size_t>(shard.size));
 }
@@ -24,10 +25,11 @@ Status CheckFitsAFrame(const std::string& text, const std::string& what) {
 
 // ---- filling
 
-Status Link::Fill(const Snapshot& snapshot, int64_t epoch, Duration timeout) {
+Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeout) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
+  // Only this server's lines: those of all servers together may exceed a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(
@@ -70,7 +72,8 @@ bool Link::NextFill(rpc::OutgoingFrame& frame) {
 size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
   const int index = shards_[fill_.shard];
   const Shard& shard = context_.shards[static_cast<size_t>(index)];
-  const VariableState& state = fill_.snapshot->variables[static_cast<size_t>(shard.variable)];
+  const state::VariableState& state =
+      fill_.snapshot->variables[static_cast<size_t>(shard.variable)];
   const std::span<const std::byte> part = PartOf(state, shard, fill_.slot);
   const size_t bytes = std::min(part.size() - fill_.offset, rpc::kFrameTargetBytes);
   Lend();
@@ -91,7 +94,7 @@ size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
 
 // ---- copying
 
-Status Link::BeginCopy(Snapshot& snapshot) {
+Status Link::BeginCopy(state::Snapshot& snapshot) {
   MutexLock lock(context_.mutex);
   if (live_ == nullptr) return Unavailable(name_, ": not connected");
   copy_ = &snapshot;
@@ -115,8 +118,9 @@ Status Link::AwaitCopy(Duration timeout) {
     return answer.status();
   }
   MutexLock lock(context_.mutex);
-  Snapshot& snapshot = *copy_;
+  state::Snapshot& snapshot = *copy_;
   copy_ = nullptr;
+  // ps 0 owns the step; the other servers only estimate it.
   if (server_ == 0) snapshot.global_step = answer->header.step;
   snapshot.ledger += answer->body;
   return OkStatus();
@@ -137,7 +141,7 @@ StatusOr<const Shard*> Link::ShardOf(const rpc::SegmentInfo& segment) const {
 }
 
 void Link::OnCopy(rpc::IncomingFrame& frame) {
-  Snapshot* snapshot = nullptr;
+  state::Snapshot* snapshot = nullptr;
   {
     MutexLock lock(context_.mutex);
     if (copy_request_ == frame.header.sequence) snapshot = copy_;
@@ -148,7 +152,7 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
   for (const rpc::SegmentInfo& segment : frame.segments) {
     StatusOr<const Shard*> shard = ShardOf(segment);
     if (!shard.ok()) return connection_->Cancel(shard.status());
-    VariableState& state = snapshot->variables[static_cast<size_t>((*shard)->variable)];
+    state::VariableState& state = snapshot->variables[static_cast<size_t>((*shard)->variable)];
     if (segment.flags > state.slots.size()) {
       return connection_->Cancel(
           DataLoss(name_, ": shard ", segment.index, " has no slot ", segment.flags));
@@ -159,11 +163,11 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
   }
 }
 
-void Link::EndCopy(rpc::IncomingFrame& frame, const Snapshot& snapshot) {
+void Link::EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot) {
   uint64_t expected = 0;
   for (int index : shards_) {
     const Shard& shard = context_.shards[static_cast<size_t>(index)];
-    const VariableState& state = snapshot.variables[static_cast<size_t>(shard.variable)];
+    const state::VariableState& state = snapshot.variables[static_cast<size_t>(shard.variable)];
     expected += static_cast<uint64_t>(shard.size) * (1 + state.slots.size());
   }
   uint64_t copied = 0;
@@ -172,6 +176,7 @@ void Link::EndCopy(rpc::IncomingFrame& frame, const Snapshot& snapshot) {
     copied = copied_;
   }
   Status status;
+  // Frames of shards are not numbered, so only the sum shows that none is missing.
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }

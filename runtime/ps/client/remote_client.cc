@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "absl/strings/str_join.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
 
@@ -23,7 +24,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
     : context_(options, Place(options.definition, static_cast<int>(options.servers.size()))),
       own_connector_(std::move(own_connector)),
       fingerprint_(Fingerprint(options.definition)),
-      shards_of_(options.definition.variables.size()),
+      shards_of_(options.definition.state.variables.size()),
       states_(options.servers.size()),
       known_(options.servers.size()) {
   for (size_t i = 0; i < context_.shards.size(); ++i) {
@@ -53,7 +54,7 @@ RemoteClient::~RemoteClient() {
 }
 
 Status RemoteClient::CheckValues(std::span<const std::span<std::byte>> values) const {
-  const std::vector<Variable>& variables = context_.options.definition.variables;
+  const std::vector<state::Variable>& variables = context_.options.definition.state.variables;
   if (values.size() != variables.size()) {
     return InvalidArgument("expected ", variables.size(), " variables, got ", values.size());
   }
@@ -81,6 +82,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     step.gradients.clear();
     step.values.assign(values.begin(), values.end());
     step.unmarked = 0;
+    // Every server is asked for its state before it is asked for values.
     for (auto& link : links_) link->Reset();
   }
   epoch_ = 0;
@@ -97,8 +99,9 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!gradients[i].empty() && gradients[i].size() != values[i].size()) {
-      return InvalidArgument(context_.options.definition.variables[i].name, ": the gradient has ",
-                             gradients[i].size(), " bytes, the variable ", values[i].size());
+      return InvalidArgument(context_.options.definition.state.variables[i].name,
+                             ": the gradient has ", gradients[i].size(), " bytes, the variable ",
+                             values[i].size());
     }
   }
   MutexLock lock(context_.mutex);
@@ -114,6 +117,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   step.marked.assign(values.size(), false);
   step.unmarked = step.pull ? 0 : values.size();
   for (size_t i = 0; i < links_.size(); ++i) {
+    // A link that is down starts once Repair has connected it and learned its epoch.
     if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
   }
   return OkStatus();
@@ -177,7 +181,7 @@ void RemoteClient::BeginWait() {
   refused_since_ = {};
 }
 
-void RemoteClient::Say(Event::Kind kind, const std::string& peers,
+void RemoteClient::Say(state::PeerEvent::Kind kind, const std::string& peers,
                        const std::string& message) const {
   if (!context_.options.on_event) return;
   context_.options.on_event({.kind = kind, .peer = peers, .address = "", .message = message});
@@ -199,6 +203,7 @@ Status RemoteClient::Complete() {
     if (status.ok()) status = Repair();
     if (!status.ok()) break;
   }
+  // The caller may reuse its memory as soon as this function returns.
   for (auto& link : links_) link->Abandon();
   MutexLock lock(context_.mutex);
   context_.step.active = false;
@@ -246,30 +251,23 @@ std::string RemoteClient::Awaited(std::string& peers) {
   MutexLock lock(context_.mutex);
   const std::string what = context_.step.pull ? std::string("variables")
                                               : StrCat("the answer to step ", context_.step.step);
-  std::string text =
-      StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " from ");
-  bool first = true;
+  std::vector<std::string> names, described;
   for (auto& link : links_) {
     const Link::Part part = link->part();
     if (part == Link::Part::kAnswered) continue;
-    if (!first) {
-      text += ", ";
-      peers += ", ";
-    }
-    first = false;
-    peers += link->name();
-    text += link->name();
-    if (part == Link::Part::kDown || part == Link::Part::kRefused) {
-      text += StrCat(": ", Message(link->why()));
-    }
+    const bool failed = part == Link::Part::kDown || part == Link::Part::kRefused;
+    names.push_back(link->name());
+    described.push_back(failed ? StrCat(link->name(), ": ", Message(link->why())) : link->name());
   }
-  return text;
+  peers += absl::StrJoin(names, ", ");
+  return StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " from ",
+                absl::StrJoin(described, ", "));
 }
 
 void RemoteClient::ReportWait() {
   std::string peers;
   const std::string message = Awaited(peers);
-  Say(Event::Kind::kWaiting, peers, message);
+  Say(state::PeerEvent::Kind::kWaiting, peers, message);
 }
 
 bool RemoteClient::StopRequested() const {
@@ -301,9 +299,8 @@ Status RemoteClient::Repair() {
   for (size_t i = 0; i < links_.size(); ++i) {
     Status status = RepairLink(i);
     known_[i] = status.ok();
-    const StatusCode code = status.code();
-    if (code == StatusCode::kFailedPrecondition || code == StatusCode::kUnimplemented ||
-        code == StatusCode::kDataLoss) {
+    if (absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status) ||
+        absl::IsDataLoss(status)) {
       refusal = status;
     }
   }
@@ -361,6 +358,7 @@ Status RemoteClient::ContinueAsynchronous() {
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && !states_[i].ready) empty.push_back(i);
   }
+  // Servers that still hold their part keep it: asynchronous shards need not be of one step.
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
   MutexLock lock(context_.mutex);
   if (!context_.step.active) return OkStatus();
@@ -373,6 +371,7 @@ Status RemoteClient::ContinueAsynchronous() {
 }
 
 Status RemoteClient::ContinueSynchronous() {
+  // One server that cannot be asked may hold another state, so nothing is decided without it.
   if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
   auto usable = [&] {
     return std::ranges::all_of(states_, [&](const RemoteState& state) {
@@ -384,6 +383,7 @@ Status RemoteClient::ContinueSynchronous() {
     std::vector<size_t> all(links_.size());
     std::iota(all.begin(), all.end(), size_t{0});
     RETURN_IF_ERROR(FillFromChief(all));
+    // A server was lost while it was being filled; the next round fills all again.
     if (!usable()) return OkStatus();
   }
   const bool other = epoch_ != states_[0].epoch;

@@ -1,4 +1,5 @@
-// Implements the parameter client over one link per server. Private to this package.
+// The training task's end of all its streams: implements the parameter client over one link per
+// server. Private to this package.
 #pragma once
 
 #include <memory>
@@ -22,11 +23,11 @@ class RemoteClient : public ParameterClient {
                    std::span<const std::span<std::byte>> values) override;
   void MarkReady(int variable) override;
   StatusOr<StepResult> EndStep() override;
-  StatusOr<Snapshot> TakeSnapshot() override;
-  Status Restore(const Snapshot& snapshot) override;
+  StatusOr<state::Snapshot> TakeSnapshot() override;
+  Status Restore(const state::Snapshot& snapshot) override;
   Status Leave() override;
   Status Finish() override;
-  std::vector<PeerState> Peers() override;
+  std::vector<state::PeerState> Peers() override;
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -49,15 +50,15 @@ class RemoteClient : public ParameterClient {
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
   // Fills the given servers under one epoch, greater than any earlier epoch of the job.
-  Status Fill(const std::vector<size_t>& servers, const Snapshot& snapshot);
+  Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
-  Status TryCopy(Snapshot& snapshot);
+  Status TryCopy(state::Snapshot& snapshot);
   void SetHolding(bool holding);
-  Status Copy(Snapshot& snapshot);
+  Status Copy(state::Snapshot& snapshot);
   Status TellEnd(size_t server);
   StatusOr<StepResult> Result();
   void BeginWait();  // restarts the patience
-  void Say(Event::Kind kind, const std::string& peers, const std::string& message) const;
+  void Say(state::PeerEvent::Kind kind, const std::string& peers, const std::string& message) const;
   void ReportWait();
   std::string Awaited(std::string& peers);
   bool synchronous() const { return context_.options.definition.mode == Mode::kSynchronous; }

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
@@ -20,17 +21,17 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   if (!context_.options.provide_state) {
     return FailedPrecondition("the chief has no state to fill servers with");
   }
-  std::string names;
-  for (size_t i : servers) names += StrCat(names.empty() ? "" : ", ", links_[i]->name());
-  Say(Event::Kind::kRestoring, names, StrCat("the chief fills ", names));
-  ASSIGN_OR_RETURN(Snapshot snapshot, context_.options.provide_state());
+  const std::string names = absl::StrJoin(
+      servers, ", ", [&](std::string* out, size_t i) { out->append(links_[i]->name()); });
+  Say(state::PeerEvent::Kind::kRestoring, names, StrCat("the chief fills ", names));
+  ASSIGN_OR_RETURN(state::Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
   // The next round of repair handles a server that was lost meanwhile.
-  return status.code() == StatusCode::kInvalidArgument ? status : OkStatus();
+  return absl::IsInvalidArgument(status) ? status : OkStatus();
 }
 
-Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& snapshot) {
-  RETURN_IF_ERROR(CheckFits(snapshot, context_.options.definition));
+Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
+  RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
   // An epoch must never be reused: a task that remembers an old epoch recognises a new state only
   // by its number. The known epochs are not enough, since a restarted server or chief knows none,
   // so the number is also at least a new incarnation.
@@ -48,7 +49,7 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const Snapshot& sn
   return OkStatus();
 }
 
-Status RemoteClient::Restore(const Snapshot& snapshot) {
+Status RemoteClient::Restore(const state::Snapshot& snapshot) {
   BeginWait();
   std::vector<size_t> all;
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -61,12 +62,12 @@ Status RemoteClient::Restore(const Snapshot& snapshot) {
   return OkStatus();
 }
 
-StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
+StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
   const Definition& definition = context_.options.definition;
-  Snapshot snapshot;
-  for (const Variable& variable : definition.variables) {
-    snapshot.variables.push_back(VariableState::Initial(variable, definition.optimizer,
-                                                        Tensor(variable.dtype, variable.shape)));
+  state::Snapshot snapshot;
+  for (const state::Variable& variable : definition.state.variables) {
+    snapshot.variables.push_back(state::VariableState::Initial(
+        variable, definition.state.optimizer, Tensor(variable.dtype, variable.shape)));
   }
   BeginWait();
   bool repaired = false;
@@ -83,7 +84,8 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
     }
     if (Now() >= next_report_) {
       next_report_ = Now() + kReportInterval;
-      Say(Event::Kind::kWaiting, "", StrCat("the copy of the state waits: ", Message(status)));
+      Say(state::PeerEvent::Kind::kWaiting, "",
+          StrCat("the copy of the state waits: ", Message(status)));
     }
     // Repairs once even if asked to stop: the step given up may have closed connections that the
     // last copy needs.
@@ -92,7 +94,7 @@ StatusOr<Snapshot> RemoteClient::TakeSnapshot() {
   }
 }
 
-Status RemoteClient::TryCopy(Snapshot& snapshot) {
+Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
   if (!synchronous()) return Copy(snapshot);
   // The hold keeps all servers at one step during the copy. A failed release means that the hold
   // ended early, so the copy may mix several steps and is not returned.
@@ -109,7 +111,8 @@ void RemoteClient::SetHolding(bool holding) {
   context_.holding = holding;
 }
 
-Status RemoteClient::Copy(Snapshot& snapshot) {
+Status RemoteClient::Copy(state::Snapshot& snapshot) {
+  // All copies begin before the first is awaited, so that the servers send at the same time.
   Status status;
   size_t begun = 0;
   for (; begun < links_.size() && status.ok(); ++begun) {
@@ -126,6 +129,7 @@ Status RemoteClient::Copy(Snapshot& snapshot) {
 
 Status RemoteClient::Leave() {
   Status status;
+  // Every server is told, even after one could not be.
   for (auto& link : links_) {
     Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
     if (status.ok()) status = left;
@@ -147,7 +151,7 @@ Status RemoteClient::Finish() {
       told[i] = status.ok();
       if (status.ok() || (named[i] && !last)) continue;
       named[i] = true;
-      Say(last ? Event::Kind::kLost : Event::Kind::kWaiting, StrCat("ps ", i),
+      Say(last ? state::PeerEvent::Kind::kLost : state::PeerEvent::Kind::kWaiting, StrCat("ps ", i),
           StrCat(last ? "could not report the end of the job to "
                       : "cannot yet report the end of the job to ",
                  links_[i]->name(), ": ", Message(status)));
@@ -161,19 +165,19 @@ Status RemoteClient::Finish() {
 Status RemoteClient::TellEnd(size_t server) {
   Status up = RepairLink(server);
   // FailedPrecondition does not matter here: the server exits whatever variables it holds.
-  if (!up.ok() && up.code() != StatusCode::kFailedPrecondition) return up;
+  if (!up.ok() && !absl::IsFailedPrecondition(up)) return up;
   Status told = links_[server]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
-  return told.code() == StatusCode::kUnavailable && !up.ok() ? up : told;
+  return absl::IsUnavailable(told) && !up.ok() ? up : told;
 }
 
-std::vector<PeerState> RemoteClient::Peers() {
-  std::vector<PeerState> peers;
+std::vector<state::PeerState> RemoteClient::Peers() {
+  std::vector<state::PeerState> peers;
   for (auto& link : links_) peers.push_back(link->Describe());
   MutexLock lock(context_.mutex);
   const rpc::Identity& self = context_.options.identity;
-  const std::string own = StrCat("/job:", self.task_type, "/task:", self.task_index);
-  for (const PeerState& member : context_.members) {
-    if (member.task != own && !member.task.starts_with("/job:ps/")) peers.push_back(member);
+  const std::string own = state::PeerOf(self.task_type, self.task_index).task;
+  for (const state::PeerState& member : context_.members) {
+    if (member.task != own && member.role == state::PeerRole::kTrains) peers.push_back(member);
   }
   return peers;
 }

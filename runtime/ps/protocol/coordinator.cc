@@ -6,6 +6,7 @@
 namespace tfjob::ps::protocol {
 namespace {
 
+// Bounds how long a chief that dies during a copy can keep the others waiting.
 constexpr Duration kHoldLease{60s};
 
 }  // namespace
@@ -41,6 +42,8 @@ void Coordinator::Break(CoordinatorActions& actions) {
   staged_.clear();
   complete_.clear();
   last_commit_.reset();
+  // The members stay: their connections outlive the state, and they will contribute to the next
+  // one.
   for (auto& [worker, member] : members_) {
     member.waiting.reset();
     member.granted = 0;
@@ -57,6 +60,7 @@ CoordinatorActions Coordinator::OnMessage(int server, const ToCoordinator& messa
     OnStaged(server, *staged, actions);
   } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
     Server& known = participants_[static_cast<size_t>(server)];
+    // Never lowered: a repeated report may be older than what is known.
     if (applied->epoch == known.epoch) known.step = std::max(known.step, applied->step);
   }
   Proceed(actions);
@@ -89,6 +93,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
                        : nullptr;
   auto [entry, added] =
       staged_.try_emplace(report.name, std::vector<bool>(participants_.size(), false));
+  // A contribution counts once it is staged on all servers, because each must apply the same set.
   std::vector<bool>& where = entry->second;
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
@@ -113,6 +118,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
 CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) {
   CoordinatorActions actions;
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
+  // A restarted worker replaces its predecessor, whose departure may be noticed later.
   if (found->second.incarnation < incarnation) found->second = {.incarnation = incarnation};
   if (added) {
     // The worker may have staged a contribution before it left.
@@ -152,6 +158,7 @@ std::vector<Worker> Coordinator::Awaited() const {
 
 void Coordinator::Proceed(CoordinatorActions& actions) {
   if (!active()) return;
+  // While the hold lasts nothing is committed, so the servers catch up with each other.
   if (holder_) {
     if (!hold_granted_ && AllApplied()) {
       hold_granted_ = true;
@@ -170,6 +177,8 @@ bool Coordinator::AllApplied() const {
 
 void Coordinator::CommitStep(CoordinatorActions& actions) {
   Commit commit{.epoch = epoch_, .step = step_, .set = complete_};
+  // The earliest count; what is left is dropped. Sorted, because a sum depends on its order and
+  // must not depend on the network.
   commit.set.resize(aggregate_);
   std::ranges::sort(commit.set);
   for (size_t i = 0; i < participants_.size(); ++i) {
@@ -242,6 +251,8 @@ CoordinatorActions Coordinator::Tick(Duration now) {
   if (last_commit_ && now - repeated_ >= kRepeatAfter) {
     repeated_ = now;
     for (size_t i = 0; i < participants_.size(); ++i) {
+      // The commit may have been lost with a connection. A server that has applied it answers with
+      // its step.
       if (participants_[i].epoch == epoch_ && participants_[i].step < step_) {
         actions.messages.emplace_back(static_cast<int>(i), *last_commit_);
       }

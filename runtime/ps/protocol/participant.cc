@@ -3,13 +3,13 @@
 #include <algorithm>
 
 namespace tfjob::ps::protocol {
-namespace {}  // namespace
 
 ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) {
   ParticipantActions actions = Void();
   actions.voided = false;
   epoch_ = epoch;
   step_ = step;
+  // Names count within an epoch; what the new state contains is in the ledgers of its shards.
   applied_ = {};
   Repeat(now, actions);
   return actions;
@@ -38,8 +38,10 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     actions.forget.push_back(name);
     actions.refused.push_back(name);
   } else if (applied_.Contains(name)) {
+    // Repeated because the answer was lost.
     actions.answers.push_back({.name = name, .step = step_, .dropped = false});
   } else if (staged_.contains(name)) {
+    // Repeated before its step was decided: the report may have been lost too.
     actions.messages.push_back(StagedReport{epoch, step, name});
   } else if (step < step_) {
     actions.forget.push_back(name);
@@ -66,6 +68,7 @@ ParticipantActions Participant::OnMessage(const ToParticipant& message) {
 }
 
 void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
+  // One commit at a time; the coordinator repeats the one that is ignored here.
   if (!Current(commit.epoch) || applying_) return;
   if (commit.step < step_) {
     actions.messages.push_back(AppliedReport{epoch_, step_});
@@ -120,6 +123,7 @@ ParticipantActions Participant::Tick(Duration now) {
 void Participant::Repeat(Duration now, ParticipantActions& actions) {
   repeated_ = now;
   actions.messages.push_back(Hello{incarnation_, epoch_, step_});
+  // A coordinator that lost its connection to this server may have missed any of these.
   for (const auto& [name, step] : staged_) {
     actions.messages.push_back(StagedReport{epoch_, step, name});
   }

@@ -9,6 +9,7 @@
 namespace tfjob::ps {
 namespace {
 
+// Short, because a connection attempt cannot be interrupted and the destructor waits for it.
 constexpr Duration kCoordinatorTimeout{1s};
 
 }  // namespace
@@ -62,7 +63,7 @@ void CoordinatorLink::Loop() {
       heard = now;
     } else if (now - heard >= kReportInterval) {
       heard = now;
-      Say(Event::Kind::kWaiting,
+      Say(state::PeerEvent::Kind::kWaiting,
           StrCat("waits for ", name_, ", which owns the step: ", Message(stream.status())));
     }
     MutexLock lock(mutex_);
@@ -82,30 +83,31 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
       watch_.Add({.connection = &connection,
                   .peer = name_,
                   .on_change = [this](rpc::Health health, Duration s) { OnHealth(health, s); }});
-  Say(Event::Kind::kConnected, StrCat("connected to ", name_, ", which owns the step"));
+  Say(state::PeerEvent::Kind::kConnected, StrCat("connected to ", name_, ", which owns the step"));
   synchronizer_.Connected();
   const Status why = connection.Run();
   watch_.Remove(ticket);
   {
     MutexLock lock(mutex_);
+    // The connection is destroyed on return, so Send and the destructor must not find it.
     live_ = nullptr;
     if (stopping_) return;
   }
-  Say(Event::Kind::kLost,
+  Say(state::PeerEvent::Kind::kLost,
       StrCat(name_, ", which owns the step, was lost: ", Message(why), "; reconnecting"));
 }
 
 void CoordinatorLink::OnHealth(rpc::Health health, Duration silence) const {
   if (health == rpc::Health::kSuspected) {
-    Say(Event::Kind::kSuspected,
+    Say(state::PeerEvent::Kind::kSuspected,
         StrCat(name_, " has been silent for ", FormatDuration(silence), ", will be given up at ",
                FormatDuration(options_.liveness.lease)));
   } else {
-    Say(Event::Kind::kRecovered, StrCat(name_, " responds again"));
+    Say(state::PeerEvent::Kind::kRecovered, StrCat(name_, " responds again"));
   }
 }
 
-void CoordinatorLink::Say(Event::Kind kind, const std::string& what) const {
+void CoordinatorLink::Say(state::PeerEvent::Kind kind, const std::string& what) const {
   options_.on_event({.kind = kind, .peer = "ps 0", .address = options_.address, .message = what});
 }
 

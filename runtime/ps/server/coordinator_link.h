@@ -1,14 +1,14 @@
-// Keeps a server's stream to ps 0 open; reports when the stream is lost and when it is back.
-// Private to this package.
+// The calling end of the stream from any other server to ps 0: keeps it open, and reports when it
+// is lost and when it is back. Private to this package.
 #pragma once
 
 #include <string>
 #include <thread>
 
 #include "runtime/base/mutex.h"
-#include "runtime/ps/events.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/peer_watch.h"
+#include "runtime/state/peer.h"
 
 namespace tfjob::ps {
 
@@ -20,7 +20,7 @@ class CoordinatorLink : public rpc::ConnectionHandler {
   struct Options {
     std::string address;  // address of ps 0
     rpc::Identity self;
-    EventSink on_event;
+    state::PeerEventSink on_event;
     rpc::LivenessRules liveness;
   };
   CoordinatorLink(Synchronizer& synchronizer, rpc::Connector& connector, rpc::PeerWatch& watch,
@@ -37,7 +37,7 @@ class CoordinatorLink : public rpc::ConnectionHandler {
   void Loop();
   void RunOnce(rpc::Transport& transport);
   bool Stopping();
-  void Say(Event::Kind kind, const std::string& what) const;
+  void Say(state::PeerEvent::Kind kind, const std::string& what) const;
   void OnHealth(rpc::Health health, Duration silence) const;
 
   Synchronizer& synchronizer_;

@@ -1,6 +1,6 @@
-// Implements a ps task: its shards, their updates and the service around them. The server starts
-// empty and knows no other server. The chief sends it the definition and the addresses of the other
-// servers, and fills it.
+// The server's end of the exchange, a ps task: its shards, their updates and the service around
+// them. The server starts empty and knows no other server. The chief sends it the definition and
+// the addresses of the other servers, and fills it.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "runtime/base/thread_pool.h"
-#include "runtime/ps/events.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/liveness.h"
 #include "runtime/rpc/transport.h"
+#include "runtime/state/peer.h"
 
 namespace tfjob::ps {
 
@@ -26,7 +26,7 @@ inline constexpr char kParameterService[] = "parameters";
 struct ServerOptions {
   rpc::Identity identity;      // task_index is the server's number
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
-  EventSink on_event;
+  state::PeerEventSink on_event;
   // Connects to ps 0. Null: gRPC with `credentials`. Borrowed.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
@@ -43,7 +43,7 @@ struct ServerState {
   int64_t global_step = 0;  // as far as this server knows
   int64_t shards = 0;
   int64_t bytes = 0;  // size of values and slots
-  std::vector<PeerState> members;
+  std::vector<state::PeerState> members;
 };
 
 // Thread-safe.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "runtime/base/json.h"
 #include "runtime/ps/server/coordinator_link.h"
 #include "runtime/ps/server/synchronizer.h"
@@ -43,6 +44,8 @@ Service::~Service() {
 Status Service::Admit(const rpc::Identity& peer) {
   MutexLock lock(mutex_);
   if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are stopping");
+  // A ledger orders the contributions of a task by incarnation first, so it would take everything
+  // that an older process sends for applied.
   auto found = incarnations_.find({peer.task_type, peer.task_index});
   if (found != incarnations_.end() && found->second > peer.incarnation) {
     return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " is known (",
@@ -54,39 +57,42 @@ Status Service::Admit(const rpc::Identity& peer) {
 
 void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     rpc::Transport& transport) {
-  Session session(*this, peer, PlainAddress(address), transport, options_.pool);
+  PeerSession session(*this, peer, PlainAddress(address), transport, options_.pool);
   Register(session);
-  const auto ticket = watch_.Add({.connection = &session.connection(),
-                                  .peer = Described(peer, session.address()),
-                                  .on_change = [&](rpc::Health health, Duration silence) {
-                                    if (health == rpc::Health::kSuspected) {
-                                      Tell(Event::Kind::kSuspected, session,
-                                           StrCat("has been silent for ", FormatDuration(silence),
-                                                  ", will be given up at ",
-                                                  FormatDuration(options_.liveness.lease)));
-                                    } else {
-                                      Tell(Event::Kind::kRecovered, session, "responds again");
-                                    }
-                                  }});
+  const auto ticket = watch_.Add(
+      {.connection = &session.connection(),
+       .peer = Described(peer, session.address()),
+       .on_change = [&](rpc::Health health, Duration silence) {
+         if (health == rpc::Health::kSuspected) {
+           Tell(state::PeerEvent::Kind::kSuspected, session,
+                StrCat("has been silent for ", FormatDuration(silence), ", will be given up at ",
+                       FormatDuration(options_.liveness.lease)));
+         } else {
+           Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
+         }
+       }});
+  // The session is a local variable: the watch and the map of sessions must forget it below.
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
 }
 
-void Service::Register(Session& session) {
+void Service::Register(PeerSession& session) {
   {
     MutexLock lock(mutex_);
     const protocol::Worker task = session.worker();
     incarnations_[task] = session.peer().incarnation;
     lost_.erase(task);
-    Session*& current = sessions_[task];
+    PeerSession*& current = sessions_[task];
+    // The task has reconnected or restarted before this server noticed that the old connection is
+    // dead.
     if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
   }
-  Tell(Event::Kind::kConnected, session, "connected");
+  Tell(state::PeerEvent::Kind::kConnected, session, "connected");
 }
 
-void Service::Unregister(Session& session, const Status& why) {
+void Service::Unregister(PeerSession& session, const Status& why) {
   bool was_current = false;
   int64_t step = -1;
   const protocol::Worker task = session.worker();
@@ -97,10 +103,10 @@ void Service::Unregister(Session& session, const Status& why) {
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
-      lost_[task] = {.task = StrCat("/job:", task.type, "/task:", task.index),
-                     .address = session.address(),
-                     .state = "lost",
-                     .silence = Duration(0)};
+      state::PeerState& lost = lost_[task];
+      lost = state::PeerOf(task.type, task.index);
+      lost.address = session.address();
+      lost.health = state::PeerHealth::kLost;
     }
     was_current = was_current && !finished_ && !stopped_;
     if (store_ != nullptr) step = store_->step();
@@ -114,10 +120,11 @@ void Service::Unregister(Session& session, const Status& why) {
     when = awaited ? StrCat("while step ", step, " waited for its gradient")
                    : StrCat("at step ", step, ", which did not wait for it");
   }
-  Tell(Event::Kind::kLost, session, StrCat("was lost ", when, ": ", Message(why)));
+  Tell(state::PeerEvent::Kind::kLost, session, StrCat("was lost ", when, ": ", Message(why)));
 }
 
-void Service::Tell(Event::Kind kind, const Session& session, const std::string& message) const {
+void Service::Tell(state::PeerEvent::Kind kind, const PeerSession& session,
+                   const std::string& message) const {
   if (!options_.on_event) return;
   options_.on_event(
       {.kind = kind,
@@ -159,9 +166,12 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
   auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
   {
     MutexLock lock(mutex_);
+    // A late request of an earlier chief must not replace the state of the present one.
     if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
     epoch_ = epoch;
     coordinator_ = assignment.servers[0];
+    // The old state goes out of service now, not when the new one is complete: no task may mix
+    // values of two states.
     store_ = nullptr;
     filling_ = store;
   }
@@ -176,6 +186,8 @@ Status Service::Activate(std::shared_ptr<Store> store) {
     if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   }
   synchronous_ = store->definition().mode == Mode::kSynchronous;
+  // Before store_ is set: from then on sessions stage contributions, which the synchronizer would
+  // refuse without the state.
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
@@ -192,20 +204,20 @@ void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarna
     int64_t& newest = incarnations_[task];
     newest = std::max(newest, incarnation);
     auto found = sessions_.find(task);
+    // Cancelled, not erased: the session belongs to the thread that serves it.
     if (found == sessions_.end() || found->second->peer().incarnation >= newest) continue;
     found->second->connection().Cancel(Aborted("a later start of the task is known"));
   }
 }
 
-std::vector<PeerState> Service::MembersLocked() {
-  std::vector<PeerState> members;
+std::vector<state::PeerState> Service::MembersLocked() {
+  std::vector<state::PeerState> members;
   for (const auto& [task, session] : sessions_) {
-    const Duration silence = session->connection().Silence();
-    const bool alive = options_.liveness.Judge(silence) == rpc::Health::kAlive;
-    members.push_back({.task = StrCat("/job:", task.type, "/task:", task.index),
-                       .address = session->address(),
-                       .state = alive ? "connected" : "suspected",
-                       .silence = silence});
+    state::PeerState& member = members.emplace_back(state::PeerOf(task.type, task.index));
+    member.address = session->address();
+    member.silence = session->connection().Silence();
+    const bool alive = options_.liveness.Judge(member.silence) == rpc::Health::kAlive;
+    member.health = alive ? state::PeerHealth::kConnected : state::PeerHealth::kSuspected;
   }
   for (const auto& [task, peer] : lost_) members.push_back(peer);
   return members;
@@ -215,10 +227,10 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
   MutexLock lock(mutex_);
   rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
   Json body = {{"members", Json::array()}};
-  for (const PeerState& peer : MembersLocked()) {
+  for (const state::PeerState& peer : MembersLocked()) {
     body["members"].push_back({{"task", peer.task},
                                {"address", peer.address},
-                               {"state", peer.state},
+                               {"state", std::string(state::Name(peer.health))},
                                {"silence_us", peer.silence.count()}});
   }
   if (store_ != nullptr) {
@@ -247,30 +259,31 @@ bool Service::ServesLocked() const {
          });
 }
 
-Event Service::DescribeWaitLocked() const {
-  Event event{.kind = Event::Kind::kWaiting, .peer = "chief", .address = "", .message = ""};
+state::PeerEvent Service::DescribeWaitLocked() const {
+  state::PeerEvent event{
+      .kind = state::PeerEvent::Kind::kWaiting, .peer = "chief", .address = "", .message = ""};
   if (store_ == nullptr) {
     event.message = std::string(Message(NotReady()));
     return event;
   }
-  std::string peers, gone;
+  std::vector<std::string> peers, gone;
   for (const auto& [task, peer] : lost_) {
     if (task.type == "ps") continue;
-    const char* separator = peers.empty() ? "" : ", ";
-    peers += separator + protocol::ToString(task);
-    gone += StrCat(separator, protocol::ToString(task), " (", peer.address, ")");
+    peers.push_back(protocol::ToString(task));
+    gone.push_back(StrCat(protocol::ToString(task), " (", peer.address, ")"));
   }
-  if (!peers.empty()) event.peer = peers;
+  if (!peers.empty()) event.peer = absl::StrJoin(peers, ", ");
   const int64_t step = store_->step();
   event.message = StrCat(rpc::TaskName(options_.identity), " is at step ", step,
-                         " and waits for a training task; gone: ", gone);
+                         " and waits for a training task; gone: ", absl::StrJoin(gone, ", "));
   return event;
 }
 
 // Reports every long wait.
 void Service::Tick() {
+  // Without the lock: the synchronizer takes its own lock before this one.
   synchronizer_->Tick();
-  Event wait;
+  state::PeerEvent wait;
   {
     MutexLock lock(mutex_);
     const Duration now = RealClock().Monotonic();
@@ -287,6 +300,7 @@ void Service::Tick() {
 void Service::Finish() {
   MutexLock lock(mutex_);
   finished_ = true;
+  // Each session sends it after all other frames, so that a peer gets its last answer first.
   for (const auto& [task, session] : sessions_) session->SayFinished();
   changed_.NotifyAll();
 }
@@ -299,6 +313,7 @@ Status Service::WaitUntilFinished() {
 }
 
 void Service::AwaitLastWords() {
+  // Bounded, because a peer that has stopped reading would otherwise keep this process alive.
   const auto deadline = std::chrono::steady_clock::now() + kLastWords;
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
   while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {
@@ -329,7 +344,7 @@ void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
   synchronizer_->Leave(worker, incarnation);
 }
 
-void Service::Hold(Session& session, uint64_t sequence) {
+void Service::Hold(PeerSession& session, uint64_t sequence) {
   if (synchronous_ && index() == 0) {
     return synchronizer_->Hold(session.worker(), session.peer().incarnation, sequence);
   }
@@ -346,6 +361,7 @@ Status Service::Release(const protocol::Worker& worker) {
 }
 
 void Service::FromParticipant(const rpc::Identity& peer, const std::string& message) {
+  // ps 0 reports to its coordinator directly; other tasks have no part in the protocol.
   if (peer.task_type != "ps" || peer.task_index < 1) return;
   synchronizer_->FromParticipant(peer.task_index, message);
 }
@@ -358,14 +374,15 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
   }
   return std::make_unique<CoordinatorLink>(
       synchronizer, *options_.connector, watch_,
-      CoordinatorLink::Options{.address = std::move(address),
-                               .self = options_.identity,
-                               .on_event = [this](const Event& event) { TellOfCoordinator(event); },
-                               .liveness = options_.liveness});
+      CoordinatorLink::Options{
+          .address = std::move(address),
+          .self = options_.identity,
+          .on_event = [this](const state::PeerEvent& event) { TellOfCoordinator(event); },
+          .liveness = options_.liveness});
 }
 
 // Drops events after the end: ps 0 exits too, and that is not a loss.
-void Service::TellOfCoordinator(const Event& event) {
+void Service::TellOfCoordinator(const state::PeerEvent& event) {
   {
     MutexLock lock(mutex_);
     if (finished_ || stopped_) return;
@@ -382,26 +399,26 @@ void Service::SendToServer(int server, std::string message) {
 
 void Service::Forget(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
+  // The chief may have filled the server again since the protocol gave this store up.
   if (store_ == store) store_ = nullptr;
 }
 
 void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaited) {
   if (!options_.on_event || awaited.empty()) return;
-  std::string peers;
-  std::string described;
+  std::vector<std::string> peers, described;
   {
     MutexLock lock(mutex_);
     for (const protocol::Worker& worker : awaited) {
       auto found = sessions_.find(worker);
       const std::string address = found == sessions_.end() ? "" : found->second->address();
-      const char* separator = peers.empty() ? "" : ", ";
-      peers += separator + protocol::ToString(worker);
-      described += StrCat(separator, protocol::ToString(worker), " (", address, ")");
+      peers.push_back(protocol::ToString(worker));
+      described.push_back(StrCat(protocol::ToString(worker), " (", address, ")"));
     }
   }
-  options_.on_event({.kind = Event::Kind::kWaiting,
-                     .peer = peers,
-                     .message = StrCat("step ", step, " waits for gradients from ", described)});
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
+                     .peer = absl::StrJoin(peers, ", "),
+                     .message = StrCat("step ", step, " waits for gradients from ",
+                                       absl::StrJoin(described, ", "))});
 }
 
 }  // namespace tfjob::ps

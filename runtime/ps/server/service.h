@@ -1,4 +1,5 @@
-// Implements ParameterServer: its life cycle, its sessions and its state. Private to this package.
+// The server's end of all its streams: implements ParameterServer with one session per peer, the
+// state that they share, and its life cycle. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -8,8 +9,8 @@
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "runtime/ps/server/peer_session.h"
 #include "runtime/ps/server/server.h"
-#include "runtime/ps/server/session.h"
 #include "runtime/ps/server/store.h"
 #include "runtime/rpc/peer_watch.h"
 
@@ -46,7 +47,7 @@ class Service : public ParameterServer {
   Status Activate(std::shared_ptr<Store> store);
   std::pair<rpc::FrameHeader, std::string> DescribeState();
   void Leave(const protocol::Worker& worker, int64_t incarnation);
-  void Hold(Session& session, uint64_t sequence);
+  void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
   Status Release(const protocol::Worker& worker);
   void Finish();
@@ -56,7 +57,7 @@ class Service : public ParameterServer {
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
-  void TellOfCoordinator(const Event& event);
+  void TellOfCoordinator(const state::PeerEvent& event);
   void SendToServer(int server, std::string message);
   // Drops the state if it is still `store`.
   void Forget(const std::shared_ptr<Store>& store);
@@ -73,21 +74,22 @@ class Service : public ParameterServer {
 
  private:
   void Tick();
-  void Register(Session& session);
-  void Unregister(Session& session, const Status& why);
-  void Tell(Event::Kind kind, const Session& session, const std::string& message) const;
+  void Register(PeerSession& session);
+  void Unregister(PeerSession& session, const Status& why);
+  void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
+            const std::string& message) const;
   // Refuses every process older than the start of its task that a ledger names: it could not add to
   // the ledger.
   void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits for a limited time until everything sent to the peers is written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Describes whom this server waits for while it does not serve.
-  Event DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
@@ -103,10 +105,10 @@ class Service : public ParameterServer {
   Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<protocol::Worker, Session*> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, int64_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // the newest seen
   // Tasks that were connected and no longer are.
-  std::map<protocol::Worker, PeerState> lost_ ABSL_GUARDED_BY(mutex_);
+  std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 
   rpc::PeerWatch watch_;
 };

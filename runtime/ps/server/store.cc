@@ -72,7 +72,7 @@ void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text)
 
 }  // namespace
 
-Store::Entry::Entry(const Variable& variable, size_t bytes, int slots)
+Store::Entry::Entry(const state::Variable& variable, size_t bytes, int slots)
     : dtype(variable.dtype),
       update(variable.update),
       bytes(bytes),
@@ -85,15 +85,16 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
       servers_(servers),
       epoch_(epoch),
       fingerprint_(Fingerprint(definition_)) {
-  const int slots = static_cast<int>(optimizer::Slots(definition_.optimizer).size());
+  const int slots = static_cast<int>(optimizer::Slots(definition_.state.optimizer).size());
   const std::vector<Shard> shards = Place(definition_, servers);
   local_.assign(shards.size(), -1);
   for (int i = 0; i < static_cast<int>(shards.size()); ++i) {
     const Shard& shard = shards[static_cast<size_t>(i)];
     if (shard.server != server) continue;
-    const Variable& variable = definition_.variables[static_cast<size_t>(shard.variable)];
+    const state::Variable& variable =
+        definition_.state.variables[static_cast<size_t>(shard.variable)];
     auto entry = std::make_unique<Entry>(variable, static_cast<size_t>(shard.size),
-                                         variable.update == Update::kGradient ? slots : 0);
+                                         variable.update == state::Update::kGradient ? slots : 0);
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
     own_.push_back(i);
@@ -116,21 +117,22 @@ int64_t Store::total_bytes() const {
 void Store::ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                         kernels::Stream& stream) {
   if (update.empty()) return;
-  if (entry.update != Update::kGradient) {
-    Blend(entry.dtype, entry.Part(0), update, entry.update == Update::kAssignAdd, scale);
+  if (entry.update != state::Update::kGradient) {
+    Blend(entry.dtype, entry.Part(0), update, entry.update == state::Update::kAssignAdd, scale);
     return;
   }
   std::span<std::byte> slots[optimizer::kMaxSlots];
   const auto count = static_cast<size_t>(entry.slots);
   for (size_t i = 0; i < count; ++i) slots[i] = entry.Part(static_cast<int>(i) + 1);
   auto* optimize = entry.dtype == DType::kFloat64 ? &Optimize<double> : &Optimize<float>;
-  optimize(definition_.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
+  optimize(definition_.state.optimizer, entry.Part(0), {slots, count}, update, step, scale, stream);
 }
 
 bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::byte> update,
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
+  // Ledger and value change under one lock: a copy of the shard never has one without the other.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);
@@ -216,6 +218,8 @@ std::map<protocol::Worker, int64_t> Store::Incarnations() {
 }
 
 Status Store::SetLedger(const std::string& text, const std::string& run_line) {
+  // Entries of another run are not read: incarnations are start times, and after a clock that was
+  // ahead this run's contributions would look like repetitions.
   // A ledger without a run line is accepted.
   const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
   if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
@@ -248,6 +252,7 @@ std::string Store::CounterLedger() {
 
 int64_t Store::Count(const protocol::Name& name) {
   MutexLock lock(counter_mutex_);
+  // A worker whose answer was lost repeats its push; the step is counted once.
   if (counter_ledger_.Contains(name)) return step_;
   counter_ledger_.Record(name);
   return step_++;

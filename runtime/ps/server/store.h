@@ -83,10 +83,10 @@ class Store {
 
  private:
   struct Entry {
-    explicit Entry(const Variable& variable, size_t bytes, int slots);
+    explicit Entry(const state::Variable& variable, size_t bytes, int slots);
 
     DType dtype = DType::kFloat32;
-    Update update = Update::kGradient;
+    state::Update update = state::Update::kGradient;
     size_t bytes = 0;
     int slots = 0;
     // The value (part 0) and the slots, each at a multiple of 64 bytes.

@@ -24,14 +24,15 @@ std::span<const std::byte> Bytes(const std::vector<T>& values) {
 class StoreTest : public testing::Test {
  protected:
   static Definition Kinds() {
-    Definition definition{
-        .variables = {{.name = "w", .shape = {3}},
-                      {.name = "d", .dtype = DType::kFloat64, .shape = {2}},
-                      {.name = "mean", .shape = {2}, .update = Update::kAssign},
-                      {.name = "count", .dtype = DType::kInt64, .update = Update::kAssignAdd},
-                      {.name = "flag", .dtype = DType::kBool, .update = Update::kAssign},
-                      {.name = "none", .shape = {0}}}};
-    definition.optimizer.learning_rate = 0.5;
+    Definition definition;
+    definition.state.variables = {
+        {.name = "w", .shape = {3}},
+        {.name = "d", .dtype = DType::kFloat64, .shape = {2}},
+        {.name = "mean", .shape = {2}, .update = state::Update::kAssign},
+        {.name = "count", .dtype = DType::kInt64, .update = state::Update::kAssignAdd},
+        {.name = "flag", .dtype = DType::kBool, .update = state::Update::kAssign},
+        {.name = "none", .shape = {0}}};
+    definition.state.optimizer.learning_rate = 0.5;
     return definition;
   }
   template <typename T>

@@ -63,6 +63,7 @@ void Synchronizer::Stop() {
 void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
   if (stopping_) return;
+  // Only synchronous jobs need the thread and the link, and only the first state tells the mode.
   if (!applier_.joinable()) {
     applier_ = std::thread([this] {
       SetThreadName("ps-apply");
@@ -75,6 +76,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
     if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {
       coordinator_ = std::make_unique<protocol::Coordinator>(store->servers());
     }
+    // The coordinator first: the hello of this server's participant, below, must find the new
+    // epoch.
     Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate));
   }
   store_ = store;
@@ -93,6 +96,7 @@ void Synchronizer::Void() {
 std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                              const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
+  // A push also brings back a worker that was taken for gone when its connection broke.
   if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
   if (!participant_.Wants(store->epoch(), step, name)) return nullptr;
   return std::make_shared<Staging>(store, buffers_);
@@ -101,6 +105,7 @@ std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t
 void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
                           std::shared_ptr<Staging> staging) {
   MutexLock lock(mutex_);
+  // Asked again: the step may have been decided, or the state replaced, while the bytes arrived.
   if (staging != nullptr && participant_.Wants(epoch, step, name)) {
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
@@ -133,7 +138,7 @@ void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnat
   // A reconnected task is registered with the service first and joins after this lock is released,
   // so its join cannot be undone here.
   bool connected = false;
-  service_.WithSession(worker, incarnation, [&](Session&) { connected = true; });
+  service_.WithSession(worker, incarnation, [&](PeerSession&) { connected = true; });
   if (!connected) Carry(coordinator_->Leave(worker, incarnation));
 }
 
@@ -167,6 +172,7 @@ bool Synchronizer::Release(const protocol::Worker& worker) {
 // ---- messages
 
 void Synchronizer::FromParticipant(int server, const std::string& message) {
+  // An unreadable message is dropped like a lost one; the protocol repeats both.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr || server >= coordinator_->servers() || !read) return;
@@ -214,16 +220,17 @@ void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
 }
 
 void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
+  // The work takes hold of the staged bytes before any of them are forgotten.
   if (actions.apply) QueueWork(*actions.apply);
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
-    service_.WithSession(name.worker, name.incarnation, [&](Session& session) {
+    service_.WithSession(name.worker, name.incarnation, [&](PeerSession& session) {
       session.Refuse(name.sequence, Aborted("the state is rolled back to a checkpoint"));
     });
   }
   for (const protocol::Answer& answer : actions.answers) {
     const uint16_t flags = answer.dropped ? wire::kDropped : 0;
-    service_.WithSession(answer.name.worker, answer.name.incarnation, [&](Session& session) {
+    service_.WithSession(answer.name.worker, answer.name.incarnation, [&](PeerSession& session) {
       session.Answer(answer.name.sequence, answer.step, flags, true);
     });
   }
@@ -231,6 +238,7 @@ void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
     service_.Forget(store_);
     store_ = nullptr;
   }
+  // Last: on ps 0 the coordinator answers at once, which calls this function again.
   for (const protocol::ToCoordinator& message : actions.messages) SendToCoordinator(message);
 }
 
@@ -238,13 +246,13 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
   for (const protocol::HoldResult& hold : actions.holds) {
     const PendingHold pending = holds_[hold.worker];
     holds_.erase(hold.worker);
-    service_.WithSession(hold.worker, pending.incarnation, [&](Session& session) {
+    service_.WithSession(hold.worker, pending.incarnation, [&](PeerSession& session) {
       session.ReplyTo(pending.sequence,
                       hold.granted ? OkStatus() : Aborted("the servers hold different states"));
     });
   }
   for (const protocol::Again& again : actions.again) {
-    service_.WithSession(again.worker, again.incarnation, [&](Session& session) {
+    service_.WithSession(again.worker, again.incarnation, [&](PeerSession& session) {
       session.Answer(again.sequence, again.step, wire::kAgain, false);
     });
   }
@@ -261,6 +269,7 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
 
 void Synchronizer::QueueWork(const protocol::Commit& commit) {
   Work work{.commit = commit, .store = store_, .updates = {}};
+  // Shared with the work, since the state may become void while the updates are being applied.
   for (const protocol::Name& name : commit.set) work.updates.push_back(staged_[name]);
   work_.push_back(std::move(work));
   wake_.NotifyAll();
@@ -278,6 +287,7 @@ void Synchronizer::ApplyLoop() {
     }
     // Without the lock, so that contributions can be staged meanwhile.
     Apply(work);
+    // The participant ignores this if the state has become void meanwhile.
     MutexLock lock(mutex_);
     Carry(participant_.Applied(work.commit.epoch, work.commit.step));
   }
@@ -290,6 +300,7 @@ void Synchronizer::Apply(const Work& work) {
     sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
     work.store->ApplyMean(shard, work.commit.set, updates, sum_, work.commit.step, stream_);
   }
+  // After all shards, so that a reader of the step does not expect an update that is not yet in.
   work.store->step() = work.commit.step + 1;
 }
 

@@ -1,5 +1,5 @@
-// Serves one peer's stream: takes its requests and contributions, sends values and state back.
-// Private to this package.
+// The server's end of one peer's stream: takes its requests and contributions, sends values and
+// state back. Private to this package.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,10 @@ class Service;
 class Staging;
 
 // Any thread may call Answer; the rest is for the connection's threads.
-class Session : public rpc::ConnectionHandler {
+class PeerSession : public rpc::ConnectionHandler {
  public:
-  Session(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
-          ThreadPool* pool);
+  PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
+              ThreadPool* pool);
 
   rpc::Connection& connection() { return connection_; }
   const rpc::Identity& peer() const { return peer_; }

@@ -1,4 +1,4 @@
-#include "runtime/ps/server/session.h"
+#include "runtime/ps/server/peer_session.h"
 
 #include <utility>
 
@@ -18,15 +18,15 @@ void RaiseTo(std::atomic<int64_t>& value, int64_t least) {
 
 }  // namespace
 
-Session::Session(Service& service, rpc::Identity peer, std::string address,
-                 rpc::Transport& transport, ThreadPool* pool)
+PeerSession::PeerSession(Service& service, rpc::Identity peer, std::string address,
+                         rpc::Transport& transport, ThreadPool* pool)
     : service_(service),
       peer_(std::move(peer)),
       address_(std::move(address)),
       stream_(pool),
       connection_(transport, *this) {}
 
-void Session::OnFrame(rpc::IncomingFrame& frame) {
+void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
   switch (frame.header.type) {
     case wire::kPush:
       return OnPush(frame);
@@ -45,7 +45,7 @@ void Session::OnFrame(rpc::IncomingFrame& frame) {
   }
 }
 
-void Session::Request(rpc::IncomingFrame& frame) {
+void PeerSession::Request(rpc::IncomingFrame& frame) {
   const uint64_t sequence = frame.header.sequence;
   switch (frame.header.type) {
     case wire::kQuery: {
@@ -72,7 +72,7 @@ void Session::Request(rpc::IncomingFrame& frame) {
   }
 }
 
-void Session::ReplyTo(uint64_t sequence, const Status& status) {
+void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
   connection_.Send(
       {.type = wire::kReply, .sequence = sequence, .value = static_cast<int64_t>(status.code())},
       std::string(Message(status)));
@@ -80,7 +80,7 @@ void Session::ReplyTo(uint64_t sequence, const Status& status) {
 
 // ---- the chief fills the server
 
-void Session::BeginFill(rpc::IncomingFrame& frame) {
+void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
   StatusOr<std::shared_ptr<Store>> store =
       service_.Define(frame.ReadString(frame.remaining()), frame.header.value);
   fill_ = store.ok() ? *std::move(store) : nullptr;
@@ -88,7 +88,8 @@ void Session::BeginFill(rpc::IncomingFrame& frame) {
   ReplyTo(frame.header.sequence, fill_status_);
 }
 
-void Session::Fill(rpc::IncomingFrame& frame) {
+void PeerSession::Fill(rpc::IncomingFrame& frame) {
+  // BeginFill has refused the epoch. The frames that were on their way already are skipped.
   if (fill_ == nullptr) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     Status status = fill_->CheckFill(segment.index, segment.flags, segment.offset, segment.length);
@@ -100,10 +101,12 @@ void Session::Fill(rpc::IncomingFrame& frame) {
   }
 }
 
-void Session::EndFill(rpc::IncomingFrame& frame) {
+void PeerSession::EndFill(rpc::IncomingFrame& frame) {
   Status status = fill_status_;
   if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
   if (status.ok() && !fill_->filled()) status = InvalidArgument("the state is incomplete");
+  // Before the state goes into service: a contribution repeated after a restore must be recognised
+  // from the first frame on.
   if (status.ok())
     status = fill_->SetLedger(frame.ReadString(frame.remaining()), service_.run_line());
   if (status.ok()) {
@@ -116,7 +119,7 @@ void Session::EndFill(rpc::IncomingFrame& frame) {
 
 // ---- copying the state
 
-void Session::BeginCopy(uint64_t sequence) {
+void PeerSession::BeginCopy(uint64_t sequence) {
   StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
   if (!store.ok()) return ReplyTo(sequence, store.status());
   {
@@ -126,18 +129,20 @@ void Session::BeginCopy(uint64_t sequence) {
   connection_.Wake();
 }
 
-bool Session::NextCopiedShard() {
+bool PeerSession::NextCopiedShard() {
   Store& store = *copy_.of.store;
   if (copy_.next == store.shards().size()) return false;
   const int shard = store.shards()[copy_.next++];
   const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
   copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
   copy_.part = copy_.offset = 0;
+  // The whole shard at once, although it is sent in pieces: value, slots and ledger must be of one
+  // moment.
   store.CopyState(shard, copy_.state->data(), copy_.ledger);
   return true;
 }
 
-bool Session::NextCopy(rpc::OutgoingFrame& frame) {
+bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
   {
     MutexLock lock(mutex_);
     if (copy_request_.store != nullptr) {
@@ -152,6 +157,7 @@ bool Session::NextCopy(rpc::OutgoingFrame& frame) {
     AppendCopy(frame);
     return true;
   }
+  // In a member, because the frame refers to the bytes until it is written.
   text_ = service_.run_line() + copy_.ledger + copy_.of.store->CounterLedger();
   frame.header.type = wire::kSnapshotEnd;
   frame.header.step = copy_.of.store->step();
@@ -160,7 +166,7 @@ bool Session::NextCopy(rpc::OutgoingFrame& frame) {
   return true;
 }
 
-void Session::AppendCopy(rpc::OutgoingFrame& frame) {
+void PeerSession::AppendCopy(rpc::OutgoingFrame& frame) {
   const Store& store = *copy_.of.store;
   const int shard = store.shards()[copy_.next - 1];
   const size_t bytes = store.bytes_of(shard);
@@ -186,7 +192,7 @@ void Session::AppendCopy(rpc::OutgoingFrame& frame) {
 
 // ---- contributions
 
-void Session::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
+void PeerSession::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
   store = std::move(of);
   sequence = number;
   shards.clear();  // keeps the allocation for reuse
@@ -194,7 +200,7 @@ void Session::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
   last = false;
 }
 
-void Session::Pull(const rpc::FrameHeader& header) {
+void PeerSession::Pull(const rpc::FrameHeader& header) {
   push_ = {};
   if (!BeginPush(header)) return;
   push_.remaining = 0;
@@ -205,7 +211,7 @@ void Session::Pull(const rpc::FrameHeader& header) {
   Answer(header.sequence, push_.store->step(), 0, true);
 }
 
-bool Session::BeginPush(const rpc::FrameHeader& header) {
+bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
   push_ = {};
   StatusOr<std::shared_ptr<Store>> store = service_.StoreOf(header.value);
   {
@@ -223,15 +229,18 @@ bool Session::BeginPush(const rpc::FrameHeader& header) {
   return true;
 }
 
-void Session::OnPush(rpc::IncomingFrame& frame) {
+void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if ((frame.header.flags & wire::kFirst) != 0) {
     if (!BeginPush(frame.header)) return;
     if (Synchronizer* synchronizer = service_.synchronizer()) {
       push_.staging = synchronizer->Stage(push_.name, push_.step, push_.store);
+      // Only ps 0 counts steps. Elsewhere the greatest step that a task named is the best estimate
+      // for learning rates.
     } else if (service_.index() > 0) {
       RaiseTo(push_.store->step(), push_.step);
     }
   }
+  // The rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
@@ -243,7 +252,7 @@ void Session::OnPush(rpc::IncomingFrame& frame) {
   SendValues(false);
 }
 
-Status Session::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+Status PeerSession::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
   Store& store = *push_.store;
   const auto shard = static_cast<int>(segment.index);
   const bool goes_on = push_.received > 0 && shard == push_.shard;
@@ -268,7 +277,7 @@ Status Session::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& s
 }
 
 // push_.received is 0 if this segment completes the shard.
-void Session::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
   const int shard = push_.shard;
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, shard, segment.offset, segment.length);
@@ -278,16 +287,18 @@ void Session::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& se
   const size_t bytes = store.bytes_of(shard);
   if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
   frame.Read(push_.update->bytes(bytes).subspan(segment.offset, segment.length));
+  // Applied only when complete: a gradient whose task dies halfway leaves no trace.
   if (push_.received > 0) return;
   store.Apply(shard, push_.name, push_.update->bytes(segment.offset + segment.length), store.step(),
               stream_);
   push_.update = nullptr;
   MutexLock lock(mutex_);
+  // The fresh value can be sent while the next shards still arrive.
   reply_.shards.push_back(shard);
   reply_.bytes += bytes;
 }
 
-void Session::EndPush() {
+void PeerSession::EndPush() {
   std::shared_ptr<Store> store = std::move(push_.store);
   if (Synchronizer* synchronizer = service_.synchronizer()) {
     return synchronizer->Staged(push_.name, store->epoch(), push_.step, std::move(push_.staging));
@@ -298,6 +309,7 @@ void Session::EndPush() {
   }
   int64_t step = store->step();
   int64_t staleness = 0;
+  // The step counter is on ps 0 alone, so that one step is counted once, not once per server.
   if (service_.index() == 0) {
     const int64_t before = store->Count(push_.name);
     staleness = std::max<int64_t>(0, before - push_.step);
@@ -316,7 +328,7 @@ void Session::EndPush() {
 }
 
 // A few bytes are written by the calling thread, because waking the writer would cost more.
-void Session::SendValues(bool from_here) {
+void PeerSession::SendValues(bool from_here) {
   bool few = false;
   {
     MutexLock lock(mutex_);
@@ -327,9 +339,10 @@ void Session::SendValues(bool from_here) {
   connection_.Wake();
 }
 
-void Session::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values) {
+void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values) {
   {
     MutexLock lock(mutex_);
+    // The exchange was refused, or the peer has begun another one since.
     if (reply_.sequence != sequence || reply_.store == nullptr) return;
     if (with_values) {
       reply_.shards.assign(reply_.store->shards().begin(), reply_.store->shards().end());
@@ -345,9 +358,11 @@ void Session::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_
   connection_.Wake();
 }
 
-void Session::Refuse(uint64_t sequence, const Status& why) {
+void PeerSession::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
+    // Values of a refused exchange that are not sent yet are dropped, so that none follows the
+    // refusal.
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }
@@ -356,7 +371,7 @@ void Session::Refuse(uint64_t sequence, const Status& why) {
       std::string(Message(why)));
 }
 
-void Session::SayFinished() {
+void PeerSession::SayFinished() {
   {
     MutexLock lock(mutex_);
     finished_ = true;
@@ -366,7 +381,7 @@ void Session::SayFinished() {
 
 // ---- outgoing frames
 
-bool Session::NextFrame(rpc::OutgoingFrame& frame) {
+bool PeerSession::NextFrame(rpc::OutgoingFrame& frame) {
   if (NextValues(frame) || NextCopy(frame)) return true;
   MutexLock lock(mutex_);
   if (!std::exchange(finished_, false)) return false;
@@ -375,7 +390,7 @@ bool Session::NextFrame(rpc::OutgoingFrame& frame) {
 }
 
 // Sets the header and lists the contents of the frame in chunks_. Returns the number of bytes.
-size_t Session::PlanValues(rpc::OutgoingFrame& frame) {
+size_t PeerSession::PlanValues(rpc::OutgoingFrame& frame) {
   size_t total = 0;
   chunks_.clear();
   while (reply_.sent < reply_.shards.size() && total < rpc::kFrameTargetBytes) {
@@ -392,13 +407,14 @@ size_t Session::PlanValues(rpc::OutgoingFrame& frame) {
   reply_.bytes -= total;
   frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
   if (reply_.sent == reply_.shards.size() && reply_.last) {
+    // The exchange ends here: an Answer that comes later finds none.
     frame.header = reply_.final;
     reply_.Begin(nullptr, 0);
   }
   return total;
 }
 
-bool Session::NextValues(rpc::OutgoingFrame& frame) {
+bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
   std::shared_ptr<Store> store;
   size_t total = 0;
   {

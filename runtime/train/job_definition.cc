@@ -1,4 +1,4 @@
-#include "runtime/train/assembly.h"
+#include "runtime/train/job_definition.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,9 @@
 
 #include "runtime/base/file.h"
 #include "runtime/base/philox.h"
+#include "runtime/data/pipeline.h"
 #include "runtime/model/keras.h"
+#include "runtime/strategy/model_definition.h"
 
 namespace tfjob::train {
 namespace {
@@ -150,23 +152,11 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   definition.seed = config.seed;
   ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
   RETURN_IF_ERROR(DescribeBatches(config, feature_shape, definition));
-  ps::Definition& parameters = definition.parameters;
-  ASSIGN_OR_RETURN(parameters.optimizer, MakeOptimizer(config.optimizer));
-  if (GradientsPerStep(config, training_tasks) < 1) {
+  ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
+  if (config::GradientsPerStep(config.strategy, training_tasks) < 1) {
     return InvalidArgument(
         "strategy.replicas_to_aggregate: the number of training tasks is unknown with "
         "enableDynamicWorker, so mode sync needs a number here");
-  }
-  parameters.mode = config.strategy.mode == config::PsMode::kSync ? ps::Mode::kSynchronous
-                                                                  : ps::Mode::kAsynchronous;
-  parameters.replicas_to_aggregate = static_cast<int>(GradientsPerStep(config, training_tasks));
-  parameters.placement = config.strategy.placement == config::Placement::kBalanced
-                             ? ps::Placement::kBalanced
-                             : ps::Placement::kRoundRobin;
-  if (config.strategy.shard_bytes > 0) {
-    parameters.max_shard_bytes = config.strategy.shard_bytes;
-  } else {
-    parameters.max_shard_bytes = int64_t{1} << 62;
   }
   RETURN_IF_ERROR(strategy::DefineVariables(definition));
   return definition;
@@ -209,17 +199,12 @@ int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples,
   return batches;
 }
 
-int64_t GradientsPerStep(const config::TrainingConfig& config, int training_tasks) {
-  if (config.strategy.mode != config::PsMode::kSync) return 1;
-  return config.strategy.replicas_to_aggregate > 0 ? config.strategy.replicas_to_aggregate
-                                                   : training_tasks;
-}
-
 int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks) {
   int64_t steps = config.max_steps > 0 ? config.max_steps : INT64_MAX;
   if (config.epochs > 0) {
     const int64_t batches = config.epochs * BatchesPerEpoch(config, examples, training_tasks);
-    steps = std::min(steps, CeilDivide(batches, GradientsPerStep(config, training_tasks)));
+    steps = std::min(
+        steps, CeilDivide(batches, config::GradientsPerStep(config.strategy, training_tasks)));
   }
   return steps;
 }

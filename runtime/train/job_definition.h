@@ -1,13 +1,21 @@
-// Builds the values that a run needs from the training file: data sets, the model's definition,
-// pipelines and the number of steps.
+// Defines a job from its training file: data sets, the model's definition, pipelines and the
+// number of steps. Equal in every task, except the options of a task's own pipeline.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 
+#include "runtime/base/status.h"
 #include "runtime/config/training_config.h"
-#include "runtime/data/pipeline.h"
-#include "runtime/strategy/model_definition.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::data {
+struct Dataset;
+struct PipelineOptions;
+}  // namespace tfjob::data
+namespace tfjob::strategy {
+struct ModelDefinition;
+}  // namespace tfjob::strategy
 
 namespace tfjob::train {
 
@@ -15,7 +23,7 @@ namespace tfjob::train {
 StatusOr<std::shared_ptr<const data::Dataset>> LoadDataset(const config::SourceConfig& source,
                                                            int64_t seed);
 
-// Reads the model and fits loss, metrics, optimizer and parameter servers to it. `training_tasks`
+// Reads the model and fits loss, metrics and optimizer to it. `training_tasks`
 // is the number of tasks that compute gradients; here and below, 0 means that it is unknown (the
 // sparse form of TF_CONFIG). Errors name the key or the layer.
 StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& config,
@@ -37,7 +45,5 @@ data::PipelineOptions EvaluationPipeline(const config::TrainingConfig& config,
 int64_t TotalSteps(const config::TrainingConfig& config, int64_t examples, int training_tasks);
 // Returns the number of batches of all tasks together in one epoch.
 int64_t BatchesPerEpoch(const config::TrainingConfig& config, int64_t examples, int training_tasks);
-// Returns the number of gradients that one global step takes.
-int64_t GradientsPerStep(const config::TrainingConfig& config, int training_tasks);
 
 }  // namespace tfjob::train

@@ -1,11 +1,16 @@
+// Reductions, and ops that change a shape.
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
-#include "runtime/graph/infer.h"
+#include "runtime/graph/ops.h"
+#include "runtime/graph/ops/family.h"
 
 namespace tfjob::graph {
 namespace {
+
+// ---- inference
 
 // Returns the axes from 0, ascending; all axes if none is given.
 StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank) {
@@ -27,8 +32,6 @@ StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank
   }
   return axes;
 }
-
-}  // namespace
 
 InferResult InferReduceNumeric(InferenceContext& context) {
   const TensorType& x = context.inputs[0];
@@ -126,6 +129,108 @@ InferResult InferBroadcastTo(InferenceContext& context) {
                            shape->ToString());
   }
   return std::vector{TensorType{x.dtype, *shape}};
+}
+
+// ---- gradients
+
+// Returns the input's shape with the reduced axes as 1, whatever keep_dims was.
+Shape KeptShape(GradientContext& c) {
+  std::vector<int64_t> dims = c.b.shape(c.input(0)).dims();
+  for (int64_t axis : c.node.attributes.Get("axes", std::vector<int64_t>())) {
+    dims[static_cast<size_t>(axis)] = 1;
+  }
+  return Shape(std::move(dims));
+}
+
+Output Kept(GradientContext& c, Output reduced) {
+  const Shape shape = KeptShape(c);
+  return c.b.shape(reduced) == shape ? reduced : Reshape(c.b, reduced, shape);
+}
+
+Gradient SumGradient(GradientContext& c) {
+  return {BroadcastTo(c.b, Kept(c, c.dy()), c.b.shape(c.input(0)))};
+}
+
+Gradient MeanGradient(GradientContext& c) {
+  const Shape shape = c.b.shape(c.input(0));
+  const double count = static_cast<double>(shape.num_elements()) /
+                       static_cast<double>(std::max<int64_t>(1, c.b.shape(c.dy()).num_elements()));
+  const Output part = Mul(c.b, c.dy(), Scalar(c.b, c.b.dtype(c.dy()), 1 / count));
+  return {BroadcastTo(c.b, Kept(c, part), shape)};
+}
+
+// dy in equal parts to the elements that are the extreme
+Gradient ExtremeGradient(GradientContext& c) {
+  const DType dtype = c.b.dtype(c.dy());
+  const Output is_extreme = Cast(c.b, Equal(c.b, c.input(0), Kept(c, c.output(0))), dtype);
+  const Output count =
+      Sum(c.b, is_extreme, c.node.attributes.Get("axes", std::vector<int64_t>()), true);
+  return {Mul(c.b, is_extreme, Div(c.b, Kept(c, c.dy()), count))};
+}
+
+Gradient ReshapeGradient(GradientContext& c) {
+  return {Reshape(c.b, c.dy(), c.b.shape(c.input(0)))};
+}
+
+Gradient TransposeGradient(GradientContext& c) {
+  const auto perm = c.node.attributes.Get("perm", std::vector<int64_t>());
+  std::vector<int64_t> inverse(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
+  return {Transpose(c.b, c.dy(), std::move(inverse))};
+}
+
+Gradient BroadcastToGradient(GradientContext& c) {
+  return {SumTo(c.b, c.dy(), c.b.shape(c.input(0)))};
+}
+
+// ---- builder functions
+
+Output Reduce(Builder& b, std::string_view op, Output x, std::vector<int64_t> axes,
+              bool keep_dims) {
+  Attributes attributes{{"axes", std::move(axes)}};
+  if (keep_dims) attributes.Set("keep_dims", true);
+  return b.Add(op, {x}, std::move(attributes));
+}
+
+}  // namespace
+
+std::vector<Op> ShapeOps() {
+  return {
+      {"Sum", 1, 1, InferReduceNumeric, SumGradient},
+      {"Mean", 1, 1, InferReduceFloat, MeanGradient},
+      {"Max", 1, 1, InferReduceNumeric, ExtremeGradient},
+      {"Min", 1, 1, InferReduceNumeric, ExtremeGradient},
+      {"ArgMax", 1, 1, InferArgMax, NoGradient},
+      {"Reshape", 1, 1, InferReshape, ReshapeGradient},
+      {"Transpose", 1, 1, InferTranspose, TransposeGradient},
+      {"BroadcastTo", 1, 1, InferBroadcastTo, BroadcastToGradient},
+  };
+}
+
+Output Sum(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims) {
+  return Reduce(b, "Sum", x, std::move(axes), keep_dims);
+}
+Output Mean(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims) {
+  return Reduce(b, "Mean", x, std::move(axes), keep_dims);
+}
+Output Max(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims) {
+  return Reduce(b, "Max", x, std::move(axes), keep_dims);
+}
+Output Min(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims) {
+  return Reduce(b, "Min", x, std::move(axes), keep_dims);
+}
+Output ArgMax(Builder& b, Output x, int axis) {
+  return b.Add("ArgMax", {x}, {{"axis", static_cast<int64_t>(axis)}});
+}
+Output Reshape(Builder& b, Output x, Shape shape) {
+  return b.Add("Reshape", {x}, {{"shape", std::move(shape)}});
+}
+Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation) {
+  return b.Add("Transpose", {x}, {{"perm", std::move(permutation)}});
+}
+Output BroadcastTo(Builder& b, Output x, Shape shape) {
+  return b.Add("BroadcastTo", {x}, {{"shape", std::move(shape)}});
 }
 
 }  // namespace tfjob::graph

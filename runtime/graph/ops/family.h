@@ -1,0 +1,42 @@
+// Shared by the families of ops, one file each: a family's file holds the inference, the gradients,
+// the rows of the op table and the builder functions (ops.h) of its ops. Private to this package.
+//
+// An inference function derives the types of the outputs from the types of the inputs and the
+// attributes. Errors contain what was expected; InferTypes prepends the op and its inputs.
+//
+// A gradient function returns one gradient per input, of that input's type. A comment beside each
+// body gives the formula, with d_ for "d loss / d".
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph/builder.h"
+#include "runtime/graph/op.h"
+
+namespace tfjob::graph {
+
+using InferResult = StatusOr<std::vector<TensorType>>;
+using Gradient = std::vector<Output>;
+
+// The families' rows of the op table.
+std::vector<Op> SourceOps();
+std::vector<Op> LinearOps();
+std::vector<Op> ElementwiseOps();
+std::vector<Op> ShapeOps();
+
+bool IsFloat(DType dtype);
+bool IsNumeric(DType dtype);  // float32, float64, int32, int64
+
+// Any op that writes a variable.
+InferResult InferWrite(InferenceContext& context);
+
+// Returns the gradient of an operand that was broadcast from `shape`, summed over the axes along
+// which it was repeated.
+Output SumTo(Builder& b, Output gradient, const Shape& shape);
+
+// Append an op without attributes.
+Output Unary(Builder& b, std::string_view op, Output x);
+Output Binary(Builder& b, std::string_view op, Output x, Output y);
+
+}  // namespace tfjob::graph

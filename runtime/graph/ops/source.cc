@@ -1,0 +1,166 @@
+// Sources, variables and random numbers.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/graph/ops.h"
+#include "runtime/graph/ops/family.h"
+
+namespace tfjob::graph {
+namespace {
+
+// ---- inference
+
+StatusOr<std::string> VariableOf(const InferenceContext& context) {
+  const std::string* variable = context.attributes.Find<std::string>("variable");
+  if (variable == nullptr || variable->empty()) {
+    return InvalidArgument("expected an attribute variable, the name of a variable");
+  }
+  return *variable;
+}
+
+InferResult InferFromAttributes(InferenceContext& context) {
+  const DType* dtype = context.attributes.Find<DType>("dtype");
+  const Shape* shape = context.attributes.Find<Shape>("shape");
+  if (dtype == nullptr || shape == nullptr) {
+    return InvalidArgument("expected attributes dtype and shape");
+  }
+  if (std::ranges::any_of(shape->dims(), [](int64_t dim) { return dim < 0; })) {
+    return InvalidArgument("expected a shape without negative dimensions, got ", shape->ToString());
+  }
+  return std::vector{TensorType{*dtype, *shape}};
+}
+
+InferResult InferConst(InferenceContext& context) {
+  const Tensor* value = context.attributes.Find<Tensor>("value");
+  if (value == nullptr) return InvalidArgument("expected an attribute value, a tensor");
+  return std::vector{TensorType{value->dtype(), value->shape()}};
+}
+
+InferResult InferRandom(InferenceContext& context) {
+  const TensorType scalar{DType::kInt64, {}};
+  if (context.inputs[0] != scalar || context.inputs[1] != scalar) {
+    return InvalidArgument("expected step and seed as int64[]");
+  }
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferFromAttributes(context));
+  if (!IsFloat(types[0].dtype)) return InvalidArgument("expected dtype float32 or float64");
+  return types;
+}
+
+InferResult InferApplyOptimizer(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::string variable, VariableOf(context));
+  if (!IsFloat(context.inputs[0].dtype)) {
+    return InvalidArgument("expected a gradient of float32 or float64");
+  }
+  if (context.inputs[1] != TensorType{DType::kInt64, {}}) {
+    return InvalidArgument("expected the step as int64[]");
+  }
+  return std::vector<TensorType>();
+}
+
+// ---- builder functions
+
+Output Random(Builder& b, std::string_view op, Output step, Output seed, Attributes attributes,
+              DType dtype, Shape shape) {
+  attributes.Set("dtype", dtype);
+  attributes.Set("shape", std::move(shape));
+  attributes.Set("op_id", b.NextOpId());
+  return b.Add(op, {step, seed}, std::move(attributes));
+}
+
+template <typename T>
+Tensor CastScalar(double value) {
+  return Tensor::Scalar<T>(static_cast<T>(value));
+}
+
+}  // namespace
+
+InferResult InferWrite(InferenceContext& context) {
+  ASSIGN_OR_RETURN(std::string variable, VariableOf(context));
+  return std::vector<TensorType>();
+}
+
+std::vector<Op> SourceOps() {
+  return {
+      {"Placeholder", 0, 0, InferFromAttributes, NoGradient, Effect::kFeed},
+      {"Const", 0, 0, InferConst, NoGradient},
+      {"Fill", 0, 0, InferFromAttributes, NoGradient},
+      {"ReadVariable", 0, 0, InferFromAttributes, NoGradient, Effect::kRead},
+      {"Assign", 1, 1, InferWrite, nullptr, Effect::kWrite},
+      {"AssignAdd", 1, 1, InferWrite, nullptr, Effect::kWrite},
+      {"ApplyOptimizer", 2, 2, InferApplyOptimizer, nullptr, Effect::kWrite},
+      {"RandomUniform", 2, 2, InferRandom, NoGradient},
+      {"RandomNormal", 2, 2, InferRandom, NoGradient},
+      {"TruncatedNormal", 2, 2, InferRandom, NoGradient},
+  };
+}
+
+Output Placeholder(Builder& b, std::string_view name, DType dtype, Shape shape) {
+  return b.Add("Placeholder", {}, {{"dtype", dtype}, {"shape", std::move(shape)}}, name);
+}
+Output Const(Builder& b, Tensor value, std::string_view name) {
+  return b.Add("Const", {}, {{"value", std::move(value)}}, name);
+}
+
+Output Scalar(Builder& b, DType dtype, double value) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return Const(b, CastScalar<float>(value));
+    case DType::kFloat64:
+      return Const(b, CastScalar<double>(value));
+    case DType::kInt32:
+      return Const(b, CastScalar<int32_t>(value));
+    case DType::kInt64:
+      return Const(b, CastScalar<int64_t>(value));
+    case DType::kUInt8:
+      return Const(b, CastScalar<uint8_t>(value));
+    case DType::kBool:
+      return Const(b, CastScalar<bool>(value));
+  }
+  return b.Fail(InvalidArgument("a scalar of an unknown dtype"));
+}
+
+Output Fill(Builder& b, DType dtype, Shape shape, double value) {
+  return b.Add("Fill", {}, {{"dtype", dtype}, {"shape", std::move(shape)}, {"value", value}});
+}
+
+Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape shape) {
+  Attributes attributes{
+      {"variable", std::string(variable)}, {"dtype", dtype}, {"shape", std::move(shape)}};
+  return b.Add("ReadVariable", {}, std::move(attributes), variable);
+}
+
+void Assign(Builder& b, std::string_view variable, Output value) {
+  b.Add("Assign", {value}, {{"variable", std::string(variable)}}, StrCat(variable, "/Assign"));
+}
+
+void AssignAdd(Builder& b, std::string_view variable, Output value) {
+  b.Add("AssignAdd", {value}, {{"variable", std::string(variable)}},
+        StrCat(variable, "/AssignAdd"));
+}
+
+void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
+                    Attributes optimizer) {
+  optimizer.Set("variable", std::string(variable));
+  b.Add("ApplyOptimizer", {gradient, step}, std::move(optimizer), StrCat(variable, "/Apply"));
+}
+
+Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,
+                     double high) {
+  return Random(b, "RandomUniform", step, seed, {{"minval", low}, {"maxval", high}}, dtype,
+                std::move(shape));
+}
+
+Output RandomNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,
+                    double stddev) {
+  return Random(b, "RandomNormal", step, seed, {{"mean", mean}, {"stddev", stddev}}, dtype,
+                std::move(shape));
+}
+
+Output TruncatedNormal(Builder& b, Output step, Output seed, DType dtype, Shape shape, double mean,
+                       double stddev) {
+  return Random(b, "TruncatedNormal", step, seed, {{"mean", mean}, {"stddev", stddev}}, dtype,
+                std::move(shape));
+}
+
+}  // namespace tfjob::graph

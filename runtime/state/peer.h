@@ -1,0 +1,64 @@
+// Describes the other tasks that a task talks to: how they are, and what happens to them. A
+// strategy reports both, for the log, for progress and for the end of the job.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/clock.h"
+
+namespace tfjob::state {
+
+enum class PeerRole {
+  kTrains,  // computes gradients
+  kServes,  // holds variables for the tasks that train
+};
+// Returns the role of a task by its name: "/job:ps/task:1" serves.
+PeerRole RoleOfTask(std::string_view task);
+
+enum class PeerHealth {
+  kConnected,
+  kSuspected,  // connected, but silent for 2 s
+  kLost,       // no longer connected
+  kUnknown,    // not connected yet
+};
+std::string_view Name(PeerHealth health);  // "connected"
+// Returns kUnknown for any other text.
+PeerHealth ParsePeerHealth(std::string_view name);
+
+// The current view of a peer.
+struct PeerState {
+  std::string task;  // "/job:ps/task:1"
+  PeerRole role = PeerRole::kTrains;
+  std::string address;  // "host:port"
+  PeerHealth health = PeerHealth::kUnknown;
+  Duration silence{0};
+
+  bool operator==(const PeerState&) const = default;
+};
+// Returns the state of the task with this type and index, without an address.
+PeerState PeerOf(std::string_view task_type, int task_index);
+
+struct PeerEvent {
+  enum class Kind {
+    kConnected,  // connected to a peer, or a peer connected to this task
+    kSuspected,  // the peer has been silent for 2 s
+    kRecovered,  // a suspected peer sent data again
+    kLost,       // the peer's connection closed, or its lease of 10 s expired
+    kWaiting,    // every 10 s of a wait: the peers and what is awaited from them
+    kRestoring,  // the chief refills servers
+  };
+  Kind kind = Kind::kWaiting;
+  std::string peer;     // "ps 1"; for a wait, several may be listed, separated by ", "
+  std::string address;  // "host:port"; "" if there are several peers
+  std::string message;  // a complete sentence that names the peer, its address and what was awaited
+
+  bool operator==(const PeerEvent&) const = default;
+};
+
+// Called on any thread of the strategy's packages. Must return quickly and must not call back into
+// them.
+using PeerEventSink = std::function<void(const PeerEvent&)>;
+
+}  // namespace tfjob::state

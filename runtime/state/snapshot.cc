@@ -1,0 +1,57 @@
+#include "runtime/state/snapshot.h"
+
+#include <algorithm>
+
+namespace tfjob::state {
+namespace {
+
+Tensor Filled(DType dtype, const Shape& shape, double value) {
+  Tensor tensor(dtype, shape);
+  if (dtype == DType::kFloat64) {
+    std::ranges::fill(tensor.data<double>(), value);
+  } else {
+    std::ranges::fill(tensor.data<float>(), static_cast<float>(value));
+  }
+  return tensor;
+}
+
+Status CheckTensor(const Variable& variable, const std::string& what, const Tensor& tensor) {
+  if (tensor.dtype() == variable.dtype && tensor.shape() == variable.shape) return OkStatus();
+  return InvalidArgument(what, ": expected ", Name(variable.dtype), variable.shape.ToString(),
+                         ", got ", Name(tensor.dtype()), tensor.shape().ToString());
+}
+
+}  // namespace
+
+VariableState VariableState::Initial(const Variable& variable,
+                                     const optimizer::Optimizer& optimizer, Tensor value) {
+  VariableState state{.value = std::move(value), .slots = {}};
+  for (const optimizer::Slot& slot : SlotsOf(variable, optimizer)) {
+    state.slots.push_back(Filled(variable.dtype, variable.shape, slot.initial_value));
+  }
+  return state;
+}
+
+Status CheckFits(const Snapshot& snapshot, const TrainingState& state) {
+  if (snapshot.variables.size() != state.variables.size()) {
+    return InvalidArgument("the state has ", snapshot.variables.size(), " variables, the job ",
+                           state.variables.size());
+  }
+  for (size_t i = 0; i < snapshot.variables.size(); ++i) {
+    const Variable& variable = state.variables[i];
+    const VariableState& held = snapshot.variables[i];
+    RETURN_IF_ERROR(CheckTensor(variable, variable.name, held.value));
+    const std::vector<optimizer::Slot> slots = SlotsOf(variable, state.optimizer);
+    if (held.slots.size() != slots.size()) {
+      return InvalidArgument(variable.name, ": expected ", slots.size(), " slots, got ",
+                             held.slots.size());
+    }
+    for (size_t s = 0; s < slots.size(); ++s) {
+      RETURN_IF_ERROR(
+          CheckTensor(variable, StrCat(variable.name, "/", slots[s].suffix), held.slots[s]));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::state

@@ -1,0 +1,34 @@
+// Holds the values of a training's state at one step, as a checkpoint stores them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/state/training_state.h"
+#include "runtime/tensor/tensor.h"
+
+namespace tfjob::state {
+
+struct VariableState {
+  Tensor value;
+  std::vector<Tensor> slots;  // in the order of SlotsOf
+
+  // Returns `value` with slots at their initial values.
+  static VariableState Initial(const Variable& variable, const optimizer::Optimizer& optimizer,
+                               Tensor value);
+};
+
+struct Snapshot {
+  int64_t global_step = 0;
+  std::vector<VariableState> variables;  // parallel to TrainingState::variables
+  // Private to the strategy that took the snapshot: which task's contributions are in it. Must be
+  // saved and restored with the rest, unread and unchanged. "": none.
+  std::string ledger;
+};
+
+// Returns InvalidArgument, naming the variable, unless types, shapes and slots match `state`. Does
+// not read the ledger.
+Status CheckFits(const Snapshot& snapshot, const TrainingState& state);
+
+}  // namespace tfjob::state

@@ -1,0 +1,47 @@
+// Declares the state of a training: its variables, in order, and the optimizer that updates them.
+// Equal in every task of a job. A snapshot (snapshot.h) holds the values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/dtype.h"
+#include "runtime/tensor/shape.h"
+
+namespace tfjob::state {
+
+// How a value that a task contributes to a variable changes it.
+enum class Update : uint8_t {
+  kGradient = 0,   // one optimizer step; float32 and float64 only
+  kAssign = 1,     // replaces it (moving statistics); synchronous: with the mean of the set
+  kAssignAdd = 2,  // adds to it; synchronous: adds the mean of the set
+};
+
+struct Variable {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Shape shape;
+  Update update = Update::kGradient;
+
+  bool operator==(const Variable&) const = default;
+};
+
+struct TrainingState {
+  std::vector<Variable> variables;
+  optimizer::Optimizer optimizer;
+
+  bool operator==(const TrainingState&) const = default;
+};
+
+// Returns the slots that the optimizer keeps for a variable: none unless Update::kGradient.
+std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
+                                     const optimizer::Optimizer& optimizer);
+
+// Returns InvalidArgument, naming the variable or the option, for two variables with one name, a
+// gradient of an integer, a sum of booleans or bytes, or an invalid optimizer.
+Status Validate(const TrainingState& state);
+
+}  // namespace tfjob::state

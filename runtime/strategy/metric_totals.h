@@ -1,0 +1,22 @@
+// Adds up the loss and the metrics of batches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tfjob::strategy {
+
+// Sums over examples, so that any number of batches yields an exact mean.
+struct MetricTotals {
+  double loss_sum = 0;
+  std::vector<double> metric_sums;  // same order as ModelDefinition::build.metrics
+  int64_t examples = 0;
+
+  double loss() const { return examples == 0 ? 0 : loss_sum / static_cast<double>(examples); }
+  double metric(size_t i) const {
+    return examples == 0 ? 0 : metric_sums[i] / static_cast<double>(examples);
+  }
+};
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,84 @@
+// Runs a model's graph on batches: one compiled program per mode and batch size, with the places of
+// its feeds and fetches.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/exec/program.h"
+#include "runtime/strategy/metric_totals.h"
+#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::strategy {
+
+// A compiled graph of the model with the positions of its feeds and fetches.
+class ModelProgram {
+ public:
+  // Gradients are announced unless `with_updates` is set.
+  static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
+                                                         model::Mode mode, int64_t batch_size,
+                                                         bool with_updates,
+                                                         variables::VariableStore& store,
+                                                         const exec::Device& device);
+
+  // For kTrain and kEval. `step` counts the updates before this one; `seed` is the seed of
+  // dropout. Calls on_gradient(v) when the gradient of variable v is ready.
+  Status Run(const data::Batch& batch, int64_t step, int64_t seed,
+             absl::FunctionRef<void(int)> on_gradient);
+  Status Run(const data::Batch& batch, int64_t step, int64_t seed);
+
+  // Adds the totals of the last run.
+  void AddTotals(MetricTotals& totals) const;
+  // Returns the gradient of variable `v`, at an address that stays the same across runs. Empty
+  // if it has none.
+  std::span<const std::byte> Gradient(int v) const;
+
+  const exec::Program& program() const { return *program_; }
+
+ private:
+  ModelProgram() = default;
+  void FindPlaces(const ModelDefinition& definition, const model::BuiltGraph& built);
+
+  std::unique_ptr<exec::Program> program_;
+  std::vector<exec::Feed> feeds_;
+  int features_ = -1, labels_ = -1, step_ = -1,
+      seed_ = -1;      // indices of the feeds; -1: the graph does not use it
+  int loss_sum_ = -1;  // index of the fetch
+  std::vector<int> metric_sums_;
+  std::vector<int> gradient_of_variable_;  // index of the fetch, or -1
+  std::vector<int> variable_of_fetch_;     // variable, or -1
+  int64_t examples_ = 0;
+  int64_t step_value_ = 0, seed_value_ = 0;
+};
+
+// Holds the programs of one mode over one store. Each is compiled when its batch size
+// is first seen.
+class ProgramCache {
+ public:
+  ProgramCache(const ModelDefinition& definition, model::Mode mode, bool with_updates,
+               variables::VariableStore& store, exec::Device device)
+      : definition_(definition),
+        mode_(mode),
+        with_updates_(with_updates),
+        store_(store),
+        device_(std::move(device)) {}
+
+  StatusOr<ModelProgram*> ForBatchSize(int64_t batch_size);
+
+ private:
+  const ModelDefinition& definition_;
+  const model::Mode mode_;
+  const bool with_updates_;
+  variables::VariableStore& store_;
+  const exec::Device device_;
+  std::map<int64_t, std::unique_ptr<ModelProgram>> programs_;
+};
+
+}  // namespace tfjob::strategy

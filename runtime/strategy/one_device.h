@@ -1,0 +1,13 @@
+// The strategy that keeps everything in this process: the graph itself applies the optimizer.
+#pragma once
+
+#include <memory>
+
+#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
+
+namespace tfjob::strategy {
+
+StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options);
+
+}  // namespace tfjob::strategy

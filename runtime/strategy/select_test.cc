@@ -1,0 +1,89 @@
+// Tests the choice of a strategy: config × cluster → strategy or refusal.
+#include "runtime/strategy/select.h"
+
+#include <gtest/gtest.h>
+
+namespace tfjob::strategy {
+namespace {
+
+using config::StrategyKind;
+
+// TF_CONFIG of a task in a cluster.
+cluster::TfConfig ConfigOf(std::string_view cluster, std::string_view task_type, int index = 0) {
+  if (cluster.empty()) return {};
+  StatusOr<cluster::TfConfig> config = cluster::ParseTfConfig(StrCat(
+      R"({"cluster":)", cluster, R"(,"task":{"type":")", task_type, R"(","index":)", index, "}}"));
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *std::move(config);
+}
+
+constexpr char kAlone[] = "";
+constexpr char kChiefOnly[] = R"({"chief":["c:1"]})";
+constexpr char kChiefAndWorkers[] = R"({"chief":["c:1"],"worker":["w:1","w:2"]})";
+constexpr char kWithServers[] = R"({"chief":["c:1"],"worker":["w:1"],"ps":["p:1"]})";
+constexpr char kSparse[] = R"({"worker":{"0":"w:1"}})";
+constexpr char kSparseWithServers[] = R"({"worker":{"0":"w:1"},"ps":["p:1"]})";
+
+constexpr char kNoServers[] =
+    "strategy.name: parameter_server needs ps tasks, but the cluster has none";
+constexpr char kThreeTasks[] =
+    "strategy one_device: the cluster has 3 tasks that train and no ps; add parameter servers, or "
+    "train with one task";
+constexpr char kTwoTasks[] =
+    "strategy one_device: the cluster has 2 tasks that train and no ps; add parameter servers, or "
+    "train with one task";
+constexpr char kSeveralTasks[] =
+    "strategy one_device: the cluster has several tasks that train and no ps; add parameter "
+    "servers, or train with one task";
+
+struct Case {
+  StrategyKind wanted;
+  const char* cluster;
+  const char* task_type;
+  StrategyKind selected;  // kAuto: refused with `code` and `message`
+  StatusCode code = StatusCode::kOk;
+  const char* message = "";
+};
+
+TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
+  constexpr auto kRefused = StrategyKind::kAuto;
+  constexpr auto kServers = StrategyKind::kParameterServer;
+  constexpr auto kOneDevice = StrategyKind::kOneDevice;
+  const Case cases[] = {
+      {StrategyKind::kAuto, kAlone, "", kOneDevice},
+      {StrategyKind::kAuto, kChiefOnly, "chief", kOneDevice},
+      {StrategyKind::kAuto, kWithServers, "chief", kServers},
+      {StrategyKind::kAuto, kWithServers, "worker", kServers},
+      {StrategyKind::kAuto, kSparse, "worker", kOneDevice},
+      {StrategyKind::kAuto, kSparseWithServers, "worker", kServers},
+      {StrategyKind::kAuto, kChiefAndWorkers, "chief", kRefused, StatusCode::kUnimplemented,
+       kThreeTasks},
+      {StrategyKind::kAuto, kChiefAndWorkers, "worker", kRefused, StatusCode::kUnimplemented,
+       kThreeTasks},
+      {kServers, kWithServers, "worker", kServers},
+      {kServers, kAlone, "", kRefused, StatusCode::kInvalidArgument, kNoServers},
+      {kServers, kChiefAndWorkers, "chief", kRefused, StatusCode::kInvalidArgument, kNoServers},
+      {kOneDevice, kAlone, "", kOneDevice},
+      {kOneDevice, kWithServers, "chief", kRefused, StatusCode::kUnimplemented, kTwoTasks},
+  };
+  for (const Case& c : cases) {
+    const auto selected = Select(c.wanted, ConfigOf(c.cluster, c.task_type));
+    SCOPED_TRACE(StrCat(static_cast<int>(c.wanted), " ", c.cluster, " ", c.task_type));
+    if (c.selected != kRefused) {
+      ASSERT_TRUE(selected.ok()) << selected.status();
+      EXPECT_EQ(*selected, c.selected);
+    } else {
+      EXPECT_EQ(selected.status().code(), c.code);
+      EXPECT_EQ(Message(selected.status()), c.message);
+    }
+  }
+}
+
+// The sparse form does not count its tasks.
+TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
+  const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
+  EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);
+}
+
+}  // namespace
+}  // namespace tfjob::strategy

@@ -1,0 +1,23 @@
+// What a strategy of any kind is made from.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "runtime/base/status.h"
+#include "runtime/exec/device.h"
+#include "runtime/state/snapshot.h"
+#include "runtime/strategy/model_definition.h"
+
+namespace tfjob::strategy {
+
+struct StrategyOptions {
+  ModelDefinition definition;
+  exec::Device device;
+  int64_t replica = 0;  // rank among the training tasks: makes their dropout differ
+  // Provides the values with which the chief fills empty variables: the last checkpoint, or
+  // initial values.
+  std::function<StatusOr<state::Snapshot>()> provide_state;
+};
+
+}  // namespace tfjob::strategy

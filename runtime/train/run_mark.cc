@@ -1,0 +1,51 @@
+#include "runtime/train/run_mark.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/file.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::train {
+namespace {
+
+std::string FinishedPath(const std::string& folder) {
+  return folder + "/finished.json";
+}
+
+}  // namespace
+
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now) {
+  const Json mark = {{"global_step", step},
+                     {"job_uid", run.job_uid},
+                     {"attempt", run.attempt},
+                     {"time", FormatMicroTime(now)}};
+  return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n");
+}
+
+Status ClearFinished(const std::string& folder) {
+  if (unlink(FinishedPath(folder).c_str()) == 0 || errno == ENOENT) return OkStatus();
+  return ErrnoStatus(errno, StrCat("remove ", FinishedPath(folder)));
+}
+
+StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run) {
+  StatusOr<std::string> text = ReadFile(FinishedPath(folder));
+  if (absl::IsNotFound(text.status())) return std::optional<int64_t>();
+  RETURN_IF_ERROR(text.status());
+  ASSIGN_OR_RETURN(Json document, ParseJson(*text, FinishedPath(folder)));
+  const JsonField mark(document);
+  ASSIGN_OR_RETURN(int64_t step, mark["global_step"].Int());
+  ASSIGN_OR_RETURN(std::string job_uid, mark["job_uid"].StringOr(""));
+  ASSIGN_OR_RETURN(int64_t attempt, mark["attempt"].IntOr(0));
+  if (job_uid != run.job_uid || attempt != run.attempt) return std::optional<int64_t>();
+  if (job_uid.empty() && run.oldest != Time()) {
+    ASSIGN_OR_RETURN(std::string text_of_time, mark["time"].StringOr(""));
+    const StatusOr<Time> time = ParseTime(text_of_time);
+    if (!time.ok() || *time < run.oldest) return std::optional<int64_t>();
+  }
+  return std::optional<int64_t>(step);
+}
+
+}  // namespace tfjob::train
