@@ -4,6 +4,7 @@
 #include <set>
 
 #include "operator/cli/cluster_flags.h"
+#include "operator/client/client.h"
 
 namespace tfjob::cli {
 namespace {

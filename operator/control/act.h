@@ -25,8 +25,8 @@ class Actor {
       : tools_(tools), record_(std::move(record)), creator_(tools) {}
 
   // Returns the first error, except for events: they are no reason to retry. If the status cannot
-  // be written, nothing that follows it is done: kReadAgain if it was decided from an old version of
-  // the job, kJobIsGone if there is no job, otherwise the error.
+  // be written, nothing that follows it is done: kReadAgain if it was decided from an old version
+  // of the job, kJobIsGone if there is no job, otherwise the error.
   Outcome Act(const Turn& turn);
 
   // Ends large plans in progress after the calls that are under way; Act then returns Cancelled.

@@ -14,8 +14,8 @@
 #include "operator/control/reconcile.h"
 #include "operator/control/tools.h"
 #include "operator/control/work_queue.h"
-#include "runtime/base/thread_pool.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
 namespace {

@@ -5,9 +5,9 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/status_json.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
-#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/render.h"
 

@@ -5,8 +5,8 @@
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
-#include "operator/policy/verdict.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/verdict.h"
 #include "operator/render/cluster_spec.h"
 #include "operator/render/native_group.h"
 #include "operator/render/pod_group.h"

@@ -1,6 +1,8 @@
 #include "runtime/cmd/print.h"
 
+#include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/placement.h"
+#include "runtime/state/training_state.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/parameter_server.h"
 #include "runtime/train/job_definition.h"

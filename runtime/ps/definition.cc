@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "runtime/base/json.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/tensor/shape.h"
 
 namespace tfjob::ps {
 namespace {

@@ -3,6 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/objects/pod.h"
+#include "operator/objects/service.h"
+
 namespace tfjob::kube {
 namespace {
 

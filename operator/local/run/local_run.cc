@@ -157,7 +157,8 @@ void LocalRun::ReportChanges() {
     RememberFailedLogs(pod);
   }
   for (const view::ObjectCache::Change& change : jobs_->TakeChanges()) {
-    const auto job = manifest::ParseTFJob(*client::As<objects::CustomResource>(change.object)->object);
+    const auto job =
+        manifest::ParseTFJob(*client::As<objects::CustomResource>(change.object)->object);
     if (!job.ok()) continue;
     const auto state = states_.find(job->key());
     if (state == states_.end()) continue;
@@ -181,7 +182,8 @@ void LocalRun::RememberFailedLogs(const objects::Pod& pod) {
 
 view::JobView LocalRun::ViewOf(const JobState& state) {
   std::vector<PodPointer> pods;
-  for (const auto& [key, object] : pods_->Objects()) pods.push_back(client::As<objects::Pod>(object));
+  for (const auto& [key, object] : pods_->Objects())
+    pods.push_back(client::As<objects::Pod>(object));
   view::JobView view = view::MakeView(state.job, pods);
   const auto latest = poller_->Latest();
   const auto find = [&](const std::string& address) -> std::optional<progress::Progress> {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "runtime/optimizer/optimizer.h"
+
 namespace tfjob::ps {
 namespace {
 

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Checks the directions between rooms: the table in docs/architecture.md against what the sources include and against the
+visibility that each room's BUILD file grants, with which Bazel refuses everything else.
+
+  tests/contract/rooms.py            reports each difference
+  tests/contract/rooms.py --update   first copies the table into the BUILD files
+"""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BASE = "runtime/base"  # visible to all
+TABLE = re.compile(r"^\| room \| includes \| its tests also \|\n\|[-|]+\n((?:\|.*\n)+)", re.M)
+INCLUDE = re.compile(r'^#include "((?:operator|runtime)/[^"]+)"', re.M)
+# A package whose targets are private by default grants VISIBLE to some of them.
+VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//visibility:private"\]))\[([^\]]*)\]', re.M)
+TESTS = "//tests:__subpackages__"
+OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
+
+
+def rooms():
+    return sorted((str(path.parent.relative_to(ROOT)) for tree in ("operator", "runtime")
+                   for path in (ROOT / tree).rglob("BUILD")), key=len, reverse=True)
+
+
+def read_table():
+    """Returns {room: (what it includes, what its tests include as well)}."""
+    rows = TABLE.search((ROOT / "docs/architecture.md").read_text()).group(1)
+    table = {}
+    for row in rows.splitlines():
+        room, *lists = [cell.strip() for cell in row.strip("|").split("|")]
+        table[room] = tuple(set() if cell == "–" else set(cell.split(", ")) for cell in lists)
+    return table
+
+
+def read_sources(names):
+    """Returns what the sources include, in the form of the table."""
+    def room_of(path):
+        return next((name for name in names if path.startswith(name + "/")), None)
+
+    found = collections.defaultdict(lambda: (set(), set()))
+    tracked = subprocess.check_output(["git", "ls-files", "--cached", "--others", "--exclude-standard", "operator", "runtime"],
+                                      cwd=ROOT, text=True)
+    for path in tracked.split():
+        if not path.endswith((".h", ".cc")) or not (ROOT / path).exists():
+            continue
+        for include in INCLUDE.findall((ROOT / path).read_text()):
+            if (other := room_of(include)) not in (None, BASE, room_of(path)):
+                found[room_of(path)][bool(OF_TESTS.search(path))].add(other)
+    return {name: (found[name][0], found[name][1] - found[name][0]) for name in names if name != BASE}
+
+
+def users(table, room):
+    """Returns the labels of the packages that the table lets include this room; without any, that of the room around it."""
+    found = {other for other, (includes, tests) in table.items() if room in includes | tests}
+    return {f"//{other}:__pkg__" for other in found or {room.rpartition("/")[0]} & table.keys()}
+
+
+def update(table, room):
+    build = ROOT / room / "BUILD"
+    text = build.read_text()
+    labels = sorted(users(table, room))
+    if room.rpartition("/")[0] not in table or TESTS in VISIBILITY.search(text).group(2):
+        labels.append(TESTS)
+    lines = "".join(f'    "{label}",\n' for label in labels)
+    build.write_text(VISIBILITY.sub(lambda match: f"{match.group(1)}[\n{lines}]", text, count=1))
+
+
+def differences(table, names):
+    sources = read_sources(names)
+    for room in sorted(sources.keys() | table.keys()):
+        if room not in table or room not in sources:
+            yield f"{room}: {'there is no such room' if room not in sources else 'has no row'}"
+            continue
+        for what, declared, real in zip(("", "tests: "), table[room], sources[room]):
+            for other in sorted(real - declared):
+                yield f"{room}: {what}includes {other}, which its row does not list"
+            for other in sorted(declared - real):
+                yield f"{room}: {what}does not include {other}, which its row lists"
+        granted = VISIBILITY.search((ROOT / room / "BUILD").read_text())
+        labels = set(re.findall(r'"([^"]+)"', granted.group(2))) - {TESTS} if granted else set()
+        if labels != users(table, room):
+            yield f"{room}/BUILD: is visible to other packages than the table says; tests/contract/rooms.py --update copies it"
+
+
+def main():
+    table, names = read_table(), rooms()
+    if sys.argv[1:] == ["--update"]:
+        for room in table:
+            update(table, room)
+    elif sys.argv[1:]:
+        sys.exit(__doc__)
+    found = list(differences(table, names))
+    for line in found:
+        print(f"docs/architecture.md, Directions: {line}", file=sys.stderr)
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
