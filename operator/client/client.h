@@ -108,11 +108,11 @@ class Writer {
   virtual Status Delete(const Key& key, const DeleteOptions& options) = 0;
 };
 
-// Receives the objects of a kind: first OnReplaced with the whole list, then one call per change.
-// OnReplaced is called again whenever the implementation had to list again; objects that are
-// absent from it are gone. An object that stops matching the selector is reported as deleted.
-// Receives the changes of one subscription. The implementation calls it from a thread of its own,
-// in order and never concurrently. A call must return quickly.
+// Receives the objects of one subscription: first OnReplaced with the whole list, then one call per
+// change. OnReplaced is called again whenever the implementation had to list again; objects that
+// are absent from it are gone. An object that stops matching the selector is reported as deleted.
+// The implementation calls the sink from a thread of its own, in order and never concurrently. A
+// call must return quickly.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;

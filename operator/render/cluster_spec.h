@@ -1,4 +1,4 @@
-// Builds the TF_CONFIG of every replica of a job (facts 2.3).
+// Builds the TF_CONFIG of every replica of a job, in the form of Kubeflow's Training Operator.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Turns a verdict into the objects to create, as JSON exactly as sent to the API server. Names,
-// labels, owner references and the transformation of templates follow the reference (facts
-// 2.1–2.3); services publish the addresses of pods that are not ready, and ports keep their
-// order and protocol.
+// labels, owner references and the transformation of templates are those of Kubeflow's Training
+// Operator. Two things differ: services publish the addresses of pods that are not ready, and ports
+// keep their order and protocol.
 #pragma once
 
 #include <memory>
