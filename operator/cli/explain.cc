@@ -13,6 +13,7 @@
 #include "operator/plan/plan.h"
 #include "operator/policy/decide.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/history.h"
 #include "operator/render/render.h"
 #include "runtime/base/yaml.h"
 
