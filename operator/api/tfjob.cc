@@ -8,19 +8,6 @@
 namespace tfjob::api {
 namespace {
 
-// In the order of the enums.
-constexpr std::array<std::string_view, 5> kTypeNames = {"Chief", "Evaluator", "Master", "PS",
-                                                        "Worker"};
-constexpr std::array<std::string_view, 5> kLowerTypeNames = {"chief", "evaluator", "master", "ps",
-                                                             "worker"};
-constexpr std::array<std::string_view, 4> kRestartPolicies = {"Never", "Always", "OnFailure",
-                                                              "ExitCode"};
-constexpr std::array<std::string_view, 3> kCleanPodPolicies = {"None", "Running", "All"};
-constexpr std::array<std::string_view, 2> kSuccessPolicies = {"", "AllWorkers"};
-constexpr std::array<std::string_view, 2> kRestartScopes = {"Replica", "Job"};
-constexpr std::array<std::string_view, 6> kConditionTypes = {"Created",   "Running", "Restarting",
-                                                             "Succeeded", "Failed",  "Suspended"};
-
 template <typename Enum>
 std::optional<Enum> Parse(std::span<const std::string_view> names, std::string_view text) {
   const auto found = std::find(names.begin(), names.end(), text);
@@ -36,51 +23,51 @@ std::string_view NameIn(std::span<const std::string_view> names, Enum value) {
 }  // namespace
 
 std::string_view Name(ReplicaType type) {
-  return NameIn(kTypeNames, type);
+  return NameIn(kReplicaTypeNames, type);
 }
 std::string_view LowerName(ReplicaType type) {
-  return NameIn(kLowerTypeNames, type);
+  return NameIn(kLowerReplicaTypeNames, type);
 }
 std::string_view Name(RestartPolicy policy) {
-  return NameIn(kRestartPolicies, policy);
+  return NameIn(kRestartPolicyNames, policy);
 }
 std::string_view Name(CleanPodPolicy policy) {
-  return NameIn(kCleanPodPolicies, policy);
+  return NameIn(kCleanPodPolicyNames, policy);
 }
 std::string_view Name(SuccessPolicy policy) {
-  return NameIn(kSuccessPolicies, policy);
+  return NameIn(kSuccessPolicyNames, policy);
 }
 std::string_view Name(RestartScope scope) {
-  return NameIn(kRestartScopes, scope);
+  return NameIn(kRestartScopeNames, scope);
 }
 std::string_view Name(ConditionType type) {
-  return NameIn(kConditionTypes, type);
+  return NameIn(kConditionTypeNames, type);
 }
 
 std::optional<ReplicaType> ParseReplicaType(std::string_view text) {
   std::string lower(text);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return Parse<ReplicaType>(kLowerTypeNames, lower);
+  return Parse<ReplicaType>(kLowerReplicaTypeNames, lower);
 }
 
 std::optional<RestartPolicy> ParseRestartPolicy(std::string_view text) {
-  return Parse<RestartPolicy>(kRestartPolicies, text);
+  return Parse<RestartPolicy>(kRestartPolicyNames, text);
 }
 
 std::optional<CleanPodPolicy> ParseCleanPodPolicy(std::string_view text) {
-  return Parse<CleanPodPolicy>(kCleanPodPolicies, text);
+  return Parse<CleanPodPolicy>(kCleanPodPolicyNames, text);
 }
 
 std::optional<SuccessPolicy> ParseSuccessPolicy(std::string_view text) {
-  return Parse<SuccessPolicy>(kSuccessPolicies, text);
+  return Parse<SuccessPolicy>(kSuccessPolicyNames, text);
 }
 
 std::optional<RestartScope> ParseRestartScope(std::string_view text) {
-  return Parse<RestartScope>(kRestartScopes, text);
+  return Parse<RestartScope>(kRestartScopeNames, text);
 }
 
 std::optional<ConditionType> ParseConditionType(std::string_view text) {
-  return Parse<ConditionType>(kConditionTypes, text);
+  return Parse<ConditionType>(kConditionTypeNames, text);
 }
 
 bool ReplicaSpec::operator==(const ReplicaSpec& other) const {

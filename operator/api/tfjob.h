@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/objects/metadata.h"
@@ -26,19 +27,29 @@ enum class ReplicaType { kChief, kEvaluator, kMaster, kPS, kWorker };
 inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {
     ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster, ReplicaType::kPS,
     ReplicaType::kWorker};
-std::string_view Name(ReplicaType type);       // "Chief", "Evaluator", "Master", "PS", "Worker"
-std::string_view LowerName(ReplicaType type);  // "chief", …: in names, labels and TF_CONFIG
+// The names of an enum's values stand beside it, in its order.
+inline constexpr std::array<std::string_view, 5> kReplicaTypeNames = {"Chief", "Evaluator",
+                                                                      "Master", "PS", "Worker"};
+inline constexpr std::array<std::string_view, 5> kLowerReplicaTypeNames = {
+    "chief", "evaluator", "master", "ps", "worker"};
+std::string_view Name(ReplicaType type);
+std::string_view LowerName(ReplicaType type);  // in names, labels and TF_CONFIG
 // Parses a name in any letter case ("ps", "WORKER"); nullopt if it is unknown.
 std::optional<ReplicaType> ParseReplicaType(std::string_view text);
 
 enum class RestartPolicy { kNever, kAlways, kOnFailure, kExitCode };
+inline constexpr std::array<std::string_view, 4> kRestartPolicyNames = {"Never", "Always",
+                                                                        "OnFailure", "ExitCode"};
 enum class CleanPodPolicy { kNone, kRunning, kAll };
+inline constexpr std::array<std::string_view, 3> kCleanPodPolicyNames = {"None", "Running", "All"};
 enum class SuccessPolicy { kDefault, kAllWorkers };
+inline constexpr std::array<std::string_view, 2> kSuccessPolicyNames = {"", "AllWorkers"};
 enum class RestartScope { kReplica, kJob };
-std::string_view Name(RestartPolicy policy);   // "Never", "Always", "OnFailure", "ExitCode"
-std::string_view Name(CleanPodPolicy policy);  // "None", "Running", "All"
-std::string_view Name(SuccessPolicy policy);   // "", "AllWorkers"
-std::string_view Name(RestartScope scope);     // "Replica", "Job"
+inline constexpr std::array<std::string_view, 2> kRestartScopeNames = {"Replica", "Job"};
+std::string_view Name(RestartPolicy policy);
+std::string_view Name(CleanPodPolicy policy);
+std::string_view Name(SuccessPolicy policy);
+std::string_view Name(RestartScope scope);
 // Parse the exact word; nullopt for any other. "" is a word only of the success policy
 // (the default).
 std::optional<RestartPolicy> ParseRestartPolicy(std::string_view text);
@@ -89,7 +100,9 @@ struct TFJobSpec {
 };
 
 enum class ConditionType { kCreated, kRunning, kRestarting, kSucceeded, kFailed, kSuspended };
-std::string_view Name(ConditionType type);  // "Created", …
+inline constexpr std::array<std::string_view, 6> kConditionTypeNames = {
+    "Created", "Running", "Restarting", "Succeeded", "Failed", "Suspended"};
+std::string_view Name(ConditionType type);
 std::optional<ConditionType> ParseConditionType(std::string_view text);
 
 struct Condition {
