@@ -12,7 +12,7 @@
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/rpc/server.h"
-#include "runtime/train/checkpoint.h"
+#include "runtime/train/run_mark.h"
 #include "tests/processes/program.h"
 
 namespace tfjob::processes {
