@@ -63,7 +63,7 @@ address() {
 }
 
 up() {
-  install_packages control-plane $([ $node = no ] || echo node)
+  install_packages test control-plane $([ $node = no ] || echo node)
   build_programs etcd kube-apiserver kube-controller-manager kubectl \
     $([ $node = no ] || echo kube-scheduler kubelet kube-proxy coredns) \
     $([ "$fake_nodes" -eq 0 ] || echo kube-scheduler kwok)

@@ -129,7 +129,7 @@ Status Actor::DeleteOne(const Turn& turn, const plan::Delete& wanted) {
   const StatusOr<client::Object> found = tools_.ReadObject(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
-  return status;
+  return WithoutConflict(status);
 }
 
 Status Actor::RecordDelete(const Turn& turn, const plan::Delete& wanted, const Status& status) {

@@ -19,4 +19,8 @@ bool IsGoneOrTaken(const Status& error) {
   return absl::IsNotFound(error) || absl::IsAborted(error);
 }
 
+Status WithoutConflict(const Status& error) {
+  return absl::IsAborted(error) ? Unavailable(Message(error)) : error;
+}
+
 }  // namespace tfjob::control

@@ -35,5 +35,11 @@ TEST(CallErrors, AreSorted) {
   }
 }
 
+TEST(CallErrors, AConflictBetweenWritesIsUnavailable) {
+  EXPECT_EQ(WithoutConflict(Aborted("the quota changed")), Unavailable("the quota changed"));
+  EXPECT_EQ(WithoutConflict(NotFound("x")), NotFound("x"));
+  EXPECT_EQ(WithoutConflict(OkStatus()), OkStatus());
+}
+
 }  // namespace
 }  // namespace tfjob::control

@@ -136,7 +136,7 @@ Creator::CreateResult Creator::CreateOne(const Turn& turn, const DesiredObject& 
   if (absl::IsAlreadyExists(object.status()) || MayHaveBeenExecuted(object.status())) {
     return ReadExisting(turn, wanted, object.status());
   }
-  if (!object.ok()) return {.status = object.status()};
+  if (!object.ok()) return {.status = WithoutConflict(object.status())};
   return {.object = *std::move(object)};
 }
 
@@ -149,7 +149,7 @@ Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObjec
     if (absl::IsInternal(create_error)) return {.status = create_error};
     return {.status = Unavailable(Message(create_error))};
   }
-  if (!object.ok()) return {.status = object.status()};
+  if (!object.ok()) return {.status = WithoutConflict(object.status())};
   const objects::ObjectMeta& metadata = client::MetadataOf(*object);
   if (!metadata.IsControlledBy(turn.job().metadata.uid)) {
     return {.holder = HolderOf(metadata, tools_.clock.Now())};
@@ -190,6 +190,7 @@ Outcome Creator::RecordFailure(const Turn& turn, const DesiredObject& wanted, St
     if (refusal.empty()) refusal = std::string(Message(error));
     turn.ReportOnce(CreateFailedEvent(turn.job(), wanted.kind, error));
   }
+  if (kind_is_unknown) error = FailedPrecondition(Message(error));
   return OutcomeOf(Annotate(error, StrCat("creating ", Name(wanted.kind), " ", wanted.name)));
 }
 

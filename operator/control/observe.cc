@@ -64,8 +64,8 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
   observation.snapshot = tools_.cache.SnapshotOf(key, stored.metadata.uid);
   observation.snapshot.native_version = *std::move(native_version);
   observation.now = tools_.clock.Now();
-  ObserveNodes(observation);
   Unblock(tools_.cache.TakeFreed(key), memory.history);
+  ObserveNodes(observation);
   observation.snapshot.history = &memory.history;
   policy::Remember(observation.job, observation.snapshot, observation.now, settings_.policy,
                    memory.history);

@@ -55,9 +55,14 @@ const Words& WordsOf(Kind kind) {
       return kWorkload;
     case Kind::kTFJob:
       return kJob;
-    default:
-      return kPod;
+    case Kind::kPod:
+    case Kind::kConfigMap:
+    case Kind::kEvent:
+    case Kind::kLease:
+    case Kind::kNode:
+      break;
   }
+  return kPod;
 }
 
 // Replaces numbers, such as "pods=5" of a quota, an index or a port: they change from try to try,

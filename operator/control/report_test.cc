@@ -38,6 +38,15 @@ TEST(Report, FollowsActions) {
             "Error deleting: x");
 }
 
+TEST(Report, NamesEveryKindOfPodGroupAPodGroup) {
+  const api::TFJob job = MakeJob({{kWorker, 1}});
+  for (const Kind kind : {Kind::kPodGroup, Kind::kCoschedulingPodGroup, Kind::kNativePodGroup}) {
+    const plan::NamedEvent created = CreatedEvent(job, kind, {{"g", "u1"}});
+    EXPECT_EQ(created.event.reason, "SuccessfulCreatePodGroup");
+    EXPECT_EQ(created.event.message, "Created pod group: g");
+  }
+}
+
 TEST(Report, SaysThatAPodGroupCannotBeChanged) {
   const api::TFJob job = MakeJob({{kWorker, 1}});
   const plan::NamedEvent failed = ChangeFailedEvent(job, PermissionDenied("no"));

@@ -60,7 +60,9 @@ struct Delete {
 struct Plan {
   std::vector<Adopt> adopts;
   std::optional<ChangePodGroup> change_pod_group;
-  std::vector<render::DesiredObject> creates;  // built by render::Desired::Build
+  // Built by render::Desired::Build. Those of one kind follow each other: the workload, the pod
+  // group, services, pods. A pod created without its group would be placed alone.
+  std::vector<render::DesiredObject> creates;
   // The TFJob to send to the status subresource, with the resourceVersion on which it was decided;
   // nullptr if the status does not change.
   std::shared_ptr<const Json> status;

@@ -25,9 +25,6 @@ namespace tfjob::service {
 // have arrived.
 inline constexpr Duration kPoll = 50ms;
 
-// Returns the words separated by ", ".
-std::string Join(const std::vector<std::string>& words);
-
 // Runs the operator once. Stop() must be called after `stop` was requested.
 class Operator {
  public:
@@ -50,8 +47,8 @@ class Operator {
   Status CheckWatches();
   // Returns the broken watches that the control loop cannot work without.
   std::vector<kube::WatchTrouble> Troubles();
-  // Asks whether the server serves a kind.
-  CheckServed Served();
+  // Returns a function that asks whether the server serves a kind.
+  CheckServed ServedCheck();
   bool leads() const { return election_ != nullptr; }
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();

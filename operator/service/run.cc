@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/service/departure.h"
 #include "operator/service/log.h"
@@ -29,7 +30,7 @@ std::vector<kube::WatchTrouble> Operator::Troubles() {
                          policy::GangFromFlag(options_.gang_scheduler_name).scheduler);
 }
 
-CheckServed Operator::Served() {
+CheckServed Operator::ServedCheck() {
   return [this](objects::Kind kind) { return cluster_->discovery().ApiVersion(kind).status(); };
 }
 
@@ -39,8 +40,9 @@ Status Operator::AwaitLists() {
     const Duration now = hooks_.clock->Monotonic();
     if (now - reported < kReportInterval) continue;
     reported = now;
-    const std::string missing = StrCat("the first list of ", Join(manager_->Waiting()));
-    const StaleWatches stale = JudgeMissingLists(Troubles(), missing, leads(), Served());
+    const std::string missing =
+        StrCat("the first list of ", absl::StrJoin(manager_->Waiting(), ", "));
+    const StaleWatches stale = JudgeMissingLists(Troubles(), missing, leads(), ServedCheck());
     kLog.Warning("waiting", {{"for", missing}, {"because", stale.because}});
     if (stale.action == StaleAction::kLeave) return Unavailable(stale.leaving);
   }
@@ -58,7 +60,7 @@ Status Operator::CheckWatches() {
     const Duration now = hooks_.clock->Monotonic();
     if (now - checked < kReportInterval) continue;
     checked = now;
-    const StaleWatches stale = JudgeWatches(Troubles(), leads(), Served());
+    const StaleWatches stale = JudgeWatches(Troubles(), leads(), ServedCheck());
     if (stale.action == StaleAction::kContinue) continue;
     kLog.Warning("no changes seen", {{"for", FormatDuration(stale.lasting)},
                                      {"watch", stale.watch},

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "operator/control/report.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/render/address.h"
@@ -18,12 +19,6 @@ constexpr Duration kCountPatience = 250ms;
 constexpr Duration kStuck = 15min;
 
 }  // namespace
-
-std::string Join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
 
 Status Operator::Serve() {
   const auto listen = [this](const std::optional<serve::BindAddress>& address, const char* flag,
@@ -76,8 +71,9 @@ Status Operator::CheckReady() {
     return seen_election_ != nullptr ? OkStatus() : Unavailable("starting");
   }
   const std::vector<std::string> waiting = manager->Waiting();
-  return waiting.empty() ? OkStatus()
-                         : Unavailable("waiting for the first list of ", Join(waiting));
+  return waiting.empty()
+             ? OkStatus()
+             : Unavailable("waiting for the first list of ", absl::StrJoin(waiting, ", "));
 }
 
 Status Operator::Connect(const ConnectOperator& connect) {
@@ -85,7 +81,8 @@ Status Operator::Connect(const ConnectOperator& connect) {
   seen_cluster_ = cluster_.get();
   kLog.Info("cluster",
             {{"server", cluster_->name()},
-             {"namespaces", options_.name_spaces.empty() ? "all" : Join(options_.name_spaces)}});
+             {"namespaces",
+              options_.name_spaces.empty() ? "all" : absl::StrJoin(options_.name_spaces, ", ")}});
   return OkStatus();
 }
 

@@ -50,6 +50,7 @@ class Trainer {
   // the same effect.
   void Leave();
 
+  // The next three: only after Prepare has succeeded.
   strategy::Strategy& strategy() { return *strategy_; }
   const strategy::ModelDefinition& definition() const { return *definition_; }
   const state::TrainingState& state() const;

@@ -50,7 +50,6 @@ class Variable {
 
   // Bytes of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
-  // Bytes in memory, including padding.
 
   // Copy the dense row-major value. InvalidArgument names the variable if the sizes differ.
   Status CopyOut(std::span<std::byte> dense) const;

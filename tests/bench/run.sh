@@ -33,6 +33,7 @@ while (($#)); do
 done
 ((${#cases[@]})) || mapfile -t cases < <(list | awk '{print $1}')
 
+install_packages build test >&2
 targets=()
 for name in "${cases[@]}"; do
   target=$(list | awk -v name="$name" '$1 == name {print $2}')

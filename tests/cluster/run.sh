@@ -21,6 +21,7 @@ for argument in "$@"; do
     *) results=$(realpath "$argument") ;;
   esac
 done
+install_packages build test
 [ ${#parts[@]} -gt 0 ] || parts=(control-plane node faults)
 
 # TFJOB_TEST_KUBECONFIG names the cluster for the Bazel targets. They are also tagged "manual", so

@@ -4,6 +4,7 @@
 #
 #   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
+install_packages build test
 
 python=$(python_environment tensorflow tests/interop/requirements.txt)
 config=(${INTEROP_CONFIG---config=release})
