@@ -93,14 +93,14 @@ TEST(Defaults, AddThePortLastAndOnlyWhenMissing) {
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"x","containerPort":1}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"containerPort":1,"name":"x"},)"
        R"({"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // Not added if a port has the name.
+      // Not added if the container already has a port of that name.
       {R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})",
        R"({"spec":{"containers":[{"name":"tensorflow","ports":[{"name":"tfjob-port"}]}]}})"},
-      // The container named tensorflow takes precedence over the first.
+      // The container named tensorflow gets the port, even if it is not the first.
       {R"({"spec":{"containers":[{"name":"a"},{"name":"tensorflow"}]}})",
        R"({"spec":{"containers":[{"name":"a"},{"name":"tensorflow",)"
        R"("ports":[{"containerPort":2222,"name":"tfjob-port"}]}]}})"},
-      // The first container, if none has the name.
+      // If no container is named tensorflow, the first one gets the port.
       {R"({"spec":{"containers":[{"name":"a"},{"name":"b"}]}})",
        R"({"spec":{"containers":[{"name":"a","ports":[{"containerPort":2222,"name":"tfjob-port"}]},)"
        R"({"name":"b"}]}})"},

@@ -1,5 +1,5 @@
-// Reads and updates status.conditions. The order of the entries and their changes to False are
-// API: clients read the type of the last entry.
+// Reads and updates status.conditions. The order of the entries and the statuses that change to
+// False are part of the API: clients read the type of the last entry.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace tfjob::api {
 
-// Returns the condition of that type, whatever its status, or nullptr.
+// Returns the condition of the given type, whatever its status; nullptr if there is none.
 const Condition* Find(const TFJobStatus& status, ConditionType type);
-// Returns whether a condition of that type exists and is True.
+// Returns whether a condition of the given type exists and is True.
 bool IsTrue(const TFJobStatus& status, ConditionType type);
 bool IsSucceeded(const TFJobStatus& status);
 bool IsFailed(const TFJobStatus& status);
@@ -18,13 +18,14 @@ bool IsFailed(const TFJobStatus& status);
 bool IsFinished(const TFJobStatus& status);
 
 // Sets one condition and returns whether the list changed.
-//  1. A finished job is left unchanged (the reference let Failed follow Succeeded).
-//  2. If the type is present with the same status and reason, nothing changes, not even
+//  1. If the job is finished, nothing changes (in the reference, Failed could follow Succeeded).
+//  2. If an entry of the type has the same status and reason, nothing changes, not even
 //     the message.
-//  3. If the type is present with the same status and another reason, lastTransitionTime is kept.
-//  4. Other entries of the type are removed. Restarting removes Running, and Running removes
-//     Restarting. Succeeded and Failed set an existing Running to False, at its position and with
-//     its reason, message and times. The new condition is appended last.
+//  3. If an entry of the type has the same status but another reason, its lastTransitionTime
+//     is kept.
+//  4. Otherwise, an existing entry of the type is removed and the new one is appended last.
+//     Restarting also removes Running, and Running removes Restarting. Succeeded and Failed set an
+//     existing Running to False, at its position and with its reason, message and times.
 // Times are truncated to seconds, as they are stored.
 bool SetCondition(TFJobStatus& status, ConditionType type, bool value, std::string_view reason,
                   std::string_view message, Time now);

@@ -9,7 +9,7 @@ using enum ConditionType;
 
 const Time kNow = *ParseTime("2026-11-21T09:30:00Z");
 
-// Prints "Created+ Running-": the types in order, with + for True.
+// Prints the types in order, each with + for True or - for False: "Created+ Running-".
 std::string Print(const TFJobStatus& status) {
   std::string text;
   for (const Condition& condition : status.conditions) {
@@ -50,7 +50,7 @@ TEST(SetCondition, KeepsTheOrderThatClientsRead) {
       {{{kCreated}, {kRunning}, {kRestarting}}, "Created+ Restarting+"},
       {{{kCreated}, {kRestarting}, {kRunning}}, "Created+ Running+"},
       {{{kCreated}, {kRestarting}, {kFailed}}, "Created+ Restarting+ Failed+"},
-      // Suspend and resume: an entry that changes moves to the end; none is removed.
+      // Suspend and resume: a changed entry moves to the end; no entry is removed.
       {{{kCreated}, {kRunning}, {kRunning, false, "TFJobSuspended"}, {kSuspended}},
        "Created+ Running- Suspended+"},
       {{{kCreated}, {kSuspended}, {kSuspended, false}, {kRunning}}, "Created+ Suspended- Running+"},

@@ -7,7 +7,7 @@
 namespace tfjob::api {
 namespace {
 
-// Returns the index of the container that listens; nullopt if the template does not have the
+// Returns the index of the container that gets the port; nullopt if the template does not have the
 // shape of a pod.
 std::optional<size_t> ListeningContainer(const Json& pod_template) {
   const Json* containers = Containers(pod_template);

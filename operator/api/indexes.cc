@@ -46,7 +46,7 @@ void IndexSet::Insert(int32_t index) {
 }
 
 void IndexSet::InsertRange(Range added) {
-  // Computed in 64 bits, because an end may be the largest index.
+  // Computed in 64 bits, because `last` may be the largest int32_t.
   const auto touches = [](const Range& a, const Range& b) {
     return int64_t{a.first} <= int64_t{b.last} + 1 && int64_t{b.first} <= int64_t{a.last} + 1;
   };

@@ -1,4 +1,5 @@
-// Holds a set of replica indexes, with its text form in status.replicaStatuses[T].completedIndexes.
+// Holds a set of replica indexes, and converts it to and from the text form that
+// status.replicaStatuses[T].completedIndexes contains.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@ class IndexSet {
  public:
   IndexSet() = default;
 
-  // Parses "0-3,7". Any order and overlaps are allowed, and "" is the empty set. InvalidArgument
-  // describes what is wrong.
+  // Parses "0-3,7". The ranges may overlap and be in any order; "" is the empty set. Returns
+  // InvalidArgument for any other text, with a message that says what is wrong.
   static StatusOr<IndexSet> Parse(std::string_view text);
 
   // Requires `index` ≥ 0.

@@ -37,7 +37,7 @@ std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels) {
   const std::string_view type = labels.Find(kReplicaTypeLabel);
   const std::string_view digits = labels.Find(kReplicaIndexLabel);
   const std::optional<ReplicaType> parsed = ParseReplicaType(type);
-  // Accepts exactly the text that the operator writes: not "PS" for "ps", not "007" for "7".
+  // Only the exact text that the operator writes is accepted: "ps" but not "PS", "7" but not "007".
   if (!parsed || LowerName(*parsed) != type) return std::nullopt;
   int32_t value = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

@@ -1,5 +1,5 @@
-// Defines the names, labels and owner references of a job's pods and services. All of them are
-// API: the Python SDK, Katib and Kueue find pods by these labels.
+// Defines the names, labels and owner references of a job's pods and services. All of them are part
+// of the API: the Python SDK, Katib and Kueue find pods by these labels.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-inde
 inline constexpr char kJobRoleLabel[] = "training.kubeflow.org/job-role";
 inline constexpr char kMasterRole[] = "master";               // value of kJobRoleLabel
 inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.attempt in decimal
-// "true" requests the deletion of pods that hang on a lost node.
+// The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
 // Overrides the operator's choice: "volcano", "scheduler-plugins", "native" or "none".
@@ -32,14 +32,15 @@ inline constexpr char kVolcanoTaskAnnotation[] = "volcano.sh/task-spec";
 
 using Labels = std::map<std::string, std::string>;
 
-// Returns the name of a pod and of its service: "mnist-worker-0".
+// Returns the name that a replica's pod and service share: "mnist-worker-0".
 std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t index);
 
-// Select the pods and services of a job (by operator name and job name), and of one of its types.
+// Return the labels that select the pods and services of a job (operator name and job name), or of
+// one of its replica types.
 Labels JobSelector(const std::string& job_name);
 Labels TypeSelector(const std::string& job_name, ReplicaType type);
-// Returns the four labels of one replica: the labels and the selector of its service. Its pods
-// also carry the role and the attempt.
+// Returns the four labels of a replica. They are both the labels and the selector of its service.
+// Its pods also carry the role and the attempt.
 Labels ReplicaLabels(const std::string& job_name, ReplicaType type, int32_t index);
 // Returns TypeSelector as text, "k=v,k=v", for status.replicaStatuses[T].selector.
 std::string SelectorText(const std::string& job_name, ReplicaType type);
@@ -55,11 +56,11 @@ struct ReplicaId {
 // either label is missing or malformed.
 std::optional<ReplicaId> ReplicaIdOf(const objects::LabelMap& labels);
 
-// Returns whether the replica carries job-role=master: every Chief and Master, or Worker 0 if the
-// job has neither.
+// Returns whether the replica carries the label job-role=master. Every Chief and Master does; if
+// the job has neither, Worker 0 does.
 bool IsMasterRole(const TFJob& job, ReplicaType type, int32_t index);
 
-// Returns the controller reference of every object that the job owns.
+// Returns the controller reference that every object owned by the job carries.
 objects::OwnerReference OwnerReferenceOf(const TFJob& job);
 
 }  // namespace tfjob::api

@@ -1,5 +1,5 @@
-// Represents Kubernetes quantities ("500m", "8Gi", "1.5", "2e3") as exact numbers, for summing
-// resource requests.
+// Represents Kubernetes quantities ("500m", "8Gi", "1.5", "2e3") as exact numbers, so that resource
+// requests can be summed.
 // https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 #pragma once
 
@@ -17,12 +17,13 @@ struct Quantity {
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }
 };
 
-// Parses a quantity. Any other text and a value above 2⁶³ units are InvalidArgument.
+// Parses a quantity. Returns InvalidArgument for any other text, and for more than 18 digits, an
+// exponent outside -9 to 18, or a value above 2⁶³ units. Fractions of a nano-unit are rounded up.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
 // The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);
-// Prints a binary quantity that a binary suffix divides with that suffix ("12Gi"). Others are
-// printed as a whole number, or with m, u or n.
+// Prints a binary quantity with the largest binary suffix that divides it ("12Gi"). Any other
+// quantity is printed as a whole number or, if it is a fraction, with the suffix m, u or n.
 std::string ToString(const Quantity& quantity);
 
 }  // namespace tfjob::api

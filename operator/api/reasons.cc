@@ -5,7 +5,8 @@
 namespace tfjob::api {
 namespace {
 
-// The part of an event's 1,024 bytes for names; the rest is for the text before and after them.
+// The share of an event's 1,024 bytes that names may take. The rest is for the text before and
+// after them.
 constexpr size_t kMaxNames = 960;
 
 // Returns "Created pods: a, b and 7 more".

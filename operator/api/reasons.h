@@ -1,9 +1,10 @@
-// Defines the catalogue of reasons: every reason that a condition or an event of this operator
-// can carry, and the exact messages that clients know. docs/errors.md explains each reason (a
-// test keeps both in step).
+// Defines every reason that a condition or an event of this operator can carry, and the exact
+// messages that clients rely on. docs/errors.md explains each reason; a test checks that the
+// two agree.
 //
-// Two kinds of event carry a foreign reason instead: that of a container (ImagePullBackOff,
-// OOMKilled, …) and that of a pod condition (Unschedulable, …).
+// Two kinds of event carry a reason that others defined: events about a container carry the
+// container's (ImagePullBackOff, OOMKilled, …), and events about a pod condition carry the
+// condition's (Unschedulable, …).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@
 
 namespace tfjob::api {
 
-// Conditions. Restarting, Failed, Succeeded, Suspended and Resumed are also events.
+// Reasons of conditions. Restarting, Failed, Succeeded, Suspended and Resumed are also reasons
+// of events.
 inline constexpr char kReasonCreated[] = "TFJobCreated";
 inline constexpr char kReasonRunning[] = "TFJobRunning";
 inline constexpr char kReasonRestarting[] = "TFJobRestarting";
@@ -62,9 +64,9 @@ std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
-// `failed`: the number of replicas of the type that failed and that the policy does not restart.
+// `failed`: the number of failed replicas of the type that the policy does not restart.
 std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
-// For policy ExitCode and an exit code below 128.
+// For the policy ExitCode and an exit code below 128.
 std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
 std::string BackoffLimitMessage(const TFJob& job);
 std::string DeadlineMessage(const TFJob& job);
@@ -74,32 +76,32 @@ std::string ResumedMessage(const TFJob& job);
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
 // Messages of events. `objects` are the names of objects of kind `what`, for example "pod":
-// "Created pod: a", "Created pods: a, b". Names that do not fit into an event are counted
-// instead. `error` is the API server's message.
+// "Created pod: a", "Created pods: a, b". Names for which the event has no room are not listed,
+// only counted. `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
-// `kept`, `wanted`: numbers of pods that start together.
+// `kept`, `wanted`: the number of pods that start together, as it stays and as it should be.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
 // `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);
-// `served`: the version of Kubernetes' Workloads that the server has, "" if it has none.
+// `served`: the apiVersion under which the server has Kubernetes' own Workloads; "" if it has none.
 std::string NoNativeGangsMessage(std::string_view served);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);
-// Describe a container of an active pod that terminated or is waiting, and a pod whose
-// condition is not met.
+// Describe a container of an active pod that has terminated or is waiting, and a pod with a
+// condition that is not met.
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
                                        int32_t code, std::string_view message);
 std::string ContainerWaitingMessage(std::string_view pod, std::string_view container,
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
-// `scheduler`: the gang's scheduler, which will not place the pods of that template.
+// `scheduler`: the gang's scheduler. It will not place the pods made from the type's template.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
-// `owner`: names the controller of the existing object; "nobody" if it has none.
+// `owner`: the controller of the existing object; "nobody" if it has none.
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);

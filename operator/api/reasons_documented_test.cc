@@ -1,4 +1,4 @@
-// Compares docs/errors.md with reasons.h: each reason has a paragraph, and each paragraph a reason.
+// Checks that docs/errors.md has a paragraph for each reason in reasons.h, and no other.
 #include <gtest/gtest.h>
 
 #include <regex>

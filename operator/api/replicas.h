@@ -1,20 +1,20 @@
-// Reads the number of replicas of a job, and the restart policy, container and port of each replica
-// type.
+// Reads from a job its number of replicas, and each replica type's restart policy, containers
+// and port.
 #pragma once
 
 #include "operator/api/tfjob.h"
 
 namespace tfjob::api {
 
-// Returns the number of replicas of the type: 0 if the job does not have the type, 1 if
-// none is given.
+// Returns the number of replicas of the type: 0 if the job does not have the type, 1 if the spec
+// gives no number.
 int32_t Replicas(const TFJob& job, ReplicaType type);
 // Returns the sum over all types.
 int64_t TotalReplicas(const TFJob& job);
 // True if the job has exactly one replica. It then trains alone and gets no TF_CONFIG.
 bool IsLocal(const TFJob& job);
 
-// Returns the restart policy that applies: the given one, or else the default.
+// Returns the restart policy of the spec, or the default if it has none.
 RestartPolicy EffectiveRestartPolicy(const ReplicaSpec& spec);
 
 // Returns spec.containers of a pod template (an array of objects), or nullptr.

@@ -1,7 +1,7 @@
 // Defines every field of the kubeflow.org/v1 TFJob in one table: name, type, bounds and meaning.
-// The manifest reader takes fields and words from it. operator/crd generates the
-// CustomResourceDefinition and the API reference from it. A test compares the table with the
-// structs of tfjob.h.
+// The manifest reader takes the known fields and words from this table, and operator/crd generates
+// the CustomResourceDefinition and the API reference from it. A test compares the table with the
+// structs in tfjob.h.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ struct Field {
   std::optional<int64_t> minimum = std::nullopt;
   std::optional<int64_t> maximum = std::nullopt;
   // The default that the API server writes into stored objects, as JSON; empty if there is none.
-  // Other defaults are filled in in memory (defaults.h) and are part of the description.
+  // Other defaults are only set in memory (defaults.h); the description mentions them.
   std::string stored_default = {};
-  // The value that applies if the field is absent, as text for users.
+  // The value that applies if the field is absent, in words for users.
   std::string when_absent = {};
   std::vector<Field> fields = {};
 };
@@ -46,9 +46,8 @@ struct Field {
 // Returns the TFJob itself; its members are apiVersion, kind, metadata, spec and status.
 const Field& TFJobSchema();
 
-// Returns the field at a path of member names ("spec.runPolicy.restartScope"). Map values and
-// list elements add no name of their own: "spec.tfReplicaSpecs.replicas". A path that does not
-// exist is a bug.
+// Returns the field at a path of member names ("spec.runPolicy.restartScope"). Keys of maps and
+// indexes of lists are left out: "spec.tfReplicaSpecs.replicas". The path must exist.
 const Field& SchemaField(std::string_view path);
 // Returns the names of the field's members, in the order of the table.
 std::vector<std::string> SchemaMembers(std::string_view path);

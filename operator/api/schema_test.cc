@@ -1,5 +1,5 @@
-// Compares the table of fields with the structs, the reader and the printer: a field that one of
-// them has and another lacks fails here.
+// Compares the table of fields with the structs, the reader and the printer. Fails if a field is
+// missing in one of them.
 #include "operator/api/schema.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tfjob::api {
 namespace {
 
-// Counts the members of an aggregate: the number of values that it can be initialised from.
+// Counts the members of an aggregate by finding how many values can initialise it.
 struct Anything {
   template <typename T>
   operator T() const;
@@ -37,7 +37,7 @@ TEST(TFJobSchema, HasEveryMemberOfTheStructs) {
   EXPECT_EQ(fields("status.replicaStatuses"), CountMembers<ReplicaStatus>());
 }
 
-// Returns a value that is not the default, so that it is printed.
+// Returns a value that differs from the default, so that it is printed.
 Json SampleOf(const Field& field);
 
 Json SampleObject(const Field& field) {

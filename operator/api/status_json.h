@@ -1,5 +1,5 @@
-// Converts a TFJob's status to and from JSON. Names are those of the API. This project adds
-// attempt, ready and restarts, and in each replica status restarts, completedIndexes,
+// Converts a TFJob's status to and from JSON. The names are those of the reference's API. This
+// project adds attempt, ready and restarts and, to each replica status, restarts, completedIndexes,
 // replacing and selector.
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace tfjob::api {
 
-// Returns the value of "status". Zero counts are omitted, so an all-zero replica status is
-// printed as {}.
+// Returns the value of "status". Counts of zero and empty strings and lists are omitted, so a
+// replica status without any value becomes {}.
 Json StatusToJson(const TFJobStatus& status);
 
-// Never fails: any unexpected value (an unknown condition, a string in place of a number, indexes
-// that do not parse) counts as absent.
+// Never fails: treats any unexpected value (an unknown condition, a string in place of a number,
+// indexes that cannot be parsed) as absent.
 TFJobStatus ReadStatus(const JsonField& status);
 
 }  // namespace tfjob::api

@@ -22,19 +22,19 @@ inline constexpr char kContainerName[] = "tensorflow";
 inline constexpr char kPortName[] = "tfjob-port";
 inline constexpr int32_t kDefaultPort = 2222;
 
-// In the order in which the status is computed.
+// The types are in the order in which the status is computed.
 enum class ReplicaType { kChief, kEvaluator, kMaster, kPS, kWorker };
 inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {
     ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster, ReplicaType::kPS,
     ReplicaType::kWorker};
-// The names of an enum's values stand beside it, in its order.
+// Each enum is followed by an array of its values' names, in the same order.
 inline constexpr std::array<std::string_view, 5> kReplicaTypeNames = {"Chief", "Evaluator",
                                                                       "Master", "PS", "Worker"};
 inline constexpr std::array<std::string_view, 5> kLowerReplicaTypeNames = {
     "chief", "evaluator", "master", "ps", "worker"};
 std::string_view Name(ReplicaType type);
 std::string_view LowerName(ReplicaType type);  // in names, labels and TF_CONFIG
-// Parses a name in any letter case ("ps", "WORKER"); nullopt if it is unknown.
+// Parses a name in any letter case ("ps", "WORKER"); returns nullopt if it is unknown.
 std::optional<ReplicaType> ParseReplicaType(std::string_view text);
 
 enum class RestartPolicy { kNever, kAlways, kOnFailure, kExitCode };
@@ -50,8 +50,8 @@ std::string_view Name(RestartPolicy policy);
 std::string_view Name(CleanPodPolicy policy);
 std::string_view Name(SuccessPolicy policy);
 std::string_view Name(RestartScope scope);
-// Parse the exact word; nullopt for any other. "" is a word only of the success policy
-// (the default).
+// Parse a word, which must match exactly, and return nullopt for any other text. "" is accepted
+// only for the success policy, as its default.
 std::optional<RestartPolicy> ParseRestartPolicy(std::string_view text);
 std::optional<CleanPodPolicy> ParseCleanPodPolicy(std::string_view text);
 std::optional<SuccessPolicy> ParseSuccessPolicy(std::string_view text);
@@ -121,11 +121,11 @@ struct ReplicaStatus {
   int32_t succeeded = 0;
   int32_t failed = 0;
   std::string selector;  // label selector of the type's pods, for the scale subresource
-  int32_t restarts = 0;  // recreated pods and restarted containers after failures; never shrinks
+  int32_t restarts = 0;  // recreations of failed pods + container restarts; never decreases
   std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
-  // "replacing": sorted UIDs of pods that failed or were removed, are already included in
-  // `restarts` (if they count), and still exist. They make counting idempotent between the write
-  // of this status and the deletion of the pods.
+  // "replacing": the sorted UIDs of pods that failed or are being removed, still exist, and have
+  // already been added to `restarts` (if they count). This list prevents a pod from being counted
+  // again between the write of this status and the deletion of the pod.
   std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;

@@ -28,8 +28,8 @@ bool IsDigit(char c) {
   return '0' <= c && c <= '9';
 }
 
-// Accepts lower-case letters, digits and '-'. The last character is not '-'. The first is a
-// letter (RFC 1035) or, optionally, a digit (RFC 1123).
+// Returns whether `text` is a DNS label: lower-case letters, digits and '-', not ending with '-',
+// and starting with a letter (RFC 1035) or, if `may_start_with_digit`, with a digit (RFC 1123).
 bool IsDnsLabel(const std::string& text, bool may_start_with_digit) {
   if (text.empty() || text.size() > kMaxLabel || text.back() == '-') return false;
   if (!IsLowerLetter(text[0]) && !(may_start_with_digit && IsDigit(text[0]))) return false;
@@ -57,8 +57,8 @@ void CheckNames(const TFJob& job, Issues& issues) {
   }
 }
 
-// Each replica has a service whose name is a DNS label. The longest name of a type is that of
-// the last replica.
+// Each replica has a service, whose name must be a DNS label. Within a type, the last replica has
+// the longest name.
 void CheckServiceNames(const TFJob& job, Issues& issues) {
   if (job.metadata.name.size() > kMaxLabel) return;  // already reported
   std::string longest;

@@ -1,5 +1,5 @@
-// Decides which jobs are refused although every field has the right type, and which are accepted
-// with a warning.
+// Finds the errors of a job in which every field has the right type, and the probable mistakes that
+// only cause a warning.
 #pragma once
 
 #include <string>
@@ -17,18 +17,18 @@ struct FieldIssue {
 };
 std::string ToString(const FieldIssue& issue);  // "path: message"
 
-// Limit on the total replicas of a job. No cluster has room for more, so a larger job is
-// refused as a mistake.
+// The largest number of replicas that a job may have. No cluster has room for more, so a larger
+// number is considered a mistake.
 inline constexpr int64_t kMaxReplicas = 100'000;
 
-// Returns the errors of a job, sorted by path; empty if it is valid. Accepts the job as written
-// or with defaults. An invalid annotation, which a CRD cannot reject, is an error only until the
-// job has started (status.startTime). After that it counts as absent, because an annotation
-// should not end a running job. Any template shape is accepted as input; none crashes.
+// Returns the errors of a job, sorted by path; empty if it is valid. The job may be as written or
+// have defaults. An invalid annotation, which a CRD cannot reject, is an error only until the job
+// has started (status.startTime): a running job should not end because of an annotation, so after
+// the start it is ignored. Pod templates may have any shape; none causes a crash.
 std::vector<FieldIssue> Validate(const TFJob& job);
 
-// Returns probable mistakes that are accepted (by the CRD too): minAvailable outside 0…total,
-// several chiefs, and an invalid annotation of a job that has started.
+// Returns probable mistakes that are nevertheless accepted, also by the CRD: minAvailable below 0
+// or above the total, several chiefs, and an invalid annotation of a job that has started.
 std::vector<FieldIssue> Warnings(const TFJob& job);
 
 }  // namespace tfjob::api

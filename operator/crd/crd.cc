@@ -13,14 +13,15 @@ namespace {
 using api::Field;
 using api::FieldType;
 
-// Bounds that keep the estimated cost of the rules finite. kMaxReplicaTypes leaves room for keys
-// in several spellings, which then get a friendly message.
+// Bounds that keep the estimated cost of the rules finite. There are five replica types, but
+// kMaxReplicaTypes allows more keys, so that a key given in several spellings reaches the rule with
+// the friendly message.
 constexpr int kMaxReplicaTypes = 10;
 constexpr int kMaxContainers = 128;
 constexpr int kMaxContainerName = 63;
 
-// The grammar of quantities: a sign, a decimal number, and a binary or decimal suffix
-// or an exponent.
+// Matches a quantity: an optional sign, a decimal number, and optionally a binary suffix, a decimal
+// suffix or an exponent.
 constexpr char kQuantityPattern[] =
     R"(^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$)";
 
@@ -33,7 +34,7 @@ Json OpenObject() {
   return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
 }
 
-// Declares only what the rules read; everything else is accepted.
+// Declares only what the rules read. Any other field is accepted.
 Json PodTemplate() {
   Json container = OpenObject();
   container["properties"] = {{"name", {{"type", "string"}, {"maxLength", kMaxContainerName}}},
@@ -57,13 +58,13 @@ Json Quantities() {
 
 Json SchemaOf(const Field& field, const std::string& place);
 
-// Returns the object's schema with the field's members; `place` is that of the object.
+// Returns the schema of an object with the members of `field`; `place` is the object's.
 Json ObjectOf(const Field& field, const std::string& place) {
   Json schema = {{"type", "object"}};
   for (const Field& member : field.fields) {
     const std::string member_place = place.empty() ? member.name : StrCat(place, ".", member.name);
     schema["properties"][member.name] = SchemaOf(member, member_place);
-    // At the root, a rule requires them (rules.h).
+    // At the root, a rule takes care of this (rules.h).
     if (member.required && !place.empty()) schema["required"].push_back(member.name);
   }
   return schema;
@@ -113,7 +114,7 @@ std::string DescriptionOf(const Field& field) {
 Json SchemaOf(const Field& field, const std::string& place) {
   Json schema = TypeOf(field, place);
   AddRules(place, schema);
-  // The API server describes metadata itself and allows no description here.
+  // The API server describes metadata itself and refuses a description here.
   if (field.type != FieldType::kMetadata) schema["description"] = DescriptionOf(field);
   if (!field.words.empty()) schema["enum"] = field.words;
   if (field.minimum) schema["minimum"] = *field.minimum;
@@ -132,7 +133,7 @@ Json Column(const char* name, const char* type, const char* path, const char* de
   return column;
 }
 
-// State and Age are the reference's. State stays first.
+// The reference has State and Age. State must stay the first column.
 Json PrinterColumns() {
   return {
       Column("State", "string", ".status.conditions[-1:].type", "The latest condition.", 0),

@@ -1,5 +1,5 @@
-// Generates the CustomResourceDefinition of TFJobs and its reference for users, both from the
-// table of fields (operator/api/schema.h) and the rules (rules.h).
+// Generates the CustomResourceDefinition of TFJobs, and the API reference for users, from the table
+// of fields (operator/api/schema.h) and the rules (rules.h).
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace tfjob::crd {
 
-// Returns the apiextensions.k8s.io/v1 object. The pod template is open: apart from its type, it
-// declares only what the rules read.
+// Returns the apiextensions.k8s.io/v1 object. In pod templates, it declares only what the rules
+// read and accepts everything else.
 Json CustomResourceDefinition();
 
-// Returns crds/kubeflow.org_tfjobs.yaml, with a comment that names its sources.
+// Returns the content of crds/kubeflow.org_tfjobs.yaml, including a comment that names its sources.
 std::string CrdYaml();
 
-// Returns docs/api.md: every field, and every rule with its text.
+// Returns the content of docs/api.md, which lists every field, and every rule with its message.
 std::string ApiReference();
 
 }  // namespace tfjob::crd

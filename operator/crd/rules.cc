@@ -10,19 +10,20 @@ constexpr char kNameMessage[] =
     "metadata.name: expected at most 63 lower-case letters, digits and \"-\", starting with a "
     "letter and not ending with \"-\" (DNS-1035)";
 
-// Returns the expression for the replicas of the type with key `t` in the replica specs `specs`.
+// Returns an expression for the number of replicas of the type with key `t` in `specs`.
 std::string ReplicasOf(const std::string& specs) {
   return StrCat("(has(", specs, "[t].replicas) ? ", specs, "[t].replicas : 1)");
 }
 
-// Returns the expression for the length that a job's name may have because of the type with key
-// `t`: NAME-TYPE-INDEX has at most 63 characters.
+// Returns an expression for the longest job name that the type with key `t` allows, because
+// NAME-TYPE-INDEX may have at most 63 characters.
 std::string RoomForName(const std::string& specs) {
   return StrCat("61 - size(t) - size(string(", ReplicasOf(specs), " - 1))");
 }
 
-// Returns the expression for a number from kLeastRoom to kMostRoom as text. The server assumes
-// that the length of string(n) is unlimited, and with it the cost of a message.
+// Returns an expression for the decimal digits of a number from kLeastRoom to kMostRoom. string(n)
+// cannot be used: the server would assume that its length, and therefore the cost of the message,
+// is unlimited.
 std::string Digits(const std::string& number) {
   constexpr int kLeastRoom = 47;  // evaluator-99999
   constexpr int kMostRoom = 58;   // ps-0

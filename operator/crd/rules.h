@@ -1,11 +1,12 @@
-// Defines what the API server refuses by itself: rules in the Common Expression Language, each at
-// a place of the schema. Together with types, bounds and words they enforce what api::Validate
-// checks, before a job is stored. No webhook is needed.
+// Defines the validation rules that the API server evaluates itself, without a webhook. They are
+// written in the Common Expression Language, and each belongs to a place of the schema. Together
+// with the schema's types, bounds and words, they refuse what api::Validate would refuse, before
+// the job is stored.
 //
-// The server prefixes a message with the path of the place, except at the root. Rules at the
-// root accept an object that was stored before (under an older CRD), so that its status can be
-// written. Elsewhere the server itself excuses a violation as long as the old value is
-// unchanged (ratcheting).
+// The server prefixes a rule's message with the path of its place, except at the root. Rules at the
+// root accept any object that was already stored (under an older CRD), so that its status can still
+// be written. At other places, the server itself tolerates a violation as long as the value does
+// not change (ratcheting).
 #pragma once
 
 #include <string>
@@ -16,23 +17,23 @@
 namespace tfjob::crd {
 
 struct Rule {
-  std::string place;       // as in api::SchemaField, or a place inside the pod template
+  std::string place;       // a path as in api::SchemaField, or inside the pod template
   std::string expression;  // true if the object is accepted
   std::string message;
   std::string message_expression = {};  // the message with the offending names
-  std::string field = {};               // ".image": the offending member, relative to the place
+  std::string field = {};               // the offending member relative to the place: ".image"
   std::string reason = "FieldValueInvalid";
-  // Also evaluated at creation, with `oldSelf` as an optional.
+  // The rule is also evaluated when the object is created; `oldSelf` is an optional.
   bool optional_old_self = false;
 };
 
-// The places of the rules inside a pod template.
+// Places inside a pod template that have rules.
 inline constexpr char kTemplatePlace[] = "spec.tfReplicaSpecs.template";
 inline constexpr char kContainerPlace[] = "spec.tfReplicaSpecs.template.spec.containers[]";
 
 const std::vector<Rule>& Rules();
 
-// Returns x-kubernetes-validations of a place: a list, empty if there are no rules.
+// Returns the x-kubernetes-validations list for `place`; empty if it has no rules.
 Json ValidationsAt(const std::string& place);
 
 }  // namespace tfjob::crd

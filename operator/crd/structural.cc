@@ -51,7 +51,7 @@ bool Fits(const std::string& type, const Json& value) {
   return value.is_number();
 }
 
-// Returns whether every member of a path such as ".template.spec.containers" is declared.
+// Returns whether the schema declares every member on a path such as ".template.spec.containers".
 bool IsDeclared(const Json& schema, const std::string& field_path) {
   const Json* place = &schema;
   for (size_t at = 0; at < field_path.size();) {

@@ -1,5 +1,5 @@
-// Checks a CustomResourceDefinition without an API server: whether its schema is structural, its
-// rules are bounded and refer to fields, and whether an object matches it. For tests.
+// Checks without an API server that a CustomResourceDefinition has a structural schema and that its
+// rules are bounded and refer to declared fields, and that an object matches the schema. For tests.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace tfjob::crd {
 
-// Returns what an API server would refuse in a version's openAPIV3Schema; empty if it
-// would accept it.
+// Returns the errors for which an API server would refuse a version's openAPIV3Schema; empty if it
+// would accept the schema.
 std::vector<std::string> StructuralErrors(const Json& schema);
 
-// Returns the mismatches of an object, with paths: types, words, bounds, required and unknown
-// members (which the server would drop). Rules are not evaluated.
+// Returns, with paths, where an object does not match the schema: wrong types, unknown words,
+// values out of bounds, missing required members, and unknown members (which the server would
+// drop). Rules are not evaluated.
 std::vector<std::string> SchemaErrors(const Json& schema, const Json& object);
 
 }  // namespace tfjob::crd

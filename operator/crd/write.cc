@@ -1,5 +1,5 @@
-// Writes the files generated from the table of fields and the rules: the definition, for kubectl
-// and for the chart, and the API reference.
+// Writes the files that are generated from the table of fields and the rules: the
+// CustomResourceDefinition (one copy for kubectl, one for the chart) and the API reference.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 

@@ -14,15 +14,15 @@
 namespace tfjob::manifest {
 namespace {
 
-// Returns whether `longer` is `path` or lies below it.
+// Returns whether `longer` equals `path` or is a path below it.
 bool IsWithin(std::string_view longer, std::string_view path) {
   return longer.starts_with(path) &&
          (longer.size() == path.size() ||
           std::string_view(".[:").find(longer[path.size()]) != std::string_view::npos);
 }
 
-// Returns whether an issue may exist only because of one of the lines `path: message`, whose
-// field counts as absent.
+// Returns whether one of the errors in `lines` (`path: message`) may be the cause of `issue`: a
+// field that could not be read counts as absent.
 bool MayFollow(const api::FieldIssue& issue, std::string_view lines) {
   while (!lines.empty()) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
@@ -61,8 +61,8 @@ class ManifestReader {
     return StrCat(" \"", name_space, name_space.empty() ? "" : "/", name, "\"");
   }
 
-  // Returns whether the object is a job that would not run here: another kind of kubeflow.org, or
-  // TFJob in other letter case, which no API server knows.
+  // Returns whether the object is a job that this operator would not run: another kind of
+  // kubeflow.org, or TFJob in another letter case, which API servers do not know.
   static bool IsOtherJob(const std::string& version, const std::string& kind) {
     if (kind == api::kKind) return false;
     return version.starts_with("kubeflow.org/") || strcasecmp(kind.c_str(), api::kKind) == 0;
@@ -123,7 +123,8 @@ class ManifestReader {
     return true;
   }
 
-  // Two objects of the same kind, namespace and name cannot both exist.
+  // Returns false, and records an error, if the metadata cannot be read or if an earlier object has
+  // the same kind, namespace and name.
   bool CheckUnique(const ManifestObject& object, const std::string& place) {
     const JsonField metadata = JsonField(*object.object)["metadata"];
     const StatusOr<objects::ObjectMeta> parsed = objects::ParseObjectMeta(metadata);

@@ -1,5 +1,5 @@
-// Reads a manifest file: YAML or JSON text with any number of documents, including `kind: List`,
-// that contain TFJobs and other objects.
+// Reads a manifest: YAML or JSON text with any number of documents. A document contains a TFJob,
+// another object, or a `kind: List` of them.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,9 @@ struct ManifestObject {
 };
 
 // Returns all objects in the order of the text, with Lists expanded. `what` names the text in
-// messages (a path, "standard input"). InvalidArgument lists every error of every document, one
-// per line: `where: path: message`. Namespaces are kept as given, even if empty.
+// messages (a path, "standard input"). If there are errors, returns InvalidArgument with a message
+// that lists all of them, one per line: `where: path: message`. Namespaces are kept as given, even
+// if empty.
 StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::string_view what);
 
 // The result that `tfjob validate` prints and `tfjob run` starts from.
@@ -35,8 +36,8 @@ struct ManifestReport {
 };
 ManifestReport CheckManifest(std::string_view text, std::string_view what);
 
-// Prints one line per error and warning ("error: …", "warning: …") and finally "job.yaml: valid,
-// 1 TFJob" or "job.yaml: 2 errors".
+// Prints a line for each error and warning ("error: …", "warning: …"), and then "job.yaml: valid, 1
+// TFJob" or "job.yaml: 2 errors".
 std::string Print(const ManifestReport& report, std::string_view what);
 
 }  // namespace tfjob::manifest

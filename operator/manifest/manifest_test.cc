@@ -7,7 +7,7 @@
 namespace tfjob::manifest {
 namespace {
 
-// Returns one YAML document with a job that is valid unless the arguments make it invalid.
+// Returns a YAML document with a job. The job is valid unless the arguments make it invalid.
 std::string Job(std::string_view name, std::string_view replica_specs) {
   return StrCat("apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: ", name,
                 "}\nspec:\n  tfReplicaSpecs:\n", replica_specs);
@@ -37,7 +37,7 @@ TEST(CheckManifest, AcceptsAPlainJob) {
   EXPECT_EQ(Print(report, "job.yaml"), "job.yaml: valid, 1 TFJob\n");
 }
 
-// Covers the list "Bad input" of the specification of manifests.
+// The BadInput tests cover the list "Bad input" in the specification of manifests.
 TEST(BadInput, NotYaml) {
   EXPECT_EQ(ErrorsOf("a: [1, 2\nb: }"),
             "job.yaml: line 2, column 2: end of sequence flow not found");

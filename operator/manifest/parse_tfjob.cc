@@ -11,7 +11,7 @@ namespace {
 
 using WordList = std::vector<std::string>;
 
-// The table of fields does not describe metadata, which is Kubernetes' own.
+// Listed here because the table of fields does not describe metadata, which Kubernetes defines.
 const WordList kMetadataFields = {
     "name",       "generateName",      "namespace",         "uid",
     "labels",     "annotations",       "ownerReferences",   "resourceVersion",
@@ -25,7 +25,7 @@ const WordList kRunPolicyFields = api::SchemaMembers("spec.runPolicy");
 const WordList kSchedulingFields = api::SchemaMembers("spec.runPolicy.schedulingPolicy");
 const WordList kSuccessWords = api::SchemaField("spec.successPolicy").words;
 
-// Returns the words to suggest: "" is accepted but not suggested.
+// Returns the words that errors suggest. "" is left out, although it is accepted.
 WordList WordsOf(std::string_view path) {
   WordList words = api::SchemaField(path).words;
   std::erase(words, "");
@@ -50,7 +50,8 @@ objects::ObjectMeta ReadMetadata(const JsonField& field, Reader& reader) {
   reader.WarnOfUnknown(field, kMetadataFields);
   StatusOr<objects::ObjectMeta> metadata = objects::ParseObjectMeta(field);
   if (metadata.ok()) return *std::move(metadata);
-  // The parser stops at the first error. Parsing each member alone finds all of them.
+  // ParseObjectMeta stops at the first error, so each member is parsed separately to find
+  // all errors.
   Json readable = Json::object();
   for (const auto& [key, value] : field.value()->items()) {
     const Json alone = {{key, value}};
@@ -61,7 +62,7 @@ objects::ObjectMeta ReadMetadata(const JsonField& field, Reader& reader) {
   return objects::ParseObjectMeta(JsonField(readable)).value_or(objects::ObjectMeta());
 }
 
-// Reads quantities. Each is an integer or a string and is kept as text.
+// Reads quantities, each an integer or a string, and keeps them as text.
 void ReadQuantities(const JsonField& field, std::map<std::string, std::string>& quantities,
                     Reader& reader) {
   if (!reader.IsObject(field)) return;

@@ -1,4 +1,5 @@
-// Collects all errors and warnings while an object is decoded, instead of stopping at the first.
+// Collects the errors and warnings found while an object is decoded, so that decoding need not stop
+// at the first error.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,8 @@ class Reader {
   void Error(std::string message) { errors_.insert(std::move(message)); }
   void Warn(std::string path, std::string message);
 
-  // Returns false if the field is absent, or is not an object, which is also recorded as an error.
+  // Returns whether the field is an object. A field that is present but not an object is also
+  // recorded as an error.
   bool IsObject(const JsonField& field);
   // Leaves `value` unchanged if the field is absent or null.
   template <typename T>
@@ -31,7 +33,8 @@ class Reader {
   void Note(const Status& status) {
     if (!status.ok()) Error(std::string(Message(status)));
   }
-  // Reads a string that `parse` accepts; errors list `words`. An empty string yields `empty`.
+  // Reads a string that `parse` must accept; an empty string sets `value` to `empty`. The error for
+  // any other string lists `words`.
   template <typename Enum>
   void ReadWord(const JsonField& field, std::optional<Enum> (*parse)(std::string_view), Words words,
                 std::optional<Enum> empty, std::optional<Enum>& value) {

@@ -1,5 +1,6 @@
-// Converts a kubeflow.org/v1 TFJob to and from JSON. Field names are those of the API. This
-// project adds spec.runPolicy.restartScope and the fields that operator/api/status_json.h names.
+// Converts a kubeflow.org/v1 TFJob to and from JSON. Field names are those of the
+// reference's API. This project adds spec.runPolicy.restartScope and the fields listed
+// in operator/api/status_json.h.
 #pragma once
 
 #include <vector>
@@ -10,17 +11,18 @@
 
 namespace tfjob::manifest {
 
-// Decodes an object. InvalidArgument lists every error, one per line and sorted, each with its
-// path: wrong types, unknown replica types and policy words, and keys of tfReplicaSpecs that
-// differ only in case. Pod templates are kept unmodified.
-// `warnings`, if given, receives the unknown fields outside of pod templates and the pre-1.2
-// fields that belong under runPolicy. All of them are ignored.
-// A status is read leniently: any unexpected value counts as absent, so that every stored status
-// can be read. No defaults are filled in and no rule of api::Validate is checked.
+// Decodes an object. If it has errors, returns InvalidArgument with a message that lists all of
+// them, one per line, sorted, each with its path. Errors are wrong types, another apiVersion or
+// kind, a missing spec, unknown replica types and policy words, and keys of tfReplicaSpecs that
+// differ only in case. Pod templates are kept unmodified. `warnings`, if given, receives the
+// fields that are ignored: unknown fields outside of pod templates, and fields of runPolicy
+// that are placed directly under spec, as before v1.2. The status is read leniently, so that
+// any stored status can be read: an unexpected value counts as absent. Does not set defaults or
+// call api::Validate.
 StatusOr<api::TFJob> ParseTFJob(const Json& object,
                                 std::vector<api::FieldIssue>* warnings = nullptr);
 
-// As much of a TFJob as can be read, with the errors that ParseTFJob returns.
+// As much of a TFJob as can be read. `status` lists the errors, as returned by ParseTFJob.
 struct PartialTFJob {
   api::TFJob job;  // invalid fields count as absent
   std::vector<api::FieldIssue> warnings;
@@ -28,7 +30,7 @@ struct PartialTFJob {
 };
 PartialTFJob ReadTFJob(const Json& object);
 
-// Returns the whole object. Spec members that were not given and an empty status are omitted.
+// Returns the whole object, without unset members of the spec and without an empty status.
 Json ToJson(const api::TFJob& job);
 using api::StatusToJson;
 

@@ -1,6 +1,6 @@
-// Holds a custom resource as received: metadata decoded, the rest as unmodified JSON. TFJobs
-// cross the client in this form, so that a job that an older CRD accepted can still be reported
-// on (operator/manifest decodes it).
+// Holds a custom resource as received: its metadata is decoded, the rest is unmodified JSON. The
+// client delivers TFJobs in this form, so that the operator can report on a job that an older CRD
+// accepted even if it cannot be decoded (operator/manifest decodes it).
 #pragma once
 
 #include <memory>

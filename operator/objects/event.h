@@ -1,4 +1,5 @@
-// Defines an event to record about an object (core/v1 Event): what happened, one event per cause.
+// Defines an event (core/v1 Event), which records something that happened to an object. There is
+// one event per cause.
 #pragma once
 
 #include "operator/objects/metadata.h"
@@ -29,11 +30,11 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-// Returns the core/v1 Event to send, with source component "tfjob-controller", count 1 and a
-// message of at most 1,024 bytes. Its name is
+// Returns the core/v1 Event to send. Its source component is "tfjob-controller", its count is 1,
+// and its message is cut to 1,024 bytes. Its name is
 //   `<involved name>.<hex of the time and of a hash of the content>`
-// Sending the same event with the same time again returns AlreadyExists. Two different events
-// with the same time do not collide.
+// Sending the same event with the same time again therefore fails with AlreadyExists. Different
+// events get different names, even if they have the same time.
 Json ToJson(const Event& event, Time now);
 
 }  // namespace tfjob::objects

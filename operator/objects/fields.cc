@@ -7,15 +7,15 @@ namespace {
 
 constexpr Time kYear10000{std::chrono::seconds(253402300800)};
 
-// Parses two digits; returns -1 if they are not digits.
+// Parses the two digits at `at`; returns -1 if they are not digits.
 int Digits(std::string_view text, size_t at) {
   const int high = text[at] - '0';
   const int low = text[at + 1] - '0';
   return high < 0 || high > 9 || low < 0 || low > 9 ? -1 : high * 10 + low;
 }
 
-// Parses "2026-11-21T09:30:00Z", the form that API servers write. Other forms are left to
-// the full parser.
+// Parses the form that API servers write, "2026-11-21T09:30:00Z". Returns false for other forms,
+// which the full parser handles.
 bool ReadPlainTime(std::string_view text, Time& value) {
   if (text.size() != 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
       text[16] != ':' || text[19] != 'Z') {
@@ -41,7 +41,8 @@ bool ReadPlainTime(std::string_view text, Time& value) {
 bool ReadTime(std::string_view text, Time& value) {
   if (ReadPlainTime(text, value)) return true;
   const StatusOr<Time> time = ParseTime(text);
-  // The parser accepts more than RFC 3339: "infinite-future", years of other lengths.
+  // ParseTime accepts more than RFC 3339, such as "infinite-future" and years without exactly
+  // four digits.
   const bool plain = text.size() >= 20 && text[4] == '-';
   if (!time.ok() || !plain || *time >= kYear10000) return false;
   value = TruncateToSeconds(std::max(*time, Time()));

@@ -1,6 +1,7 @@
-// Reads an optional member of an object into a variable that already holds its default. Absent
-// and null leave the variable unchanged; a wrong type is InvalidArgument. A Field is a JsonField,
-// whose errors contain the path, or a JsonView (runtime/base/json_view.h), which is faster.
+// Reads an optional member of an object into a variable that already holds its default. If the
+// member is absent or null, the variable keeps its value (except a LabelMap, which becomes empty).
+// If the member has another type, returns InvalidArgument. A Field is a JsonField, whose errors
+// contain the path, or a JsonView (runtime/base/json_view.h), which is faster.
 #pragma once
 
 #include <map>
@@ -16,8 +17,8 @@
 
 namespace tfjob::objects {
 
-// Parses an RFC 3339 time, truncated to whole seconds as in metav1.Time. Times before 1970 read
-// as unset. Returns false if the text is not such a time.
+// Parses an RFC 3339 time and truncates it to whole seconds, as metav1.Time does. A time before
+// 1970 is read as unset. Returns false if the text is not an RFC 3339 time.
 bool ReadTime(std::string_view text, Time& value);
 
 template <typename Field>
@@ -76,8 +77,8 @@ Status Read(const Field& field, std::vector<std::string>& value) {
   return OkStatus();
 }
 
-// Reads a map of strings (labels, annotations, selectors). A null value reads as "", as
-// in Kubernetes.
+// Reads a map of strings (labels, annotations, selectors). As in Kubernetes, a null value is read
+// as "".
 template <typename Field>
 Status Read(const Field& field, std::map<std::string, std::string>& value) {
   if (!field.present()) return OkStatus();
@@ -98,7 +99,7 @@ Status Read(const Field& field, LabelMap& value) {
   return OkStatus();
 }
 
-// Sets `value` only if the field is present.
+// If the field is absent, `value` is left unchanged.
 template <typename Field, typename T>
 Status Read(const Field& field, std::optional<T>& value) {
   if (!field.present()) return OkStatus();

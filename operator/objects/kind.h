@@ -22,10 +22,10 @@ enum class Kind {
 std::string_view Name(Kind kind);
 // Returns true if objects of that kind have no namespace: nodes.
 bool IsClusterScoped(Kind kind);
-// Returns true for the pod groups of any scheduler.
+// Returns whether the kind is any scheduler's pod group.
 bool IsPodGroup(Kind kind);
-// Returns the newest apiVersion of that kind that this project knows:
-// "scheduling.k8s.io/v1beta1". A server may have an older one (client::Discovery).
+// Returns the newest apiVersion of the kind that this project supports:
+// "scheduling.k8s.io/v1beta1". A server may only have an older one (client::Discovery).
 std::string_view NewestApiVersion(Kind kind);
 
 }  // namespace tfjob::objects

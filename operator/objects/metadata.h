@@ -37,12 +37,12 @@ struct ObjectMeta {
   std::vector<OwnerReference> owner_references;
   std::vector<std::string> finalizers;
   Time creation_timestamp;  // whole seconds
-  // Set while the object is terminating: the time at which its grace period ends.
+  // The time at which the grace period ends; set while the object is terminating.
   std::optional<Time> deletion_timestamp;
   std::optional<int64_t> deletion_grace_period_seconds;
 
   bool terminating() const { return deletion_timestamp.has_value(); }
-  // Returns the reference with controller: true, or nullptr.
+  // Returns the owner reference with controller: true; nullptr if there is none.
   const OwnerReference* controller() const;
   bool IsControlledBy(std::string_view uid) const;
   // Returns the label's value, or "".
@@ -51,8 +51,9 @@ struct ObjectMeta {
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// Parses the member "metadata" of an object; if it is absent, all fields are empty. Unknown
-// members are ignored. A wrong type and text that is not UTF-8 are InvalidArgument with the path.
+// Parses the member "metadata" of an object. If it is absent, all fields are empty. Unknown
+// members are ignored. Returns InvalidArgument, with the path, for a wrong type or for text that
+// is not UTF-8.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata);
 // Writes the members that are set.

@@ -124,7 +124,7 @@ Json StateToJson(const ContainerStatus& container) {
   return {{"terminated", detail}};
 }
 
-// The API requires image and imageID; no decision uses them.
+// The API requires image and imageID, but no decision uses them, so they are empty.
 Json ToJson(const ContainerStatus& container) {
   return {{"name", container.name},
           {"ready", container.ready},

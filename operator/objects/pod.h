@@ -1,5 +1,5 @@
-// Holds a pod as the operator observes it: the few fields that decisions need, never a DOM (about
-// 1 KB per pod).
+// Holds what the operator observes of a pod: the few fields that decisions need, about 1 KB per
+// pod, rather than its JSON tree.
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
@@ -51,10 +51,10 @@ struct Pod {
   std::string host_ip;
   Time start_time;
   std::vector<PodCondition> conditions;
-  // Init containers first; both groups in the order of the API server.
+  // Init containers come first; both groups are in the order of the API server.
   std::vector<ContainerStatus> containers;
 
-  // Returns the init or regular container of that name, or nullptr.
+  // Returns the init or regular container with the given name; nullptr if there is none.
   const ContainerStatus* container(std::string_view name) const;
   const PodCondition* condition(std::string_view type) const;
   // Returns the sum of the restart counts of init and regular containers.
@@ -63,12 +63,12 @@ struct Pod {
   bool operator==(const Pod&) const = default;
 };
 
-// Removes the conditions that are of no interest for a pod with containers: those that are True,
-// except DisruptionTarget. A cache holds thousands of running pods.
+// If the pod has container statuses, removes the conditions that no longer matter: those that are
+// True, except DisruptionTarget. This saves memory in a cache of thousands of running pods.
 void DropSettledConditions(Pod& pod);
 
-// Parses a v1 Pod. Unknown members are ignored and an unknown phase is kUnknown. Annotations are
-// omitted: no decision uses them, and they may be large.
+// Parses a v1 Pod. Unknown members are ignored, and an unknown phase becomes kUnknown. Annotations
+// are dropped, because they may be large and no decision uses them.
 StatusOr<Pod> ParsePod(const Json& object);
 StatusOr<Pod> ParsePod(const JsonView& object);
 // Returns the status subresource of the pod, as a kubelet writes it (`{"status": …}`

@@ -1,4 +1,5 @@
-// Holds a service as the operator observes it: decisions need only its metadata.
+// Holds what the operator observes of a service: only its metadata, because decisions need
+// nothing else.
 #pragma once
 
 #include "operator/objects/metadata.h"

@@ -1,5 +1,5 @@
-// Handles wanted names held by objects of other owners. A taken name blocks only its own slot, and
-// is tried again every options.blocked_retry.
+// Handles the names of wanted pods and services that objects of other owners hold. A taken name
+// blocks only its own slot. Its creation is tried again every options.blocked_retry.
 #pragma once
 
 #include <map>
@@ -11,11 +11,11 @@
 
 namespace tfjob::policy {
 
-// Returns the time left until the name may be tried again; nullopt if it may be tried now.
+// Returns the time left until creating `name` may be tried again; nullopt if it may be tried now.
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
                                     const std::string& name, Time now, const Options& options);
 
-// Emits one event per blocked name and holder, and requeues the job.
+// Emits one event per blocked name and holder, and requeues the job if any name is blocked.
 void WarnAboutBlockedNames(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -36,7 +36,8 @@ Verdict Ignore(const api::TFJob& job) {
 }
 
 void WriteCreated(Draft& draft) {
-  // The condition may have another reason by now: the server refuses the pods.
+  // An existing condition is not overwritten: its reason may now be that the server refuses
+  // the pods.
   if (api::Find(draft.status(), ConditionType::kCreated) != nullptr) return;
   api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                     api::CreatedMessage(draft.job), draft.now);
@@ -44,8 +45,8 @@ void WriteCreated(Draft& draft) {
     draft.AddEvent(std::move(event));
 }
 
-// Returns the cause of an event that accompanies a change of a condition: the same for every
-// reconcile at that change.
+// Returns the cause of an event that accompanies the change of a condition at `now`. Repeating the
+// reconcile with the same time yields the same cause.
 std::string CauseAt(std::string_view what, Time now) {
   return StrCat(what, "/", FormatTime(now));
 }
@@ -71,13 +72,13 @@ void ResumeOrStart(Draft& draft) {
     draft.AddEvent(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                    CauseAt("resumed", draft.now));
   }
-  // Time spent in a queue does not count.
+  // Time spent in a queue does not count towards startTime.
   if (!draft.status().start_time && !draft.waits_for_queue) {
     draft.status().start_time = TruncateToSeconds(draft.now);
   }
 }
 
-// Handles a job that has ended: its clean-up, then its TTL.
+// Handles a job that has ended: cleans up, then applies the TTL.
 void CleanUp(Draft& draft) {
   draft.verdict.stage = Stage::kEnded;
   CleanUpPods(draft);

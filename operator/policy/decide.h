@@ -1,19 +1,20 @@
-// Decides what to do about one job, given what was observed of it and the time.
+// Decides what to do about a job, given its observed state and the time.
 //
-// Pure and stateless: no clock, no I/O, no memory. Idempotent: given the verdict's status in the
-// job and the same observations, the next verdict has the same status, no further events (except
-// standing ones) and the same objects. decide.cc reads as a list, with one decision per file. Runs
-// in time linear in the number of pods and indexes.
+// Pure and stateless: uses no clock, no I/O and no memory of earlier calls. Idempotent: after the
+// verdict's status has been written to the job, the same observations lead to a verdict with the
+// same status, the same objects, and no events except standing ones. decide.cc reads as a list of
+// decisions, each of which has its own file. Runs in time linear in the number of pods and indexes.
 //
 // The caller must ensure:
-//  * `job` has defaults (api::SetDefaults) and passed validation (otherwise call Refuse). Its
-//    status is the newest known: while the caller's cache is behind, that is the status of the
-//    caller's own last acknowledged write, since pod events may overtake job events.
-//  * Actions follow the order of the Plan (plan/plan.h): creates; the status, acknowledged; only
-//    then deletes; events last. If the status write fails, neither deletes nor events of this
-//    verdict may happen.
-//  * A wanted pod or service that turns out to exist under our UID counts as a success. One under
-//    another UID goes into History::blocked_pods or blocked_services.
+//  * `job` has defaults (api::SetDefaults) and is valid (otherwise, call Refuse). Its status is the
+//    newest one known. Pod events may overtake job events, so while the caller's cache is behind,
+//    this is the status that the caller itself last wrote and the server acknowledged.
+//  * Actions are carried out in the order of the Plan (plan/plan.h): first creates, then the status
+//    write, which must be acknowledged, then deletes, and finally events. If the status write
+//    fails, the deletes and events of this verdict must not happen.
+//  * Creating a pod or service counts as a success if it already exists and belongs to
+//    this job (by UID). If it belongs to another owner, it is added to
+//    History::blocked_pods or blocked_services.
 #pragma once
 
 #include "operator/policy/facts/options.h"
@@ -25,9 +26,9 @@ namespace tfjob::policy {
 
 Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options);
 
-// Fails a job that cannot be run because validation or rendering failed permanently with `why`,
-// using that message; then cleans up and applies the TTL as for every job that has ended. A job
-// that has already ended is treated as by Decide.
+// Fails a job that cannot run because its validation or rendering failed permanently. The message
+// of `why` becomes part of the condition. Then cleans up and applies the TTL, as for every job that
+// has ended. A job that had already ended is only cleaned up, as by Decide.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
                const Options& options);
 

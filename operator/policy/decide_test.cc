@@ -1,4 +1,4 @@
-// Tests the list of decisions as a whole: a job's start, its ends, and what is left alone.
+// Tests Decide as a whole: how a job starts and ends, and which jobs are not touched.
 #include "operator/policy/decide.h"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ std::vector<std::string> Names(const std::vector<ServiceToCreate>& services) {
   return names;
 }
 
-// The first reconcile creates everything in slot order and starts the clock.
+// The first reconcile creates all pods and services, in slot order, and sets startTime.
 TEST(Decide, StartsAJob) {
   Scene scene(MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}}), false);
   const Verdict verdict = scene.LookAndWrite(0);
@@ -46,7 +46,7 @@ TEST(Decide, StartsAJob) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// Any running worker makes a job without a chief Running; with a chief, only the chief does.
+// If a job has a chief, it is Running once the chief runs; otherwise, once any worker runs.
 TEST(Decide, FollowsTheDriver) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kPending));
@@ -83,7 +83,8 @@ TEST(Decide, LeavesOthersJobsAlone) {
   EXPECT_EQ(ours.Look(0).stage, Stage::kIgnored);
 }
 
-// Success moves the active replicas into succeeded, and nothing that pods do later changes it.
+// When the job succeeds, active replicas are counted as succeeded. What happens to pods later does
+// not change the status.
 TEST(Decide, EndsInSuccessForEver) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.Put(Running("mnist-ps-0"));
@@ -109,7 +110,7 @@ TEST(Decide, EndsInSuccessForEver) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// A reconcile that sees both success and a failure reports success.
+// If a reconcile sees both a success and a failure, the job has succeeded.
 TEST(Decide, PutsSuccessFirst) {
   Scene scene(StartedJob({{kChief}, {kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 5;
@@ -120,7 +121,7 @@ TEST(Decide, PutsSuccessFirst) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
 }
 
-// A permanent failure ends the job; under ExitCode the event is a warning.
+// A permanent failure ends the job. Under ExitCode, the event is a warning.
 TEST(Decide, EndsInFailure) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   scene.Put(Running("mnist-worker-0"));
@@ -134,7 +135,7 @@ TEST(Decide, EndsInFailure) {
   EXPECT_THAT(Created(verdict), IsEmpty());
 }
 
-// The deadline fires by itself: the verdict requests a reconcile at that time.
+// The deadline needs no other event: the verdict requests a reconcile at that time.
 TEST(Decide, WakesForTheDeadline) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 60;
@@ -147,7 +148,8 @@ TEST(Decide, WakesForTheDeadline) {
             "Job mnist has failed because it was active longer than specified deadline");
 }
 
-// The clean-up deletes pods by policy and services always, and then waits for the TTL.
+// The clean-up deletes pods according to the policy, and all services. Then the job waits for
+// its TTL.
 TEST(Decide, CleansUpByPolicy) {
   const struct {
     api::CleanPodPolicy policy;
@@ -178,8 +180,8 @@ TEST(Decide, CleansUpByPolicy) {
   }
 }
 
-// A kubelet reports Running for a moment after the last container has terminated. Such a pod
-// keeps its logs.
+// A kubelet still reports Running for a moment after the last container has terminated. Such a pod
+// is not deleted, so its logs remain.
 TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   objects::Pod chief = Exited("mnist-chief-0", 0);
   chief.phase = PodPhase::kRunning;
@@ -193,7 +195,8 @@ TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   }
 }
 
-// A completed index stays completed: its pod may go, is never created again, and counts.
+// A completed index stays completed and counted, even if its pod is gone. The pod is never
+// created again.
 TEST(Decide, RemembersCompletedIndexes) {
   Scene scene(StartedJob({{kChief}, {kWorker, 3}}));
   scene.Put(Running("mnist-chief-0"));
@@ -213,7 +216,8 @@ TEST(Decide, RemembersCompletedIndexes) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
 }
 
-// A pod that completed and is gone before the first reconcile counts through the watch.
+// A pod that completed and disappeared before any reconcile saw it still counts, because the watch
+// reported its last state.
 TEST(Decide, RemembersDepartedPods) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
   scene.snapshot.departed = {Share(Exited("mnist-worker-0", 0)),
@@ -223,7 +227,8 @@ TEST(Decide, RemembersDepartedPods) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
 }
 
-// A dynamic worker that failed permanently stays, is counted, and is reported once.
+// If a dynamic worker fails permanently, its pod is kept and counted, and the failure is
+// reported once.
 TEST(Decide, ToleratesDynamicWorkers) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.job.spec.enable_dynamic_worker = true;
@@ -239,7 +244,7 @@ TEST(Decide, ToleratesDynamicWorkers) {
   EXPECT_THAT(scene.LookAndWrite(11).events, IsEmpty());
 }
 
-// Accepted oddities are reported once, at the first reconcile.
+// Warnings about a spec that is accepted are sent only once, at the first reconcile.
 TEST(Decide, WarnsAboutTheSpecOnce) {
   Scene scene(MakeJob({{kChief, 2}, {kWorker, 1}}));
   const Json with_policy = {
@@ -252,7 +257,8 @@ TEST(Decide, WarnsAboutTheSpecOnce) {
   EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
 }
 
-// A job that cannot run fails with the reason, and is cleaned up like every job that has ended.
+// A job that cannot run fails with a condition that says why. It is cleaned up like every job that
+// has ended.
 TEST(Refuse, FailsTheJob) {
   Scene scene(MakeJob({{kWorker, 1}}));
   const Verdict verdict =
@@ -268,7 +274,8 @@ TEST(Refuse, FailsTheJob) {
             verdict.status);
 }
 
-// Equal causes give equal names; those of another job or another cause differ.
+// Equal causes of the same job lead to equal names. Another cause or another job leads to
+// another name.
 TEST(EventName, IsDeterministic) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   const std::string name = EventName(job, "exit/uid-1");
@@ -279,7 +286,7 @@ TEST(EventName, IsDeterministic) {
   EXPECT_NE(EventName(job, "exit/uid-1"), name);
 }
 
-// The complete printed form of a verdict.
+// Checks the printed form of a verdict.
 TEST(Print, ShowsTheVerdict) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}), false);
   scene.job.status = {};

@@ -10,7 +10,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Sorts slots before strays, then by name.
+// Sorts objects by slot. Objects without a slot come last, sorted by name.
 template <typename Ref>
 void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   const auto key = [&](const Ref& ref) {
@@ -20,8 +20,8 @@ void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   std::sort(refs.begin(), refs.end(), [&](const Ref& a, const Ref& b) { return key(a) < key(b); });
 }
 
-// True if `now` contains anything that `before` does not. Forgotten UIDs in `replacing` do not
-// count: they alone are no reason to write.
+// True if `now` differs from `before`. UIDs that were only removed from `replacing` do not count as
+// a difference, because a status write just for them is not worthwhile.
 bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
   api::TFJobStatus same_notes = now;
   for (auto& [type, replica] : same_notes.replica_statuses) {
@@ -77,7 +77,7 @@ Verdict Draft::Finish() {
   SortBySlot(job.metadata.name, verdict.delete_services);
   SortBySlot(job.metadata.name, verdict.adopt_services);
   ForgetGonePods(snapshot, verdict.status);
-  // A job that has ended keeps its summary.
+  // The summary of a job that has ended does not change.
   if (!api::IsFinished(job.status)) Summarize(job, verdict.status);
   if (!IsNews(job.status, verdict.status)) verdict.status = job.status;
   return std::move(verdict);

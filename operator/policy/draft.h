@@ -1,5 +1,5 @@
-// Holds a verdict under construction: what every step of Decide reads, and the few ways in
-// which steps write.
+// Holds a verdict under construction: the inputs that the steps of Decide read, and the few
+// functions through which they write.
 #pragma once
 
 #include <memory>
@@ -21,32 +21,33 @@ class Draft {
   const Snapshot& snapshot;
   const Time now;
   const Options& options;
-  Verdict verdict;  // initially has the job's status
+  Verdict verdict;  // starts with the job's status
   Replicas replicas;
-  // Nothing may be created until the pod group has been admitted to its queue, or can be
-  // created at all.
+  // No pod or service may be created yet, because the pod group has not been admitted to its queue
+  // or cannot be created.
   bool waits_for_queue = false;
-  // Why the pod group cannot be created; "" if it can.
+  // The reason why the pod group cannot be created; "" if it can.
   std::string obstacle;
-  // The job is being resumed: departed pods belong to its run before the suspension.
+  // The job is being resumed. Departed pods are ignored, because they belong to the run before
+  // the suspension.
   bool resumes = false;
 
   api::TFJobStatus& status() { return verdict.status; }
   const History* history() const { return snapshot.history; }
   std::string NameOf(const Slot& slot) const;
 
-  // Arranges the pods again according to the current status.
+  // Calls Arrange with the verdict's current status.
   void Rearrange();
-  // Adds an event unless it is a standing one that has already been reported.
+  // Adds the event, unless it is a standing event that has already been reported.
   void AddEvent(Event event);
   void AddEvent(objects::EventType type, std::string reason, std::string message,
                 std::string cause);
-  // Requests a reconcile after `delay` at the latest.
+  // Requests a reconcile no later than `delay` from now.
   void RequeueAfter(Duration delay);
   void DeletePod(const objects::Pod& pod, DeleteReason reason);
 
-  // Returns the verdict, with its lists in slot order. Its status is the job's own if it
-  // contains no news.
+  // Returns the verdict, with its lists in slot order. If its status contains nothing new, the
+  // status is replaced with the job's own.
   Verdict Finish();
 };
 

@@ -20,7 +20,7 @@ void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
             StrCat("exit/", pod.metadata.uid), standing});
 }
 
-// " Pod mnist-worker-1: Evicted: the node was low on memory"
+// Returns, after a disruption, " Pod mnist-worker-1: Evicted: the node was low on memory".
 std::string Detail(const Restarted& restart, const Draft& draft) {
   if (!restart.disrupted) return "";
   std::optional<std::string> disruption;
@@ -58,8 +58,8 @@ void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
     if (!vanished) ReportExit(*restart.pod, draft);
     const api::ReplicaType type = restart.slot.type;
     if (!told.insert({type, vanished}).second) continue;
-    // A pod that vanished leaves no trace in the status: its cause persists until the
-    // next pod exists.
+    // The status does not record that a pod vanished, so each reconcile sees it again until the
+    // next pod exists. The event is therefore standing.
     draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonRestarting,
                          api::RestartingMessage(draft.job, type) + Detail(restart, draft),
                          StrCat("restart/", UidOf(restart, draft)), vanished});

@@ -1,5 +1,5 @@
-// Decides which events a reconcile emits: one per cause. Most accompany a change of status, which
-// only one reconcile sees; the others are standing (verdict.h).
+// Decides which events a reconcile emits: one per cause. Most of them accompany a change of status,
+// so only one reconcile emits them. The others are standing (verdict.h).
 #pragma once
 
 #include <vector>
@@ -9,19 +9,19 @@
 
 namespace tfjob::policy {
 
-// Reports "Pod: ns.x exited with code 1", if the code is known.
+// If the pod's exit code is known, reports it: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// Reports the exits that are new at the end of the job: of failures that were not tolerated before,
-// or would have been restarted.
+// Reports, at the end of the job, the exits of failed pods that were neither tolerated nor
+// restarted, and are therefore not reported yet.
 void ReportExitsAtEnd(Draft& draft);
 
-// Reports each exit, and one TFJobRestarting per type that restarts in this reconcile (one more if
-// pods of the type vanished).
+// Reports each exit. Also emits a TFJobRestarting event for each type that restarts in this
+// reconcile, and another one if pods of the type vanished.
 void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft);
 
-// Reports what changes nothing but is worth an event: pods that make no progress, and failures
-// that are tolerated.
+// Reports pods that make no progress, and failures that are tolerated. Neither changes the
+// job's conditions.
 void ReportReplicas(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -15,8 +15,8 @@ using Totals = std::map<std::string, api::Quantity>;
 
 constexpr char kDefaultQueue[] = "default";
 
-// Adds the requests of one pod of the template, multiplied by `times`. Invalid quantities are left
-// for the API server to refuse.
+// Adds what `times` pods of the template request to `totals`. Invalid quantities are skipped; the
+// API server will refuse them.
 void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
   const Json* containers = api::Containers(pod_template);
   if (containers == nullptr) return;
@@ -58,7 +58,7 @@ std::string TextOf(const JsonField& field) {
   return field.value()->is_string() ? field.String().value_or("") : PrintJson(*field.value());
 }
 
-// Compares values: a server may write "1000m" where we wrote "1".
+// Compares quantities by value: the server may return "1000m" where the operator wrote "1".
 bool SameResources(const JsonField& found, const std::map<std::string, std::string>& wanted) {
   const auto members = found.Members();
   if (!members.ok() || members->size() != wanted.size()) return false;
@@ -96,7 +96,7 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
   return {group.scheduler, group.object->metadata.name, group.object->metadata.uid};
 }
 
-// Returns the gang that the annotation or the flag selects.
+// Returns the gang that the annotation selects, or else the flag.
 Gang ChosenGang(const api::TFJob& job, const Options& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (annotation == job.metadata.annotations.end()) return options.gang;

@@ -1,5 +1,5 @@
-// Manages gang scheduling: the job's pod group is created before its pods, kept in step with the
-// spec, and deleted when the job ends.
+// Manages gang scheduling. The job's pod group is created before its pods, updated when the spec
+// changes, and deleted when the job is suspended or has ended.
 #pragma once
 
 #include "operator/policy/draft.h"
@@ -7,24 +7,26 @@
 
 namespace tfjob::policy {
 
-// Returns the gang settings of the job. Its annotation tfjob.dev/gang-scheduler takes precedence
-// over the operator's choice; an unknown value counts as absent. kNone for a job without replicas.
+// Returns the gang settings of the job. Its annotation tfjob.dev/gang-scheduler, unless its value
+// is unknown, takes precedence over the operator's setting. A job without replicas has the
+// scheduler kNone.
 Gang GangOf(const api::TFJob& job, const Options& options);
 
-// Returns the wanted spec. minMember is minAvailable, or else all replicas. minResources is what
-// the job specifies, or else the sum of the container requests (limits, if there are no requests)
-// of the first minMember pods, in the order Chief, Master, PS, Worker, Evaluator.
+// Returns the spec that the pod group should have. minMember is minAvailable if that is set, and
+// otherwise the number of all replicas. minResources is taken from the job if set there; otherwise,
+// it is the sum of what the containers of the first minMember pods request (or of their limits, if
+// they have no requests). Pods are taken in the order Chief, Master, PS, Worker, Evaluator.
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 
-// Returns why the server cannot have the group at all; "" if it can.
+// Returns the reason why the server cannot have the pod group; "" if it can.
 std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 
-// True if pods have to wait for the group. Volcano requires this until it admits the group to its
-// queue. Kubernetes' own group must be known to the server, and the previous one must be gone.
+// True if pods have to wait for the pod group. A Volcano group must first be admitted to its queue.
+// For a native group, see NativeMustWait.
 bool WaitsForQueue(const Gang& gang, const Snapshot& snapshot);
 
-// Creates the group, or changes it if the spec differs; deletes the groups of other schedulers.
-// native_gang.h contains what is specific to Kubernetes' own scheduler.
+// Creates the pod group, or changes it if its spec differs from the wanted one, and deletes the
+// groups of other schedulers. native_gang.h handles what is specific to Kubernetes' own scheduler.
 void WantPodGroup(Draft& draft);
 void DropPodGroups(Draft& draft);
 

@@ -29,7 +29,8 @@ api::TFJob JobWithRequests() {
   return job;
 }
 
-// Puts the job's own pod group as created, in the given phase.
+// Puts the job's pod group into the snapshot, as the operator would create it but with the
+// given phase.
 void PutGroup(Scene& scene, const PodGroupSpec& spec, const std::string& phase) {
   auto group = std::make_shared<objects::CustomResource>();
   group->metadata.name = scene.job.metadata.name;
@@ -93,8 +94,8 @@ TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
   EXPECT_TRUE(verdict.gang.alone);
 }
 
-// For example after a suspension: replicas that ended before are not created again, and the others
-// are placed together.
+// After a suspension, for example, replicas that had ended are not created again. The others are
+// placed together.
 TEST(Gang, AGroupDoesNotWaitForReplicasThatHaveEndedBefore) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}, {ReplicaType::kEvaluator, 1}}));
   scene.options.gang = GangFromFlag("native");

@@ -8,7 +8,7 @@
 namespace tfjob::policy {
 namespace {
 
-// How often the server is asked again whether it has the API.
+// How often the operator checks again whether the server has the API.
 constexpr Duration kObstaclePatience = 1min;
 
 bool HasEnded(const objects::Pod& pod) {
@@ -43,8 +43,8 @@ int64_t MinCountOf(const objects::CustomResource& group) {
   return spec["schedulingPolicy"]["gang"]["minCount"].IntOr(0).value_or(0);
 }
 
-// Returns the number of members of the group that have not ended, once every replica that wants a
-// pod has one.
+// Returns how many members of the group, not counting those that have ended, will exist once every
+// replica that needs a pod has one.
 int64_t MembersToCome(const Draft& draft) {
   int64_t members = 0;
   for (const ReplicaGroup& group : draft.replicas.groups) {
@@ -77,8 +77,8 @@ bool AnyEnded(const Draft& draft) {
                      });
 }
 
-// Returns the wanted spec less the replicas that have ended, for example before a suspension: they
-// are not created again.
+// Returns the wanted spec without the replicas that have ended (for example before a suspension),
+// because they are not created again.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {
@@ -157,7 +157,8 @@ void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
       min_count = wanted.min_member;
     }
   }
-  // Until any pod of the group has passed the scheduler, too few members wait for more.
+  // As long as no pod has been placed and no replica has ended, new pods join the group and wait
+  // there until it has enough members.
   gang.alone = (AnyPlaced(draft) || AnyEnded(draft)) && MembersToCome(draft) < min_count;
 }
 

@@ -1,11 +1,11 @@
-// Handles what is specific to gangs of Kubernetes' own scheduler (scheduling.k8s.io): a Workload
-// precedes the PodGroup, both bear the job's name, and the server may have them in a version
-// unknown to this project, or not at all.
+// Handles what is specific to gangs of Kubernetes' own scheduler (scheduling.k8s.io). A Workload is
+// created before the PodGroup, and both have the job's name. The server may have these kinds only
+// in a version that this project does not know, or not at all.
 //
-// The scheduler places pods once minCount members of the group exist that have not ended. After the
-// group has been placed, a replica that restarts may be one of fewer: others have completed, or the
-// job was scaled down and the group keeps its original size forever, as in v1alpha2. Such a pod is
-// created alone, because as a member it would wait forever.
+// The scheduler places pods once the group has minCount members that have not ended. When a replica
+// restarts after the group has been placed, there may be fewer: other replicas may have completed,
+// or the job may have been scaled down while the group keeps its original size (in v1alpha2,
+// forever). Such a pod is created outside the group, because as a member it would wait forever.
 #pragma once
 
 #include <string>
@@ -15,17 +15,18 @@
 
 namespace tfjob::policy {
 
-// Returns the first scheduler named by a template; "" if none names one.
+// Returns the schedulerName of the first pod template that has one; "" if none has.
 std::string SchedulerOfTemplates(const api::TFJob& job);
 
 std::string NativeObstacle(const Snapshot& snapshot);
 
-// True if there is an obstacle, or while a group or Workload that no live pod needs any more
-// is being deleted.
+// True if the server cannot have the group, or if the previous group or Workload is still being
+// deleted and no live pod needs it any more.
 bool NativeMustWait(const Gang& gang, const Snapshot& snapshot);
 
-// Creates both, and keeps minCount in step with the spec if the version allows it. Otherwise
-// reports the difference, and recreates the group once none of the job's pods is alive.
+// Creates the Workload and the PodGroup. If the spec changes, updates minCount if the API version
+// allows it; otherwise, reports the difference, and recreates the group as soon as all of the job's
+// pods have ended or are gone.
 void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft);
 
 void DropWorkloads(Draft& draft);

@@ -1,4 +1,5 @@
-// Tests which objects are wanted: scaling, strays, taken names, lost nodes, services.
+// Tests which objects should exist: scaling, pods without a slot, taken names, lost
+// nodes, services.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +19,8 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Scaling down deletes the highest indexes and their services, and scaling up creates what is
-// missing. Neither is a failure.
+// Scaling down deletes the pods and services with the highest indexes. Scaling up creates what is
+// missing. Neither counts as a failure.
 TEST(Scale, DownAndUp) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   for (const char* name : {"mnist-worker-0", "mnist-worker-1", "mnist-worker-2"}) {
@@ -35,7 +36,7 @@ TEST(Scale, DownAndUp) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
 
-  // A terminating pod beyond the end has no effect: no slot below it is filled.
+  // A terminating pod beyond the slots has no effect.
   scene.Remove("mnist-worker-1");
   scene.Put(Terminating(RestartedTimes(Running("mnist-worker-2"), 1), 2));
   scene.snapshot.services.resize(1);
@@ -51,7 +52,7 @@ TEST(Scale, DownAndUp) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
 }
 
-// A completed index is recorded even if the same reconcile scales it away.
+// A completed index is recorded even if the same reconcile deletes its pod because of a scale-down.
 TEST(Scale, RemembersWhatWasDone) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
   scene.Put(Running("mnist-worker-0"));
@@ -69,8 +70,8 @@ TEST(Scale, RemembersWhatWasDone) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 1);
 }
 
-// Pods of a type removed from the spec, of an index far out, or of an occupied slot are all
-// deleted, whatever their labels say.
+// A pod is deleted if its type is not in the spec, its index is beyond the slots, or its name is
+// not that of a slot, whatever its labels say.
 TEST(Scale, DeletesStrays) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Running("mnist-worker-0"));
@@ -86,8 +87,8 @@ TEST(Scale, DeletesStrays) {
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
 }
 
-// A pod of another owner blocks only its own index: one event, and a retry two seconds
-// after each try.
+// A pod of another owner blocks only the index whose name it has. There is one event, and a retry
+// two seconds after each attempt.
 TEST(TakenNames, BlockOneIndex) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -107,7 +108,7 @@ TEST(TakenNames, BlockOneIndex) {
   EXPECT_EQ(verdict.requeue_after, Duration(2s));
 }
 
-// A taken name no longer matters once the job's own pod holds it.
+// A taken name no longer matters once the job's own pod or service has it.
 TEST(TakenNames, AreForgottenOnceOurs) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", At(0)};
@@ -118,7 +119,8 @@ TEST(TakenNames, AreForgottenOnceOurs) {
   EXPECT_EQ(verdict.requeue_after, std::nullopt);
 }
 
-// A restart does not wait for a name that another owner has taken meanwhile.
+// A job becomes Running again after a restart, even if another owner has meanwhile taken the name
+// of the restarted pod.
 TEST(TakenNames, DoNotHoldRunningUp) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -131,8 +133,8 @@ TEST(TakenNames, DoNotHoldRunningUp) {
   EXPECT_EQ(scene.LookAndWrite(4).status, status);
 }
 
-// A pod that outlives its grace period by a minute on a lost node is reported once, or deleted if
-// the job asks for it.
+// If a pod on a lost node still exists a minute after its grace period, it is reported, or deleted
+// if the job asks for that.
 TEST(LostNodes, HoldPods) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.Put(Terminating(Running("mnist-worker-0"), 0, 30));
@@ -151,8 +153,8 @@ TEST(LostNodes, HoldPods) {
   EXPECT_THAT(Deleted(scene.LookAndWrite(90)), IsEmpty());
 }
 
-// A service of ours without a controller is adopted, and a terminating one is waited for. Taken
-// names block nothing else.
+// A service with the job's labels but no controller is adopted. While a service is terminating, no
+// other is created in its place. A taken name does not block the other services.
 TEST(Services, AreCreatedOrAdopted) {
   Scene scene(StartedJob({{kWorker, 4}}), false);
   objects::Service terminating = MakeService("mnist-worker-1");
@@ -172,7 +174,7 @@ TEST(Services, AreCreatedOrAdopted) {
   EXPECT_THAT(Reasons(verdict), ElementsAre("ServiceNameTaken"));
 }
 
-// Pods that make no progress are reported once per cause.
+// A pod that makes no progress is reported once per cause.
 TEST(PodWarnings, NameTheReason) {
   Scene scene(StartedJob({{kWorker, 4, kOnFailure}}));
   objects::Pod pulling = MakePod("mnist-worker-0", PodPhase::kPending);

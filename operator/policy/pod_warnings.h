@@ -1,5 +1,5 @@
-// Warns users about pods that exist but make no progress: images that cannot be pulled, containers
-// that crash and are restarted in place, pods that fit on no node.
+// Warns users about pods that exist but make no progress: the image cannot be pulled, a container
+// crashes and is restarted in place, or the pod does not fit on any node.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,10 @@
 
 namespace tfjob::policy {
 
-// Appends standing events about one active pod (Pending or Running, not terminating) to `events`:
-// for each container that terminated with a non-zero code, or that is waiting and says why. Without
-// any container status: for the newest condition, if it is not True. The reasons are those of the
+// Appends standing events about a pod to `events` if the pod is active (neither ended nor
+// terminating): one for each container that has terminated with a non-zero code, or is waiting
+// and has a message. If the pod has no container statuses, appends one for its newest
+// condition, provided that it is not True and has a reason. The event's reason is that of the
 // container or condition.
 void WarnAboutPod(const objects::Pod& pod, std::vector<Event>& events);
 

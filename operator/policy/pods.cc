@@ -11,7 +11,7 @@
 namespace tfjob::policy {
 namespace {
 
-// Returns why a slot without a usable pod gets none now; nullopt if it may get one.
+// Returns why the slot's pod may not be created now; nullopt if it may.
 std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const Replica& replica) {
   PodThatWaits waits{slot, draft.NameOf(slot), std::nullopt, ""};
   if (replica.state != ReplicaState::kMissing) {

@@ -1,4 +1,5 @@
-// Tests properties of Decide over generated jobs and clusters. Seeded: a failure prints its seed.
+// Tests properties of Decide with generated jobs and clusters. A failure prints the seed that
+// generated its case.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@ using namespace testing;
 
 constexpr uint32_t kSeeds = 600;
 
-// Generates jobs, pods and what happens to them.
+// Generates jobs and pods, and random decisions about what happens to them.
 class Generator {
  public:
   explicit Generator(uint32_t seed) : random_(seed) {}
@@ -42,7 +43,7 @@ class Generator {
     return job;
   }
 
-  // Generates a new pod, or the next state of one.
+  // Generates a new pod, or the next state of an existing pod.
   objects::Pod Pod(const std::string& name, int32_t attempt, int64_t now) {
     objects::Pod pod = Kind(name);
     pod.metadata.uid = StrCat("uid-", ++uids_);
@@ -73,7 +74,7 @@ class Generator {
   int uids_ = 0;
 };
 
-// Carries out a verdict as control would, as far as the cluster shows it at once.
+// Carries out a verdict as the control loop would. The cluster shows all effects immediately.
 void CarryOut(const Verdict& verdict, Generator& generator, int64_t now, Scene& scene) {
   for (const PodToCreate& pod : verdict.create_pods) {
     scene.Put(generator.Pod(pod.name, pod.attempt, now));
@@ -116,8 +117,9 @@ std::string Show(const Verdict& verdict) {
   return PrintJsonIndented(Print(verdict));
 }
 
-// With the verdict's status in the job and the same observations, a second reconcile changes no
-// status, emits no new events and wants the same objects; those of a new attempt only now.
+// Checks that a second reconcile, with the first verdict's status in the job and the same
+// observations, does not change the status, emits no events and wants the same objects. After a new
+// attempt has begun, only the second reconcile may create its pods.
 void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   const api::TFJobStatus before = scene.job.status;
   scene.job.status = first.status;
@@ -141,7 +143,7 @@ void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   scene.job.status = before;
 }
 
-// Checks what holds between any two reconciles.
+// Checks what must be true of every verdict, given the status before it.
 void ExpectInvariants(const Scene& scene, const api::TFJobStatus& before, const Verdict& verdict) {
   EXPECT_GE(Restarts(verdict.status), Restarts(before)) << "restarts never decrease";
   EXPECT_FALSE(api::IsSucceeded(verdict.status) && api::IsFailed(verdict.status));
@@ -181,8 +183,8 @@ TEST(DecideProperties, HoldInGeneratedLives) {
   }
 }
 
-// Left alone, with every verdict carried out and every pod running, a job settles: another
-// reconcile wants nothing.
+// If every verdict is carried out, every new pod runs and nothing else happens, a job settles: a
+// further reconcile has nothing to do.
 TEST(DecideProperties, JobsComeToRest) {
   for (uint32_t seed = 0; seed < kSeeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(StrCat("seed ", seed));

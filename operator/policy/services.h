@@ -1,12 +1,13 @@
-// Decides which services of a job should exist: one per slot while the job runs, and no others.
+// Decides which services of a job should exist: one per slot while the job is running, and
+// none otherwise.
 #pragma once
 
 #include "operator/policy/draft.h"
 
 namespace tfjob::policy {
 
-// Creates the services of slots without one (adopting an orphan of that name), and deletes those
-// beyond the slots.
+// Creates a service for each slot that has none, or adopts an orphan with the slot's name. Deletes
+// services without a slot.
 void WantServices(Draft& draft);
 
 // Deletes all services.

@@ -1,4 +1,4 @@
-// Warns about a spec that is accepted although part of it has no effect or is probably a mistake.
+// Warns about specs that are accepted although a part has no effect or is probably a mistake.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace tfjob::policy {
 
-// Returns the warnings to send once, when the job is first seen: a template that sets
-// restartPolicy, or a scheduler other than the gang's; several chiefs; minAvailable
-// above the total.
+// Returns the warnings that are sent once, when the job is first seen: a pod template sets
+// restartPolicy, or names a scheduler other than the gang's; the job has several chiefs; or
+// minAvailable is below 0 or above the total.
 std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
-// Returns the warnings for a job that has started: annotations that have become invalid since, once
-// per invalid value.
+// Returns the warnings about invalid annotations of a job that has started. Each invalid value has
+// its own cause, so it is reported once.
 std::vector<Event> WarnAboutAnnotations(const api::TFJob& job);
 
 }  // namespace tfjob::policy

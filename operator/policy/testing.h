@@ -1,5 +1,5 @@
-// Provides literal jobs, pods and snapshots for the tests of this package and of those that
-// build on it.
+// Provides jobs, pods and snapshots for the tests of this package and of the packages that build
+// on it.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ using api::ReplicaType;
 using api::RestartPolicy;
 using objects::PodPhase;
 
-// 2026-11-21T09:00:00Z plus `seconds`.
+// Returns 2026-11-21T09:00:00Z plus `seconds`.
 Time At(int64_t seconds);
 
 struct TypeSpec {
@@ -26,11 +26,12 @@ struct TypeSpec {
 };
 // The job "mnist" in namespace "ns", UID "job-uid", with defaults, not reconciled yet.
 api::TFJob MakeJob(const std::vector<TypeSpec>& types);
-// The same job after its first reconcile, at At(0): Created, started.
+// Returns the same job after its first reconcile at At(0), which sets Created and startTime.
 api::TFJob StartedJob(const std::vector<TypeSpec>& types);
 
-// A pod of the job. Its UID is "uid-<name>"; its container `tensorflow` is in the state that fits
-// the phase (terminated with 0 or 1) and started at At(0).
+// Returns a pod of the job. Its UID is "uid-<name>". The state of its container `tensorflow`
+// fits the phase: the container terminated with 0 or 1, or is running, and started at At(0), or
+// is waiting.
 objects::Pod MakePod(const std::string& name, PodPhase phase);
 objects::Pod Exited(const std::string& name, int32_t code);  // phase Succeeded or Failed
 objects::Pod Evicted(const std::string& name);               // phase Failed, no container status
@@ -42,32 +43,32 @@ objects::Service MakeService(const std::string& name);
 
 std::shared_ptr<const objects::Pod> Share(objects::Pod pod);
 
-// One job in one cluster, reconciled repeatedly.
+// A job in a cluster, for repeated reconciles.
 struct Scene {
   api::TFJob job;
   Snapshot snapshot;
   History history;
   Options options;
 
-  // `services`: all services that the job wants exist, so that verdicts are about pods.
+  // If `services`, all services that the job wants exist, so that verdicts are only about pods.
   explicit Scene(api::TFJob of, bool services = true);
   Scene(const Scene&) = delete;
 
-  // Puts the pod into the snapshot, replacing one of the same name.
+  // Adds the pod to the snapshot, and replaces any pod of the same name.
   void Put(objects::Pod pod);
   void Remove(std::string name);  // by value: may be the name of the removed pod
   // Calls Remember and Decide; the job stays unchanged.
   Verdict Look(int64_t at);
-  // The same, and writes the verdict's status into the job.
+  // Like Look, but also writes the verdict's status into the job.
   Verdict LookAndWrite(int64_t at);
 };
 
-// Names, in order.
+// Return names, in order.
 std::vector<std::string> Created(const Verdict& verdict);
 std::vector<std::string> Deleted(const Verdict& verdict);
 std::vector<std::string> Waiting(const Verdict& verdict);
 std::vector<std::string> Reasons(const Verdict& verdict);  // of events
-// "Created Running"; a type with status False is in parentheses.
+// Prints the condition types, with those that are False in parentheses: "Created (Running) Failed".
 std::string Conditions(const api::TFJobStatus& status);
 
 }  // namespace tfjob::policy::testing

@@ -8,7 +8,7 @@
 namespace tfjob::policy {
 namespace {
 
-// FNV-1a: equal in every build and process, unlike std::hash.
+// FNV-1a. Unlike std::hash, it returns the same value in every build and process.
 uint64_t Hash(std::string_view text, uint64_t hash) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;

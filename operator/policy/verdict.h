@@ -1,6 +1,6 @@
-// Describes what to do about a job: its next status, and the objects that should exist, be created
-// and be deleted. A value without references to its inputs; printable. Equal inputs give equal
-// verdicts, with lists in a fixed order.
+// Describes what to do about a job: its next status, and the objects to create, change, adopt and
+// delete. A printable value without references to its inputs. Equal inputs lead to equal verdicts,
+// with lists in a fixed order.
 #pragma once
 
 #include <optional>
@@ -16,10 +16,10 @@
 
 namespace tfjob::policy {
 
-// The line of Decide's list that settled the job.
+// The decision that determined the verdict.
 enum class Stage {
   kIgnored,    // another controller's job (managedBy), or one that is being deleted: nothing to do
-  kSuspended,  // nothing may exist; also while a resumed job waits for its old pods to be gone
+  kSuspended,  // no object may exist; also while a resumed job waits for its old pods to go
   kRunning,    // replicas are wanted
   kEnded,      // the status is Succeeded or Failed: clean up, then TTL
 };
@@ -33,7 +33,7 @@ struct PodToCreate {
   bool operator==(const PodToCreate&) const = default;
 };
 
-// A slot without a pod, whose pod may not be created yet.
+// A slot whose pod may not be created yet.
 struct PodThatWaits {
   Slot slot;
   std::string name;
@@ -85,7 +85,7 @@ struct PodGroupRef {
   bool operator==(const PodGroupRef&) const = default;
 };
 
-// Kubernetes' own Workload.
+// A Workload of Kubernetes itself.
 struct WorkloadRef {
   std::string name;
   std::string uid;
@@ -100,16 +100,18 @@ struct PodGroupChange {
   bool operator==(const PodGroupChange&) const = default;
 };
 
-// An event on the job. `cause` identifies what happened: equal causes have equal texts in every
-// reconcile and every process ("exit/<pod uid>"). The name of the event object is derived from it
-// (EventName), so a second creation meets AlreadyExists, which is not an error.
+// An event on the job. `cause` identifies what happened ("exit/<pod uid>"). Events with equal
+// causes have equal texts, in every reconcile and every process. The name of the event object is
+// derived from the cause (EventName), so creating it again fails with AlreadyExists, which is not
+// treated as an error.
 struct Event {
   objects::EventType type = objects::EventType::kNormal;
   std::string reason;
   std::string message;
   std::string cause;
-  // False: the event accompanies a change of status, which no later reconcile sees. True: its cause
-  // may persist at the next reconcile; remember it in History::reported.
+  // If false, the event accompanies a change of status, so no later reconcile emits it. If
+  // true, the cause may still exist at the next reconcile, so the caller must remember it
+  // in History::reported.
   bool standing = false;
 
   bool operator==(const Event&) const = default;
@@ -118,8 +120,8 @@ struct Event {
 struct Verdict {
   Stage stage = Stage::kIgnored;
   api::TFJobStatus status;                      // equal to the job's if nothing changed
-  Gang gang;                                    // of which new pods are members
-  std::optional<PodGroupSpec> create_workload;  // before the pod group
+  Gang gang;                                    // the gang that new pods join
+  std::optional<PodGroupSpec> create_workload;  // created before the pod group
   std::optional<PodGroupSpec> create_pod_group;
   std::optional<PodGroupChange> change_pod_group;
   std::vector<PodGroupRef> delete_pod_groups;
@@ -132,12 +134,13 @@ struct Verdict {
   std::vector<ServiceRef> adopt_services;
   std::vector<Event> events;
   bool delete_job = false;                // its TTL has expired
-  std::optional<Duration> requeue_after;  // reconcile then, unless something happens before
+  std::optional<Duration> requeue_after;  // when to reconcile if nothing happens before
 
   bool operator==(const Verdict&) const = default;
 };
 
-// Returns `<job>.<16 hex digits>`, the same for equal causes of the same job (by UID).
+// Returns a name of the form `<job>.<16 hex digits>`, which is the same for equal causes of the
+// same job (by UID).
 std::string EventName(const api::TFJob& job, std::string_view cause);
 
 Json Print(const Verdict& verdict);

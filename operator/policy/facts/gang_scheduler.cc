@@ -11,7 +11,7 @@ namespace {
 
 using objects::Kind;
 
-// In the order of the enum.
+// The rows, in the order of the enum.
 constexpr std::array<GangTraits, 4> kTraits = {{
     {.scheduler = GangScheduler::kNone, .name = "none"},
     {.scheduler = GangScheduler::kVolcano,
@@ -26,7 +26,7 @@ constexpr std::array<GangTraits, 4> kTraits = {{
      .type_annotation = api::kVolcanoTaskAnnotation},
     {.scheduler = GangScheduler::kCoscheduling,
      .name = "scheduler-plugins",
-     .scheduler_name = "scheduler-plugins-scheduler",  // that their own chart installs
+     .scheduler_name = "scheduler-plugins-scheduler",  // the name in the project's own chart
      .has_any_name = true,
      .pod_group_kind = Kind::kCoschedulingPodGroup,
      .has_min_resources = true,
@@ -45,7 +45,7 @@ const GangTraits* FindRow(Predicate holds) {
   return found == kTraits.end() ? nullptr : found;
 }
 
-// "scheduling.volcano.sh" of "scheduling.volcano.sh/v1beta1".
+// Returns "scheduling.volcano.sh" for "scheduling.volcano.sh/v1beta1".
 std::string_view ApiGroupOf(std::string_view api_version) {
   return api_version.substr(0, api_version.find('/'));
 }

@@ -1,7 +1,7 @@
-// Describes the schedulers that place a job's pods all together or not at all, one row of a table
-// each. Code that depends on the scheduler asks its row, so that a further scheduler is a further
-// row. Kubernetes' own scheduler also has an API of another form: policy/native_gang.h and
-// render/native_group.h.
+// Describes the schedulers that place either all pods of a job or none. Each is a row of a table.
+// Code that depends on the scheduler looks up its row, so a new scheduler only needs a new row.
+// Kubernetes' own scheduler also has an API of a different form, which policy/native_gang.h and
+// render/native_group.h handle.
 #pragma once
 
 #include <map>
@@ -14,13 +14,13 @@
 
 namespace tfjob::policy {
 
-// The versions of scheduling.k8s.io whose Workloads and PodGroups this project writes.
+// The versions of scheduling.k8s.io for which this project can write Workloads and PodGroups.
 enum class NativeVersion {
   kNone,
   kV1Alpha2,  // Kubernetes 1.36: a gang's minCount is immutable
   kV1Beta1,   // 1.37
 };
-// Parses "scheduling.k8s.io/v1beta1"; kNone for other versions.
+// Parses an apiVersion such as "scheduling.k8s.io/v1beta1"; returns kNone for unknown versions.
 NativeVersion NativeVersionOf(std::string_view api_version);
 std::string_view ApiVersionOf(NativeVersion version);
 
@@ -33,58 +33,61 @@ enum class GangScheduler {
 
 struct GangTraits {
   GangScheduler scheduler = GangScheduler::kNone;
-  // "volcano": as in the annotation tfjob.dev/gang-scheduler.
+  // The name in the annotation tfjob.dev/gang-scheduler: "volcano".
   std::string_view name;
-  // schedulerName of pods whose template names none.
+  // The schedulerName of pods whose template has none.
   std::string_view scheduler_name;
-  // Users give this scheduler any name: an unknown name in --gang-scheduler-name means this one.
+  // Users may deploy this scheduler under any name: an unknown name in --gang-scheduler-name refers
+  // to this scheduler.
   bool has_any_name = false;
   objects::Kind pod_group_kind = objects::Kind::kPodGroup;
-  // A Workload precedes the pod group.
+  // A Workload must be created before the pod group.
   bool has_workload = false;
-  // Nothing else is created until status.phase of the group shows that its queue has admitted it.
+  // No pods or services are created until the group's status.phase shows that its queue has
+  // admitted it.
   bool waits_for_admission = false;
-  // Optional fields of the group's spec.
+  // Whether the group's spec has these optional fields.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;
   bool has_schedule_timeout = false;
-  // Members of the group carry its name in this label or annotation, and their replica type in the
-  // last; "" if unused.
+  // Pods in the group carry its name in `group_label` or `group_annotation`, and their replica type
+  // in the annotation `type_annotation`; "" if unused.
   std::string_view group_label;
   std::string_view group_annotation;
   std::string_view type_annotation;
 };
 
 const GangTraits& TraitsOf(GangScheduler scheduler);
-// Returns the row of that name, including "none"; nullptr if there is none.
+// Returns the row whose name is `name`, which may be "none"; nullptr if the name is unknown.
 const GangTraits* FindGangScheduler(std::string_view name);
-// Returns the row whose pod groups have that apiVersion, in any version of their API group;
+// Returns the row whose pod groups belong to the API group of `api_version`, in any version;
 // nullptr if there is none.
 const GangTraits* FindGangSchedulerOfGroup(std::string_view api_version);
 
 std::string_view Name(GangScheduler scheduler);  // "volcano"
-// Returns the scheduler of a kind of pod group.
+// Returns the scheduler that uses this kind of pod group; kNone if it is not a pod group.
 GangScheduler SchedulerOf(objects::Kind pod_group_kind);
-// Returns the kinds of the objects that make a gang, in the order in which they are created.
+// Returns the kinds of objects that make up a gang, in the order of their creation.
 std::vector<objects::Kind> GangKindsOf(GangScheduler scheduler);
 
 struct Gang {
   GangScheduler scheduler = GangScheduler::kNone;
-  std::string scheduler_name;  // of pods whose template names none
+  std::string scheduler_name;  // of pods whose template has none
   NativeVersion native_version = NativeVersion::kNone;
-  // New pods are not members of the group (native_gang.h).
+  // New pods do not become members of the group (native_gang.h).
   bool alone = false;
 
   bool operator==(const Gang&) const = default;
 };
 
-// Parses --gang-scheduler-name. "" and "none" mean no gang; "none", "volcano" and "native" are
-// recognised in any letter case; everything else is the name of a scheduler that supports the
-// scheduler-plugins' PodGroup.
+// Parses --gang-scheduler-name. "" and "none" mean no gang. "none", "volcano" and "native" are
+// recognised in any letter case. Any other value is the name of a scheduler that supports the
+// PodGroup of the scheduler-plugins.
 Gang GangFromFlag(std::string_view name);
 
-// The part of a PodGroup's spec that the job decides. Fields that the scheduler lacks are empty.
+// The fields of a PodGroup's spec that are derived from the job. A field that the scheduler's
+// PodGroup does not have is empty.
 struct PodGroupSpec {
   int64_t min_member = 0;
   std::string queue;

@@ -12,14 +12,14 @@ namespace {
 using objects::Kind;
 using enum GangScheduler;
 
-// Every scheduler answers every question.
+// Checks every field of every scheduler's row.
 TEST(GangTraits, AnswersAllQuestions) {
   const struct {
     GangScheduler scheduler;
     const char* name;
     const char* scheduler_name;
     std::vector<Kind> kinds;
-    // The flags in the order of the struct: any name, workload, admission, resources, queue,
+    // The bool members in the order of the struct: any name, workload, admission, resources, queue,
     // priority class, timeout.
     std::vector<bool> flags;
     std::vector<std::string> marks;  // group label, group annotation, type annotation
@@ -79,7 +79,8 @@ TEST(GangTraits, AreFoundByNameByKindAndByApiGroup) {
   EXPECT_EQ(FindGangSchedulerOfGroup("v1"), nullptr);
 }
 
-// Validation lists the names again, since it knows no schedulers.
+// Validation has its own list of names, because api/ does not depend on this table. It must accept
+// every scheduler in the table.
 TEST(GangTraits, ValidationAcceptsEveryName) {
   api::TFJob job = testing::MakeJob({{}});
   for (const GangScheduler scheduler : {kNone, kVolcano, kCoscheduling, kNative}) {

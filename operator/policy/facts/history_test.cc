@@ -23,7 +23,7 @@ class HistoryTest : public ::testing::Test {
  protected:
   Scene scene_{StartedJob({{kWorker, 1, kOnFailure}})};
 
-  // Returns what the history holds about worker 0 after a reconcile.
+  // Returns the history of worker 0 after a reconcile.
   IndexHistory See(int64_t at) {
     Remember(scene_.job, scene_.snapshot, At(at), scene_.options, scene_.history);
     const IndexHistory* index = scene_.history.Find(kWorker0);
@@ -31,7 +31,7 @@ class HistoryTest : public ::testing::Test {
   }
 };
 
-// The first pod is not a recreation; each further one is.
+// The first pod does not count as a recreation. Every later pod does.
 TEST_F(HistoryTest, CountsRecreations) {
   EXPECT_EQ(See(0), IndexHistory());
   scene_.Put(Incarnation(1, PodPhase::kPending));
@@ -42,12 +42,13 @@ TEST_F(HistoryTest, CountsRecreations) {
   EXPECT_EQ(See(3), (IndexHistory{.uid = "uid-1", .lost_at = At(2)}));
   scene_.Put(Incarnation(2, PodPhase::kPending));
   EXPECT_EQ(See(4), (IndexHistory{.uid = "uid-2", .alive = true, .recreations = 1}));
-  // So is a pod that failed before any reconcile saw it alive.
+  // A pod that failed before any reconcile saw it alive also counts.
   scene_.Put(Incarnation(3, PodPhase::kFailed));
   EXPECT_EQ(See(5), (IndexHistory{.uid = "uid-3", .lost_at = At(5), .recreations = 2}));
 }
 
-// Ten minutes of running end the series, whether seen while the pod runs or at its end.
+// A pod that has run for ten minutes resets the recreation count, whether a reconcile sees it while
+// it still runs or after it has ended.
 TEST_F(HistoryTest, ForgetsAfterTenMinutesOfRunning) {
   for (const PodPhase phase : {PodPhase::kRunning, PodPhase::kFailed}) {
     scene_.Put(Incarnation(1, PodPhase::kRunning));
@@ -61,7 +62,8 @@ TEST_F(HistoryTest, ForgetsAfterTenMinutesOfRunning) {
   }
 }
 
-// A live pod that is gone at the next reconcile vanished; one that was seen to end did not.
+// A pod counts as vanished if it was alive at one reconcile and gone at the next, but not if a
+// reconcile saw it terminating or ended.
 TEST_F(HistoryTest, SeesPodsVanish) {
   scene_.Put(Incarnation(1, PodPhase::kRunning));
   See(0);
@@ -77,7 +79,7 @@ TEST_F(HistoryTest, SeesPodsVanish) {
   EXPECT_FALSE(See(5).vanished);
 }
 
-// Indexes beyond replicas, and all indexes of a suspended or ended job, are forgotten.
+// Indexes that the spec no longer has are dropped. If the job is suspended, all indexes are.
 TEST_F(HistoryTest, ForgetsWhatIsNotWanted) {
   scene_.job.spec.replicas[kWorker].replicas = 2;
   scene_.Put(MakePod("mnist-worker-1", PodPhase::kRunning));

@@ -1,4 +1,4 @@
-// Holds the operator's settings that decisions depend on, and reads the seconds of specs.
+// Holds the operator's settings that affect decisions, and converts seconds from specs.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +12,20 @@ namespace tfjob::policy {
 struct Options {
   // Gang settings for jobs that specify none.
   Gang gang;
-  // Recreations of one index wait 0, then this delay, then twice this delay, … up to the maximum.
-  // The series starts again after a pod has run for the reset time.
+  // The first recreation of an index does not wait. The second waits for this delay, the third for
+  // twice this delay, and so on up to the maximum. Once a pod has run for the reset time, the count
+  // starts again.
   Duration restart_delay = 1s;
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
-  // How often a name held by another owner is tried again.
+  // How often creation is retried while another owner holds the name.
   Duration blocked_retry = 2s;
-  // How long a pod on a node that is not Ready may outlive its grace period before it
-  // counts as lost.
+  // How long after its grace period a pod on a node that is not Ready, or is gone, counts as lost.
   Duration lost_pod_after = 60s;
 };
 
-// Makes seconds as users write them safe to add to a time: clamps to between 0 and a hundred years.
-// More means never, less means now.
+// Converts seconds written by a user to a duration that can safely be added to a time: limits them
+// to between 0, which means now, and a hundred years, which means never.
 inline Duration Seconds(int64_t seconds) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));

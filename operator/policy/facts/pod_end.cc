@@ -19,7 +19,8 @@ const objects::ContainerStatus* Tensorflow(const objects::Pod& pod) {
   return nullptr;
 }
 
-// Reasons that the kubelet, the node controller and the scheduler write into status.reason.
+// Returns whether `reason`, from status.reason, is one of those that the kubelet, the node
+// controller and the scheduler write when they disrupt a pod.
 bool IsDisruption(std::string_view reason) {
   constexpr std::array<std::string_view, 9> kReasons = {
       "Evicted",    "NodeLost",     "NodeShutdown",
@@ -54,8 +55,8 @@ FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy) {
 
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy) {
   if (!BehaviorOf(policy).completes_for_good || ExitCode(pod) != 0) return false;
-  // A program that answers SIGTERM by exiting with 0 was stopped, not done. Times are whole
-  // seconds: in doubt, it was stopped.
+  // A program that exits with 0 in response to SIGTERM was stopped and is not done. Times are whole
+  // seconds, so a program that exited in the second of the request counts as stopped.
   return !pod.metadata.terminating() || Tensorflow(pod)->finished_at < DeletionRequested(pod);
 }
 

@@ -1,5 +1,5 @@
-// Determines how a pod ended, from its status. A replica is judged by its container `tensorflow`;
-// its sidecars do not matter.
+// Determines from a pod's status how the pod ended. Only the container `tensorflow` decides how a
+// replica ended; its sidecars do not matter.
 #pragma once
 
 #include <optional>
@@ -16,33 +16,34 @@ namespace tfjob::policy {
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
 enum class FailureKind {
-  kPermanent,  // the policy does not restart it
+  kPermanent,  // not restarted under the policy
   kRetryable,  // restarted; counts towards backoffLimit
   kDisrupted,  // restarted; caused by the cluster, not counted
 };
-// Judges a pod in phase Failed. Never: permanent, whatever the reason. Every other policy restarts
-// after a disruption. ExitCode: codes below 128 are permanent; 128 and above (signals; 138 is the
-// user's own choice) and an unknown code are retryable. Always and OnFailure: retryable.
+// Classifies the failure of a pod in phase Failed. Under Never, every failure is permanent. Under
+// every other policy, a disrupted pod is restarted; any other failure is retryable under Always and
+// OnFailure. Under ExitCode, it is permanent if the exit code is below 128, and retryable if it is
+// 128 or above (signals; 138 is reserved for users) or unknown.
 FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy);
 
-// True if the replica has done its work: its container exited with 0, and not because the pod was
-// being deleted. Under Always the container starts again, so no replica is ever done.
+// True if the replica has done its work: its container exited with 0, and did not do so because the
+// pod was being deleted. Always false under the policy Always, which starts the container again.
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy);
 
-// Returns why the cluster took the pod away from a program that did nothing wrong ("Evicted: the
-// node was low on memory"): eviction, preemption, or a node that shut down, was lost or could not
-// admit it after all. nullopt otherwise.
+// Returns why the cluster ended the pod although its program did nothing wrong ("Evicted: the node
+// was low on memory"): the pod was evicted or preempted, or its node shut down, was lost, or could
+// not admit the pod. Otherwise, returns nullopt.
 std::optional<std::string> Disruption(const objects::Pod& pod);
 
-// Returns when the deletion of a terminating pod was requested.
+// Returns the time at which the deletion of a terminating pod was requested.
 Time DeletionRequested(const objects::Pod& pod);
 
-// Returns how long the container `tensorflow` has run, or ran until it terminated; 0 while
+// Returns how long the container `tensorflow` has been running, or had run when it terminated; 0 if
 // it is waiting.
 Duration RunTime(const objects::Pod& pod, Time now);
 
-// Returns the attempt that the pod was created for, from its label; 0 for a pod without
-// a readable one.
+// Returns the attempt for which the pod was created, read from its label; 0 if the label is missing
+// or invalid.
 int32_t AttemptOf(const objects::Pod& pod);
 
 }  // namespace tfjob::policy

@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing;
 
-// A name determines a slot only if it is exactly the name that we generate.
+// A name belongs to a slot only if it is exactly the name that the operator generates.
 TEST(SlotOfName, ReadsOurNamesOnly) {
   EXPECT_EQ(SlotOfName("mnist", "mnist-worker-0"), (Slot{ReplicaType::kWorker, 0}));
   EXPECT_EQ(SlotOfName("mnist", "mnist-ps-12"), (Slot{ReplicaType::kPS, 12}));
@@ -23,8 +23,8 @@ TEST(SlotOfName, ReadsOurNamesOnly) {
   }
 }
 
-// A replica is done once its container has exited with 0, whatever its sidecars do, but
-// never under Always.
+// A replica is done once its container has exited with 0, whatever its sidecars do. Under Always,
+// it is never done.
 TEST(IsCompleted, GoesByTheTensorflowContainer) {
   const struct {
     const char* what;
@@ -47,8 +47,8 @@ TEST(IsCompleted, GoesByTheTensorflowContainer) {
   for (const auto& c : kCases) EXPECT_EQ(IsCompleted(c.pod, c.policy), c.completed) << c.what;
 }
 
-// The cluster's reasons and the condition DisruptionTarget are disruptions; a program that ends by
-// itself is not.
+// A pod with one of the cluster's reasons or the condition DisruptionTarget was disrupted. A pod
+// whose program ended by itself was not.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);
@@ -66,7 +66,7 @@ TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(pod), std::nullopt);
 }
 
-// How each policy judges each kind of failure.
+// Checks how each policy classifies each kind of failure.
 TEST(JudgeFailure, FollowsThePolicy) {
   objects::Pod killed = Exited("p", 137);
   objects::Pod disrupted = Exited("p", 1);
@@ -96,7 +96,7 @@ TEST(JudgeFailure, FollowsThePolicy) {
   }
 }
 
-// Any value of the attempt label yields a number.
+// An attempt label that is missing or invalid means attempt 0.
 TEST(AttemptOf, ReadsTheLabel) {
   EXPECT_EQ(AttemptOf(MakePod("p", PodPhase::kRunning)), 0);
   EXPECT_EQ(AttemptOf(WithAttempt(MakePod("p", PodPhase::kRunning), 3)), 3);

@@ -27,7 +27,7 @@ Memory MemoryOf(const api::TFJobStatus& status, api::ReplicaType type) {
   Memory memory;
   const auto found = status.replica_statuses.find(type);
   if (found == status.replica_statuses.end()) return memory;
-  // Text that we did not write is ignored.
+  // Invalid text, which the operator cannot have written, is ignored.
   if (auto completed = api::IndexSet::Parse(found->second.completed_indexes); completed.ok()) {
     memory.completed = *std::move(completed);
   }
@@ -92,7 +92,7 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// A pod that was done and is already gone counts for its slot as long as the slot is empty.
+// If a slot is empty, a departed pod that was done makes the slot completed.
 void AddDeparted(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  const Groups& groups) {
   for (const std::shared_ptr<const objects::Pod>& pod : snapshot.departed) {

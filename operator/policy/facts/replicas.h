@@ -1,4 +1,5 @@
-// Arranges a job's pods by slot, each with the single state on which all other decisions are based.
+// Arranges a job's pods by slot, and determines each slot's state. All other decisions are based on
+// these states.
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@ namespace tfjob::policy {
 
 struct Snapshot;
 
-// Arrange considers at most this many slots per type, since each costs memory; api::Validate
+// Arrange considers at most this many slots per type, because each slot takes memory. api::Validate
 // refuses jobs with more.
 inline constexpr auto kMaxSlots = static_cast<int32_t>(api::kMaxReplicas);
 
@@ -21,13 +22,13 @@ enum class ReplicaState {
   kMissing,      // no pod
   kPending,      // a pod that is not running yet
   kActive,       // phase Running, not terminating
-  kCompleted,    // done forever: by the status, or exited with 0; with or without a pod
-  kSucceeded,    // phase Succeeded without being done (policy Always)
+  kCompleted,    // done forever: recorded in the status, or exited with 0; may have no pod
+  kSucceeded,    // phase Succeeded, but not known to be done (policy Always, or no exit code)
   kFailed,       // phase Failed, permanently
   kRetryable,    // phase Failed, to be restarted and counted
-  kDisrupted,    // taken away by others: Failed or terminating; to be restarted, not counted
-  kReplacing,    // one of the two above whose restart is already in the status
-  kTerminating,  // being deleted, nothing to do but wait
+  kDisrupted,    // Failed or terminating, not its own fault; to be restarted, not counted
+  kReplacing,    // phase Failed, to be restarted; the status already records the restart
+  kTerminating,  // being deleted; there is nothing to do but wait
   kOutdated,     // of an earlier attempt
 };
 
@@ -35,11 +36,11 @@ struct Replica {
   const objects::Pod* pod = nullptr;  // from the snapshot; for kCompleted possibly a departed one
   ReplicaState state = ReplicaState::kMissing;
 
-  // True if the slot has a pod that is meant to stay.
+  // True if the slot has a pod that is pending or active and should stay.
   bool alive() const { return state == ReplicaState::kPending || state == ReplicaState::kActive; }
 };
 
-// One type of the spec; replicas[i] is the slot of index i.
+// A replica type of the spec. replicas[i] is the slot with index i.
 struct ReplicaGroup {
   api::ReplicaType type = api::ReplicaType::kWorker;
   api::RestartPolicy policy = api::RestartPolicy::kNever;
@@ -53,22 +54,22 @@ struct ReplicaGroup {
 
 struct Replicas {
   std::vector<ReplicaGroup> groups;  // in the order of api::kReplicaTypes
-  // Pods without a slot: an index beyond replicas, a type removed from the spec, or a second pod
-  // under another name.
+  // Pods without a slot: the index is beyond the slots, the type is not in the spec, or the name is
+  // not that of a slot.
   std::vector<const objects::Pod*> surplus;
-  bool any_outdated = false;  // pods of an earlier attempt exist, including surplus ones
+  bool any_outdated = false;  // whether any pod, even a surplus one, is of an earlier attempt
 
-  // Returns the type's group, or nullptr if the type is absent: not in the spec, or
-  // with 0 replicas.
+  // Returns the type's group; nullptr if the type is not in the spec or has 0 replicas.
   const ReplicaGroup* Find(api::ReplicaType type) const;
-  // True if the job has that slot.
+  // True if `slot` is set and the job has this slot.
   bool Has(const std::optional<Slot>& slot) const;
   // Returns the number of slots of all types.
   int64_t Size() const;
 };
 
-// `status` determines what is done, what is being replaced, and which attempt runs; it is often
-// newer than the job's. Without `departed`, pods that are gone do not count for any slot.
+// Arranges the pods of the snapshot. `status` determines which indexes are completed, which pods
+// are being replaced, and which attempt is current; it is often newer than the job's status. If
+// `departed` is false, Snapshot::departed is ignored.
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  bool departed = true);
 

@@ -7,7 +7,7 @@ namespace {
 
 using enum api::RestartPolicy;
 
-// In the order of the enum.
+// The rows, in the order of the enum.
 constexpr std::array<RestartBehavior, 4> kBehaviors = {{
     {.policy = kNever,
      .restarts_replicas = false,
@@ -27,7 +27,7 @@ constexpr std::array<RestartBehavior, 4> kBehaviors = {{
      .counts_container_restarts = true,
      .completes_for_good = true,
      .pod_policy = kOnFailure},
-    // The kubelet cannot judge by exit code, so the operator restarts the replica.
+    // The kubelet cannot decide by exit code, so the operator restarts the replica.
     {.policy = kExitCode,
      .restarts_replicas = true,
      .exit_code_decides = true,

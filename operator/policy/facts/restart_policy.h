@@ -1,5 +1,5 @@
-// Describes what each restart policy means, as one row of a table. Code that depends on the policy
-// asks its row, so that a further policy is a further row.
+// Describes what each restart policy means. Each policy is a row of a table. Code that depends on
+// the policy looks up its row, so a new policy only needs a new row.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -8,18 +8,18 @@ namespace tfjob::policy {
 
 struct RestartBehavior {
   api::RestartPolicy policy = api::RestartPolicy::kNever;
-  // A replica that fails, is disrupted or vanishes is restarted, and the restart is reported and,
-  // after a failure, counted. Otherwise every failure is permanent, and a pod that was deleted is
-  // created again without being a restart.
+  // If true, a replica that fails, is disrupted or vanishes is restarted. The restart is reported
+  // and, after a failure, counted. If false, every failure is permanent, and a deleted pod is
+  // created again without counting as a restart.
   bool restarts_replicas = false;
-  // The exit code decides whether a failure is permanent (pod_end.h). The job's failure then names
-  // the code as its cause.
+  // The exit code decides whether a failure is permanent (pod_end.h), and the message of the job's
+  // failure says so.
   bool exit_code_decides = false;
   // Restarts of containers within a pod count towards the job's restarts.
   bool counts_container_restarts = false;
-  // A replica whose container exited with 0 has done its work and is not started again.
+  // A replica whose container has exited with 0 has done its work and is not started again.
   bool completes_for_good = false;
-  // spec.restartPolicy of the pod: what the kubelet does.
+  // The spec.restartPolicy of the pods, which the kubelet follows.
   api::RestartPolicy pod_policy = api::RestartPolicy::kNever;
 };
 

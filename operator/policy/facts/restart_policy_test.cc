@@ -7,7 +7,7 @@ namespace {
 
 using enum api::RestartPolicy;
 
-// Every policy answers every question.
+// Checks every field of every policy's row.
 TEST(RestartBehavior, AnswersAllQuestions) {
   const struct {
     api::RestartPolicy policy;

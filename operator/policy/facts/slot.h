@@ -1,6 +1,7 @@
-// Identifies one place of a job: a replica type and an index from 0 to replicas - 1. Its pod and
-// its service bear the name `<job>-<type>-<index>`, which determines the slot of an object (labels
-// can be edited, names cannot). Slots sort in the order in which objects are created and printed.
+// Identifies a place in a job: a replica type and an index from 0 to replicas - 1. The pod and the
+// service of a slot are named `<job>-<type>-<index>`. An object's slot is derived from this name,
+// because users can edit labels but not names. Slots are sorted in the order in which objects are
+// created and printed.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ namespace tfjob::policy {
 
 using Slot = api::ReplicaId;
 
-// Returns the slot whose objects bear that name; nullopt if no slot of the job does.
+// Returns the slot whose objects have the name `object_name`; nullopt if it is not the name of
+// a slot.
 std::optional<Slot> SlotOfName(std::string_view job_name, std::string_view object_name);
 
 }  // namespace tfjob::policy

@@ -1,5 +1,5 @@
-// Holds what was observed of one job at one moment. Plain values over shared, immutable objects:
-// taking a snapshot copies pointers.
+// Holds what was observed of a job at one moment. The objects are shared and immutable, so taking a
+// snapshot only copies pointers.
 #pragma once
 
 #include <memory>
@@ -23,25 +23,25 @@ struct PodGroup {
 };
 
 struct Snapshot {
-  // Pods and services whose controller is this job, by UID. In any order.
+  // Pods and services whose controller is this job (by UID), in any order.
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
-  // Services with this job's labels and no controller; those with a wanted name are adopted.
+  // Services with this job's labels but no controller. Those with the name of a slot are adopted.
   std::vector<std::shared_ptr<const objects::Service>> orphan_services;
   // Pod groups whose controller is this job.
   std::vector<PodGroup> pod_groups;
   // Kubernetes' own Workloads (scheduling.k8s.io).
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
-  // The apiVersion under which the server has Workloads, "" if it has none; known if the
-  // job wants it.
+  // The apiVersion under which the server has Workloads; "" if it has none. Set only if the job
+  // wants a native gang.
   std::string native_version;
-  // Last states of the job's pods that have gone since the last acknowledged pass, as reported by
-  // the watch (optional): a pod that exited with 0 and was garbage-collected before any reconcile
-  // saw it still counts as completed.
+  // The last states of the job's pods that disappeared after the last acknowledged reconcile, as
+  // the watch reported them. Optional. With it, a pod that exited with 0 and was garbage-collected
+  // before any reconcile saw it exit still counts as completed.
   std::vector<std::shared_ptr<const objects::Pod>> departed;
-  // Names of nodes that are not Ready or gone; nullopt if nodes are not observed.
+  // Names of the nodes that are not Ready, or are gone; nullopt if nodes are not observed.
   std::optional<std::set<std::string>> lost_nodes;
-  // Owned by the loop; nullptr if nothing is remembered.
+  // Owned by the loop; nullptr if there is no history.
   const History* history = nullptr;
 };
 

@@ -7,7 +7,7 @@
 namespace tfjob::policy {
 namespace {
 
-// What the restarts of this reconcile would add to the status.
+// What the restarts that are due in this reconcile would add to the restarts in the status.
 struct Due {
   int64_t recreations = 0;
   int64_t container_restarts = 0;
@@ -34,7 +34,8 @@ bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
   if (!job.spec.run_policy.backoff_limit) return false;
   const int64_t limit = *job.spec.run_policy.backoff_limit;
   const Due due = DueOf(replicas, job.spec.run_policy.restart_scope);
-  // The count once this reconcile is written, so that the next one agrees.
+  // The count as it will be in the status after this reconcile, so that the next reconcile reaches
+  // the same decision.
   const int64_t used = RestartsInStatus(status) + due.recreations + due.container_restarts;
   const int64_t living = RestartsOfLivingPods(replicas);
   if (living > 0 && used + living >= std::max<int64_t>(limit, 1)) return true;

@@ -6,10 +6,11 @@
 
 namespace tfjob::policy {
 
-// Considers all types except those with policy Never. True if the recreations now due would exceed
-// the limit, or if the restarts so far, including those of live pods' containers, have reached it
-// while containers of a live pod restart (limit 0: have exceeded 0). With restartScope Job, one
-// reconcile needs at most one recreation. Disruptions need none. Always false without a limit.
+// True if recreations are due now and would bring the number of restarts above the limit, or if the
+// container of a live pod has restarted and the number of restarts, including those of such
+// containers, has reached the limit (with limit 0: exceeds it). Types with policy Never do not
+// count. With restartScope Job, all failures of a reconcile count as one recreation. Disruptions do
+// not count as recreations. Always false if the job has no limit.
 bool ExceedsBackoffLimit(const api::TFJob& job, const api::TFJobStatus& status,
                          const Replicas& replicas);
 

@@ -1,4 +1,4 @@
-// Longer than the rule: one table of cases is one test.
+// Longer than the rule: one test consists of one table of cases.
 #include "operator/policy/rules/backoff_limit.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@ objects::Pod Running(const char* name, int32_t restarts) {
   return RestartedTimes(MakePod(name, PodPhase::kRunning), restarts);
 }
 
-// Checks the limit against recreations in the status, recreations due, and restarts
-// of live containers.
+// The limit applies to the sum of the restarts in the status, the recreations due, and the
+// container restarts of live pods.
 TEST(BackoffLimit, CountsOverAllTypes) {
   const struct {
     const char* sentence;
@@ -90,7 +90,8 @@ TEST(BackoffLimit, CountsOverAllTypes) {
   }
 }
 
-// With restartScope Job, three failures in one reconcile are one restart.
+// With restartScope Job, three failures in one reconcile count as one restart: they exceed a limit
+// of 1 only if the status already counts a restart.
 TEST(BackoffLimit, CountsAnAttemptOnce) {
   api::TFJob job = MakeJob({{kWorker, 3, kExitCode}});
   job.spec.run_policy.backoff_limit = 1;

@@ -1,5 +1,5 @@
-// Implements spec.runPolicy.cleanPodPolicy: which pods are deleted once the job has ended. Its
-// services are always deleted.
+// Implements spec.runPolicy.cleanPodPolicy, which determines the pods that are deleted once the job
+// has ended. Services are always deleted.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -7,9 +7,9 @@
 
 namespace tfjob::policy {
 
-// True if the policy deletes the pod. None: no pod. Running: pods in phase Running or Pending,
-// except one whose containers have all exited with 0 and whose phase merely lags. All: every pod.
-// Never a pod that is already terminating.
+// Returns whether the policy deletes the pod. None: no pods. Running: pods in phase Running or
+// Pending, except a pod in phase Running whose containers have all exited with 0 (its phase is
+// about to change). All: all pods. A pod that is already terminating is never deleted.
 bool IsCleanedUp(const objects::Pod& pod, api::CleanPodPolicy policy);
 
 }  // namespace tfjob::policy

@@ -28,7 +28,7 @@ void RememberGroup(const ReplicaGroup& group, api::TFJobStatus& status, Pods& po
   status.replica_statuses[group.type].completed_indexes = completed.ToString();
 }
 
-// Records a completed pod beyond the slots of its type.
+// Records the index of a completed pod that is beyond the slots of its type.
 void RememberSurplus(const api::TFJob& job, const objects::Pod& pod, api::TFJobStatus& status,
                      Pods& pods) {
   const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod.metadata.name);

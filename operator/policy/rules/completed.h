@@ -1,4 +1,4 @@
-// Remembers replicas that have done their work, in status.replicaStatuses[T].completedIndexes.
+// Records replicas that have done their work in status.replicaStatuses[T].completedIndexes.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace tfjob::policy {
 
-// Adds the indexes that are done and not yet recorded, including those that a scale-down is about
-// to delete; returns their pods.
+// Records the completed indexes that are not recorded yet, even if a scale-down is about to delete
+// their pods. Returns their pods.
 std::vector<const objects::Pod*> RememberCompleted(const api::TFJob& job, const Replicas& replicas,
                                                    api::TFJobStatus& status);
 

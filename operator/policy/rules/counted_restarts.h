@@ -3,7 +3,7 @@
 //   status.replicaStatuses[T].restarts = recreations after failure
 //                                        + container restart counts of pods gone or being removed
 //
-// It never decreases. Types with policy Never count nothing.
+// This number never decreases. For types with policy Never, nothing is counted.
 #pragma once
 
 #include <vector>
@@ -14,19 +14,19 @@
 
 namespace tfjob::policy {
 
-// Returns the restarts of all types in the status.
+// Returns the sum of the restarts of all types in the status.
 int64_t RestartsInStatus(const api::TFJobStatus& status);
-// Returns the additional container restarts of live pods.
+// Returns the container restarts of running pods, which are not yet in the status.
 int64_t RestartsOfLivingPods(const Replicas& replicas);
 
-// Adds `recreations` and the pod's container restarts to its type's count, and records its UID in
-// `replacing`, so that it is counted only once, however often it is seen.
+// Adds `recreations` and the pod's container restarts to the count of its type. Also records the
+// pod's UID in `replacing`, so that it is counted only once, however often it is seen.
 void CountPod(const objects::Pod& pod, api::ReplicaType type, int32_t recreations,
               api::TFJobStatus& status);
 // True if CountPod has already counted the pod.
 bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobStatus& status);
 
-// Forgets the recorded UIDs of pods that no longer exist.
+// Removes the recorded UIDs of pods that no longer exist.
 void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

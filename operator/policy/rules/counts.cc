@@ -9,7 +9,8 @@
 namespace tfjob::policy {
 namespace {
 
-// Restarts never decrease, and completed indexes stay known in case the type returns.
+// Returns whether the entry of a type that is not in the spec must be kept: restarts never
+// decrease, and completed indexes and counted pods must still be known if the type returns.
 bool IsWorthKeeping(const api::ReplicaStatus& replica) {
   return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
 }

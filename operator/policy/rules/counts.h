@@ -1,4 +1,5 @@
-// Computes status.replicaStatuses: how many replicas of each type are active, succeeded and failed.
+// Computes the counts in status.replicaStatuses: how many replicas of each type are active, have
+// succeeded and have failed.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -7,20 +8,22 @@
 
 namespace tfjob::policy {
 
-// For a job that continues: terminating pods and pods about to be replaced are not counted. A type
-// removed from the spec keeps what must not be forgotten; otherwise its entry is removed.
+// For a job that continues. Terminating pods and pods that are about to be replaced are not
+// counted. The entry of a type that is no longer in the spec is removed, unless it holds restarts,
+// completed indexes or UIDs that must be kept.
 void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
-// For a suspended job: a pod is active until it is gone, so that its place is not handed out twice.
+// For a suspended job. A pod in phase Running counts as active until it is gone, even if it is
+// terminating, so that its resources are not given away while it still uses them.
 void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
                             const Snapshot& snapshot, api::TFJobStatus& status);
 
-// For the reconcile that ends the job, after CountReplicas. On success, every active replica
-// becomes `succeeded`. On failure, failed pods that will not be restarted any more count as failed.
+// For the reconcile that ends the job; called after CountReplicas. At success, active replicas
+// count as succeeded. At failure, failed pods that would have been restarted count as failed.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 
-// Computes the summary of the counts: `ready` and `restarts`.
+// Computes the status fields that summarise the counts: `ready` and `restarts`.
 void Summarize(const api::TFJob& job, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

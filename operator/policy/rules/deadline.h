@@ -8,9 +8,9 @@
 
 namespace tfjob::policy {
 
-// Returns the time left until the deadline, counted from startTime (which suspension keeps
-// and resuming resets); zero or less once it has passed. nullopt without a deadline or
-// before the start.
+// Returns the time left until the deadline; zero or less if it has passed. The deadline counts from
+// startTime, which a suspension keeps and resuming resets. Returns nullopt if the job has no
+// deadline or has not started.
 std::optional<Duration> TimeToDeadline(const api::TFJob& job, const api::TFJobStatus& status,
                                        Time now);
 

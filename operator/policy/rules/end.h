@@ -1,5 +1,5 @@
-// Decides whether a reconcile ends the job, and by which rule: success first, then
-// failures, then limits.
+// Decides whether a reconcile ends the job, and by which rule. Success is checked first, then
+// permanent failures, then the backoff limit and the deadline.
 #pragma once
 
 #include <optional>

@@ -10,7 +10,7 @@ std::optional<Duration> TimeToLost(const objects::Pod& pod,
   if (!lost_nodes || !pod.metadata.terminating() || !lost_nodes->contains(pod.node_name)) {
     return std::nullopt;
   }
-  // deletionTimestamp is when the grace period ends.
+  // The grace period ends at deletionTimestamp.
   return *pod.metadata.deletion_timestamp + options.lost_pod_after - now;
 }
 

@@ -12,8 +12,8 @@
 
 namespace tfjob::policy {
 
-// For a pod that is terminating on a node that is not Ready: returns the time left until the pod
-// counts as lost (its grace period and options.lost_pod_after); zero or less once it does. nullopt
+// Returns, for a pod that is terminating on a lost node, the time left until the pod counts as lost
+// (options.lost_pod_after past its grace period); zero or less if it already does. Returns nullopt
 // for every other pod.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,

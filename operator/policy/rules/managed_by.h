@@ -7,8 +7,8 @@ namespace tfjob::policy {
 
 inline constexpr char kManagedByUs[] = "kubeflow.org/training-operator";
 
-// True if spec.runPolicy.managedBy hands the job to another controller (MultiKueue); the job is
-// then not touched at all. An empty name also means another controller.
+// True if spec.runPolicy.managedBy assigns the job to another controller (MultiKueue); an empty
+// name also does. The operator does not touch such a job at all.
 bool IsManagedElsewhere(const api::TFJob& job);
 
 }  // namespace tfjob::policy

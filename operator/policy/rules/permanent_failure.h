@@ -1,4 +1,5 @@
-// Decides when a replica's failure ends the job, and which failures enableDynamicWorker tolerates.
+// Decides whether a replica's permanent failure ends the job or, with enableDynamicWorker,
+// is tolerated.
 #pragma once
 
 #include <optional>
@@ -17,12 +18,12 @@ struct PermanentFailure {
   bool operator==(const PermanentFailure&) const = default;
 };
 
-// True if a replica of the type may fail permanently without ending the job: workers under
-// enableDynamicWorker. The pod stays, with its logs.
+// True if a permanent failure of the type's replicas does not end the job: for workers, if
+// enableDynamicWorker is set. The failed pod is kept for its logs.
 bool ToleratesFailure(const api::TFJob& job, api::ReplicaType type);
 
-// Returns the failure of the first type, in the order of api::kReplicaTypes, that has a replica
-// that failed permanently and is not tolerated, even while other types restart.
+// Returns the failure of the first type (in the order of api::kReplicaTypes) that has a permanently
+// failed replica and is not tolerated, even if other types are restarting.
 std::optional<PermanentFailure> FindPermanentFailure(const api::TFJob& job,
                                                      const Replicas& replicas);
 

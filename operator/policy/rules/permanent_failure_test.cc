@@ -21,7 +21,7 @@ std::string FailureOf(const std::vector<TypeSpec>& types, const std::vector<obje
   return failure ? failure->message : "";
 }
 
-// Which failures end a job, and with which message.
+// Checks which failures end a job, and with which message.
 TEST(Failure, IsPermanentByThePolicysWord) {
   const struct {
     const char* sentence;
@@ -61,7 +61,7 @@ TEST(Failure, IsPermanentByThePolicysWord) {
   for (const auto& c : kCases) EXPECT_EQ(FailureOf(c.types, c.pods), c.message) << c.sentence;
 }
 
-// enableDynamicWorker tolerates failed workers, and no other type.
+// With enableDynamicWorker, failures of workers are tolerated, but not those of other types.
 TEST(Failure, IsToleratedOfDynamicWorkers) {
   EXPECT_EQ(FailureOf({{kWorker, 2}}, {Exited("mnist-worker-1", 1)}, true), "");
   EXPECT_EQ(FailureOf({{kWorker, 2, kExitCode}}, {Exited("mnist-worker-1", 1)}, true), "");

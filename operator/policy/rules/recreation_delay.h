@@ -1,4 +1,4 @@
-// Determines how long the recreation of one index waits after its pod is gone.
+// Determines how long the recreation of an index is delayed after the loss of its pod.
 #pragma once
 
 #include "operator/policy/facts/history.h"
@@ -6,11 +6,12 @@
 
 namespace tfjob::policy {
 
-// Returns the delay of a recreation that follows `recreations` others in the current series:
-// 0 s, 1 s, 2 s, 4 s … up to the maximum.
+// Returns the delay before the next recreation of an index that has been recreated `recreations`
+// times since the count was last reset: by default 0 s, 1 s, 2 s, 4 s … up to the maximum.
 Duration RecreationDelay(int32_t recreations, const Options& options);
 
-// Returns when the slot's next pod may be created; the epoch for a slot that never had one.
+// Returns the earliest time at which the slot's next pod may be created. If no pod was lost, this
+// is the epoch.
 Time NotBefore(const IndexHistory* index, const Options& options);
 
 }  // namespace tfjob::policy

@@ -18,7 +18,8 @@ bool Vanished(const api::TFJob& job, const History* history, const Slot& slot,
          !history->BlocksPod(job, slot);
 }
 
-// Returns the last state of the pod that vanished from the slot, in the first reconcile without it.
+// Returns the last state of the pod that vanished from the slot; nullptr if the snapshot does not
+// have it (any more).
 const objects::Pod* LastState(const Snapshot& snapshot, const Slot& slot) {
   const std::string& uid = snapshot.history->Find(slot)->uid;
   for (const auto& pod : snapshot.departed) {
@@ -73,7 +74,8 @@ void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replic
   const auto failed = std::find_if(restarts.begin(), restarts.end(),
                                    [](const Restarted& restart) { return !restart.disrupted; });
   if (failed != restarts.end()) ++status.replica_statuses[failed->slot.type].restarts;
-  // From here on the attempt number determines which pods are accounted for.
+  // From now on, pods with a lower attempt number are known to be counted, so the list of UIDs is
+  // not needed.
   for (auto& [type, replica] : status.replica_statuses) replica.replacing.clear();
   ++status.attempt;
   ForgetCompleted(status);
@@ -83,7 +85,7 @@ void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status) 
   for (const ReplicaGroup& group : replicas.groups) {
     if (!BehaviorOf(group.policy).counts_container_restarts) continue;
     for (const Replica& replica : group.replicas) {
-      // Pods of earlier attempts were accounted for when this attempt began.
+      // Pods of earlier attempts were counted when this attempt began.
       if (replica.pod == nullptr || AttemptOf(*replica.pod) < status.attempt) continue;
       CountContainersOf(*replica.pod, group.type, status);
     }

@@ -1,4 +1,4 @@
-// Writes into the status what a reconcile decides about pods to be replaced: each failure is
+// Finds the replicas that a reconcile restarts, and counts them in the status. Each failure is
 // counted once, whatever happens between the status write and the deletion of the pods.
 #pragma once
 
@@ -11,40 +11,40 @@
 
 namespace tfjob::policy {
 
-// A replica that this reconcile decided to restart.
+// A replica that this reconcile restarts.
 struct Restarted {
   Slot slot;
   const objects::Pod* pod = nullptr;  // nullptr if it vanished
   bool disrupted = false;
-  const objects::Pod* departed = nullptr;  // last state of a pod that vanished, if known
+  const objects::Pod* departed = nullptr;  // the last state of a vanished pod, if known
 
   bool operator==(const Restarted&) const = default;
 };
 
-// Returns the replicas to restart that the status does not know of yet: failed by their policy,
-// disrupted, or vanished (seen alive by the history, then suddenly gone, and the name is free).
-// Types with policy Never have none.
+// Returns the replicas to restart that the status does not record yet: those that failed and are
+// restarted under their policy, were disrupted, or vanished (the pod was alive at the last
+// reconcile and is now gone, and its name is not taken). Types with policy Never have none.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const Snapshot& snapshot, const api::TFJobStatus& status);
 
-// restartScope Replica: each failure counts as one restart.
+// For restartScope Replica: counts each failure as one restart.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
 
-// restartScope Job: starts a new attempt. Counts one restart, for the type of the first failed
-// replica, if any replica failed rather than was disrupted; takes over the container restarts of
-// the whole attempt. Forgets what Chief, Master and Worker completed.
+// For restartScope Job: starts a new attempt. If any replica failed (and was not only disrupted),
+// counts one restart for the type of the first of them. Also counts the container restarts of all
+// pods of the attempt, and forgets which Chiefs, Masters and Workers had completed.
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status);
 
-// Counts the container restarts of pods that are deleted for another reason
-// (suspension, scale-down).
+// Counts the container restarts of the replicas' pods before they are deleted (by a suspension or a
+// new attempt).
 void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status);
-// Also records the UIDs of surplus pods: if their slots are wanted again while they terminate, they
-// do not count as disrupted.
+// Counts the container restarts of surplus pods, and records their UIDs: if their slots are wanted
+// again while the pods still terminate, they must not count as disrupted.
 void CountSurplusPods(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
-// Resuming and a new attempt start over for Chief, Master and Worker; what parameter servers and
-// evaluators completed stays.
+// Forgets which Chiefs, Masters and Workers have completed, because resuming and a new attempt
+// start them over. What parameter servers and evaluators have completed is kept.
 void ForgetCompleted(api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// Tests restarts over the life of a job, reconcile by reconcile.
+// Tests restarts over several reconciles of a job.
 #include "operator/policy/rules/restarts.h"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Two running workers, one reconcile after the start.
+// A job with a running parameter server and two running workers, one reconcile after its start.
 struct RunningJob : Scene {
   explicit RunningJob(RestartPolicy policy, api::RestartScope scope = api::RestartScope::kReplica)
       : Scene(WithScope(policy, scope)) {
@@ -37,8 +37,8 @@ struct RunningJob : Scene {
   const api::ReplicaStatus& workers() { return job.status.replica_statuses[kWorker]; }
 };
 
-// A failed replica: first the status, then the deletion, then the new pod. Restarting holds until
-// that pod exists, and the failure is counted once.
+// When a replica fails, first the status is written, then the pod is deleted, and then the new pod
+// is created. The job is Restarting until the new pod exists. The failure is counted once.
 TEST(Restart, ReplacesAFailedReplica) {
   RunningJob scene(kExitCode);
   ASSERT_EQ(Conditions(scene.job.status), "Created Running");
@@ -55,7 +55,8 @@ TEST(Restart, ReplacesAFailedReplica) {
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobRestarting"));
 
-  // The operator stopped before it deleted: the next reconcile deletes and counts nothing.
+  // The operator stopped before it deleted the pod. The next reconcile deletes it, but does not
+  // count the failure again.
   verdict = scene.LookAndWrite(11);
   EXPECT_EQ(scene.workers().restarts, 1);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
@@ -75,7 +76,8 @@ TEST(Restart, ReplacesAFailedReplica) {
   EXPECT_THAT(scene.workers().replacing, IsEmpty());
 }
 
-// After each policy's failure: which pods are deleted, what is counted, and the job's condition.
+// Checks, for failures under each policy, which pods are deleted, what is counted, and the
+// job's conditions.
 TEST(Restart, FollowsThePolicy) {
   const struct {
     const char* sentence;
@@ -107,8 +109,8 @@ TEST(Restart, FollowsThePolicy) {
   }
 }
 
-// A running pod that a user deletes is created again under every policy, and fails the
-// job under none.
+// If a user deletes a running pod, it is recreated under every restart policy and never fails
+// the job.
 TEST(Restart, ReplacesADeletedPod) {
   for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
     RunningJob scene(policy);
@@ -120,7 +122,7 @@ TEST(Restart, ReplacesADeletedPod) {
     EXPECT_EQ(scene.workers().failed, 0);
     EXPECT_THAT(Deleted(verdict), IsEmpty());
     EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
-    // Its container fails while it is being stopped.
+    // While the pod is being stopped, its container fails.
     scene.Put(Terminating(Exited("mnist-worker-1", 143), 5));
     verdict = scene.LookAndWrite(11);
     EXPECT_EQ(scene.workers().failed, 0);
@@ -131,7 +133,7 @@ TEST(Restart, ReplacesADeletedPod) {
   }
 }
 
-// A pod that is suddenly gone is replaced too, with one event.
+// A pod that is suddenly gone is also replaced, with one event.
 TEST(Restart, ReplacesAPodThatVanished) {
   RunningJob scene(kOnFailure);
   scene.Remove("mnist-worker-1");
@@ -145,7 +147,7 @@ TEST(Restart, ReplacesAPodThatVanished) {
   EXPECT_EQ(scene.workers().restarts, 0);
 }
 
-// The second recreation waits one second, the third two.
+// The second recreation waits for one second, the third for two.
 TEST(Restart, WaitsLongerEachTime) {
   RunningJob scene(kOnFailure);
   int64_t now = 10;
@@ -171,7 +173,7 @@ TEST(Restart, WaitsLongerEachTime) {
   }
 }
 
-// Restarting holds as long as the driver does not run.
+// The job stays Restarting until the replica that drives it runs.
 TEST(Restart, StandsUntilRunningHolds) {
   Scene scene(StartedJob({{kChief, 1, kOnFailure}}));
   scene.Put(Running("mnist-chief-0"));
@@ -187,8 +189,8 @@ TEST(Restart, StandsUntilRunningHolds) {
   EXPECT_EQ(Conditions(scene.LookAndWrite(4).status), "Created Running");
 }
 
-// restartScope Job: one failure ends the whole attempt and is counted once; the next attempt begins
-// once the old one is gone.
+// With restartScope Job, one failure ends the whole attempt and is counted once. The next attempt
+// begins once the pods of the old one are gone.
 TEST(RestartScopeJob, StartsANewAttempt) {
   RunningJob scene(kExitCode, api::RestartScope::kJob);
   scene.job.status.replica_statuses[kWorker].completed_indexes = "0";
@@ -227,8 +229,8 @@ TEST(RestartScopeJob, StartsANewAttempt) {
   EXPECT_EQ(scene.workers().restarts, 1);
 }
 
-// A disruption restarts the attempt without being counted; a replica with policy Never
-// restarts no other.
+// A disruption starts a new attempt but is not counted. The loss of a replica with policy Never
+// does not restart the others.
 TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
   disrupted.Put(Terminating(Running("mnist-worker-1"), 5));
@@ -248,8 +250,8 @@ TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   EXPECT_EQ(vanished.job.status.attempt, 1);
 }
 
-// If a further recreation would exceed the limit, the job fails instead; the pod stays,
-// with its logs.
+// If another recreation would exceed the limit, the job fails instead. The pod is kept for
+// its logs.
 TEST(Restart, EndsAtTheBackoffLimit) {
   RunningJob scene(kExitCode);
   scene.job.spec.run_policy.backoff_limit = 1;

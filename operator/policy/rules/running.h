@@ -1,4 +1,4 @@
-// Decides when a job counts as running, and how long a restart prevents it.
+// Decides whether a job counts as running, and whether a restart still prevents that.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -8,12 +8,12 @@ namespace tfjob::policy {
 
 struct History;
 
-// True if the replica that drives the job runs: any Chief or Master; otherwise any Worker;
-// otherwise any replica.
+// True if a replica that drives the job is running. Chiefs drive the job, or else Masters, or else
+// Workers; if the job has none of them, all replicas do.
 bool DriverRuns(const Replicas& replicas);
 
-// True if every slot emptied by a restart has its new pod: no slot that should hold a live pod
-// lacks one. Names held by other owners are not waited for.
+// True if every slot that should have a live pod has one, so that no replacement is missing. Slots
+// whose names other owners hold are not considered.
 bool ReplacementsExist(const api::TFJob& job, const Replicas& replicas, const History* history);
 
 }  // namespace tfjob::policy

@@ -6,10 +6,11 @@
 
 namespace tfjob::policy {
 
-// With a Chief or Master: true if all of its replicas are done, whatever the workers do. Otherwise,
-// with Workers: true if worker 0 exited with code 0 (not under AllWorkers), or all workers are
-// done. Otherwise: true if all replicas of all types are done. A type with 0 replicas counts as
-// absent, and a job without any replica never succeeds.
+// True if the job has succeeded. If it has a Chief or Master, all replicas of that type must be
+// done; workers do not matter. Otherwise, if it has Workers, all of them must be done or,
+// unless successPolicy is AllWorkers, worker 0 must have exited with 0. Otherwise, all replicas
+// of all types must be done. A type with 0 replicas counts as absent. A job without any replica
+// never succeeds.
 bool HasSucceeded(const api::TFJob& job, const Replicas& replicas);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// Longer than the rule: one table of cases is one test.
+// Longer than the rule: one test consists of one table of cases.
 #include "operator/policy/rules/success.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ objects::Pod Running(const char* name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// Chief, worker 0 and all workers, each in its role.
+// Checks when the chief, worker 0, all workers or all replicas decide that the job has succeeded.
 TEST(Success, FollowsTheRule) {
   objects::Pod silent = MakePod("mnist-worker-0", PodPhase::kSucceeded);
   silent.containers.clear();
@@ -113,7 +113,7 @@ TEST(Success, FollowsTheRule) {
   for (const Case& c : kCases) EXPECT_EQ(Succeeded(c), c.succeeded) << c.sentence;
 }
 
-// An index recorded as completed needs no pod.
+// An index that is recorded as completed does not need a pod.
 TEST(Success, RemembersCompletedIndexes) {
   api::TFJob job = MakeJob({{kWorker, 3}});
   job.spec.success_policy = api::SuccessPolicy::kAllWorkers;

@@ -6,15 +6,16 @@
 
 namespace tfjob::policy {
 
-// True if nothing of the job may run now: it is to be suspended, or it is being resumed while pods
-// from before still exist. A resumed job starts over, so the old pods must be gone first.
+// True if none of the job's pods may run now: the job is to be suspended, or it is being resumed
+// and pods from before the suspension still exist. A resumed job starts over, so these pods must be
+// gone first.
 bool MustStandStill(const api::TFJob& job, const Snapshot& snapshot);
 
-// Writes Running False (if it was True) and Suspended True. Returns whether that is news.
+// Sets Running to False (if it was True) and Suspended to True. Returns whether Suspended changed.
 bool WriteSuspended(const api::TFJob& job, Time now, api::TFJobStatus& status);
 
-// If the job was suspended: writes Suspended False and a new startTime, and forgets what Chief,
-// Master and Worker completed. Returns whether the job was suspended.
+// If the job was suspended, sets Suspended to False and startTime to `now`, and forgets which
+// Chiefs, Masters and Workers had completed. Returns whether the job was suspended.
 bool WriteResumed(const api::TFJob& job, Time now, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

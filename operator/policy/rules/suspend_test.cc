@@ -19,7 +19,7 @@ objects::Pod Running(const std::string& name) {
   return MakePod(name, PodPhase::kRunning);
 }
 
-// A job created suspended gets its conditions and nothing else.
+// A job that is created suspended gets its conditions, but no objects.
 TEST(Suspend, BeforeTheStart) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   scene.job.spec.run_policy.suspend = true;
@@ -33,7 +33,8 @@ TEST(Suspend, BeforeTheStart) {
   EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
 }
 
-// Suspension deletes everything; a pod counts as active until it is gone; startTime stays.
+// Suspension deletes all objects and keeps startTime. A running pod counts as active until it
+// is gone.
 TEST(Suspend, WhileRunning) {
   Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
   scene.Put(RestartedTimes(Running("mnist-ps-0"), 2));
@@ -61,8 +62,8 @@ TEST(Suspend, WhileRunning) {
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 0);
 }
 
-// Resuming starts over once the old pods are gone: a new startTime, and no completed chief,
-// master or worker.
+// Resuming starts the job over once the old pods are gone: it has a new startTime, and no completed
+// chief, master or worker.
 TEST(Suspend, ThenResume) {
   Scene scene(StartedJob({{kEvaluator}, {kWorker, 2}}));
   scene.job.status.replica_statuses[kWorker].completed_indexes = "1";
@@ -86,7 +87,8 @@ TEST(Suspend, ThenResume) {
   EXPECT_THAT(scene.LookAndWrite(31).events, IsEmpty());
 }
 
-// A worker that completed before the suspension, and is gone only now, is not done in the new run.
+// A worker that completed before the suspension, but whose departure is seen only after the
+// resumption, does not count as done in the new run.
 TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.suspend = true;
@@ -100,7 +102,7 @@ TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-0", "mnist-worker-1"));
 }
 
-// A job that has ended is no longer suspended.
+// A job that has ended can no longer be suspended.
 TEST(Suspend, NotAfterTheEnd) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Exited("mnist-worker-0", 0));

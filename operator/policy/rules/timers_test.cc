@@ -12,7 +12,7 @@ namespace {
 using namespace testing;
 using enum ReplicaType;
 
-// The deadline counts from startTime, and exists only if both are set.
+// The deadline counts from startTime. Without startTime or activeDeadlineSeconds, there is none.
 TEST(Deadline, RunsFromTheStart) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   EXPECT_EQ(TimeToDeadline(job, job.status, At(0)), std::nullopt);
@@ -28,7 +28,7 @@ TEST(Deadline, RunsFromTheStart) {
   EXPECT_LE(*TimeToDeadline(job, job.status, At(70)), Duration::zero());
 }
 
-// The TTL counts from completionTime, or from the end's condition if there is none.
+// The TTL counts from completionTime or, if that is not set, from the final condition.
 TEST(Ttl, RunsFromTheEnd) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   job.spec.run_policy.ttl_seconds_after_finished = 100;
@@ -47,7 +47,7 @@ TEST(Ttl, RunsFromTheEnd) {
   EXPECT_EQ(TimeToLive(job, job.status, At(140)), std::nullopt);
 }
 
-// 0, 1, 2, 4 … seconds, at most 5 minutes.
+// The delays are 0, 1, 2, 4 … seconds, up to 5 minutes.
 TEST(RestartDelay, Doubles) {
   const Options options;
   const Duration kDelays[] = {0s, 1s, 2s, 4s, 8s, 16s, 32s, 64s, 128s, 256s, 300s, 300s};
@@ -55,7 +55,7 @@ TEST(RestartDelay, Doubles) {
   EXPECT_EQ(RecreationDelay(std::numeric_limits<int32_t>::max(), options), Duration(300s));
 }
 
-// The delay counts from the loss of the pod; a slot that never had a pod does not wait.
+// The delay counts from the loss of the pod. A slot that has not lost a pod does not wait.
 TEST(RestartDelay, RunsFromTheLoss) {
   const Options options;
   EXPECT_EQ(NotBefore(nullptr, options), Time());

@@ -8,9 +8,10 @@
 
 namespace tfjob::policy {
 
-// Returns the time left until a job that has ended is deleted; zero or less once it is due. Counted
-// from completionTime or, if an older operator left none, from the end's condition. nullopt for a
-// job that has not ended, is suspended, or has no TTL.
+// Returns the time left until a job that has ended is to be deleted; zero or less if it is due. The
+// TTL counts from completionTime or, if an older operator did not write one, from the transition of
+// the final condition. Returns nullopt if the job has not ended, has spec.runPolicy.suspend set, or
+// has no valid TTL.
 std::optional<Duration> TimeToLive(const api::TFJob& job, const api::TFJobStatus& status, Time now);
 
 }  // namespace tfjob::policy
