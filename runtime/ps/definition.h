@@ -40,13 +40,13 @@ struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// To and from the text sent on the wire.
+// Convert an assignment to and from the text that is sent.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// Returns a 64-bit digest of what all tasks must agree on, equal on every machine. It covers
-// everything but replicas_to_aggregate: that follows the number of workers, and a worker added by
-// scaling sees more workers than the others were started with.
+// Returns a 64-bit digest of what all tasks must agree on, equal on every machine. It leaves out
+// replicas_to_aggregate, which follows from the number of workers: a worker added by scaling sees
+// more workers than there were when the others started.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

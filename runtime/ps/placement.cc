@@ -44,7 +44,8 @@ void Balance(int servers, std::vector<Shard>& shards) {
   }
 }
 
-// Returns whether a line begins with the number of a shard of another server or of no server.
+// Returns whether `line` begins with the number of a shard that is on another
+// server or does not exist.
 bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
   int64_t shard = 0;
   const auto read = std::from_chars(line.data(), line.data() + line.size(), shard);

@@ -11,9 +11,9 @@
 
 namespace tfjob::ps {
 
-// Consecutive elements of one variable on one server. `offset` and `size` are in bytes of
-// the dense, row-major value. They are aligned to rows, or to elements if a single row
-// exceeds the limit.
+// Consecutive elements of one variable, on one server. `offset` and `size` are in bytes
+// of the dense, row-major value. They are aligned to rows, or to elements if a single
+// row exceeds the limit.
 struct Shard {
   int variable = 0;
   int server = 0;
@@ -31,8 +31,8 @@ struct Shard {
 std::vector<Shard> Place(const Definition& definition, int servers);
 
 // Returns the lines of a snapshot's ledger (protocol/ledger.h) that a server needs: those of its
-// own shards and those of no shard (a negative number). An unreadable line is kept, so that the
-// server refuses it.
+// own shards, and those that have a negative number and so belong to no shard. An unreadable line
+// is kept, so that the server refuses it.
 std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 
 }  // namespace tfjob::ps

@@ -59,7 +59,7 @@ class Events {
     return std::ranges::any_of(events_,
                                [&](const state::PeerEvent& event) { return event.kind == kind; });
   }
-  // Returns whether any event's message contains this text.
+  // Returns whether the message of any event contains `text`.
   bool Said(std::string_view text) {
     MutexLock lock(mutex_);
     return std::ranges::any_of(events_, [&](const state::PeerEvent& event) {
@@ -69,7 +69,7 @@ class Events {
   bool Await(state::PeerEvent::Kind kind, const std::string& peer) {
     return !Message(kind, peer).empty();
   }
-  // Returns the message of the first such event; "" if none arrives in time.
+  // Waits for an event of `kind` about `peer` and returns its message; "" if none arrives in 20 s.
   std::string Message(state::PeerEvent::Kind kind, const std::string& peer) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     MutexLock lock(mutex_);
@@ -186,7 +186,8 @@ class Trainer {
 // Breaks streams after a given number of frames, as a lost connection does.
 class BreakingConnector : public rpc::Connector {
  public:
-  // Breaks the stream that writes (or reads) the next frame after `frames` more.
+  // Lets `frames` more frames be written (or read), then breaks the stream that
+  // attempts the next one.
   void BreakAfterWrites(int frames) { writes_ = frames; }
   void BreakAfterReads(int frames) { reads_ = frames; }
 

@@ -32,14 +32,14 @@ enum Type : uint16_t {
   kFinished = 14,    // D: the job is over; follows all other frames
   kRenew = 15,       // M: chief to ps 0, during a copy: extends the hold; no answer
 
-  // A contribution: sequence; step of the values it was computed from; value: epoch. Every shard of
-  // the server is sent once: all its bytes, or one empty segment if there is no update for it. The
-  // first frame has kFirst.
+  // A contribution: `step` is the step of the values it was computed from, `value` the epoch. Every
+  // shard of the server is sent once: all its bytes, or one empty segment if there is no update for
+  // it. The first frame has kFirst.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
   // The answer, in one or more frames. The last has kLast, the step, and the staleness in value.
   kValues = 22,   // D: segments: fresh values of shards
-  kRefused = 23,  // M: sequence; value: a status code; body: its message; step: the server's epoch
+  kRefused = 23,  // M: sequence; value: a status code; body: its message
 
   // Between ps 0 and the other servers; synchronizer.cc writes the body.
   kParticipant = 30,  // M: to ps 0

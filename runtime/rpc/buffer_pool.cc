@@ -15,7 +15,7 @@ constexpr size_t kMostFree = 64;
 BufferPool::Lease* BufferPool::Take(size_t bytes) {
   MutexLock lock(mutex_);
   auto fits = [&](const auto& lease) { return lease->buffer_.size() >= bytes; };
-  // Sorts leases that fit first, the smallest of them at the front.
+  // Orders leases that fit before those that do not, and the smaller before the larger.
   auto smaller = [&](const auto& a, const auto& b) {
     return fits(a) && (!fits(b) || a->buffer_.size() < b->buffer_.size());
   };
@@ -26,7 +26,7 @@ BufferPool::Lease* BufferPool::Take(size_t bytes) {
     *best = std::move(free_.back());
     free_.pop_back();
   } else {
-    // Powers of two, so that shards of similar sizes share buffers.
+    // The sizes are powers of two, so that shards of similar sizes share buffers.
     lease.reset(new Lease(std::bit_ceil(std::max(bytes, kSmallest))));
   }
   lease->holders_ = 1;

@@ -48,12 +48,12 @@ Status Connection::Run() {
     if (!status.ok()) break;
     handling_ = true;
     Handle(frame);
-    // In this order, so that Silence never counts the handler's time.
+    // The time is set before handling_ is cleared, so that Silence never counts the handler's time.
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
-  // The writer may be blocked in the transport; only breaking the stream wakes it.
-  // Stops the writer. An earlier reason stays in place.
+  // Stops the writer, which may be blocked in the transport: only breaking the stream wakes it. If
+  // Cancel was called before, the earlier reason is kept.
   Cancel(status);
   writer.join();
   MutexLock lock(mutex_);
@@ -65,13 +65,13 @@ void Connection::Handle(IncomingFrame& frame) {
   if (frame.header.type == kCredit) {
     MutexLock lock(mutex_);
     credit_ += frame.header.value;
-    // Credit alone is no work: without data the writer would wake for nothing.
+    // The writer is woken only if data is waiting for the credit.
     if (data_waits_) wake_.NotifyOne();
     return;
   }
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
-  // Measured first, since the handler consumes the frame.
+  // Taken before the call, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
   if (!uses_credit) return;
@@ -114,7 +114,7 @@ void Connection::Flush() {
     if (writing_ || closing_ || !running_) return;
     writing_ = true;
   }
-  // The reader does not listen while it writes. Count that time as silence, so that the lease
+  // The reader does not listen while it writes. That time counts as silence, so that the lease
   // expires if the network is stuck.
   const bool reads = handling_ && std::this_thread::get_id() == reader_.load();
   if (reads) {

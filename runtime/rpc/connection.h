@@ -1,10 +1,11 @@
-// Runs one end of a stream, the same at both ends, on two threads: one reads and one writes, with
-// flow control by credits and with heartbeats.
+// Runs one end of a stream, in the same way at both ends, with flow control by credits and with
+// heartbeats. One thread reads and one thread writes.
 //
-// Credits: each side may have up to `window` payload bytes in flight that the other side has not
-// consumed yet. A receiver returns the credits when its handler returns. A transport buffers at
-// least one window, so a writer waits for the network but never for the other side's handler, and
-// two sides that both send cannot block each other. Control messages need no credit.
+// Credits: each side may have up to `window` payload bytes in flight, that is, sent but not yet
+// consumed by the other side. A receiver returns credits for frames that its handler has
+// consumed. A transport buffers at least one window, so a writer waits for the network but
+// never for the other side's handler, and two sides that both send cannot block each other.
+// Messages need no credit.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class ConnectionHandler {
   // Called on the reader thread, one frame at a time. Must not wait for this connection to send.
   virtual void OnFrame(IncomingFrame& frame) = 0;
   // Called when there is credit, by one thread at a time (the writer, or a caller of Flush). Fills
-  // the next data frame, whose segments are empty, or returns false if there is none;
-  // Connection::Wake makes the connection ask again.
+  // `frame`, which has no segments yet, with the next data frame, or returns false if there is
+  // none. After that, Connection::Wake makes the connection ask again.
   virtual bool NextFrame(OutgoingFrame& frame) = 0;
 };
 
@@ -48,15 +49,15 @@ class Connection {
   // finished by then too.
   Status Run();
 
-  // Queues a message with one segment of text. It is sent ahead of waiting data.
+  // Queues a message with one segment of text, to be sent ahead of waiting data.
   void Send(const FrameHeader& header, std::string body = "");
-  // Returns true if everything queued so far was passed to the transport, including the data that
-  // NextFrame provided, or if the connection has ended.
+  // Returns true if everything queued so far has been passed to the transport, including the data
+  // that NextFrame provides, or if the connection has ended.
   bool Drained();
   // Signals that there may be data to send: NextFrame will be called.
   void Wake();
-  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself. This
-  // saves waking the writer and is meant for small frames. The caller must not hold a lock that
+  // Like Wake, but if no thread is writing, the calling thread writes the next frames itself,
+  // which saves waking the writer. Meant for small frames. The caller must not hold a lock that
   // NextFrame takes.
   void Flush();
   // Breaks the stream; Run then returns `why`. The first reason wins.
@@ -69,8 +70,8 @@ class Connection {
   enum class Turn { kNothing, kFrame, kData };
 
   void WriteLoop();
-  // Waits until there is something to write and no other thread is writing, then takes the pen
-  // (the right to write) for this thread. Returns false once the connection has ended.
+  // Waits until there is something to write and no other thread is writing, then takes the pen,
+  // that is, the right to write. Returns false once the connection has ended.
   bool AwaitPen();
   // Requires the pen. Writes what is waiting, up to `frames` data frames, then releases the pen.
   void Write(int frames);

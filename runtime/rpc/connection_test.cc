@@ -320,7 +320,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   reader.join();
 }
 
-// Discards what is written; a write may be held up.
+// Discards what is written. A test can block writes.
 class NowhereTransport : public Transport {
  public:
   Status Write(const OutgoingFrame& frame) override {

@@ -1,4 +1,4 @@
-// Defines how a channel or a server protects its traffic. Both take it as an argument.
+// Defines how a channel or a server protects its traffic.
 #pragma once
 
 #include <memory>

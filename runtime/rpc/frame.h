@@ -1,6 +1,6 @@
 // Defines frames, the units sent on a stream. A frame has a fixed header and any number of
-// segments; each segment is a run of bytes and where they belong. Tensor bytes are never copied
-// into a protobuf message.
+// segments; each segment is a run of bytes, with an index and an offset that say where they belong.
+// Tensor bytes are never copied into a protobuf message.
 //
 // Wire format, little-endian (one gRPC message, or one entry of another transport):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
@@ -43,8 +43,8 @@ inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
-// called. It is called exactly once, on any thread, even if the stream breaks. Without `release`
-// they must stay valid until Transport::Write returns.
+// called. It is called exactly once, on any thread, even if the stream breaks. If there is no
+// `release`, they must stay valid until Transport::Write returns.
 struct Segment {
   uint32_t index = 0;
   uint32_t flags = 0;
@@ -66,23 +66,24 @@ struct SegmentInfo {
   uint64_t length = 0;
 };
 
-// A received frame. The transport owns the pieces of its payload until the next Read. The payload
-// is consumed from front to back.
+// A received frame. Its bytes belong to the transport and stay valid until the transport's next
+// Read. The payload is read from front to back.
 class IncomingFrame {
  public:
   FrameHeader header;
   std::vector<SegmentInfo> segments;
 
   size_t remaining() const { return remaining_; }
-  // ENFORCEs that this many bytes remain (Parse has checked the table against the payload).
+  // Consume the next bytes of the payload. They ENFORCE that so many bytes remain; Parse has
+  // checked that the payload is as long as the table says.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);
   std::string ReadString(size_t bytes);
 
-  // For transports: set the pieces of the next frame, then call Parse.
+  // For transports: set `pieces` to the bytes of the next frame, then call Parse.
   std::vector<std::span<const std::byte>> pieces;
-  // Reads the header and the table. Returns DataLoss if the frame is shorter or longer
-  // than they say.
+  // Reads the header and the table. Returns DataLoss if the frame is shorter or longer than they
+  // say, or has too many segments.
   Status Parse();
 
  private:

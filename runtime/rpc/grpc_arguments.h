@@ -11,8 +11,8 @@
 
 namespace tfjob::rpc {
 
-// Frames are large and credits limit their senders, so windows are wide open from the start. BDP
-// probing is off: it was measured to take a third of an exchange's CPU time.
+// Frames are large and credits already limit their senders, so the HTTP/2 windows are large from
+// the start. BDP probing is off, because it took a third of an exchange's CPU time when measured.
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
@@ -26,10 +26,11 @@ inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
 };
 
-// Must be called before the first channel or server is created. gRPC stays initialised until the
-// process exits, since its last shutdown joins threads that may sleep for ten seconds. Debian's
-// Abseil is built without NDEBUG and therefore checks for lock cycles at every lock that gRPC
-// takes, which costs a thirtieth of a small exchange; this function turns the check off.
+// Must be called before the first channel or server is created. gRPC stays initialised until
+// the process exits, since its last shutdown joins threads that may sleep for ten seconds.
+// Debian's Abseil is built without NDEBUG and therefore checks for lock cycles at every lock
+// that gRPC takes, which takes a thirtieth of the time of a small exchange. This function
+// turns the check off.
 inline void PrepareGrpc() {
   [[maybe_unused]] static const bool prepared = [] {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -27,7 +27,7 @@ class ClientTransport : public Transport {
         inner_(stream_.get(), &context_) {}
 
   ~ClientTransport() override {
-    // Finish waits for the end of the call, which a cancelled call reaches at once.
+    // Finish waits for the end of the call. A cancelled call ends at once.
     context_.TryCancel();
     if (!finished_) stream_->Finish();
   }
@@ -71,7 +71,7 @@ class GrpcConnector : public Connector {
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const {
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
-    // Use a connection of our own, so that its end means the end of this peer.
+    // Uses a separate connection, so that its end means the end of this peer.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);

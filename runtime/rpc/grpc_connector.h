@@ -1,5 +1,5 @@
-// The calling end of streams over gRPC: each is a bidirectional call whose messages are raw byte
-// buffers that refer to the sender's memory.
+// Opens streams over gRPC. Each is a bidirectional call whose messages are raw byte buffers that
+// refer to the sender's memory.
 #pragma once
 
 #include <memory>

@@ -11,7 +11,7 @@ namespace {
 constexpr uint16_t kHello = 0xFFF1;
 constexpr uint16_t kWelcome = 0xFFF2;
 constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; the text is its message
-// Limits what a peer that is not identified yet may send.
+// Limits what a peer may send before it is identified.
 constexpr size_t kMaxHelloBytes = 64 << 10;
 
 Status WriteText(Transport& transport, const FrameHeader& header, const std::string& text) {
@@ -33,7 +33,7 @@ std::string Encode(const Identity& identity, const std::string& service) {
 
 StatusOr<Caller> Decode(IncomingFrame& frame) {
   Hello hello;
-  // Checked before parsing: anybody who reaches the port can send this.
+  // Checked before parsing, because anyone who can reach the port can send this.
   if (frame.remaining() > kMaxHelloBytes ||
       !hello.ParseFromString(frame.ReadString(frame.remaining()))) {
     return DataLoss("the handshake message is unreadable");

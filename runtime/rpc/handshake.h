@@ -8,8 +8,9 @@
 
 namespace tfjob::rpc {
 
-// The caller's side. Returns the error with which the other side refused (FailedPrecondition,
-// Unimplemented), or the error that CheckPeer returns for the other side.
+// The caller's side. Returns the error with which the other side refused (such as
+// FailedPrecondition or Unimplemented), or the error of CheckPeer if the other side
+// is not acceptable.
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
@@ -18,13 +19,14 @@ struct Caller {
   int32_t protocol_version = 0;
   std::string service;
 };
-// The accepting side: reads the caller's hello. One of Welcome and Refuse must follow.
+// The accepting side: reads the caller's hello. The caller of AwaitCaller must then call
+// Welcome or Refuse.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
 
-// The complete accepting side: reads the hello, checks the caller and answers; or refuses and
-// returns the reason. `find` returns the handler of a service, or null.
+// The complete accepting side: reads the hello, checks the caller, and welcomes it, or refuses it
+// and returns the reason. `find` returns the handler of a service, or null.
 struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
@@ -46,8 +48,8 @@ StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find
   return Admission{std::move(caller), handler};
 }
 
-// Cancels the transport if the timer is not destroyed before the timeout. Uses a thread, so it is
-// meant for handshakes only.
+// Cancels the transport unless the timer is destroyed before the timeout. Every timer runs a
+// thread, so it is meant for handshakes only.
 class HandshakeTimer {
  public:
   HandshakeTimer(Transport& transport, Duration timeout);

@@ -1,5 +1,5 @@
-// Identifies a task and decides whether two tasks may talk. Checked once per connection, in
-// its handshake.
+// Identifies a task and decides whether two tasks may communicate. This is checked once per
+// connection, in the handshake.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,9 @@ struct Identity {
 // Returns the task's name as shown in logs: "worker 1".
 std::string TaskName(const Identity& identity);
 
-// Returns OK if both tasks belong to the same attempt of the same job and speak the same protocol
-// version. Otherwise returns FailedPrecondition, naming both sides and what to do.
+// Returns OK if both tasks belong to the same attempt of the same job and speak the same
+// protocol version. Otherwise returns FailedPrecondition with a message that names both
+// sides and what to do.
 Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_version);
 
 // Returns the incarnation of a process that starts now.

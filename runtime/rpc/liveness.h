@@ -1,5 +1,5 @@
-// Decides when a silent peer is reported and when it is given up. A closed connection needs no
-// such rule: its stream breaks at once.
+// Decides when a silent peer is reported and when it is given up. If a connection is closed, its
+// stream breaks at once, so this is not needed.
 #pragma once
 
 #include "runtime/base/clock.h"

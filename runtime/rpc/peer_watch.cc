@@ -52,8 +52,8 @@ void PeerWatch::Loop() {
       MutexLock lock(mutex_);
       if (!stopping_) wake_.WaitFor(mutex_, interval);
       if (stopping_) return;
-      // After a pause of this process (stopped, or its CPU time stolen) every peer appears silent.
-      // Skip one check, so that the readers can catch up.
+      // After a pause of this process (it was stopped, or got no CPU time), every peer appears
+      // silent. Skip one check, so that the readers can catch up.
       const Duration now = RealClock().Monotonic();
       const bool paused = now - looked >= rules_.suspect_after;
       looked = now;
@@ -61,7 +61,7 @@ void PeerWatch::Loop() {
         if (!paused) Look(entry);
       }
     }
-    // Without the lock, so that on_tick_ may call the watch.
+    // Called without the lock, so that on_tick_ may call the watch.
     if (on_tick_) on_tick_();
   }
 }

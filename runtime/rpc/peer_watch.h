@@ -1,5 +1,5 @@
-// Watches connections for silence. Reports a peer after 2 s and breaks its connection when its
-// lease of 10 s expires.
+// Watches connections for silence. By default, reports a peer after 2 s of silence and breaks its
+// connection after 10 s, when its lease expires.
 #pragma once
 
 #include <functional>
@@ -12,20 +12,21 @@
 
 namespace tfjob::rpc {
 
-// Runs one thread, which checks every connection eight times per `suspect_after`. Thread-safe.
+// Runs one thread, which checks all connections every eighth of
+// LivenessRules::suspect_after. Thread-safe.
 class PeerWatch {
  public:
   struct Watched {
     Connection* connection = nullptr;
-    // The peer's name. When the lease expires, Run of the connection returns Unavailable with a
-    // message that starts with it.
+    // The peer's name. When the lease expires, the connection's Run returns Unavailable with a
+    // message that begins with this name.
     std::string peer;  // "ps 1 (127.0.0.1:2223)"
     // Called on the watching thread, with the peer's silence, when the peer falls silent
     // (kSuspected) and when it is heard again (kAlive). Must not call the watch.
     std::function<void(Health, Duration)> on_change;
   };
 
-  // `on_tick`, if given, is called at every check.
+  // `on_tick`, if given, is called after every check, and may call the watch.
   explicit PeerWatch(std::function<void()> on_tick = nullptr, LivenessRules rules = {});
   ~PeerWatch();
 

@@ -37,8 +37,8 @@ class PipeEnd : public Transport {
   Status Write(const OutgoingFrame& frame) override {
     std::string wire = Flatten(frame);
     MutexLock lock(pipe_->mutex);
-    // Blocks like a full socket, so that tests meet the same waits as over TCP. The bound exceeds
-    // the credit window, as Connection requires.
+    // Blocks like a full socket, so that tests wait in the same places as over TCP. The bound
+    // exceeds the credit window, as Connection requires.
     while (!pipe_->broken && pipe_->bytes[side_] > kMaxQueuedBytes) {
       pipe_->changed.Wait(pipe_->mutex);
     }
@@ -85,7 +85,7 @@ PipeConnector::~PipeConnector() {
     MutexLock lock(mutex_);
     streams.swap(streams_);
   }
-  // Without the lock, since a handler may still be using the connector.
+  // Joined without the lock, since a handler may still be using the connector.
   for (Stream& stream : streams) {
     stream.end->Cancel();
     stream.thread.join();
@@ -109,7 +109,7 @@ void PipeConnector::Close(const std::string& address) {
       it = next;
     }
   }
-  // Without the lock, since a handler may still be using the connector.
+  // Joined without the lock, since a handler may still be using the connector.
   for (Stream& stream : closed) {
     stream.end->Cancel();
     stream.thread.join();

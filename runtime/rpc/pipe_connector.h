@@ -1,5 +1,5 @@
-// Both ends of streams inside one process without a network, for tests and for a store in the same
-// process.
+// Implements both ends of streams inside one process, without a network, for tests and for a store
+// in the same process.
 #pragma once
 
 #include <list>
@@ -22,7 +22,7 @@ class PipeConnector : public Connector {
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
-  // Breaks the streams of the address and refuses new ones, as if the process had died.
+  // Breaks the streams to `address` and refuses new ones, as if the process there had died.
   void Close(const std::string& address);
 
   StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,

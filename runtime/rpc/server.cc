@@ -62,7 +62,7 @@ class Server::StreamService : public grpc::Service {
  private:
   grpc::Status Open(grpc::ServerContext* context, ServerStream* stream) {
     GrpcStream<ServerStream, grpc::ServerContext> transport(stream, context);
-    // The timer must be gone before Serve, or it would cancel a healthy stream.
+    // The timer must be destroyed before Serve, or it would cancel a healthy stream.
     StatusOr<Admission> admission = [&] {
       HandshakeTimer timer(transport, kHandshakeTimeout);
       return Admit(transport, identity_, [&](const std::string& name) { return Find(name); });

@@ -1,4 +1,4 @@
-// The accepting end of every stream of a task: its single gRPC server. Control, parameters,
+// Runs the accepting end of every stream of a task: its single gRPC server. Control, parameters,
 // progress and, later, collectives share its port.
 #pragma once
 
@@ -29,9 +29,10 @@ struct ServerOptions {
 
 class Server {
  public:
-  // Binds without port reuse. Returns Unavailable, naming host:port and what to do, if the port is
-  // taken (a predecessor of this task may still hold it), and InvalidArgument if the host is not
-  // an address of this machine.
+  // Binds without port reuse. Returns Unavailable, with a message that names host:port and says
+  // what to do, if the port is taken (a predecessor of this task may still hold it). Returns
+  // InvalidArgument if the host is not an address of this machine, and PermissionDenied if the port
+  // is privileged.
   static StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
   // Shuts down immediately.
   ~Server();

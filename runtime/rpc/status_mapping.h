@@ -1,5 +1,4 @@
-// Converts between gRPC's statuses and ours, and is the only place that does. The codes have the
-// same numbers.
+// Converts between gRPC's statuses and ours. No other file does. The codes have the same numbers.
 #pragma once
 
 #include <grpcpp/support/status.h>

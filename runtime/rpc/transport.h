@@ -1,7 +1,7 @@
-// One end of the stream beneath every tensor exchange, the same at both ends: an ordered, reliable,
-// bidirectional stream of frames between two tasks. It is implemented by gRPC over TCP
-// (grpc_stream.h, opened by grpc_connector.h) and by a pipe inside one process (pipe_connector.h);
-// shared memory and RDMA may follow.
+// Defines one end of the stream beneath every tensor exchange: an ordered, reliable, bidirectional
+// stream of frames between two tasks. The two ends are alike. A stream is implemented by gRPC over
+// TCP (grpc_stream.h, opened by grpc_connector.h) and by a pipe inside one process
+// (pipe_connector.h); shared memory and RDMA may follow.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class StreamHandler {
   virtual ~StreamHandler() = default;
   // Called after the identity check and before the stream exists. An error refuses the peer.
   virtual Status Admit(const Identity& peer) = 0;
-  // Runs on a thread of the stream's own until the stream ends. `address` is the peer's address.
+  // Runs on the stream's own thread until the stream ends. `address` is the peer's address.
   virtual void Serve(const Identity& peer, const std::string& address, Transport& transport) = 0;
 };
 

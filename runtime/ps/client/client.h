@@ -1,5 +1,4 @@
-// The training task's end of the exchange: gives it access to the parameter servers. The caller
-// sees spans, never sockets.
+// Gives a training task access to the parameter servers. The caller sees spans, never sockets.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
@@ -12,9 +11,9 @@
 //   client->Leave();                            // no more data
 //   client->Finish();                           // chief only, last: every ps process exits
 //
-// EndStep repairs losses: it reconnects, repeats what was not answered (the servers apply it once)
-// and waits while the chief refills a server that lost its state; in the chief, it does the refill.
-// It reports such waits every 10 s.
+// EndStep repairs losses: it reconnects, repeats what was not answered (the servers apply it only
+// once), and waits while the chief refills a server that lost its state. In the chief, EndStep
+// itself refills the server. It reports such waits every 10 s.
 #pragma once
 
 #include <cstddef>
@@ -40,32 +39,36 @@ struct ClientOptions {
   Definition definition;
   bool chief = false;
   // Chief only. Returns the state for servers that have none: the last checkpoint, or initial
-  // values if there is none. Called in WaitReady and EndStep, on the caller's thread.
+  // values if there is none. Called by WaitReady, EndStep and TakeSnapshot, on the caller's thread.
   std::function<StatusOr<state::Snapshot>()> provide_state;
   state::PeerEventSink on_event;
-  // How long WaitReady and EndStep may wait for servers, the chief or other workers; 0: forever.
+  // How long WaitReady, EndStep and TakeSnapshot may wait for servers, the chief or other workers.
+  // 0 means forever.
   Duration patience{0};
-  // Called every 250 ms of a wait, on the waiting thread. If it returns true, the wait ends with
-  // Cancelled, and the step with it. Use this, not a short patience, to stop a task: it tells a
-  // stop from a stall. Patience should be minutes or unlimited, since the lease of a silent peer
-  // alone takes 10 s. The chief, which wants to save, waits up to 5 s longer for the answer to its
-  // gradient while all servers are connected, and TakeSnapshot still repairs once.
+  // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
+  // step end with Cancelled. To stop a task, use this function rather than a short patience, so
+  // that a stop can be told from a stall. Patience should be minutes or unlimited, since it takes
+  // 10 s (the lease) just to give up a silent peer. The chief still has to save: while all servers
+  // are connected, it waits up to 5 s longer for the answer to its gradient, and TakeSnapshot still
+  // repairs once.
   std::function<bool()> stop_requested;
   // When a silent server is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
-  // For how long a refusal (another job, attempt or definition at the address) is attributed to a
-  // predecessor that is about to exit.
+  // How long a refusal (the address belongs to another job, attempt or definition) is attributed to
+  // a predecessor that is about to exit.
   Duration refusal_patience{20s};
-  // Null: gRPC with `credentials`. Borrowed.
+  // Borrowed. If null, the client uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
 };
 
 struct StepResult {
   int64_t global_step = 0;
-  // Asynchronous: updates by other tasks between reading the values and applying this gradient.
+  // Asynchronous: how many updates by other tasks came between reading the values and
+  // applying this gradient.
   int64_t staleness = 0;
-  // Synchronous: the gradient was too late for its step and was not used.
+  // Synchronous: the gradient was not used, because it was too late for its step or the servers
+  // were rolled back.
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
@@ -73,36 +76,38 @@ struct StepResult {
   bool rolled_back = false;
 };
 
-// For one caller at a time, except MarkReady and Peers, which any thread may call.
+// Only one thread at a time may use a client, but any thread may call MarkReady and Peers.
 class ParameterClient {
  public:
   // Returns InvalidArgument for invalid options. Does not connect yet.
   static StatusOr<std::unique_ptr<ParameterClient>> Create(ClientOptions options);
   virtual ~ParameterClient() = default;
 
-  // Connects to every server, waits until all hold state (the chief fills those that have none),
-  // joins, and reads all variables into `values` (dense, in the order of TrainingState::variables;
-  // sizes must match). Returns FailedPrecondition if a server refuses this task (another job,
-  // attempt or definition), and DeadlineExceeded, naming the awaited servers, when patience ends.
+  // Connects to every server, waits until all have a state (the chief fills empty servers), joins,
+  // and reads all variables into `values`, dense and in the order of TrainingState::variables.
+  // Returns InvalidArgument if a size does not match, FailedPrecondition if a server refuses this
+  // task (another job, attempt or definition), and DeadlineExceeded, naming the awaited servers,
+  // when patience ends.
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
 
-  // Begins the exchange of one step. gradients[i] has the size of variable i; the caller must not
-  // change it from MarkReady(i) until EndStep returns. values[i] receives the fresh value in that
-  // time. An empty gradient span sends no update for its variable. The outer spans are copied.
+  // Begins the exchange of one step. gradients[i] must have the size of variable i, or be empty if
+  // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
+  // gradients[i], and values[i] is overwritten with the fresh value (after a rollback, from
+  // BeginStep on). The outer spans are copied.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values) = 0;
   virtual void MarkReady(int variable) = 0;
   // Marks the remaining gradients ready and waits until every server has answered.
   virtual StatusOr<StepResult> EndStep() = 0;
 
-  // BeginStep, all MarkReady, EndStep.
+  // Performs a whole step: BeginStep, MarkReady for all variables, EndStep.
   StatusOr<StepResult> Exchange(std::span<const std::span<const std::byte>> gradients,
                                 std::span<const std::span<std::byte>> values);
 
-  // Returns all variables, slots, the step and the ledger. Synchronous: of exactly one step.
-  // Asynchronous: each shard with its slots and ledger as of one moment. Call between steps only.
-  // Repairs losses as EndStep does; if the servers were rolled back meanwhile, the next EndStep
-  // reports it.
+  // Returns all variables, slots, the step and the ledger. In synchronous mode they are of exactly
+  // one step. In asynchronous mode each shard is copied with its slots and ledger as of one moment,
+  // which may differ from shard to shard. Call between steps only. Repairs losses as EndStep does.
+  // If the servers were rolled back meanwhile, the next EndStep reports it.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Chief only, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
@@ -112,7 +117,8 @@ class ParameterClient {
   // 20 s, then skips them.
   virtual Status Finish() = 0;
 
-  // Returns the servers, and the members as ps 0 knows them.
+  // Returns the servers, as this task sees them, and the other training tasks, as last
+  // reported by ps 0.
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

@@ -58,7 +58,7 @@ Status Link::Connect(Duration timeout) {
     return why_;
   }
   const rpc::Identity& peer = stream->peer;
-  // Shards are placed by index: another server at this address would hold other shards.
+  // Shards are placed by server index, so another server at this address would hold other shards.
   if (peer.task_type != "ps" || peer.task_index != server_) {
     return FailedPrecondition(address_, ": expected ps ", server_, ", found ", rpc::TaskName(peer));
   }
@@ -83,7 +83,7 @@ Status Link::Connect(Duration timeout) {
 }
 
 void Link::OnEnd(const Status& why) {
-  // This side closed the connection.
+  // The loss is expected if this side closed the connection.
   bool expected = absl::IsCancelled(why);
   std::string when;
   {
@@ -110,8 +110,8 @@ void Link::OnHealth(rpc::Health health, Duration silence) const {
 
 void Link::Disconnect() {
   if (connection_ == nullptr) return;
-  // The watch first: it may use the connection until the ticket is removed. The reader writes into
-  // the caller's memory, so it is joined before Disconnect returns.
+  // The ticket is removed first, since the watch may use the connection until then. The reader
+  // writes into the caller's memory, so it is joined before Disconnect returns.
   context_.watch->Remove(ticket_);
   connection_->Cancel(Cancelled("disconnected"));
   reader_.join();
@@ -124,8 +124,9 @@ void Link::Disconnect() {
   copy_ = nullptr;
 }
 
-// The RPC library's threads drop their last references to the caller's memory promptly. The memory
-// must not be returned to the caller before that, so a long wait is reported.
+// Waits until the RPC library's threads have dropped their last references to the caller's
+// memory, which must not be returned to the caller earlier. They do so promptly, so a long
+// wait is reported.
 void Link::AwaitReleases() {
   auto report = std::chrono::steady_clock::now() + kReleaseTimeout;
   MutexLock lock(flight_mutex_);
@@ -196,7 +197,7 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
       return;
     }
     default:
-      return;  // from a later version
+      return;  // sent by a later version
   }
 }
 
@@ -227,7 +228,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
 
 void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
   MutexLock lock(context_.mutex);
-  // The answer to a request that was given up.
+  // This is the answer to a request that was given up.
   if (pending_.number != header.sequence || pending_.done) return;
   pending_.done = true;
   pending_.status = std::move(status);
@@ -258,13 +259,13 @@ void Link::RenewHold() {
 
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
-  // One list is enough, since every task connects to every server.
+  // The list of one server is enough, since every task connects to every server.
   if (server_ == 0) {
     std::vector<state::PeerState> members = ParseMembers(body);
     MutexLock lock(context_.mutex);
     context_.members = std::move(members);
   }
-  // 0: the answer to Poll, for which nobody waits.
+  // Sequence 0 marks the answer to Poll, for which no caller waits.
   if (frame.header.sequence != 0) Settle(frame.header, OkStatus(), std::move(body));
 }
 

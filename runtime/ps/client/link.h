@@ -1,5 +1,5 @@
-// The training task's end of the stream to one server: the connection, and that server's part of
-// the current exchange. Private to this package.
+// Implements the training task's end of the stream to one server: the connection, and that server's
+// part of the current exchange. Private to this package.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace tfjob::ps {
 // The step in progress, shared by all links.
 struct Step {
   bool active = false;
-  bool pull = false;  // values only
+  bool pull = false;  // only read the values
   uint64_t sequence = 0;
   int64_t step = 0;  // step of the values that the gradients were computed from
   std::vector<std::span<const std::byte>> gradients;
@@ -56,7 +56,8 @@ struct RemoteState {
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
 };
 
-// All methods are for the caller's thread, except Mark and Describe, which any thread may call.
+// Only the caller's thread may use a link, but any thread may call Mark, Wake, Poll,
+// RenewHold and Describe.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -65,39 +66,42 @@ class Link : public rpc::ConnectionHandler {
   const std::string& name() const { return name_; }  // "ps 1 (127.0.0.1:2223)"
   const std::vector<int>& shards() const { return shards_; }
 
-  // Closes any existing connection and connects again. Returns the errors of rpc::Connector.
+  // Closes the existing connection, if any, and connects again. Returns the errors of
+  // rpc::Connector, and FailedPrecondition if the address belongs to another task.
   Status Connect(Duration timeout);
   void Disconnect();
 
-  // Sends a request and returns the header and body of its answer. Returns the status that the
-  // server answered with, or Unavailable or DeadlineExceeded if no answer arrives.
+  // Sends a request and returns the header and body of its answer. Returns the server's error if it
+  // answered with one, and Unavailable or DeadlineExceeded if no answer arrives.
   struct Answer {
     rpc::FrameHeader header;
     std::string body;
   };
   StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
   StatusOr<RemoteState> Query(Duration timeout);
-  // Asks ps 0 for its members, without waiting.
+  // Queries the server without waiting for the answer, in which ps 0 lists its members.
   void Poll();
-  // Extends the hold of ps 0 while the state is being copied.
+  // Extends the hold on ps 0 while the state is being copied.
   void RenewHold();
 
   // Fills the server with its part of the state, under `epoch`.
   Status Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeout);
-  // Begins to copy this server's part of the state into `snapshot`, whose tensors have
+  // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
   // their shapes.
   Status BeginCopy(state::Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
-  // Ignores an outstanding answer. Afterwards no reader writes into the caller's spans.
+  // Ignores an outstanding answer. After it returns, the reader no longer writes into
+  // the caller's spans.
   void Quiesce();
-  // Like Quiesce, after a failure. Afterwards no writer reads from the caller's spans either.
+  // Like Quiesce, but used after a failure. After it returns, the writer no longer reads from the
+  // caller's spans either.
   void Abandon();
 
   enum class Part {
     kDown,      // not connected
     kIdle,      // connected; no exchange in progress
-    kRefused,   // the server has no state, or that of another epoch
+    kRefused,   // the server has no state, or one of another epoch
     kAwaited,   // in progress
     kAnswered,  // done; see answer()
   };
@@ -107,7 +111,7 @@ class Link : public rpc::ConnectionHandler {
 
   // Starts or restarts the server's part of context.step, under the server's `epoch`.
   void Start(int64_t epoch) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Makes the link idle: the server must be queried again before the next start.
+  // Makes the link idle, so that the server is queried again before the next start.
   void Reset() ABSL_NO_THREAD_SAFETY_ANALYSIS { started_ = refused_ = false; }
   void Mark(int shard) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   // Wakes the writer if enough gradients for a frame are marked.
@@ -116,7 +120,8 @@ class Link : public rpc::ConnectionHandler {
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
 
-  // Sends the gradients once all are marked. A small exchange is written by this thread.
+  // Sends the gradients; called once all are marked. The calling thread writes a small
+  // exchange itself.
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   state::PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
@@ -130,7 +135,8 @@ class Link : public rpc::ConnectionHandler {
     uint64_t request = 0;
     int64_t epoch = 0;
     std::string ledger;  // sent last
-    // Position of the next bytes: one of shards_, its slot and the offset in it.
+    // Position of the next bytes: the index in shards_, the slot (0: the value) and
+    // the offset in it.
     size_t shard = 0;
     size_t slot = 0;
     size_t offset = 0;
@@ -167,7 +173,7 @@ class Link : public rpc::ConnectionHandler {
   // Describes what is awaited from the server, for a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // Counts the segments of the caller's memory that the connection holds.
+  // Count the segments of the caller's memory that the connection still holds.
   void Lend();
   static void Released(void* link);
   bool Lent();

@@ -1,4 +1,4 @@
-// Implements a link's part of a step: gradients out, values back.
+// Implements a link's part of a step: sends the gradients and receives the values.
 #include <algorithm>
 
 #include "runtime/ps/client/link.h"
@@ -58,8 +58,8 @@ void Link::Flush() {
     if (live_ == nullptr || !started_) return;
     if (ready_bytes_ > kFlushBytes) return live_->Wake();
   }
-  // Without the lock, because NextFrame takes it. connection_ stays valid: only the caller's
-  // thread, which is this one, closes the connection.
+  // Called without the lock, because NextFrame takes it. connection_ stays valid, since only the
+  // caller's thread, which is this one, closes the connection.
   connection_->Flush();
 }
 
@@ -135,14 +135,15 @@ bool Link::Lent() {
 
 void Link::Quiesce() {
   MutexLock lock(context_.mutex);
-  // Clearing started_ makes OnValues ignore further frames; one that is being read must finish.
+  // Clearing started_ makes OnValues ignore further frames. A frame that is being read must finish.
   if (!answered_) started_ = false;
   while (reading_) context_.changed.Wait(context_.mutex);
 }
 
 void Link::Abandon() {
   Quiesce();
-  // Segments handed to the connection cannot be recalled; only closing it releases them.
+  // Segments handed to the connection cannot be recalled; only closing the
+  // connection releases them.
   if (Lent()) Disconnect();
 }
 
@@ -183,14 +184,14 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   const bool last = (frame.header.flags & wire::kLast) != 0;
   const bool again = (frame.header.flags & wire::kAgain) != 0;
   if (last) {
-    // An answer with kAgain carries no values: those that the caller holds are current.
+    // An answer with kAgain carries no values, because the caller's values are current.
     if (bytes_to_come_ > 0 && !again) {
       status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");
     }
     answered_ = status.ok();
     answer_ = frame.header;
   }
-  // Later frames cannot be trusted either. On a new connection the exchange is repeated.
+  // Later frames cannot be trusted either. The exchange is repeated on a new connection.
   if (!status.ok()) connection_->Cancel(status);
   // Wakes the caller only if it has something to do.
   const bool others =
@@ -201,7 +202,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
 void Link::OnRefused(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   MutexLock lock(context_.mutex);
-  // The refusal of an earlier step.
+  // This refuses an earlier step.
   if (!started_ || frame.header.sequence != context_.step.sequence) return;
   refused_ = true;
   why_ = Status(static_cast<StatusCode>(frame.header.value), body);

@@ -29,7 +29,8 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeo
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
-  // Only this server's lines: those of all servers together may exceed a frame.
+  // Only this server's lines are sent, because the lines of all servers together
+  // may exceed a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(
@@ -44,7 +45,7 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeo
     live_->Wake();
   }
   StatusOr<Answer> answer = Await(number, timeout);
-  // The connection may still read the caller's snapshot; closing it ends that.
+  // The connection may still be reading the caller's snapshot; closing it stops that.
   if (!answer.ok()) Disconnect();
   return answer.status();
 }
@@ -113,7 +114,8 @@ Status Link::AwaitCopy(Duration timeout) {
   }
   StatusOr<Answer> answer = Await(number, timeout);
   if (!answer.ok()) {
-    // The reader may still write into the caller's snapshot; closing the connection ends that.
+    // The reader may still be writing into the caller's snapshot; closing the
+    // connection stops that.
     Disconnect();
     return answer.status();
   }
@@ -176,7 +178,7 @@ void Link::EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot) {
     copied = copied_;
   }
   Status status;
-  // Frames of shards are not numbered, so only the sum shows that none is missing.
+  // Shard frames are not numbered, so only the sum of their sizes shows whether one is missing.
   if (copied != expected) {
     status = DataLoss("a copy of ", copied, " bytes, expected ", expected);
   }

@@ -36,7 +36,8 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   }
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
-  // The chief asks ps 0 for the members once a second: every fourth tick of the watch.
+  // Every fourth tick of the watch (once a second by default), the chief asks ps 0 for its members
+  // and extends a hold.
   watch_ = std::make_unique<rpc::PeerWatch>(
       [this, ticks = 0]() mutable {
         if (!context_.options.chief || ++ticks % 4 != 0) return;
@@ -48,7 +49,7 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
 }
 
 RemoteClient::~RemoteClient() {
-  // The links first: Disconnect removes their tickets from the watch.
+  // Disconnects the links first, since that removes their tickets from the watch.
   for (auto& link : links_) link->Disconnect();
   watch_.reset();
 }
@@ -82,7 +83,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     step.gradients.clear();
     step.values.assign(values.begin(), values.end());
     step.unmarked = 0;
-    // Every server is asked for its state before it is asked for values.
+    // Makes every server report its state before it is asked for values.
     for (auto& link : links_) link->Reset();
   }
   epoch_ = 0;
@@ -108,7 +109,8 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   Step& step = context_.step;
   if (step.active) return FailedPrecondition("the previous step has not ended");
   step.active = true;
-  // After a rollback found since the last result the gradients are outdated: only read the values.
+  // If a rollback was found since the last result, the gradients are outdated, so only the
+  // values are read.
   step.pull = rolled_back_;
   ++step.sequence;
   step.step = step_;
@@ -195,7 +197,7 @@ Status RemoteClient::Complete() {
     status = answered.status();
     if (!status.ok()) break;
     if (*answered) {
-      // After `again`, other servers may still answer the step if it was committed meanwhile.
+      // After `again`, other servers may still answer if the step was committed meanwhile.
       for (auto& link : links_) link->Quiesce();
       return OkStatus();
     }
@@ -221,8 +223,8 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
   for (;;) {
     {
       MutexLock lock(context_.mutex);
-      // Wakes at least every kStopInterval: CheckStop calls the user's function, so it runs below,
-      // without the lock.
+      // Wakes at least every kStopInterval for CheckStop, which calls the user's function and
+      // therefore runs below, without the lock.
       while (Now() < std::min(deadline_, next_report_)) {
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -274,7 +276,7 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// Giving up a step may close connections, which the chief's last copy needs.
+// Giving up a step may close connections that the chief needs for its last copy.
 bool RemoteClient::EndsStepFirst() {
   if (!context_.options.chief || !StopRequested()) return false;
   if (stop_seen_ == Deadline{}) stop_seen_ = Now();
@@ -371,7 +373,7 @@ Status RemoteClient::ContinueAsynchronous() {
 }
 
 Status RemoteClient::ContinueSynchronous() {
-  // One server that cannot be asked may hold another state, so nothing is decided without it.
+  // A server that cannot be queried may hold another state, so nothing is decided without it.
   if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
   auto usable = [&] {
     return std::ranges::all_of(states_, [&](const RemoteState& state) {

@@ -1,5 +1,4 @@
-// The training task's end of all its streams: implements the parameter client over one link per
-// server. Private to this package.
+// Implements ParameterClient over one link per server. Private to this package.
 #pragma once
 
 #include <memory>
@@ -10,7 +9,8 @@
 
 namespace tfjob::ps {
 
-// A server answers a request at once, or (a hold) as soon as all servers are at one step.
+// A server answers a request at once. It answers a hold as soon as all servers are
+// at the same step.
 inline constexpr Duration kRequestTimeout{10s};
 
 class RemoteClient : public ParameterClient {
@@ -37,7 +37,7 @@ class RemoteClient : public ParameterClient {
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Waits until every link has answered; repairs losses meanwhile.
   Status Complete();
-  // Returns true if all have answered, false if something needs repair.
+  // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
   bool StopRequested() const;
   // Returns whether a chief that was asked to stop should still wait for the answer to its
@@ -49,7 +49,8 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
-  // Fills the given servers under one epoch, greater than any earlier epoch of the job.
+  // Fills the given servers under one new epoch, which is greater than any earlier
+  // epoch of the job.
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(state::Snapshot& snapshot);
@@ -57,7 +58,7 @@ class RemoteClient : public ParameterClient {
   Status Copy(state::Snapshot& snapshot);
   Status TellEnd(size_t server);
   StatusOr<StepResult> Result();
-  void BeginWait();  // restarts the patience
+  void BeginWait();  // starts the patience again
   void Say(state::PeerEvent::Kind kind, const std::string& peers, const std::string& message) const;
   void ReportWait();
   std::string Awaited(std::string& peers);
@@ -70,10 +71,10 @@ class RemoteClient : public ParameterClient {
   std::vector<std::unique_ptr<Link>> links_;
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
-  std::vector<bool> known_;          // whether `states_` is of the present connection
+  std::vector<bool> known_;          // by server: whether its state is known
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
-  bool rolled_back_ = false;         // since the last result
+  bool rolled_back_ = false;         // the servers were rolled back since the last result
   Deadline deadline_{};              // end of the patience
   Deadline refused_since_{};
   Deadline stop_seen_{};  // when the chief first saw the request to stop

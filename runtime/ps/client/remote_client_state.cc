@@ -32,9 +32,9 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
-  // An epoch must never be reused: a task that remembers an old epoch recognises a new state only
-  // by its number. The known epochs are not enough, since a restarted server or chief knows none,
-  // so the number is also at least a new incarnation.
+  // An epoch must never be reused, because a task that remembers an old epoch recognises a new
+  // state only by its epoch. Exceeding the known epochs is not enough, since a restarted server or
+  // chief knows none, so the new epoch is also at least a new incarnation.
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
@@ -87,8 +87,8 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       Say(state::PeerEvent::Kind::kWaiting, "",
           StrCat("the copy of the state waits: ", Message(status)));
     }
-    // Repairs once even if asked to stop: the step given up may have closed connections that the
-    // last copy needs.
+    // Repairs once even if asked to stop: the step that was given up may have closed connections
+    // that the last copy needs.
     if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Repair());
   }
@@ -129,7 +129,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
 
 Status RemoteClient::Leave() {
   Status status;
-  // Every server is told, even after one could not be.
+  // Tells every server, even if one of them cannot be told.
   for (auto& link : links_) {
     Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
     if (status.ok()) status = left;
@@ -140,8 +140,8 @@ Status RemoteClient::Leave() {
 Status RemoteClient::Finish() {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
-  // Retries, because a server that is restarting would come back empty and wait for a
-  // chief forever.
+  // Retries, because a server that is restarting would come back empty and wait for
+  // a chief forever.
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();

@@ -60,7 +60,7 @@ CoordinatorActions Coordinator::OnMessage(int server, const ToCoordinator& messa
     OnStaged(server, *staged, actions);
   } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
     Server& known = participants_[static_cast<size_t>(server)];
-    // Never lowered: a repeated report may be older than what is known.
+    // The step is never lowered, since a repeated report may be older than the last one.
     if (applied->epoch == known.epoch) known.step = std::max(known.step, applied->step);
   }
   Proceed(actions);
@@ -71,22 +71,23 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   Server& known = participants_[static_cast<size_t>(server)];
   const bool restarted = hello.incarnation > known.incarnation;
   if (!restarted) {
-    // Ignores late messages from an earlier process or about a state that the server no longer has.
-    // An empty hello is ignored as well, unless the process restarted.
+    // Ignores late hellos from an earlier process or about a state that the server no longer has.
+    // This includes a hello without a state, unless the process has restarted.
     if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
     if (hello.epoch == known.epoch) {
       known.step = std::max(known.step, hello.step);
       return;
     }
   }
-  // The server had the state of this epoch and lost or replaced it: the state is void.
+  // The server had the state of this epoch and has lost or replaced it, so the
+  // state is void everywhere.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
   known = {hello.incarnation, hello.epoch, hello.step};
 }
 
 void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorActions& actions) {
   if (epoch_ == 0 || report.epoch != epoch_ || report.step != step_) return;
-  // A contribution counts even if its worker has left; `member` is null then.
+  // A contribution counts even if its worker has left; `member` is then null.
   auto found = members_.find(report.name.worker);
   Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
                        ? &found->second
@@ -98,7 +99,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
   if (was_complete) {
-    // The worker repeats its contribution because it did not receive its token.
+    // The worker has repeated its contribution because it did not receive its token.
     if (member != nullptr && member->granted == report.name.sequence && !member->waiting) {
       actions.again.push_back(
           {report.name.worker, report.name.incarnation, report.name.sequence, step_});
@@ -118,7 +119,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
 CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) {
   CoordinatorActions actions;
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
-  // A restarted worker replaces its predecessor, whose departure may be noticed later.
+  // A restarted worker replaces its predecessor, whose departure may not have been noticed yet.
   if (found->second.incarnation < incarnation) found->second = {.incarnation = incarnation};
   if (added) {
     // The worker may have staged a contribution before it left.
@@ -158,7 +159,7 @@ std::vector<Worker> Coordinator::Awaited() const {
 
 void Coordinator::Proceed(CoordinatorActions& actions) {
   if (!active()) return;
-  // While the hold lasts nothing is committed, so the servers catch up with each other.
+  // During a hold nothing is committed, so the servers catch up with each other.
   if (holder_) {
     if (!hold_granted_ && AllApplied()) {
       hold_granted_ = true;
@@ -177,8 +178,8 @@ bool Coordinator::AllApplied() const {
 
 void Coordinator::CommitStep(CoordinatorActions& actions) {
   Commit commit{.epoch = epoch_, .step = step_, .set = complete_};
-  // The earliest count; what is left is dropped. Sorted, because a sum depends on its order and
-  // must not depend on the network.
+  // The earliest contributions count; the rest are dropped. The set is sorted because a sum depends
+  // on its order, which must not depend on the network.
   commit.set.resize(aggregate_);
   std::ranges::sort(commit.set);
   for (size_t i = 0; i < participants_.size(); ++i) {
@@ -188,13 +189,13 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
   ++step_;
   staged_.clear();
   complete_.clear();
-  // Every waiting member is answered with the new values and computes again.
+  // The servers answer every waiting member with the new values, so it computes again.
   for (auto& [worker, member] : members_) member.waiting.reset();
 }
 
 void Coordinator::GrantTokens(CoordinatorActions& actions) {
-  // Each missing contribution needs one computing member. If there are too few, those that have
-  // waited longest get a token to compute another batch.
+  // Each missing contribution needs one computing member. If too few are computing, the members
+  // that have waited longest get a token to compute another batch.
   const auto computing = static_cast<size_t>(
       std::ranges::count_if(members_, [](const auto& entry) { return !entry.second.waiting; }));
   size_t wanted = aggregate_ - std::min(aggregate_, complete_.size());

@@ -1,6 +1,6 @@
-// Implements the part of ps 0 in the synchronous protocol. The coordinator owns the step: it
-// commits the first contributions that are staged on all servers, grants tokens for further
-// batches, and voids the state if the servers no longer hold the same one.
+// Implements ps 0's part of the synchronous protocol. The coordinator owns the step: it commits the
+// first contributions to be staged on all servers, grants tokens for further batches, and voids the
+// state once the servers no longer hold the same one.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A token: ends the worker's exchange `sequence`; the worker computes another contribution for the
-// same step.
+// A token. Ends the worker's exchange `sequence` and asks the worker for another
+// contribution to the same step.
 struct Again {
   Worker worker;
   int64_t incarnation = 0;
@@ -26,11 +26,13 @@ struct Again {
 
 struct HoldResult {
   Worker worker;
-  bool granted = false;  // false: the state is void, another worker holds, or the hold ended
+  // False if the servers do not share a state, if another worker has the hold, or if the hold ended
+  // before it could be granted.
+  bool granted = false;
 };
 
 struct CoordinatorActions {
-  std::vector<std::pair<int, ToParticipant>> messages;  // with the receiving server
+  std::vector<std::pair<int, ToParticipant>> messages;  // by receiving server
   std::vector<Again> again;
   std::vector<HoldResult> holds;
 };
@@ -41,45 +43,48 @@ class Coordinator {
   explicit Coordinator(int servers) : participants_(static_cast<size_t>(servers)) {}
   int servers() const { return static_cast<int>(participants_.size()); }
 
-  // ps 0 holds a state under a new epoch. The job continues once all servers report that epoch.
+  // ps 0 now has a state with a new epoch. The job continues once all servers report that epoch.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate);
-  // The state of ps 0 is void, and so is that of every other server.
+  // ps 0 no longer has a valid state. Aborts the epoch on every server and ends any hold.
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // A worker takes part (again), or no longer does: its data ended, its connection closed or its
-  // lease expired. A departure of any but the present incarnation is ignored.
+  // Join: the worker takes part from now on. Leave: it no longer does, because its data
+  // ended, its connection closed or its lease expired. Leave has no effect unless
+  // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
 
-  // Suspends commits until the same worker releases the hold or departs, or until 60 s pass without
-  // a renewal. The hold is granted once all servers have applied the same steps.
+  // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
+  // the state becomes void. The hold is granted once all servers have applied the same steps.
   CoordinatorActions Hold(Duration now, const Worker& worker);
-  // Extends the hold. Does nothing if it has ended: a copy may then mix several steps.
+  // Extends a granted hold. Does nothing if the hold has ended; a copy made since then
+  // may mix several steps.
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
-  // Called periodically. Repeats unanswered messages and ends expired holds.
+  // Called periodically. Repeats the last commit to servers that have not applied it,
+  // and ends an expired hold.
   CoordinatorActions Tick(Duration now);
 
-  // Returns whether the hold was granted and has not ended.
+  // Returns whether `worker` was granted a hold that has not ended.
   bool Holds(const Worker& worker) const { return holder_ == worker && hold_granted_; }
 
   bool active() const;
   int64_t step() const { return step_; }
-  // Returns the members that still compute for the present step while others wait.
+  // Returns the members that are still computing for the current step while others wait for them.
   std::vector<Worker> Awaited() const;
 
  private:
   struct Server {
     int64_t incarnation = 0;
     int64_t epoch = 0;
-    int64_t step = 0;  // commits before it are applied
+    int64_t step = 0;  // the server has applied all commits before it
   };
   struct Member {
     int64_t incarnation = 0;
-    std::optional<uint64_t> waiting;  // its last contribution, if staged on all servers
+    std::optional<uint64_t> waiting;  // its last contribution, once staged on all servers
     uint64_t order = 0;               // position in the order in which members began to wait
-    uint64_t granted = 0;             // the contribution that ended with `again`
+    uint64_t granted = 0;             // the contribution that was answered with a token
   };
 
   void OnHello(int server, const Hello& hello, CoordinatorActions& actions);
@@ -96,8 +101,9 @@ class Coordinator {
   int64_t epoch_ = 0;  // 0: void
   int64_t step_ = 0;
   size_t aggregate_ = 1;
-  std::map<Name, std::vector<bool>> staged_;  // for this step: on which servers
-  std::vector<Name> complete_;                // in the order in which they were staged everywhere
+  // The contributions to this step, and on which servers each is staged.
+  std::map<Name, std::vector<bool>> staged_;
+  std::vector<Name> complete_;  // staged on all servers, oldest first
   std::optional<Commit> last_commit_;
   Duration repeated_{0};
 

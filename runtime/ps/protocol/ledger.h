@@ -7,8 +7,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A task that computes gradients. Ordered by type, then index; contributions are summed
-// in this order.
+// A task that computes gradients. Workers are ordered by type, then index; contributions
+// are summed in this order.
 struct Worker {
   std::string type;
   int32_t index = 0;
@@ -17,8 +17,9 @@ struct Worker {
 };
 std::string ToString(const Worker& worker);  // "worker 1"
 
-// Names one set of gradients of one worker. A worker's sequence increases by one per set. A
-// restarted worker has a greater incarnation and starts its sequence again.
+// Identifies a contribution, that is, one set of gradients from one worker. A worker's
+// sequence increases with every exchange. A restarted worker has a greater incarnation and
+// starts its sequence again.
 struct Name {
   Worker worker;
   int64_t incarnation = 0;
@@ -31,8 +32,8 @@ std::string ToString(const Name& name);  // "worker 1 #57"
 // Holds the last applied contribution of each worker. A value type.
 class Ledger {
  public:
-  // Returns whether `name` is not newer than the worker's last applied set. A worker names its sets
-  // in order, so an older set was applied or never will be.
+  // Returns whether `name` is the worker's last applied contribution or an older one. A worker
+  // sends its contributions in order, so an older one was applied or never will be.
   bool Contains(const Name& name) const;
   void Record(const Name& name);
 

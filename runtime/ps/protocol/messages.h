@@ -37,19 +37,20 @@ struct AppliedReport {
 using ToCoordinator = std::variant<Hello, StagedReport, AppliedReport>;
 
 // Coordinator → participant.
-struct Commit {  // apply the mean of these as step `step`
+struct Commit {  // apply the mean of `set` as step `step`
   int64_t epoch = 0;
   int64_t step = 0;
   std::vector<Name> set;  // in the order of summation
   bool operator==(const Commit&) const = default;
 };
-struct Abort {  // states of this epoch and older ones are void
+struct Abort {  // the states of this and all earlier epochs are void
   int64_t epoch = 0;
   bool operator==(const Abort&) const = default;
 };
 using ToParticipant = std::variant<Commit, Abort>;
 
-// To and from one line of text. Decoding returns nullopt if the text is not a message.
+// Convert messages to and from one line of text. Decoding returns nullopt if the
+// text is not a message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);
 std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text);

@@ -9,7 +9,7 @@ ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) 
   actions.voided = false;
   epoch_ = epoch;
   step_ = step;
-  // Names count within an epoch; what the new state contains is in the ledgers of its shards.
+  // Names are valid within an epoch. The ledgers of the new state's shards record what it contains.
   applied_ = {};
   Repeat(now, actions);
   return actions;
@@ -38,10 +38,11 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     actions.forget.push_back(name);
     actions.refused.push_back(name);
   } else if (applied_.Contains(name)) {
-    // Repeated because the answer was lost.
+    // The worker repeats the contribution because the answer was lost.
     actions.answers.push_back({.name = name, .step = step_, .dropped = false});
   } else if (staged_.contains(name)) {
-    // Repeated before its step was decided: the report may have been lost too.
+    // The worker repeats the contribution before its step is decided. The
+    // report may be lost as well.
     actions.messages.push_back(StagedReport{epoch, step, name});
   } else if (step < step_) {
     actions.forget.push_back(name);
@@ -68,7 +69,7 @@ ParticipantActions Participant::OnMessage(const ToParticipant& message) {
 }
 
 void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
-  // One commit at a time; the coordinator repeats the one that is ignored here.
+  // Only one commit is applied at a time. The coordinator repeats a commit that is ignored here.
   if (!Current(commit.epoch) || applying_) return;
   if (commit.step < step_) {
     actions.messages.push_back(AppliedReport{epoch_, step_});
@@ -76,8 +77,8 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
   }
   const bool kept =
       std::ranges::all_of(commit.set, [&](const Name& name) { return staged_.contains(name); });
-  // Neither case occurs while all follow the protocol. A server that cannot apply the commit no
-  // longer holds the common state.
+  // Neither case occurs while all tasks follow the protocol. A server that cannot apply the commit
+  // no longer holds the common state.
   if (commit.step > step_ || !kept) {
     actions = Void();
     return;
@@ -88,7 +89,7 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
 
 ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
   ParticipantActions actions;
-  // Otherwise the state became void meanwhile.
+  // If this is not the commit being applied, the state has become void meanwhile.
   if (!applying_ || applying_->epoch != epoch || applying_->step != step) return actions;
   const Commit commit = *std::move(applying_);
   applying_.reset();

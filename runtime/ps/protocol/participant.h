@@ -12,7 +12,7 @@
 
 namespace tfjob::ps::protocol {
 
-// Ends a worker's exchange with the values at `step` (or later).
+// Ends a worker's exchange with the values of `step` or of a later step.
 struct Answer {
   Name name;
   int64_t step = 0;
@@ -20,17 +20,20 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// What the caller must do, in this order.
+// What the caller must do. `apply` comes before `forget`, because it takes over staged bytes,
+// and `messages` come last: on ps 0 the coordinator may reply to a message at once, which
+// yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
-  // Apply the mean of these, in this order, then call Applied. Their bytes are kept until then.
+  // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
+  // bytes must be kept until then.
   std::optional<Commit> apply;
   std::vector<Answer> answers;
-  // Free the staged bytes of these.
+  // Free the staged bytes of these contributions.
   std::vector<Name> forget;
-  // Refuse the exchanges of these: the state they were meant for is void.
+  // Refuse the exchanges of these contributions: the state that they were computed from is void.
   std::vector<Name> refused;
-  bool voided = false;  // the state is void: the server is empty
+  bool voided = false;  // the state is void; the server is now empty
 };
 
 // Not thread-safe. The caller passes in every event and the time.
@@ -38,21 +41,24 @@ class Participant {
  public:
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
-  // The server holds the state of `step` under `epoch`. Any earlier state is void.
+  // The server now has the state of `step`, with the epoch `epoch`. Voids any earlier state.
   ParticipantActions Fill(Duration now, int64_t epoch, int64_t step);
-  // The server's state is void.
+  // The server no longer has a valid state. Drops and refuses everything that is staged.
   ParticipantActions Void();
 
-  // Returns whether the bytes of this contribution are needed: false if it is staged or decided.
+  // Returns whether the bytes of the contribution are needed. False if it is already staged, if its
+  // step is decided, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
-  // The contribution is complete: its bytes have arrived, or are not needed.
+  // All bytes of the contribution have arrived, or are not needed. Reports it to the coordinator,
+  // or answers or refuses its exchange.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name);
   ParticipantActions OnMessage(const ToParticipant& message);
-  // An `apply` has been carried out.
+  // The caller has carried out an `apply`. Answers the contributions whose step is now decided, and
+  // reports the step to the coordinator.
   ParticipantActions Applied(int64_t epoch, int64_t step);
-  // A new connection to the coordinator is up.
+  // A new connection to the coordinator is up. Sends the hello and reports what is staged.
   ParticipantActions Connected(Duration now);
-  // Called periodically. Repeats unanswered messages.
+  // Called periodically. Repeats the hello and the reports of what is staged.
   ParticipantActions Tick(Duration now);
 
   int64_t epoch() const { return epoch_; }
@@ -66,7 +72,7 @@ class Participant {
   const int64_t incarnation_;
   int64_t epoch_ = 0;  // 0: no state
   int64_t step_ = 0;
-  std::map<Name, int64_t> staged_;  // to the step it was computed for
+  std::map<Name, int64_t> staged_;  // value: the step it was computed for
   std::optional<Commit> applying_;
   Ledger applied_;  // in this epoch
   Duration repeated_{0};

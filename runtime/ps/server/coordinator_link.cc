@@ -75,7 +75,7 @@ void CoordinatorLink::RunOnce(rpc::Transport& transport) {
   rpc::Connection connection(transport, *this);
   {
     MutexLock lock(mutex_);
-    // The destructor cancels live_, so it must not be set after stopping_.
+    // The destructor cancels live_, so live_ must not be set once stopping_ is true.
     if (stopping_) return;
     live_ = &connection;
   }

@@ -1,5 +1,5 @@
-// The calling end of the stream from any other server to ps 0: keeps it open, and reports when it
-// is lost and when it is back. Private to this package.
+// Implements the calling end of a server's stream to ps 0. Keeps the stream open, and reports when
+// it is lost and when it is back. Private to this package.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ class CoordinatorLink : public rpc::ConnectionHandler {
                   Options options);
   ~CoordinatorLink() override;
 
-  // Sends a message. Without a connection it is dropped; the protocol repeats it.
+  // Sends a message. If there is no connection, the message is dropped; the protocol repeats it.
   void Send(std::string message);
 
   void OnFrame(rpc::IncomingFrame& frame) override;

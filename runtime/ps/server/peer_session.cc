@@ -89,7 +89,7 @@ void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
 }
 
 void PeerSession::Fill(rpc::IncomingFrame& frame) {
-  // BeginFill has refused the epoch. The frames that were on their way already are skipped.
+  // BeginFill refused the epoch. Frames that were already on their way are skipped.
   if (fill_ == nullptr) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     Status status = fill_->CheckFill(segment.index, segment.flags, segment.offset, segment.length);
@@ -105,8 +105,8 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
   Status status = fill_status_;
   if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
   if (status.ok() && !fill_->filled()) status = InvalidArgument("the state is incomplete");
-  // Before the state goes into service: a contribution repeated after a restore must be recognised
-  // from the first frame on.
+  // The ledger is set before the state goes into service, because a contribution that is repeated
+  // after a restore must be recognised from its first frame on.
   if (status.ok())
     status = fill_->SetLedger(frame.ReadString(frame.remaining()), service_.run_line());
   if (status.ok()) {
@@ -136,8 +136,8 @@ bool PeerSession::NextCopiedShard() {
   const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
   copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
   copy_.part = copy_.offset = 0;
-  // The whole shard at once, although it is sent in pieces: value, slots and ledger must be of one
-  // moment.
+  // Copies the whole shard at once, although it is sent in pieces, because value, slots and ledger
+  // must be of the same moment.
   store.CopyState(shard, copy_.state->data(), copy_.ledger);
   return true;
 }
@@ -157,7 +157,7 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
     AppendCopy(frame);
     return true;
   }
-  // In a member, because the frame refers to the bytes until it is written.
+  // The text is a member because the frame refers to its bytes until the frame is written.
   text_ = service_.run_line() + copy_.ledger + copy_.of.store->CounterLedger();
   frame.header.type = wire::kSnapshotEnd;
   frame.header.step = copy_.of.store->step();
@@ -234,13 +234,13 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
     if (!BeginPush(frame.header)) return;
     if (Synchronizer* synchronizer = service_.synchronizer()) {
       push_.staging = synchronizer->Stage(push_.name, push_.step, push_.store);
-      // Only ps 0 counts steps. Elsewhere the greatest step that a task named is the best estimate
-      // for learning rates.
+      // Only ps 0 counts steps. On other servers, the greatest step that a push has named is the
+      // best estimate for learning rates.
     } else if (service_.index() > 0) {
       RaiseTo(push_.store->step(), push_.step);
     }
   }
-  // The rest of a contribution that was refused after its first frames.
+  // This is the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
@@ -276,18 +276,18 @@ Status PeerSession::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInf
   return OkStatus();
 }
 
-// push_.received is 0 if this segment completes the shard.
+// Stages or applies the segment. push_.received is 0 if the segment completes the shard.
 void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
   const int shard = push_.shard;
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, shard, segment.offset, segment.length);
   }
-  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // already decided
+  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // not needed
   Store& store = *push_.store;
   const size_t bytes = store.bytes_of(shard);
   if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
   frame.Read(push_.update->bytes(bytes).subspan(segment.offset, segment.length));
-  // Applied only when complete: a gradient whose task dies halfway leaves no trace.
+  // A gradient is applied only when complete, so one whose task dies halfway leaves no trace.
   if (push_.received > 0) return;
   store.Apply(shard, push_.name, push_.update->bytes(segment.offset + segment.length), store.step(),
               stream_);
@@ -309,7 +309,7 @@ void PeerSession::EndPush() {
   }
   int64_t step = store->step();
   int64_t staleness = 0;
-  // The step counter is on ps 0 alone, so that one step is counted once, not once per server.
+  // Only ps 0 has the step counter, so that a step is counted once, not once per server.
   if (service_.index() == 0) {
     const int64_t before = store->Count(push_.name);
     staleness = std::max<int64_t>(0, before - push_.step);
@@ -407,7 +407,7 @@ size_t PeerSession::PlanValues(rpc::OutgoingFrame& frame) {
   reply_.bytes -= total;
   frame.header = {.type = wire::kValues, .sequence = reply_.sequence};
   if (reply_.sent == reply_.shards.size() && reply_.last) {
-    // The exchange ends here: an Answer that comes later finds none.
+    // The exchange ends here, so a later Answer has no effect.
     frame.header = reply_.final;
     reply_.Begin(nullptr, 0);
   }

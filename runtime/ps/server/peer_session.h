@@ -1,5 +1,5 @@
-// The server's end of one peer's stream: takes its requests and contributions, sends values and
-// state back. Private to this package.
+// Implements the server's end of one peer's stream: receives requests and contributions, and sends
+// values and state back. Private to this package.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,8 @@ namespace tfjob::ps {
 class Service;
 class Staging;
 
-// Any thread may call Answer; the rest is for the connection's threads.
+// Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls
+// OnFrame and NextFrame.
 class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
@@ -32,9 +33,9 @@ class PeerSession : public rpc::ConnectionHandler {
   // `flags` are those of wire::kValues.
   void Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values);
   void Refuse(uint64_t sequence, const Status& why);
-  // Answers a request.
+  // Answers the request `sequence`.
   void ReplyTo(uint64_t sequence, const Status& status);
-  // Tells the peer, after everything else, that the job is over.
+  // Tells the peer that the job is over, once everything else has been sent.
   void SayFinished();
 
   void OnFrame(rpc::IncomingFrame& frame) override;
@@ -75,7 +76,7 @@ class PeerSession : public rpc::ConnectionHandler {
     CopyRequest of;
     size_t next = 0;  // the shard after the one being sent
     std::string ledger;
-    // The shard being sent with its slots, as of one moment; null: the next shard is due.
+    // The shard being sent, with its slots, as of one moment. Null if the next shard is due.
     rpc::OwnedLease state;
     size_t part = 0;  // to send next
     size_t offset = 0;

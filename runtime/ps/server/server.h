@@ -1,5 +1,5 @@
-// The server's end of the exchange, a ps task: its shards, their updates and the service around
-// them. The server starts empty and knows no other server. The chief sends it the definition and
+// Implements a ps task: holds its shards, applies updates to them and serves them to the training
+// tasks. The server starts empty and knows no other server. The chief sends it the definition and
 // the addresses of the other servers, and fills it.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
@@ -27,7 +27,7 @@ struct ServerOptions {
   rpc::Identity identity;      // task_index is the server's number
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   state::PeerEventSink on_event;
-  // Connects to ps 0. Null: gRPC with `credentials`. Borrowed.
+  // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
   // When a silent peer is reported, and when its connection is given up.
@@ -54,7 +54,7 @@ class ParameterServer : public rpc::StreamHandler {
   ~ParameterServer() override = default;
 
   // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
-  // the job and all peers were told, Cancelled after Stop.
+  // the job and the peers have been told, which may take up to 2 s, and Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

@@ -19,7 +19,7 @@ std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
 
-// Removes gRPC's prefix: "ipv4:127.0.0.1:5000".
+// Removes gRPC's prefix, as in "ipv4:127.0.0.1:5000".
 std::string PlainAddress(const std::string& address) {
   for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
     if (address.starts_with(prefix)) return address.substr(prefix.size());
@@ -44,8 +44,8 @@ Service::~Service() {
 Status Service::Admit(const rpc::Identity& peer) {
   MutexLock lock(mutex_);
   if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are stopping");
-  // A ledger orders the contributions of a task by incarnation first, so it would take everything
-  // that an older process sends for applied.
+  // A ledger orders the contributions of a task by incarnation first, so it would treat everything
+  // that an older process sends as already applied.
   auto found = incarnations_.find({peer.task_type, peer.task_index});
   if (found != incarnations_.end() && found->second > peer.incarnation) {
     return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " is known (",
@@ -71,7 +71,7 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
            Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
          }
        }});
-  // The session is a local variable: the watch and the map of sessions must forget it below.
+  // The session is a local variable, so the watch and the map of sessions must drop it below.
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -84,8 +84,8 @@ void Service::Register(PeerSession& session) {
     incarnations_[task] = session.peer().incarnation;
     lost_.erase(task);
     PeerSession*& current = sessions_[task];
-    // The task has reconnected or restarted before this server noticed that the old connection is
-    // dead.
+    // The task reconnected or restarted before this server noticed that the
+    // old connection was dead.
     if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
   }
@@ -99,7 +99,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
   {
     MutexLock lock(mutex_);
     auto found = sessions_.find(task);
-    // A reconnected task has replaced this session already: it is not lost.
+    // If the task has reconnected, its new session has replaced this one, and it is not lost.
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
@@ -111,7 +111,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
     was_current = was_current && !finished_ && !stopped_;
     if (store_ != nullptr) step = store_->step();
   }
-  // Without the lock: the synchronizer takes its own lock before this one.
+  // Called without mutex_: the synchronizer's lock must be taken before it.
   const bool awaited = was_current && synchronizer_->Awaits(task);
   synchronizer_->Disconnected(task, session.peer().incarnation);
   if (!was_current) return;
@@ -175,7 +175,7 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
     store_ = nullptr;
     filling_ = store;
   }
-  // Without the lock: the synchronizer takes its own lock before this one.
+  // Called without mutex_: the synchronizer's lock must be taken before it.
   synchronizer_->Void();
   return store;
 }
@@ -186,8 +186,8 @@ Status Service::Activate(std::shared_ptr<Store> store) {
     if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   }
   synchronous_ = store->definition().mode == Mode::kSynchronous;
-  // Before store_ is set: from then on sessions stage contributions, which the synchronizer would
-  // refuse without the state.
+  // The synchronizer gets the state before store_ is set, because from then on sessions stage
+  // contributions, which the synchronizer would otherwise refuse.
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
@@ -204,7 +204,7 @@ void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarna
     int64_t& newest = incarnations_[task];
     newest = std::max(newest, incarnation);
     auto found = sessions_.find(task);
-    // Cancelled, not erased: the session belongs to the thread that serves it.
+    // The session is cancelled, not erased, because it belongs to the thread that serves it.
     if (found == sessions_.end() || found->second->peer().incarnation >= newest) continue;
     found->second->connection().Cancel(Aborted("a later start of the task is known"));
   }
@@ -279,9 +279,9 @@ state::PeerEvent Service::DescribeWaitLocked() const {
   return event;
 }
 
-// Reports every long wait.
+// Called by the watch. Drives the synchronizer and reports long waits.
 void Service::Tick() {
-  // Without the lock: the synchronizer takes its own lock before this one.
+  // Called without mutex_: the synchronizer's lock must be taken before it.
   synchronizer_->Tick();
   state::PeerEvent wait;
   {
@@ -313,7 +313,8 @@ Status Service::WaitUntilFinished() {
 }
 
 void Service::AwaitLastWords() {
-  // Bounded, because a peer that has stopped reading would otherwise keep this process alive.
+  // The wait is bounded, because a peer that has stopped reading would otherwise
+  // keep this process alive.
   const auto deadline = std::chrono::steady_clock::now() + kLastWords;
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
   while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {

@@ -1,5 +1,5 @@
-// The server's end of all its streams: implements ParameterServer with one session per peer, the
-// state that they share, and its life cycle. Private to this package.
+// Implements ParameterServer: one session per peer, the state that the sessions share, and the life
+// cycle of the state. Private to this package.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ namespace tfjob::ps {
 class CoordinatorLink;
 class Synchronizer;
 
-// Thread-safe. Its lock is taken before a session's.
+// Thread-safe. Lock order: the service's lock before a session's.
 class Service : public ParameterServer {
  public:
   Service(ServerOptions options, std::unique_ptr<rpc::Connector> own_connector);
@@ -38,12 +38,13 @@ class Service : public ParameterServer {
   std::string run_line() const {
     return Store::RunLine(options_.identity.job_uid, options_.identity.attempt);
   }
-  // Returns FailedPrecondition if there is no state, or if it is of another epoch.
+  // Return the store in service. FailedPrecondition if there is none, or if it is of another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
-  // Creates an unfilled store under a greater epoch. Earlier epochs are refused from now on.
+  // Creates an unfilled store and takes the present one out of service. Returns Aborted unless
+  // `epoch` is greater than all earlier epochs.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
-  // Makes the filled store the state. Returns Aborted if another was defined meanwhile.
+  // Puts the filled store into service. Returns Aborted if another store was defined meanwhile.
   Status Activate(std::shared_ptr<Store> store);
   std::pair<rpc::FrameHeader, std::string> DescribeState();
   void Leave(const protocol::Worker& worker, int64_t incarnation);
@@ -59,10 +60,11 @@ class Service : public ParameterServer {
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
   void TellOfCoordinator(const state::PeerEvent& event);
   void SendToServer(int server, std::string message);
-  // Drops the state if it is still `store`.
+  // Takes `store` out of service, unless another store has replaced it.
   void Forget(const std::shared_ptr<Store>& store);
   void TellWait(int64_t step, const std::vector<protocol::Worker>& awaited);
-  // Calls act(session) for that process's session, if it is connected.
+  // Calls act(session) for the session of the process `incarnation` of
+  // `worker`, if it is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
     MutexLock lock(mutex_);
@@ -78,17 +80,18 @@ class Service : public ParameterServer {
   void Unregister(PeerSession& session, const Status& why);
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
-  // Refuses every process older than the start of its task that a ledger names: it could not add to
-  // the ledger.
+  // Refuses, from now on, every process of a task that is older than the incarnation in
+  // `incarnations`, which come from the ledgers: the ledgers would treat everything that it sends
+  // as already applied.
   void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits for a limited time until everything sent to the peers is written.
+  // Waits, up to a time limit, until everything queued for the peers has been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Describes whom this server waits for while it does not serve.
+  // Describes what this server waits for while it does not serve.
   state::PeerEvent DescribeWaitLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ServerOptions options_;

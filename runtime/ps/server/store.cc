@@ -61,8 +61,8 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// Takes the place of the shard number in a run line. It has the form of an entry, so that readers
-// that do not know it skip it.
+// Begins a run line, in place of a shard number. A run line has the form of an entry, so that
+// readers that do not know it skip it.
 constexpr char kRun[] = "-2 ";
 
 void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
@@ -134,7 +134,8 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
-  // Ledger and value change under one lock: a copy of the shard never has one without the other.
+  // Ledger and value change under one lock, so a copy of the shard never has one
+  // change without the other.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);
@@ -153,7 +154,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
     if (entry.ledger.Contains(names[i])) continue;
     entry.ledger.Record(names[i]);
     if (updates[i] == nullptr) continue;
-    // A single update is applied in place, without a copy into `sum`.
+    // A single update is applied directly, without a copy into `sum`.
     if (++count == 1) {
       only = updates[i];
       continue;
@@ -220,9 +221,9 @@ std::map<protocol::Worker, int64_t> Store::Incarnations() {
 }
 
 Status Store::SetLedger(const std::string& text, const std::string& run_line) {
-  // Entries of another run are not read: incarnations are start times, and after a clock that was
-  // ahead this run's contributions would look like repetitions.
-  // A ledger without a run line is accepted.
+  // A ledger of another run is not read: incarnations are start times, so if a clock was
+  // ahead in that run, this run's contributions would look like repetitions. A ledger without
+  // a run line is accepted.
   const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
   if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
   std::istringstream lines(text);
@@ -254,7 +255,7 @@ std::string Store::CounterLedger() {
 
 int64_t Store::Count(const protocol::Name& name) {
   MutexLock lock(counter_mutex_);
-  // A worker whose answer was lost repeats its push; the step is counted once.
+  // A worker whose answer was lost repeats its push, but the step must be counted only once.
   if (counter_ledger_.Contains(name)) return step_;
   counter_ledger_.Record(name);
   return step_++;

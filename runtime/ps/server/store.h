@@ -1,4 +1,4 @@
-// Holds a server's shards: values, optimizer slots, and per shard the contributions applied.
+// Holds a server's shards: values, optimizer slots and, per shard, a ledger of what was applied.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 namespace tfjob::ps {
 
 // Thread-safe. Every shard has its own lock, so an update, a read and a copy of one shard exclude
-// each other. Shards are named by their index in Place(definition, servers).
+// each other. A shard is identified by its index in Place(definition, servers).
 class Store {
  public:
   Store(Definition definition, int server, int servers, int64_t epoch);
@@ -42,23 +42,26 @@ class Store {
   // Size of all values and slots.
   int64_t total_bytes() const;
 
-  // On server 0 the job's step counter, elsewhere the greatest step that a push named.
+  // The global step. It is exact on server 0 and in synchronous mode. Otherwise it is the greatest
+  // step that the fill or a push has named.
   std::atomic<int64_t>& step() { return step_; }
 
-  // Applies `update` for `name`: a gradient, a value or a difference, depending on the variable's
-  // Update. Returns false, without effect, if `name` was applied before.
+  // Applies the update of the contribution `name`. It is a gradient, a value or a
+  // difference, depending on the variable's Update. Returns false, and has no effect, if
+  // `name` was applied before.
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
-  // Applies the mean of several tasks' updates, summed in the given order, for all `names`. An
-  // update is null if its task has none for this shard. Names that the ledger contains are skipped.
-  // `sum` is scratch memory of at least the shard's size.
+  // Applies the mean of the updates of several contributions, summed in the given order.
+  // updates[i] belongs to names[i]; it is null, and does not count, if that contribution has no
+  // update for the shard. Contributions that the ledger contains are skipped. `sum` is scratch
+  // memory of at least the shard's size.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
                  kernels::Stream& stream);
 
-  // Copies bytes of the value, from `offset` on. Updates may happen between two pieces.
+  // Copies to.size() bytes of the value, from `offset` on. Updates may happen between two calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
-  // Copies the value and then the slots, consecutively. Appends the shard's ledger as text.
+  // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
   // For filling, before any other use of the store. CheckFill returns InvalidArgument if the bytes
@@ -78,7 +81,8 @@ class Store {
   // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Server 0 only. Counts `name` once; returns the counter's value before.
+  // Server 0 only. Counts a step for `name`, unless it was counted before. Returns
+  // the step before the call.
   int64_t Count(const protocol::Name& name);
 
  private:
@@ -89,7 +93,7 @@ class Store {
     state::Update update = state::Update::kGradient;
     size_t bytes = 0;
     int slots = 0;
-    // The value (part 0) and the slots, each at a multiple of 64 bytes.
+    // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
     std::span<std::byte> Part(int part) const {
       return {state->data() + static_cast<size_t>(part) * stride, bytes};
     }

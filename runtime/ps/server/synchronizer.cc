@@ -55,7 +55,7 @@ void Synchronizer::Stop() {
     link = std::move(link_);
     wake_.NotifyAll();
   }
-  // Without the lock: the threads being joined may wait for it.
+  // Joins the threads without the lock, since they may be waiting for it.
   link.reset();
   if (applier_.joinable()) applier_.join();
 }
@@ -63,7 +63,8 @@ void Synchronizer::Stop() {
 void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
   if (stopping_) return;
-  // Only synchronous jobs need the thread and the link, and only the first state tells the mode.
+  // Only synchronous jobs need the thread and the link, and the mode is known only
+  // from the first state on.
   if (!applier_.joinable()) {
     applier_ = std::thread([this] {
       SetThreadName("ps-apply");
@@ -76,8 +77,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
     if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {
       coordinator_ = std::make_unique<protocol::Coordinator>(store->servers());
     }
-    // The coordinator first: the hello of this server's participant, below, must find the new
-    // epoch.
+    // Fill the coordinator first: it must already have the new epoch when this server's participant
+    // says hello (below).
     Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate));
   }
   store_ = store;
@@ -96,7 +97,7 @@ void Synchronizer::Void() {
 std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                              const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
-  // A push also brings back a worker that was taken for gone when its connection broke.
+  // A push also brings back a worker that was considered gone because its connection broke.
   if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
   if (!participant_.Wants(store->epoch(), step, name)) return nullptr;
   return std::make_shared<Staging>(store, buffers_);
@@ -105,12 +106,13 @@ std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t
 void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
                           std::shared_ptr<Staging> staging) {
   MutexLock lock(mutex_);
-  // Asked again: the step may have been decided, or the state replaced, while the bytes arrived.
+  // Checked again, because the step may have been decided, or the state replaced,
+  // while the bytes arrived.
   if (staging != nullptr && participant_.Wants(epoch, step, name)) {
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
-    // Its bytes were skipped because of a state that is void by now; the worker must
-    // send them again.
+    // The bytes were skipped because the participant had another state, now void, when they began
+    // to arrive. The worker must send them again.
     Carry({.refused = {name}});
     return;
   }
@@ -220,7 +222,8 @@ void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
 }
 
 void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
-  // The work takes hold of the staged bytes before any of them are forgotten.
+  // The queued work shares ownership of the staged bytes, so it must be queued
+  // before any are dropped.
   if (actions.apply) QueueWork(*actions.apply);
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
@@ -238,7 +241,7 @@ void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
     service_.Forget(store_);
     store_ = nullptr;
   }
-  // Last: on ps 0 the coordinator answers at once, which calls this function again.
+  // Messages go last: on ps 0 the coordinator replies at once, which may call this function again.
   for (const protocol::ToCoordinator& message : actions.messages) SendToCoordinator(message);
 }
 
@@ -269,7 +272,8 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
 
 void Synchronizer::QueueWork(const protocol::Commit& commit) {
   Work work{.commit = commit, .store = store_, .updates = {}};
-  // Shared with the work, since the state may become void while the updates are being applied.
+  // The work shares ownership of the updates, since the state may become void while the
+  // updates are being applied.
   for (const protocol::Name& name : commit.set) work.updates.push_back(staged_[name]);
   work_.push_back(std::move(work));
   wake_.NotifyAll();
@@ -285,7 +289,7 @@ void Synchronizer::ApplyLoop() {
       work = std::move(work_.front());
       work_.pop_front();
     }
-    // Without the lock, so that contributions can be staged meanwhile.
+    // Runs without the lock, so that contributions can be staged meanwhile.
     Apply(work);
     // The participant ignores this if the state has become void meanwhile.
     MutexLock lock(mutex_);
@@ -300,7 +304,7 @@ void Synchronizer::Apply(const Work& work) {
     sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
     work.store->ApplyMean(shard, work.commit.set, updates, sum_, work.commit.step, stream_);
   }
-  // After all shards, so that a reader of the step does not expect an update that is not yet in.
+  // Set after all shards, so that a reader who sees the new step finds every update applied.
   work.store->step() = work.commit.step + 1;
 }
 

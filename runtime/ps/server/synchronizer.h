@@ -27,8 +27,8 @@ class Service;
 class Staging {
  public:
   Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers);
-  // Reads the next bytes of the shard's update, from `offset` on. `length` 0: the contribution has
-  // no update for the shard.
+  // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
+  // the contribution has no update for the shard.
   void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
   // Returns null if there is no update for the shard.
   const std::byte* update(int shard) const;
@@ -39,25 +39,25 @@ class Staging {
   std::vector<rpc::OwnedLease> updates_;
 };
 
-// Thread-safe. Its lock is taken before the service's.
+// Thread-safe. Lock order: the synchronizer's lock before the service's.
 class Synchronizer {
  public:
   Synchronizer(Service& service, const rpc::Identity& identity, ThreadPool* pool);
   ~Synchronizer();
-  // Ends its threads. Must be called while the service still exists.
+  // Ends the threads. Must be called while the service still exists.
   void Stop();
 
-  // The server's state was filled, or is void.
+  // Fill: the server now has the state `store`. Void: it no longer has a valid state.
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
-  // Returns where to put the contribution; null if its bytes are not needed. The caller calls
-  // Staged in either case.
+  // Returns where to put the bytes of the contribution, or null if they are not needed. In either
+  // case the caller must call Staged when they have arrived.
   std::shared_ptr<Staging> Stage(const protocol::Name& name, int64_t step,
                                  const std::shared_ptr<Store>& store);
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step,
               std::shared_ptr<Staging> staging);
-  // The task requests the current values and takes part from now on.
+  // The task has requested the current values, and takes part from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
   void Leave(const protocol::Worker& worker, int64_t incarnation);
   // One of the task's sessions has ended. The task leaves unless it has another session by now.
@@ -65,7 +65,7 @@ class Synchronizer {
   // Returns whether, as far as this server knows, the step waits for the task's gradient.
   bool Awaits(const protocol::Worker& worker);
 
-  // Answered through the session's ReplyTo(sequence).
+  // The answer is sent with ReplyTo(sequence) of the worker's session.
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
   // Returns whether the hold lasted until now.
@@ -73,7 +73,7 @@ class Synchronizer {
 
   void FromParticipant(int server, const std::string& message);
   void FromCoordinator(const std::string& message);
-  void Connected();  // to the coordinator
+  void Connected();  // the link to the coordinator is up
   void Tick();
 
  private:
