@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -120,7 +121,7 @@ class ClientTest : public testing::Test {
                 .identity = Task("worker", 1),
                 .definition = Small(),
                 .on_event = events_.sink(),
-                .patience = 20s,
+                .patience = 8s,  // shorter than the lease
                 .refusal_patience = Duration(0),
                 .connector = &connector_};
   }
@@ -229,6 +230,7 @@ TEST_F(ClientTest, SplitsALargeShardOverFrames) {
       StrCat(R"({"fingerprint":")", Fingerprint(options_.definition), R"(","servers":1})");
   server_.contribution = 1'200'000;
   std::vector<float> large(300'000), gradient(300'000, 1);
+  std::fill(gradient.begin() + 262'144, gradient.end(), 3.f);  // the second frame
   values_ = {std::as_writable_bytes(std::span(large))};
   gradients_ = {std::as_bytes(std::span(std::as_const(gradient)))};
   const Answer values{{.type = wire::kValues, .flags = wire::kLast, .step = 1},
@@ -239,6 +241,7 @@ TEST_F(ClientTest, SplitsALargeShardOverFrames) {
   EXPECT_EQ(server_.heard,
             (std::vector<std::string>{"query", "pull step=0", "push first step=1 0.0@0+1048576",
                                       "push step=1 0.0@1048576+151424"}));
+  EXPECT_EQ(server_.text, Floats(37'856, 3));
 }
 
 TEST_F(ClientTest, RepeatsAnExchangeWhoseBytesAreWrong) {
