@@ -30,6 +30,64 @@ TEST(Snapshot, MustFitTheState) {
   EXPECT_EQ(Message(CheckFits(snapshot, state)), "the state has 2 variables, the job 3");
 }
 
+TEST(Snapshot, BeginsWithTheOptimizersSlots) {
+  struct Case {
+    optimizer::Kind kind;
+    DType dtype;
+    Update update;
+    size_t slots;
+    double value;  // of the elements of the first slot
+  };
+  const Case cases[] = {
+      {optimizer::Kind::kSgd, DType::kFloat32, Update::kGradient, 0, 0},
+      {optimizer::Kind::kAdam, DType::kFloat64, Update::kGradient, 2, 0},
+      {optimizer::Kind::kAdagrad, DType::kFloat32, Update::kGradient, 1, 0.125},
+      {optimizer::Kind::kAdagrad, DType::kFloat64, Update::kGradient, 1, 0.125},
+      {optimizer::Kind::kAdagrad, DType::kFloat32, Update::kAssign, 0, 0},
+      {optimizer::Kind::kAdam, DType::kInt64, Update::kAssignAdd, 0, 0},
+  };
+  for (const Case& test : cases) {
+    const Variable variable{.name = "v", .dtype = test.dtype, .shape = {2}, .update = test.update};
+    optimizer::Optimizer optimizer = optimizer::Optimizer::Default(test.kind);
+    optimizer.initial_accumulator_value = 0.125;
+    const VariableState state =
+        VariableState::Initial(variable, optimizer, Tensor(test.dtype, {2}));
+    ASSERT_EQ(state.slots.size(), test.slots);
+    if (test.slots == 0) continue;
+    const Tensor& slot = state.slots[0];
+    EXPECT_EQ(slot.shape(), variable.shape);
+    ASSERT_EQ(slot.dtype(), test.dtype);
+    EXPECT_EQ(test.dtype == DType::kFloat64 ? slot.data<double>()[1] : slot.data<float>()[1],
+              test.value);
+  }
+}
+
+TEST(Snapshot, MustHaveTheTypesOfTheState) {
+  const TrainingState state{.variables = {{.name = "w", .shape = {2}}}, .optimizer = {}};
+  const std::pair<Tensor, const char*> cases[] = {
+      {Tensor(DType::kFloat32, {2}), ""},
+      {Tensor(DType::kFloat64, {2}), "w: expected float32[2], got float64[2]"},
+      {Tensor(DType::kFloat32, {2, 1}), "w: expected float32[2], got float32[2,1]"},
+      {Tensor(DType::kFloat32, {}), "w: expected float32[2], got float32[]"},
+  };
+  for (const auto& [value, expected] : cases) {
+    const Snapshot snapshot{.variables = {{.value = value, .slots = {}}}, .ledger = "unread"};
+    EXPECT_EQ(Message(CheckFits(snapshot, state)), expected);
+  }
+}
+
+TEST(TrainingState, AllowsWhatCanBeUpdated) {
+  TrainingState state;
+  state.variables = {{.name = "scalar", .dtype = DType::kFloat64},
+                     {.name = "empty", .shape = {0}},
+                     {.name = "flag", .dtype = DType::kBool, .update = Update::kAssign},
+                     {.name = "count", .dtype = DType::kInt64, .update = Update::kAssignAdd}};
+  EXPECT_EQ(Validate(state), OkStatus());
+  state.optimizer.learning_rate = -1;
+  EXPECT_EQ(Validate(state), InvalidArgument("optimizer: learning_rate is -1: it must be a finite "
+                                             "number, 0 or more"));
+}
+
 TEST(TrainingState, RefusesWhatCannotBeUpdated) {
   struct Case {
     const char* expected;

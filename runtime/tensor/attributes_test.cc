@@ -16,6 +16,30 @@ TEST(Attributes, PrintInOrderOfNames) {
       "axes=[0,1], dtype=int64, rate=0.5, value=float32[2]{1,0.25}, variable=\"dense/kernel\"");
 }
 
+TEST(Attributes, PrintEveryType) {
+  const std::pair<AttributeValue, const char*> cases[] = {
+      {int64_t{-3}, "-3"},
+      {1e-7, "1e-07"},
+      {0.1, "0.1"},
+      {false, "false"},
+      {std::string(), "\"\""},
+      {std::vector<int64_t>(), "[]"},
+      {Shape({2, -1}), "[2,-1]"},
+      {Tensor::Of<bool>({2}, {true, false}), "bool[2]{1,0}"},
+      {Tensor::Of<uint8_t>({}, {200}), "uint8[]{200}"},
+      {Tensor::Of<double>({1}, {0.1}), "float64[1]{0.1}"},
+      {Tensor::Of<int64_t>({8}, {1, 2, 3, 4, 5, 6, 7, 8}), "int64[8]{1,2,3,4,5,6,7,8}"},
+      {Tensor(DType::kInt32, {3, 3}), "int32[3,3]{0,0,0,0,0,0,0,0,…}"},
+      {Tensor(), "float32[0]{}"},
+  };
+  for (const auto& [value, expected] : cases) {
+    Attributes attributes{{"a", true}};
+    attributes.Set("a", value);
+    EXPECT_EQ(attributes.ToString(), std::string("a=") + expected);
+  }
+  EXPECT_EQ(Attributes().ToString(), "");
+}
+
 TEST(Attributes, AreEqualByTheBytesOfTensors) {
   Attributes a{{"value", Tensor::Of<float>({2}, {1, 2})}};
   EXPECT_EQ(a, (Attributes{{"value", Tensor::Of<float>({2}, {1, 2})}}));

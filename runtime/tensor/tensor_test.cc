@@ -22,6 +22,49 @@ TEST(Tensor, ScalarHasOneElementAndAlignedMemory) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(step.bytes().data()) % 64, 0u);
 }
 
+TEST(Tensor, HasZerosUntilItIsFilled) {
+  const Tensor tensor(DType::kInt32, {2, 3});
+  EXPECT_EQ(tensor.num_bytes(), 24u);
+  for (int32_t value : tensor.data<int32_t>()) EXPECT_EQ(value, 0);
+  EXPECT_EQ(Tensor().shape(), Shape({0}));
+  EXPECT_EQ(Tensor().num_bytes(), 0u);
+  EXPECT_NE(Tensor().bytes().data(), nullptr);
+}
+
+TEST(Tensor, RefusesElementsThatDoNotFit) {
+  EXPECT_DEATH(Tensor::Of<float>({3}, {1, 2}), "as many values as elements");
+  EXPECT_DEATH(Tensor(DType::kInt64, {2}).data<double>(), "the element type of the tensor");
+  EXPECT_DEATH(Tensor().Reshaped({2}), "reshape keeps the number of elements");
+}
+
+TEST(Shape, CountsElementsAndAxesFromTheEnd) {
+  const Shape shape({2, 3, 5});
+  EXPECT_EQ(shape.num_elements(), 30);
+  EXPECT_EQ(shape.dim(-1), 5);
+  EXPECT_EQ(shape.dim(-3), 2);
+  EXPECT_EQ(Shape().num_elements(), 1);
+  EXPECT_EQ(Shape({4, 0, 5}).num_elements(), 0);
+  EXPECT_NE(Shape({1}), Shape());
+}
+
+// The numbers are TensorFlow's (types.proto), which checkpoints contain.
+TEST(DType, HasTensorFlowsNumbersAndNumPysNames) {
+  struct Case {
+    int number;
+    const char* name;
+    size_t size;
+  };
+  const Case cases[] = {{1, "float32", 4}, {2, "float64", 8}, {3, "int32", 4},
+                        {4, "uint8", 1},   {9, "int64", 8},   {10, "bool", 1}};
+  for (const Case& test : cases) {
+    const std::optional<DType> dtype = DTypeFromTensorFlow(test.number);
+    ASSERT_TRUE(dtype.has_value()) << test.number;
+    EXPECT_EQ(Name(*dtype), test.name);
+    EXPECT_EQ(SizeOf(*dtype), test.size) << test.name;
+  }
+  for (int number : {0, 5, 7, 11, 101}) EXPECT_EQ(DTypeFromTensorFlow(number), std::nullopt);
+}
+
 TEST(DType, NamesReadBack) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kUInt8, DType::kInt64,
                       DType::kBool}) {

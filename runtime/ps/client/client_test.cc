@@ -1,0 +1,413 @@
+// Tests the parameter client against a server that follows a script, over pipes.
+#include "runtime/ps/client/client.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "runtime/ps/test_tasks.h"
+#include "runtime/ps/wire.h"
+#include "runtime/rpc/pipe_connector.h"
+
+namespace tfjob::ps {
+namespace {
+
+struct Part {
+  uint32_t index = 0;  // of the shard
+  uint32_t slot = 0;
+  uint64_t offset = 0;
+  std::string bytes;
+};
+struct Answer {
+  rpc::FrameHeader header;
+  std::vector<Part> parts;
+};
+
+std::string Floats(size_t count, float value) {
+  const std::vector<float> values(count, value);
+  return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
+}
+
+// Variables of 24 and 4 bytes, one shard each.
+Definition Small() {
+  Definition definition;
+  definition.state.variables = {{.name = "w", .shape = {2, 3}}, {.name = "b", .shape = {1}}};
+  return definition;
+}
+
+Answer Values(rpc::FrameHeader header, float value) {
+  header.type = wire::kValues;
+  header.flags |= wire::kLast;
+  return {header, {{.index = 0, .bytes = Floats(6, value)}, {.index = 1, .bytes = Floats(1, 8)}}};
+}
+
+// Answers a query with `state`, other requests with the next answers of the script or else with an
+// empty reply. The members change only while no request is in progress.
+class ScriptedServer : public rpc::StreamHandler {
+ public:
+  rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
+  std::string body = StrCat(R"({"fingerprint":")", Fingerprint(Small()), R"(","servers":1})");
+  std::map<uint16_t, std::deque<std::vector<Answer>>> script;  // by type of request
+  size_t contribution = 28;                                    // bytes of a step's gradients
+  std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"
+  std::string text;  // payload of the last message that was heard
+
+  Status Admit(const rpc::Identity&) override { return OkStatus(); }
+  void Serve(const rpc::Identity&, const std::string&, rpc::Transport& transport) override {
+    rpc::IncomingFrame frame;
+    while (transport.Read(frame).ok()) {
+      const rpc::FrameHeader& request = frame.header;
+      if (request.type >= 0xFF00) continue;
+      if (request.type == wire::kQuery) {
+        if (request.sequence == 0) continue;  // a poll, which needs no answer
+        heard.push_back("query");
+        Send(transport, request, {state, {{.bytes = body}}});
+      } else {
+        for (const Answer& answer : Hear(frame)) Send(transport, request, answer);
+      }
+    }
+  }
+
+ private:
+  std::vector<Answer> Hear(rpc::IncomingFrame& frame) {
+    static const std::map<uint16_t, std::string> kNames = {
+        {wire::kDefine, "define"}, {wire::kFill, "fill"},    {wire::kFilled, "filled"},
+        {wire::kPull, "pull"},     {wire::kPush, "push"},    {wire::kSnapshot, "snapshot"},
+        {wire::kLeave, "leave"},   {wire::kFinish, "finish"}};
+    const uint16_t type = frame.header.type;
+    const bool first = (frame.header.flags & wire::kFirst) != 0;
+    std::string line = StrCat(kNames.at(type), first ? " first" : "", " step=", frame.header.step);
+    const bool tensors = type == wire::kPush || type == wire::kFill;
+    for (const rpc::SegmentInfo& part : frame.segments) {
+      if (tensors)
+        line += StrCat(" ", part.index, ".", part.flags, "@", part.offset, "+", part.length);
+    }
+    heard.push_back(line);
+    text = frame.ReadString(frame.remaining());
+    if (type == wire::kFill) return {};
+    if (type == wire::kPush && (received_ += text.size()) < contribution) return {};
+    received_ = 0;
+    std::deque<std::vector<Answer>>& answers = script[type];
+    if (answers.empty()) return {{.header = {.type = wire::kReply}, .parts = {}}};
+    std::vector<Answer> next = std::move(answers.front());
+    answers.pop_front();
+    return next;
+  }
+  static void Send(rpc::Transport& transport, const rpc::FrameHeader& request,
+                   const Answer& answer) {
+    rpc::OutgoingFrame frame{.header = answer.header, .segments = {}};
+    frame.header.sequence = request.sequence;
+    for (const Part& part : answer.parts) {
+      frame.segments.push_back({.index = part.index,
+                                .flags = part.slot,
+                                .offset = part.offset,
+                                .bytes = std::as_bytes(std::span(part.bytes))});
+    }
+    // An error means that the client has closed the stream, which the next Read reports.
+    transport.Write(frame).IgnoreError();
+  }
+
+  size_t received_ = 0;
+};
+
+class ClientTest : public testing::Test {
+ protected:
+  ClientTest() {
+    connector_.Listen("here", kParameterService, Task("ps", 0), server_);
+    server_.script[wire::kPull] = {{Values({.step = 3}, 5)}};
+    options_ = {.servers = {"here"},
+                .identity = Task("worker", 1),
+                .definition = Small(),
+                .on_event = events_.sink(),
+                .patience = 8s,  // shorter than the lease
+                .refusal_patience = Duration(0),
+                .connector = &connector_};
+  }
+  ~ClientTest() override {
+    client_.reset();
+    connector_.Close("here");
+  }
+
+  StatusOr<StepResult> Join() {
+    client_ = *ParameterClient::Create(options_);
+    return client_->WaitReady(values_);
+  }
+  StatusOr<StepResult> Step() { return client_->Exchange(gradients_, values_); }
+
+  rpc::PipeConnector connector_;
+  ScriptedServer server_;
+  Events events_;
+  ClientOptions options_;
+  std::unique_ptr<ParameterClient> client_;
+  float w_[6] = {}, b_[1] = {};
+  const float d_w_[6] = {1, 2, 3, 4, 5, 6}, d_b_[1] = {7};
+  std::vector<std::span<std::byte>> values_ = {std::as_writable_bytes(std::span(w_)),
+                                               std::as_writable_bytes(std::span(b_))};
+  std::vector<std::span<const std::byte>> gradients_ = {std::as_bytes(std::span(d_w_)),
+                                                        std::as_bytes(std::span(d_b_))};
+};
+
+TEST_F(ClientTest, RefusesInvalidOptions) {
+  const std::pair<const char*, void (*)(ClientOptions&)> cases[] = {
+      {"the cluster has no ps task", [](ClientOptions& o) { o.servers.clear(); }},
+      {"the chief must provide the state of empty servers",
+       [](ClientOptions& o) { o.chief = true; }},
+      {"two variables are called w",
+       [](ClientOptions& o) { o.definition.state.variables[1].name = "w"; }},
+  };
+  for (const auto& [expected, change] : cases) {
+    ClientOptions options = options_;
+    change(options);
+    EXPECT_EQ(ParameterClient::Create(options).status(), InvalidArgument(expected));
+  }
+}
+
+TEST_F(ClientTest, ChecksTheCallersMemoryAndTheOrderOfCalls) {
+  client_ = *ParameterClient::Create(options_);
+  auto values = values_;
+  auto gradients = gradients_;
+  values.pop_back();
+  EXPECT_EQ(client_->WaitReady(values).status(), InvalidArgument("expected 2 variables, got 1"));
+  values.push_back(values_[0]);
+  EXPECT_EQ(client_->WaitReady(values).status(), InvalidArgument("b: expected 4 bytes, got 24"));
+  gradients.pop_back();
+  EXPECT_EQ(client_->BeginStep(gradients, values_), InvalidArgument("expected 2 gradients, got 1"));
+  gradients.push_back(gradients_[0]);
+  EXPECT_EQ(client_->BeginStep(gradients, values_),
+            InvalidArgument("b: the gradient has 24 bytes, the variable 4"));
+  EXPECT_EQ(client_->EndStep().status(), FailedPrecondition("no step was begun"));
+  EXPECT_EQ(client_->BeginStep(gradients_, values_), OkStatus());
+  EXPECT_EQ(client_->BeginStep(gradients_, values_),
+            FailedPrecondition("the previous step has not ended"));
+  EXPECT_EQ(client_->Leave(), Unavailable("ps 0 (here): not connected"));
+  EXPECT_TRUE(server_.heard.empty());
+}
+
+TEST_F(ClientTest, ReadsTheMeaningOfAnAnswer) {
+  struct Case {
+    uint16_t flags;
+    int64_t staleness;
+    std::string expected;
+  };
+  const Case cases[] = {{0, 0, "4 stale=0 dropped=0 again=0"},
+                        {0, 2, "4 stale=2 dropped=0 again=0"},
+                        {wire::kDropped, 0, "4 stale=0 dropped=1 again=0"},
+                        {wire::kAgain, 0, "4 stale=0 dropped=0 again=1"}};
+  ASSERT_EQ(Join()->global_step, 3);
+  EXPECT_EQ(w_[5], 5);
+  EXPECT_EQ(b_[0], 8);
+  for (const Case& test : cases) {
+    Answer answer = Values({.flags = test.flags, .step = 4, .value = test.staleness}, 6);
+    server_.script[wire::kPush] = {{answer}};
+    const StatusOr<StepResult> result = Step();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(StrCat(result->global_step, " stale=", result->staleness,
+                     " dropped=", int{result->dropped}, " again=", int{result->again}),
+              test.expected);
+    EXPECT_EQ(w_[0], 6);
+  }
+}
+
+TEST_F(ClientTest, SendsAllBytesOfAGradientAndNoneOfAnEmptyOne) {
+  ASSERT_TRUE(Join().ok());
+  server_.script[wire::kPush] = {{Values({.step = 4}, 1)}, {Values({.step = 9}, 1)}};
+  ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(server_.text, Floats(1, 1) + Floats(1, 2) + Floats(1, 3) + Floats(1, 4) + Floats(1, 5) +
+                              Floats(1, 6) + Floats(1, 7));
+  gradients_[0] = {};
+  server_.contribution = 4;
+  ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(server_.heard,
+            (std::vector<std::string>{"query", "pull step=0", "push first step=3 0.0@0+24 1.0@0+4",
+                                      "push first step=4 0.0@0+0 1.0@0+4"}));
+}
+
+TEST_F(ClientTest, SplitsALargeShardOverFrames) {
+  options_.definition.state.variables = {{.name = "large", .shape = {300'000}}};
+  server_.body =
+      StrCat(R"({"fingerprint":")", Fingerprint(options_.definition), R"(","servers":1})");
+  server_.contribution = 1'200'000;
+  std::vector<float> large(300'000), gradient(300'000, 1);
+  std::fill(gradient.begin() + 262'144, gradient.end(), 3.f);  // the second frame
+  values_ = {std::as_writable_bytes(std::span(large))};
+  gradients_ = {std::as_bytes(std::span(std::as_const(gradient)))};
+  const Answer values{{.type = wire::kValues, .flags = wire::kLast, .step = 1},
+                      {{.bytes = Floats(300'000, 2)}}};
+  server_.script[wire::kPull] = server_.script[wire::kPush] = {{values}};
+  ASSERT_TRUE(Join().ok());
+  ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(server_.heard,
+            (std::vector<std::string>{"query", "pull step=0", "push first step=1 0.0@0+1048576",
+                                      "push step=1 0.0@1048576+151424"}));
+  EXPECT_EQ(server_.text, Floats(37'856, 3));
+}
+
+TEST_F(ClientTest, RepeatsAnExchangeWhoseBytesAreWrong) {
+  struct Case {
+    uint16_t flags;
+    std::vector<Part> parts;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {0, {{.index = 2, .bytes = Floats(1, 0)}}, "bytes of shard 2, which it does not hold"},
+      {0, {{.index = 0, .offset = 8, .bytes = Floats(6, 0)}}, "shard 0 has no bytes 8 to 32"},
+      {0, {{.index = 1, .offset = 8, .bytes = ""}}, "shard 1 has no bytes 8 to 8"},
+      {wire::kLast, {{.index = 0, .bytes = Floats(6, 0)}}, "4 bytes of its values did not arrive"},
+  };
+  for (const auto& [flags, parts, expected] : cases) {
+    Events events;
+    options_.on_event = events.sink();
+    const Answer wrong{{.type = wire::kValues, .flags = flags}, parts};
+    server_.script[wire::kPull] = {{wrong}, {Values({.step = 3}, 5)}};
+    EXPECT_EQ(Join().status(), OkStatus());
+    EXPECT_EQ(w_[5], 5);
+    EXPECT_EQ(
+        events.Message(state::PeerEvent::Kind::kLost, "ps 0"),
+        StrCat("ps 0 (here) was lost while the variables were awaited: ps 0 (here): ", expected));
+    client_.reset();
+  }
+}
+
+TEST_F(ClientTest, QueriesAServerThatRefusedAStepBeforeItRepeatsIt) {
+  ASSERT_TRUE(Join().ok());
+  const rpc::FrameHeader refused{.type = wire::kRefused,
+                                 .value = static_cast<int64_t>(StatusCode::kFailedPrecondition)};
+  server_.script[wire::kPush] = {{{refused, {{.bytes = "no state"}}}}, {Values({.step = 4}, 6)}};
+  server_.heard.clear();
+  const StatusOr<StepResult> result = Step();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->global_step, 4);
+  const std::string push = "push first step=3 0.0@0+24 1.0@0+4";
+  EXPECT_EQ(server_.heard, (std::vector<std::string>{push, "query", push}));
+}
+
+TEST_F(ClientTest, IsRefusedByAServerOfAnotherJobsShape) {
+  const std::string fingerprint = StrCat(Fingerprint(Small()));
+  const std::pair<std::string, const char*> cases[] = {
+      {R"({"fingerprint":"1","servers":1})",
+       "ps 0 (here) holds other variables, another optimizer or mode than this task has: give all "
+       "tasks the same training file"},
+      {R"({"fingerprint":")" + fingerprint + R"(","servers":2})",
+       "ps 0 (here) holds a part of what 2 parameter servers share, but this task's TF_CONFIG has "
+       "1: the job was scaled; `tfjob restart` gives all tasks the new number"},
+  };
+  for (const auto& [body, expected] : cases) {
+    server_.body = body;
+    EXPECT_EQ(Join().status(), FailedPrecondition(expected));
+    client_.reset();
+  }
+  connector_.Listen("here", kParameterService, Task("ps", 1), server_);
+  EXPECT_EQ(Join().status(), FailedPrecondition("here: expected ps 0, found ps 1"));
+}
+
+TEST_F(ClientTest, EndsAWaitWithWhatWasAwaited) {
+  options_.patience = 400ms;
+  server_.state.flags = 0;
+  EXPECT_EQ(
+      Join().status(),
+      DeadlineExceeded("no answer within 400ms: worker 1 waits for variables from ps 0 (here)"));
+  client_.reset();
+  options_.servers = {"nowhere"};
+  options_.stop_requested = [] { return true; };
+  EXPECT_EQ(Join().status(), Cancelled("asked to stop while worker 1 waits for variables from ps 0 "
+                                       "(nowhere): "));
+  client_.reset();
+  options_.stop_requested = nullptr;
+  EXPECT_EQ(Join().status(),
+            DeadlineExceeded("no answer within 400ms: worker 1 waits for variables "
+                             "from ps 0 (nowhere): nowhere: no listener"));
+  EXPECT_EQ(client_->Peers()[0].health, state::PeerHealth::kLost);
+}
+
+TEST_F(ClientTest, EndsAStepWhenTheJobEnds) {
+  ASSERT_TRUE(Join().ok());
+  server_.script[wire::kPush] = {{{{.type = wire::kFinished}, {}}}};
+  EXPECT_EQ(Step().status(), Cancelled("the chief ended the job"));
+  server_.script[wire::kLeave] = {
+      {{{.type = wire::kReply, .value = static_cast<int64_t>(StatusCode::kNotFound)},
+        {{.bytes = "worker 1 is not a member"}}}}};
+  EXPECT_EQ(client_->Leave(), NotFound("ps 0 (here): worker 1 is not a member"));
+  EXPECT_EQ(client_->Leave(), OkStatus());
+}
+
+TEST_F(ClientTest, ListsServersAndTheOtherTasksThatTrain) {
+  server_.body.pop_back();
+  server_.body += R"(,"members":[{"task":"/job:worker/task:1"},{"task":"/job:ps/task:1"},
+      {"task":"/job:chief/task:0","address":"c:1","state":"suspected","silence_us":2500000}]})";
+  state::PeerState ps{
+      .task = "/job:ps/task:0", .role = state::PeerRole::kServes, .address = "here"};
+  client_ = *ParameterClient::Create(options_);
+  EXPECT_EQ(client_->Peers(), std::vector{ps});
+  ASSERT_TRUE(Join().ok());
+  std::vector<state::PeerState> peers = client_->Peers();
+  ASSERT_EQ(peers.size(), 2u);
+  ps.health = state::PeerHealth::kConnected;
+  ps.silence = peers[0].silence;
+  EXPECT_EQ(peers[0], ps);
+  EXPECT_EQ(peers[1], (state::PeerState{.task = "/job:chief/task:0",
+                                        .address = "c:1",
+                                        .health = state::PeerHealth::kSuspected,
+                                        .silence = 2500ms}));
+}
+
+class ChiefTest : public ClientTest {
+ protected:
+  ChiefTest() {
+    options_.identity = Task("chief", 0);
+    options_.chief = true;
+    options_.definition.state.optimizer.momentum = 0.5;
+    options_.provide_state = [this] { return snapshot_; };
+    snapshot_ = InitialState(options_.definition, 2);
+    snapshot_.global_step = 30;
+    snapshot_.ledger = "0 worker 0 1 7\n";
+    server_.state.flags = 0;
+  }
+  state::Snapshot snapshot_;
+};
+
+TEST_F(ChiefTest, FillsAnEmptyServerWithValuesSlotsAndLedger) {
+  ASSERT_TRUE(Join().ok());
+  EXPECT_EQ(server_.heard,
+            (std::vector<std::string>{"query", "define step=0",
+                                      "fill step=0 0.0@0+24 0.1@0+24 1.0@0+4 1.1@0+4",
+                                      "filled step=30", "pull step=0"}));
+  EXPECT_EQ(events_.Message(state::PeerEvent::Kind::kRestoring, "ps 0 (here)"),
+            "the chief fills ps 0 (here)");
+  ASSERT_EQ(client_->Finish(), OkStatus());
+  EXPECT_EQ(server_.heard.back(), "finish step=0");
+}
+
+TEST_F(ChiefTest, DoesNotFillAServerWithAStateThatDoesNotFit) {
+  snapshot_.variables[0].value = Tensor(DType::kFloat32, {3});
+  EXPECT_EQ(Join().status(), InvalidArgument("w: expected float32[2,3], got float32[3]"));
+  EXPECT_EQ(server_.heard, (std::vector<std::string>{"query"}));
+}
+
+TEST_F(ChiefTest, CopiesTheStateAgainIfBytesAreMissing) {
+  ASSERT_TRUE(Join().ok());
+  server_.body =
+      StrCat(R"({"fingerprint":")", Fingerprint(options_.definition), R"(","servers":1})");
+  server_.state.flags = wire::kReady;
+  const Answer values{{.type = wire::kShard},
+                      {{.index = 0, .slot = 0, .bytes = Floats(6, 4)},
+                       {.index = 1, .slot = 0, .bytes = Floats(1, 5)}}};
+  const Answer slots{{.type = wire::kShard},
+                     {{.index = 1, .slot = 1, .bytes = Floats(1, 6)},
+                      {.index = 0, .slot = 1, .bytes = Floats(6, 7)}}};
+  const Answer end{{.type = wire::kSnapshotEnd, .step = 31}, {{.bytes = "0 chief 0 1 2\n"}}};
+  server_.script[wire::kSnapshot] = {{values, end}, {values, slots, end}};
+  const StatusOr<state::Snapshot> copy = client_->TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  EXPECT_TRUE(server_.script[wire::kSnapshot].empty());
+  EXPECT_EQ(copy->global_step, 31);
+  EXPECT_EQ(copy->ledger, "0 chief 0 1 2\n");
+  EXPECT_EQ(copy->variables[0].value.data<float>()[5], 4);
+  EXPECT_EQ(copy->variables[0].slots[0].data<float>()[5], 7);
+  EXPECT_EQ(copy->variables[1].value.data<float>()[0], 5);
+  EXPECT_EQ(copy->variables[1].slots[0].data<float>()[0], 6);
+}
+
+}  // namespace
+}  // namespace tfjob::ps
