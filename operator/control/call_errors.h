@@ -20,8 +20,8 @@ bool IsTransient(const Status& error);
 // report it.
 bool IsGoneOrTaken(const Status& error);
 
-// Returns Unavailable instead of Aborted, any other error as it is. Users know Aborted as a conflict
-// of the job itself; this one lies between the server's own writes, such as those to a quota.
+// Turns Aborted into Unavailable and returns any other error unchanged. To users, Aborted means a
+// conflict over the job itself; here it is one between the server's own writes, such as to a quota.
 Status WithoutConflict(const Status& error);
 
 }  // namespace tfjob::control

@@ -234,9 +234,9 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
     if (!BeginPush(frame.header)) return;
     if (Synchronizer* synchronizer = service_.synchronizer()) {
       push_.staging = synchronizer->Stage(push_.name, push_.step, push_.store);
+    } else if (service_.index() > 0) {
       // Only ps 0 counts steps. On other servers, the greatest step that a push has named is the
       // best estimate for learning rates.
-    } else if (service_.index() > 0) {
       RaiseTo(push_.store->step(), push_.step);
     }
   }
