@@ -44,6 +44,7 @@ TEST(Pacing, ARefusalOfAllThatWereTriedStopsTheirType) {
       {"some of a type refused", {{kWorker, refused}, {kWorker, ok}, {kWorker, refused}}, {}},
       {"both refused", {{kPS, refused}, {kWorker, refused}}, {kPS, kWorker}},
       {"another error", {{kPS, failed}, {kWorker, failed}}, {}},
+      {"another error between", {{kWorker, refused}, {kWorker, failed}, {kWorker, refused}}, {}},
   };
   for (const auto& each : cases) EXPECT_EQ(RefusedTypes(each.batch), each.types) << each.name;
 }
@@ -134,10 +135,20 @@ TEST(Pacing, TheEarliestReasonSetsTheTimeOfTheNextReconcile) {
       {"more work after an error", {.plan = 2s, .has_more_work = true, .needs_retry = true}, 2s},
       {"events", {.plan = 20s, .has_events = true, .waits_for_watch = true}, 5s},
       {"watch", {.plan = 20s, .waits_for_watch = true}, 10s},
+      {"events alone", {.has_events = true}, 5s},
+      {"more work and all else", {.has_more_work = true, .has_events = true}, 0s},
       {"watch alone", {.waits_for_watch = true}, 10s},
       {"plan before all", {.plan = 1s, .has_events = true, .waits_for_watch = true}, 1s},
   };
   for (const auto& each : cases) EXPECT_EQ(RequeueAfter(each.reasons), each.after) << each.name;
+}
+
+TEST(Pacing, NeverIsLaterThanAnyTime) {
+  EXPECT_EQ(Earlier(kNever, kNever), kNever);
+  EXPECT_EQ(Earlier(kNever, 2s), Duration(2s));
+  EXPECT_EQ(Earlier(2s, kNever), Duration(2s));
+  EXPECT_EQ(Earlier(3s, 2s), Duration(2s));
+  EXPECT_EQ(Earlier(0s, 2s), Duration(0s));
 }
 
 TEST(Pacing, WhatIsDueSoonWaitsForTheBackoff) {

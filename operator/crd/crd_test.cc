@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "operator/crd/rules.h"
@@ -50,6 +52,65 @@ TEST(CustomResourceDefinition, EveryRuleHasAPlace) {
   for (const Rule& rule : Rules()) {
     EXPECT_NE(text.find(PrintJson(Json(rule.expression))), std::string::npos) << rule.message;
   }
+}
+
+TEST(CustomResourceDefinition, EachRuleIsAtItsPlaceWithItsMessage) {
+  const std::string specs = "/properties/spec/properties/tfReplicaSpecs";
+  const std::string type = specs + "/additionalProperties";
+  const std::string policy = "/properties/spec/properties/runPolicy/properties";
+  const struct {
+    std::string pointer;
+    std::string field;
+    std::string reason;   // without "FieldValue"; "" for Invalid
+    std::string message;  // its beginning
+    std::string rule;     // a part
+  } cases[] = {
+      {"", ".spec", "Required", "expected an object, but it is missing", "has(self.spec)"},
+      {"", "", "", "metadata.name: expected at most 63 lower-case", "{0,61}[a-z0-9])?$"},
+      {"", "", "", "metadata.name: the services of this job", "61 - size(t) - size(string("},
+      {specs, "", "Required", "at least one replica type is required", "size(self) > 0"},
+      {specs, "", "", "unknown replica type", "['chief', 'evaluator', 'master', 'ps', 'worker']"},
+      {specs, "", "", "keys differ only in case; keep one", "u.lowerAscii() == t.lowerAscii()"},
+      {specs, "", "Forbidden", "Chief and Master exclude each other", "t.lowerAscii() == 'master'"},
+      {specs, "", "", "expected at most 100000 replicas in total", ".sum() <= 100000"},
+      {type, ".template.spec.containers", "Required", "at least one container", ") > 0"},
+      {type, ".template.spec.containers", "Required", "one of the containers must be named",
+       "c.name == 'tensorflow'"},
+      {type + "/properties/template/properties/spec/properties/containers/items", ".image",
+       "Required", "an image is required", "self.image != ''"},
+      {"/properties/spec", ".runPolicy.managedBy", "", "spec.runPolicy.managedBy is immutable",
+       "oldSelf.runPolicy.managedBy : '')"},
+      {policy + "/schedulingPolicy/properties/queue", "", "",
+       "spec.runPolicy.schedulingPolicy.queue is immutable", "self == oldSelf"},
+  };
+  EXPECT_EQ(std::size(cases), Rules().size());
+  const Json schema = Schema();
+  std::map<std::string, size_t> next;  // rule, by pointer
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.message);
+    const Json& place = schema.at(Json::json_pointer(each.pointer));
+    const Json& rules = place.at("x-kubernetes-validations");
+    ASSERT_LT(next[each.pointer], rules.size());
+    const Json& rule = rules[next[each.pointer]++];
+    EXPECT_EQ(rule.value("message", "").substr(0, each.message.size()), each.message);
+    EXPECT_EQ(rule.value("fieldPath", ""), each.field);
+    EXPECT_EQ(rule.value("reason", ""), each.reason.empty() ? "" : "FieldValue" + each.reason);
+    EXPECT_NE(rule.value("rule", "").find(each.rule), std::string::npos) << rule;
+    // Objects that were stored before these rules must accept a status.
+    EXPECT_EQ(rule.value("optionalOldSelf", false), each.pointer.empty());
+  }
+}
+
+// NAME-TYPE-INDEX has at most 63 characters; the message can name every length that is left.
+TEST(CustomResourceDefinition, TheMessageOnLongNamesKnowsEveryLength) {
+  const Json rules = Schema()["x-kubernetes-validations"];
+  const std::string message = rules.at(2).value("messageExpression", "");
+  const size_t most = 63 - std::string("-ps-0").size();
+  const size_t least = 63 - std::string("-evaluator-99999").size();
+  std::string lengths;
+  for (size_t n = least; n <= most; ++n) lengths += StrCat(lengths.empty() ? "'" : ", '", n, "'");
+  EXPECT_NE(message.find(StrCat("[", lengths, "]")), std::string::npos) << message;
+  EXPECT_NE(message.find(StrCat(" - ", least, "]")), std::string::npos) << message;
 }
 
 TEST(CustomResourceDefinition, StateIsTheFirstColumnAndAgeTheLastOfTheNarrow) {

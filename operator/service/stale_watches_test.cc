@@ -119,5 +119,55 @@ TEST(JudgeMissingLists, AlwaysReportsAndLeavesLate) {
             "yet; it leaves the lease to another");
 }
 
+TEST(JudgeMissingLists, KnowsWhoseTroubleItIs) {
+  const WatchTrouble away{Kind::kPod, "team-a", 2min, Unavailable("away")};
+  const WatchTrouble young{Kind::kPod, "team-a", 2min - 1us, Unavailable("away")};
+  const WatchTrouble forbidden{Kind::kService, "", 1h, PermissionDenied("forbidden")};
+  const WatchTrouble throttled{Kind::kWorkload, "", 1h, ResourceExhausted("too many")};
+  const Status served;
+  const StaleWatches unserved{kReport, "NOT_FOUND: no"};
+  const StaleWatches leave{
+      kLeave,
+      "UNAVAILABLE: away",
+      "Pod team-a/*",
+      2min,
+      false,
+      "this leader has waited for the lists for 2m: UNAVAILABLE: away; it leaves the lease to "
+      "another"};
+  const StaleWatches wait{kReport, "UNAVAILABLE: away", "Pod team-a/*", 2min - 1us};
+  const StaleWatches no_right{kReport, "PERMISSION_DENIED: forbidden", "Service /*", 1h, true};
+  const StaleWatches too_many{kReport, "RESOURCE_EXHAUSTED: too many", "Workload /*", 1h, true};
+  const StaleWatches no_kind{kReport, "no pods", "Pod team-a/*", 2min, true};
+  const struct {
+    const char* what;
+    std::vector<WatchTrouble> troubles;
+    Status served;
+    std::vector<Kind> asked;
+    StaleWatches expected;
+  } kCases[] = {
+      {"none", {}, NotFound("no"), {Kind::kTFJob}, unserved},
+      {"at the limit", {away}, served, {Kind::kPod}, leave},
+      {"just before it", {young}, served, {Kind::kPod}, wait},
+      {"no operator has the permission", {forbidden}, served, {}, no_right},
+      {"the server throttles all", {throttled}, served, {}, too_many},
+      {"no such kind", {away}, NotFound("no pods"), {Kind::kPod}, no_kind},
+      {"it cannot be asked", {away}, Unavailable("?"), {Kind::kPod}, leave},
+      {"its own first", {forbidden, throttled, away}, served, {Kind::kPod}, leave},
+  };
+  for (const auto& c : kCases) {
+    std::vector<Kind> asked;
+    const CheckServed served = [&](Kind kind) {
+      asked.push_back(kind);
+      return c.served;
+    };
+    EXPECT_EQ(JudgeMissingLists(c.troubles, "the lists", true, served), c.expected) << c.what;
+    EXPECT_EQ(asked, c.asked) << c.what;
+    StaleWatches follower = c.expected;  // a follower reports the same
+    follower.action = kReport;
+    follower.leaving = "";
+    EXPECT_EQ(JudgeMissingLists(c.troubles, "the lists", false, served), follower) << c.what;
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::service

@@ -21,6 +21,17 @@ TEST(ParseDurationTest, ReadsFractions) {
   EXPECT_EQ(*ParseDuration("1m0.25s"), 60250ms);
 }
 
+TEST(ParseDurationTest, RoundsAndHasBounds) {
+  EXPECT_EQ(*ParseDuration("0.4us"), 0us);
+  EXPECT_EQ(*ParseDuration("0.5us"), 1us);
+  EXPECT_EQ(*ParseDuration(".5s"), 500ms);
+  EXPECT_EQ(*ParseDuration("1s1s1m"), 62s);  // any order, as in Go
+  EXPECT_EQ(*ParseDuration("1000000000h"), 1'000'000'000h);
+  EXPECT_FALSE(ParseDuration("1000000001h").ok());
+  EXPECT_FALSE(ParseDuration("1000000000h1s").ok());
+  EXPECT_FALSE(ParseDuration("00").ok());  // only "0" needs no unit
+}
+
 TEST(ParseDurationTest, RefusesOtherWords) {
   for (const char* text : {"", "5", "s", "5 s", "-5s", "5x", "99999999999s", "1h30", "infs", "nans",
                            "1e3s", "1d", "1000000000h1000000000h"}) {

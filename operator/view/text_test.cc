@@ -18,6 +18,42 @@ TEST(HumanDurationTest, IsWrittenAsKubectlWritesAges) {
   EXPECT_EQ(HumanAge(Time(), *ParseTime("2026-11-21T09:00:00Z")), "<unknown>");
 }
 
+TEST(HumanDurationTest, ChangesItsUnitsWhereKubectlDoes) {
+  const auto days = [](int64_t n) { return n * Duration(24h); };
+  const std::vector<std::pair<Duration, const char*>> cases = {{2min - 1us, "119s"},
+                                                               {10min - 1s, "9m59s"},
+                                                               {10min, "10m"},
+                                                               {3h - 1s, "179m"},
+                                                               {3h, "3h"},
+                                                               {8h - 1min, "7h59m"},
+                                                               {8h, "8h"},
+                                                               {48h - 1s, "47h"},
+                                                               {48h, "2d"},
+                                                               {days(8) - 1s, "7d23h"},
+                                                               {days(8), "8d"},
+                                                               {days(730) - 1s, "729d"},
+                                                               {days(730), "2y"},
+                                                               {days(731), "2y1d"},
+                                                               {days(8 * 365) - 1s, "7y364d"},
+                                                               {days(8 * 365), "8y"},
+                                                               {days(8 * 365 + 1), "8y"}};
+  for (const auto& [duration, text] : cases) EXPECT_EQ(HumanDuration(duration), text);
+  const Time then = *ParseTime("2026-11-21T09:00:00Z");
+  EXPECT_EQ(HumanAge(then, then + 5min), "5m");
+  EXPECT_EQ(HumanAge(then, then - 1h), "0s");
+}
+
+TEST(TableTest, WritesItsHeaderOnceEvenWithoutRows) {
+  Table table({"NAME", "AGE"});
+  EXPECT_TRUE(table.empty());
+  EXPECT_EQ(table.Take(), "NAME   AGE\n");
+  EXPECT_EQ(table.Take(), "");
+  table.Add({"longer", "5s"});
+  EXPECT_FALSE(table.empty());
+  EXPECT_EQ(table.Take(), "longer   5s\n");
+  EXPECT_TRUE(table.empty());
+}
+
 TEST(TableTest, AlignsAndKeepsItsWidths) {
   Table table({"NAME", "AGE"});
   table.Add({"a-long-name", "5s"});

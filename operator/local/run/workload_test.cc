@@ -69,6 +69,30 @@ TEST_F(WorkloadTest, FindsTheModelFolderOnThisMachine) {
   EXPECT_EQ(workload->jobs[0].model_dir, "/var/models/run");
 }
 
+TEST_F(WorkloadTest, FindsTheModelFolderOnlyBelowAHostPath) {
+  const std::string config = "{name: c, configMap: {name: settings}}";
+  const std::string host = "{name: m, hostPath: {path: /var}}";
+  const struct {
+    std::string volumes;
+    std::string mounts;
+    const char* model_dir;
+  } cases[] = {
+      {config + ", " + host, "{name: m, mountPath: /model}", "/var/run"},
+      {config + ", " + host, "{name: m, mountPath: /model/run}", "/var"},
+      {config + ", " + host, "{name: m, mountPath: /model, subPath: mine}", "/var/mine/run"},
+      {config + ", " + host, "{name: m, mountPath: /mod}", ""},
+      {config + ", {name: m, emptyDir: {}}", "{name: m, mountPath: /model}", ""},
+      {host, "{name: m, mountPath: /model}", ""},
+  };
+  for (const auto& each : cases) {
+    const std::string mounts =
+        "command: [train]\n              volumeMounts: [" + each.mounts + "]";
+    const auto workload = Make(Manifest("volumes: [" + each.volumes + "]", mounts) + kSettings);
+    ASSERT_TRUE(workload.ok()) << workload.status();
+    EXPECT_EQ(workload->jobs[0].model_dir, each.model_dir) << each.volumes << each.mounts;
+  }
+}
+
 TEST_F(WorkloadTest, RefusesWhatCanNeverRunHere) {
   EXPECT_EQ(Refusal("kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n"),
             "job.yaml: contains no TFJob");
