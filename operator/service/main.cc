@@ -1,4 +1,4 @@
-// tfjob-operator: flags → options → RunOperator.
+// The program tfjob-operator: parses the flags and runs the operator.
 #include <malloc.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The running operator: its parts and the order in which they start and stop. Private to this
+// Holds the parts of the running operator, and starts and stops them in order. Private to this
 // package.
 #pragma once
 

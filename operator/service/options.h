@@ -30,10 +30,10 @@ struct OperatorOptions {
   Duration retry_period = 2s;
 
   int controller_threads = 4;
-  double kube_api_qps = 300;  // 0: no limit
+  double kube_api_qps = 300;  // 0 for no limit
   int kube_api_burst = 500;
   std::string gang_scheduler_name;  // "" for none
-  std::string cluster_domain;       // "": addresses end in ".svc"
+  std::string cluster_domain;       // if empty, addresses end in ".svc"
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 
   LogLevel log_level = LogLevel::kInfo;

@@ -110,7 +110,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-// Runs an operator on a thread of its own.
+// Runs an operator on its own thread.
 class Running {
  public:
   explicit Running(FakeCluster& cluster, OperatorOptions options = {})

@@ -1,4 +1,4 @@
-// Flags and arguments that several verbs share: names of TFJobs, selections, replicas.
+// Defines flags and arguments that several verbs share: names of TFJobs, selections, replicas.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A helper process that kills the process groups entrusted to it once this program has exited, for
-// whatever reason.
+// Runs a helper process that kills the process groups entrusted to it once this program has exited,
+// for whatever reason.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// The lifecycle of one pod on this machine, as a state machine without processes, threads or a
+// Models the lifecycle of one pod on this machine as a state machine without processes, threads or a
 // clock. It takes events and returns actions and the pod's status.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 #pragma once
@@ -64,7 +64,7 @@ class PodLifecycle {
   // The pod, with its status as of the last input.
   const objects::Pod& pod() const { return pod_; }
   bool running() const;  // whether any process is alive
-  // The number of restarts of a container.
+  // Returns the number of restarts of a container.
   int restarts(size_t container) const { return pod_.containers[container].restart_count; }
 
  private:

@@ -1,5 +1,6 @@
 // Parses the parts of a pod that the process runner uses, from a v1 Pod or a PodTemplateSpec, into
-// plain values. https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+// plain values.
+// https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Polls tasks for their progress on a thread of its own.
+// Polls tasks for their progress on its own thread.
 #pragma once
 
 #include <map>

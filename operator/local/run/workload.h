@@ -25,11 +25,11 @@ struct Workload {
 
 // Returns the workload of a manifest. Objects of other kinds are ignored with a warning. On
 // failure, returns InvalidArgument with one line per error:
-// - errors of the manifest;
-// - objects that the store would reject (dry_run.h);
-// - jobs that can never run here, because they are suspended or managed by another controller, have
-//   containers without a program, or need ConfigMaps that the file does not contain;
-// - a manifest without a job.
+//   - errors of the manifest;
+//   - objects that the store would reject (dry_run.h);
+//   - jobs that can never run here, because they are suspended or managed by another controller,
+//     have containers without a program, or need ConfigMaps that the file does not contain;
+//   - a manifest without a job.
 StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
                                 const std::string& what);
 

@@ -12,10 +12,10 @@
 namespace tfjob::store {
 
 struct Record {
-  client::Object object;  // a null pointer for stored events
-  std::string body;    // the object without status (and, except for events, metadata) as JSON; not
-                       // for custom resources
-  std::string status;  // as JSON; empty if there is none
+  client::Object object;  // null for stored events
+  std::string body;       // as JSON, without status and, except for events, without metadata; empty
+                          // for custom resources
+  std::string status;     // as JSON; empty if there is none
   std::map<std::string, std::string> annotations;  // of pods, whose decoded form has none
   int64_t grace_period_seconds = 0;                // spec.terminationGracePeriodSeconds of a pod
 };
