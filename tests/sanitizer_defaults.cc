@@ -1,6 +1,6 @@
-// Sets the sanitizer options and suppressions of every test. Linked whole into each test binary,
-// because ThreadSanitizer reads the options from the executable itself. Debian's gRPC, Abseil and
-// protobuf are not instrumented.
+// Sets the sanitizer options and suppressions of every test. It is linked whole into each test
+// binary, because ThreadSanitizer reads the options from the executable itself. Debian's gRPC,
+// Abseil and protobuf are not instrumented.
 extern "C" const char* __tsan_default_suppressions() {
   return "race:libgrpc.so\nrace:libgrpc++.so\nrace:libgpr.so\nrace:libabsl_\nrace:libprotobuf.so\n"
          "race:^grpc::\nrace:^google::protobuf::\nrace:libcpprest.so\n";

@@ -1,4 +1,4 @@
-// Tests the verbs as a user calls them: exit codes, output, and what is left behind.
+// Tests the verbs as a user calls them: exit codes, output, and files left behind.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -161,7 +161,7 @@ TEST_F(CmdTest, AMissingFileEndsWith2) {
 struct BadManifest {
   const char* what;
   std::string text;
-  const char* error;  // a part of the one line
+  const char* error;  // must be part of the only line
 };
 
 std::vector<BadManifest> BadManifests() {
@@ -255,7 +255,8 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   const auto pods = *ListDirectory(state + "/pods");
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
-  // A later run without --keep removes its own volumes, but neither kept ones nor those of others.
+  // A later run without --keep removes its own volumes, but not volumes kept earlier or made
+  // by others.
   ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(state + "/pods"), pods);
@@ -282,7 +283,7 @@ TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {
   EXPECT_NE(out_.str().find("x: stopped"), std::string::npos) << out_.str();
 }
 
-// Accepts a few lines, then fails.
+// Accepts a few lines; then every flush fails.
 class BrokenBuffer : public std::stringbuf {
  protected:
   int sync() override { return std::count(str_.begin(), str_.end(), '\n') < 3 ? 0 : -1; }

@@ -1,4 +1,4 @@
-// The flags that select a cluster. They may stand before the verb or after it.
+// Defines the flags that select a cluster. They may precede or follow the verb.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace tfjob::cli {
 
 class ClusterFlagReader {
  public:
-  // Adds the flags to `flags`, which write to this reader. If a flag is given to several sets, the
-  // value behind the verb counts.
+  // Adds the flags to `flags`. Their values are written to this reader. If a flag is given both
+  // before and after the verb, the value after the verb wins.
   void AddTo(FlagSet& flags);
-  // Returns the parsed values. InvalidArgument for a wrong duration.
+  // Returns the parsed values, or InvalidArgument if the duration is malformed.
   StatusOr<ClusterFlags> Read() const;
 
  private:
@@ -21,10 +21,11 @@ class ClusterFlagReader {
   std::string request_timeout_;
 };
 
-// Returns InvalidArgument if `before`, the flags before the verb, contain a flag of a cluster.
+// Returns InvalidArgument if `before`, the flags before the verb, contains a cluster flag.
 Status CheckNoClusterFlags(const FlagSet& before, const std::string& verb);
 
-// Sets the value of one flag as completion reads it. Ignores flags that completion does not need.
+// Sets the value of a flag in `cluster`, for completion. Ignores flags that completion does
+// not need.
 void SetClusterFlag(const Flag& flag, const std::string& value, ClusterFlags& cluster);
 
 }  // namespace tfjob::cli

@@ -12,7 +12,7 @@ namespace {
 
 using testing::Conditions;
 
-// Forwards to one fake cluster, so that each command line under test may own a cluster.
+// Forwards to the same fake cluster, so that each command line under test can own a cluster.
 class ForwardingCluster : public Cluster {
  public:
   explicit ForwardingCluster(testing::FakeCluster& to) : to_(to) {}
@@ -135,7 +135,8 @@ TEST_F(ClusterFlagsTest, AServerThatIsAwayCompletesNothing) {
   EXPECT_EQ(Completed({"get", ""}), ":4\n");
 }
 
-// A shell sources the script and completes `tfjob get m` with a program that replaces this one.
+// A shell sources the script and completes `tfjob get m`. A function of the shell replaces
+// the program.
 TEST_F(ClusterFlagsTest, BashUnderstandsItsScript) {
   const std::string folder = StrCat(::testing::TempDir(), "completion.", getpid());
   ASSERT_TRUE(MakeDirectories(folder).ok());

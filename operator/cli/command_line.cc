@@ -28,13 +28,13 @@ class CompleteVerb : public Verb {
   const std::vector<std::string> words_;
 };
 
-// The whole command line as one parser, and the verbs that it fills.
+// The parser of the whole command line, and the verbs whose values it sets.
 class Program {
  public:
   explicit Program(const std::string& name);
 
   CommandParser& parser() { return parser_; }
-  // Returns the verb, which is then no longer here, and its flags. Call once, after parsing.
+  // Moves the verb out and returns it with the global flags. Call it only once, after parsing.
   StatusOr<CommandLine> TakeVerb(const std::string& verb);
 
  private:

@@ -13,9 +13,9 @@ using Words = std::vector<std::string>;
 
 // State derived from the words before the last one.
 struct Context {
-  const FlagSet* before = nullptr;  // the flags before the verb
+  const FlagSet* before = nullptr;  // flags before the verb
   const FlagSet* verb = nullptr;
-  const Flag* open = nullptr;  // a flag that expects its value next
+  const Flag* open = nullptr;  // a flag whose value comes next
   ClusterFlags cluster;
   std::set<std::string> arguments;  // already on the command line
 };
@@ -29,7 +29,7 @@ const Flag* FindFlag(const Context& context, const std::string& word) {
   return nullptr;
 }
 
-// Reads "--flag", after which its value may come, or "--flag=value".
+// Reads "--flag", whose value may follow as the next word, or "--flag=value".
 void ReadFlag(const std::string& word, Context& context) {
   const Flag* flag = FindFlag(context, word);
   if (flag == nullptr || !flag->takes_value()) return;
@@ -68,10 +68,10 @@ Words LongNames(const FlagSet& flags) {
   return words;
 }
 
-// Returns the namespaces of the cluster's jobs, or the names of those in the namespace.
+// Returns the namespaces that contain jobs, or the names of the jobs in the selected namespace.
 Words NamesInCluster(const Context& context, const Connect& connect, bool namespaces) {
   ClusterFlags flags = context.cluster;
-  flags.request_timeout = 2s;  // a user waits at the keyboard
+  flags.request_timeout = 2s;  // a user is waiting at the keyboard
   const auto cluster = connect(flags);
   if (!cluster.ok()) return {};
   const std::string place = namespaces ? "" : (*cluster)->name_space();

@@ -1,5 +1,5 @@
-// tfjob completion SHELL: scripts that a shell sources, and the completions that they request from
-// this program.
+// Implements `tfjob completion SHELL`: the scripts that a shell sources, and the completions that
+// the scripts request from this program.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ std::string CompletionScript(const std::string& shell);
 // Completions of the last word, which may be partial or empty.
 struct Candidates {
   std::vector<std::string> words;  // sorted; the last word is a prefix of each
-  bool files = false;              // file names are possible too
+  bool files = false;              // whether file names are possible, too
 };
 
-// Completes the last of `words`, the words after the program's name. Names of TFJobs come from the
-// cluster that the words select; a server that does not answer promptly provides none.
+// Completes the last of `words`, which are the words after the program's name. Names of TFJobs come
+// from the cluster that the words select, unless its server does not answer promptly.
 Candidates Complete(CommandParser& parser, const std::vector<std::string>& words,
                     const Connect& connect);
 
-// Returns one candidate per line and a last line ":4", or ":0" if file names are possible. kubectl
-// reads completions of plugins in this format (kubectl_complete-tfjob).
+// Returns one candidate per line, then a line with ":4", or ":0" if file names are possible.
+// kubectl reads completions of plugins in this format (kubectl_complete-tfjob).
 std::string Print(const Candidates& candidates);
 
 }  // namespace tfjob::cli

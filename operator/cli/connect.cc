@@ -12,7 +12,7 @@ namespace {
 
 const Logger kLog("cmd");
 
-// The effect of a timeout of 0, which means no limit as in kubectl: no call takes that long.
+// Time limit for a timeout of 0, which means no limit, as in kubectl. No call takes that long.
 constexpr Duration kNoLimit = 24h * 365;
 
 class KubeCluster : public Cluster {
@@ -38,7 +38,7 @@ class KubeCluster : public Cluster {
   KubeLogs logs_;
 };
 
-// Replaces the kubeconfig's impersonation settings by those of --as and --as-group.
+// Replaces the kubeconfig's impersonation settings with --as and --as-group.
 void ActAs(const ClusterFlags& flags, kube::ClusterConfig& config) {
   if (flags.as.empty()) return;
   std::erase_if(config.headers,

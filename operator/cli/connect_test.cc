@@ -35,7 +35,7 @@ TEST(LogTargetTest, SaysWhatIsAskedFor) {
 
 class KubeLogsTest : public ::testing::Test {
  protected:
-  // Returns what is read of a log if the server responds with this.
+  // Reads a log from a server that responds with `answer`. Appends what it reads to text_.
   Status Read(FakeAnswer answer, bool follow = false, size_t enough = std::string::npos) {
     kube::RestClient rest(
         std::make_unique<kube::FakeTransport>([&](const HttpRequest&) { return answer; }),

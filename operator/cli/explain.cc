@@ -24,7 +24,7 @@ using Stage = ExplainOptions::Stage;
 
 constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
 
-// The objects that exist, of any job.
+// The existing objects, of all jobs.
 struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
@@ -32,7 +32,7 @@ struct Observed {
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
 };
 
-// Determines the scheduler from the API group; accepts any version.
+// Determines the scheduler from the API group. Accepts any version.
 StatusOr<policy::PodGroup> ReadPodGroup(const Json& object) {
   ASSIGN_OR_RETURN(objects::CustomResource group, objects::ParseCustomResource(object));
   if (const auto* traits = policy::FindGangSchedulerOfGroup(group.api_version)) {
@@ -154,7 +154,7 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }
 
-// Returns a single value as it is. Objects and the results of several jobs become a list.
+// Returns a single result as it is. Objects, and the results of several jobs, become a list.
 Json Document(std::vector<Json> parts, Stage stage) {
   if (stage != Stage::kObjects && stage != Stage::kDefaults) {
     return parts.size() == 1 ? std::move(parts.front()) : Json(std::move(parts));

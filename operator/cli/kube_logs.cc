@@ -9,12 +9,12 @@
 namespace tfjob::cli {
 namespace {
 
-constexpr int kNoContent = 204;  // the API server's response for a pod without a node
+constexpr int kNoContent = 204;  // the API server's response if a pod has no node
 constexpr Duration kTick = 200ms;
 constexpr Duration kPatience = 30s;  // for the response head, and for each further piece of a log
                                      // that is not followed
 
-// Reads the rest of an error response, up to a size that a user would read.
+// Reads the rest of an error response, up to the size that a user would read.
 std::string WholeBody(kube::HttpStream& stream) {
   constexpr size_t kEnough = size_t{1} << 16;
   std::string body;

@@ -1,4 +1,4 @@
-// The list of verbs that need no cluster. Each function is defined in its verb's file.
+// Lists the verbs that need no cluster. Each function is defined in the file of its verb.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ std::unique_ptr<Verb> MakeValidateVerb();
 std::unique_ptr<Verb> MakeCompletionVerb();
 std::unique_ptr<Verb> MakeVersionVerb();
 
-// Appends all of them, in the order of the help.
+// Appends all of these verbs, in the order of the help.
 inline void AddLocalVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   for (const auto make :
        {MakeRunVerb, MakeExplainVerb, MakeValidateVerb, MakeCompletionVerb, MakeVersionVerb}) {
@@ -23,9 +23,9 @@ inline void AddLocalVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   }
 }
 
-// Adds the manifest as the argument FILE or the flag -f, but not both.
+// Adds the manifest as the argument FILE or as the flag -f. The user may give only one of them.
 void AddManifestFile(FlagSet& flags, std::string& file);
-// Returns InvalidArgument if neither is given to the verb.
+// Returns InvalidArgument if the verb was given neither FILE nor -f.
 Status CheckManifestFile(const Verb& verb, const std::string& file);
 
 }  // namespace tfjob::cli

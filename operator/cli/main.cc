@@ -1,4 +1,4 @@
-// tfjob: the command line → one verb.
+// The program tfjob: parses the command line and runs one verb.
 #include <signal.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ namespace tfjob::cli {
 namespace {
 
 int Main(int argc, const char* const* argv) {
-  // A closed pipe shows as a broken stream instead, so that a run can shut down in order.
+  // A closed pipe then shows up as a broken stream, so that a run can shut down in an orderly way.
   signal(SIGPIPE, SIG_IGN);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const CommandLine line = ParseCommandLine(argc, argv, console);

@@ -1,4 +1,4 @@
-// tfjob validate FILE…: prints all errors and warnings of all files and one line per file.
+// tfjob validate FILE…: prints all errors and warnings of all files, and one line for each file.
 #include <ostream>
 
 #include "operator/cli/local_verbs.h"

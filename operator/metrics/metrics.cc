@@ -79,7 +79,7 @@ struct Metrics::Families {
     family.Add({{"job_namespace", name_space}, {"framework", "tensorflow"}}).Increment();
   }
 
-  // The series of one HTTP method on one server.
+  // The series for one HTTP method on one server.
   struct Verb {
     Histogram* time = nullptr;
     Histogram* limiter_time = nullptr;
@@ -92,7 +92,7 @@ struct Metrics::Families {
 
   Counter* EventCounter(const char* result) { return &event_results.Add({{"result", result}}); }
 
-  // Updates the gauges that are read from a source.
+  // Updates the gauges that come from a source.
   void Refresh();
   void RefreshEvents();
   void RefreshProcess();
@@ -154,8 +154,8 @@ struct Metrics::Families {
   Counter& reconcile_errors =
       OneCounter("controller_runtime_reconcile_errors_total", "Reconciles that ended with an error",
                  {{"controller", kController}});
-  // Present for dashboards, and always 0: every error is retried, nothing throws, and a reconcile
-  // has no time limit.
+  // These exist for dashboards and are always 0: every error is retried, nothing throws, and a
+  // reconcile has no time limit.
   Counter& terminal_errors =
       OneCounter("controller_runtime_terminal_reconcile_errors_total",
                  "Errors that are not retried: always 0", {{"controller", kController}});
@@ -299,7 +299,8 @@ void Metrics::OnQueueRetry() {
   families_->retries.Increment();
 }
 
-// Caches the series: finding one in its family costs more than counting, and calls are frequent.
+// Caches the series, because finding one in its family costs more than incrementing it, and calls
+// are frequent.
 void Metrics::OnCall(const kube::RestCall& call) {
   Families& all = *families_;
   const std::string method(call.method);
@@ -356,8 +357,8 @@ void Metrics::Families::Refresh() {
     MutexLock lock(mutex);
     ask = source;
   }
-  // Called without the lock: the source waits for the caches and walks through them, and calls
-  // must be counted meanwhile.
+  // Called without the lock, because the source waits for the caches and walks through them, and
+  // calls must be counted in the meantime.
   const control::Numbers now = ask ? ask() : control::Numbers();
   MutexLock lock(mutex);
   cached_pods.Set(static_cast<double>(now.cache.pods));
@@ -366,7 +367,7 @@ void Metrics::Families::Refresh() {
   active_workers.Set(static_cast<double>(now.queue.working));
   unfinished.Set(Seconds(now.queue.unfinished));
   longest.Set(Seconds(now.queue.longest));
-  // A state that no job is in any more is set to 0 once and removed at the next reading.
+  // If no job is in a state any more, its gauge is set to 0 now and removed at the next read.
   std::erase_if(states, [&](const auto& state) {
     if (now.cache.jobs.contains(state.first)) return false;
     const bool shown_as_none = state.second->Value() == 0;

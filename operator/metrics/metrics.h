@@ -1,8 +1,8 @@
-// Collects every metric of the operator: observes the control loop and the client, and prints
-// itself as Prometheus text.
+// Collects every metric of the operator: observes the control loop and the client, and prints the
+// values as Prometheus text.
 //
-// Thread-safe. Counters count what the server has acknowledged. Gauges of the contents of the
-// caches are computed when the metrics are read.
+// Thread-safe. Counters of jobs and objects count what the API server has acknowledged. Gauges that
+// describe the caches are computed when the metrics are read.
 #pragma once
 
 #include <functional>
@@ -34,18 +34,18 @@ class Metrics : public control::Observer, public kube::RestObserver {
   void OnQueueRetry() override;
   void OnCall(const kube::RestCall& call) override;
 
-  // Sets whether this process leads, by the name of the lease.
+  // Records whether this process holds the lease named `lease`.
   void SetLeader(const std::string& lease, bool leads);
-  // Counts a renewal that had to read the lease first.
+  // Counts a renewal of `lease` that had to read it first.
   void OnSlowRenewal(const std::string& lease);
   void SetWorkers(int workers);
-  // Sets the source of the gauges while the control loop runs; empty if it does not run. The
-  // source is called outside of all locks. A read in progress may still call the previous source.
+  // Sets the source of the gauges while the control loop runs; null if it does not run. The source
+  // is called without holding any lock. A read in progress may still call the previous source.
   void SetSource(std::function<control::Numbers()> source);
-  // Sets the source of the counts of events. The metrics made from it never decrease.
+  // Sets the source of the event counts. The counters made from it never decrease.
   void SetEventSource(std::function<events::Counters()> source);
 
-  // Returns the exposition format, version 0.0.4:
+  // Returns the metrics in the exposition format, version 0.0.4:
   // https://prometheus.io/docs/instrumenting/exposition_formats/
   std::string Text();
   static constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";

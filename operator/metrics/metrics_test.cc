@@ -14,7 +14,7 @@ using objects::Kind;
 
 class MetricsTest : public ::testing::Test {
  protected:
-  // Returns whether the text has exactly this line.
+  // Returns whether the text contains exactly this line.
   bool Has(const std::string& line) {
     text_ = "\n" + metrics_.Text();
     return text_.find("\n" + line + "\n") != std::string::npos;

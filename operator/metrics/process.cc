@@ -12,7 +12,7 @@
 namespace tfjob::metrics {
 namespace {
 
-// Returns the seconds between the epoch and the boot of the machine: the line "btime N"
+// Returns the boot time of the machine in seconds since the epoch, from the line "btime N"
 // of /proc/stat.
 double BootTime() {
   std::istringstream lines(ReadFile("/proc/stat").value_or(""));
@@ -27,8 +27,8 @@ double BootTime() {
 ProcessNumbers ReadProcess() {
   ProcessNumbers numbers;
   const std::string stat = ReadFile("/proc/self/stat").value_or("");
-  // The program's name is in parentheses and may contain anything. The fields after it start with
-  // field 3, the state; the others are numbers.
+  // The program's name is in parentheses and may contain any character. The fields after it start
+  // with field 3, the state; all others are numbers.
   std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 2)));
   std::string state;
   fields >> state;

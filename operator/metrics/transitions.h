@@ -1,6 +1,6 @@
-// Determines what happened to a job between two consecutive statuses. Counting statuses that the
-// server has acknowledged counts each change once, despite conflicts, repeated reconciles and
-// restarts of the operator.
+// Determines what happened to a job between two consecutive statuses. Only statuses that the server
+// has acknowledged are compared, so each change is counted once, despite conflicts, repeated
+// reconciles and restarts of the operator.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 namespace tfjob::metrics {
 
 struct Transitions {
-  bool created = false;    // the first status
-  bool restarted = false;  // replicas, or an attempt
+  bool created = false;    // `after` is the first status
+  bool restarted = false;  // a replica was restarted, or a new attempt began
   bool succeeded = false;
   bool failed = false;
-  int failed_pods = 0;  // pods that failed, whether or not their replica runs again
+  int failed_pods = 0;  // including pods that are replaced
 
-  // Duration of a phase that ends here.
-  std::optional<Duration> pending;  // from creation, or resumption, until Running
-  std::optional<Duration> running;  // from startTime to the end, whatever the outcome
+  // Durations of the phases that end with this change.
+  std::optional<Duration> pending;  // from creation or resumption until Running
+  std::optional<Duration> running;  // from startTime to the job's end, successful or not
 
   bool operator==(const Transitions&) const = default;
 };

@@ -44,7 +44,7 @@ TEST(Transitions, PendingEndsWithTheFirstRunning) {
   api::TFJobStatus created;
   Set(created, ConditionType::kCreated, 1);
   EXPECT_EQ(Compare(Job(), created, Running()), (Transitions{.pending = 10s}));
-  // Running again after a restart is not a new start.
+  // A job that runs again after a restart has not newly started.
   api::TFJobStatus restarting = Running();
   Set(restarting, ConditionType::kRestarting, 20);
   EXPECT_EQ(Compare(Job(), restarting, Running()).pending, std::nullopt);

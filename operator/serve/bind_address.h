@@ -1,5 +1,5 @@
-// Parses the address that a server listens on, as given by flags: ":8080", "127.0.0.1:8080",
-// "[::1]:8080"; "0" or "" switches it off.
+// Parses the address that a server listens on, as given by a flag: ":8080", "127.0.0.1:8080" or
+// "[::1]:8080". The server is switched off by "0" or "".
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 namespace tfjob::serve {
 
 struct BindAddress {
-  std::string host;   // "": all interfaces; otherwise an IP address
-  uint16_t port = 0;  // 0: any free one
+  std::string host;   // an IP address; "" for all interfaces
+  uint16_t port = 0;  // 0 for any free port
 
   bool operator==(const BindAddress&) const = default;
 };
 
-// Returns nullopt if it is switched off.
+// Returns nullopt if the server is switched off.
 StatusOr<std::optional<BindAddress>> ParseBindAddress(std::string_view text);
 
 }  // namespace tfjob::serve

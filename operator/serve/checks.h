@@ -1,5 +1,4 @@
-// Builds the responses of /healthz and /readyz from named checks, as Kubernetes' own
-// components do.
+// Builds the responses of /healthz and /readyz from named checks, as Kubernetes' own components do.
 #pragma once
 
 #include <functional>
@@ -16,8 +15,9 @@ struct Check {
   std::function<Status()> run;  // runs on the server's thread; must be quick
 };
 
-// Responds 200 "ok" if all checks pass (with the query "verbose", one line per check), otherwise
-// 503 with one line per check: "[+]ping ok", "[-]caches failed: waiting for Pod".
+// Responds 200 with "ok" if all checks pass, or with one line per check if the query is
+// "verbose". Otherwise responds 503 with one line per check: "[+]ping ok", "[-]caches failed:
+// waiting for Pod".
 Handler AllPass(std::vector<Check> checks);
 
 }  // namespace tfjob::serve

@@ -1,4 +1,4 @@
-// Reads a response from a server on this machine. For tests.
+// Fetches a response from a server on this machine. For tests.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tfjob::serve {
 
-// Returns the whole response to `GET path`, from "HTTP/1.0 200" on; "" if no server listens.
+// Returns the whole response to `GET path`, including the status line; "" if no server listens.
 std::string HttpGet(uint16_t port, const std::string& path);
 
 }  // namespace tfjob::serve

@@ -14,7 +14,7 @@
 namespace tfjob::serve {
 namespace {
 
-// A plain socket to the server, so that malformed requests can also be sent.
+// A plain socket to the server, which can also send malformed requests.
 class Peer {
  public:
   explicit Peer(uint16_t port) : Peer() { Connect(port); }
@@ -120,7 +120,7 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
 }
 
-// Prevents this process from opening descriptors during its lifetime.
+// Prevents this process from opening descriptors while an object of this class exists.
 class NoDescriptors {
  public:
   NoDescriptors() {

@@ -24,8 +24,8 @@ using tcp = boost::asio::ip::tcp;
 const Logger kLog("serve");
 
 constexpr uint32_t kMaxHead = 16 << 10;
-// Pause after a failed accept. A connection that cannot be accepted because descriptors or memory
-// are short stays in the queue.
+// Pause after a failed accept. A connection that cannot be accepted for lack of descriptors or
+// memory stays in the queue.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 // State shared by the connections. Used only on the server's thread.
@@ -34,8 +34,8 @@ struct Shared {
   int connections = 0;
 };
 
-// One connection: reads a request, responds, reads the next one. The operation in progress
-// keeps it alive.
+// One connection: reads a request, responds, and reads the next one. The pending operation keeps
+// the object alive.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
@@ -152,7 +152,7 @@ class BeastServer : public Server {
       if (error) return InvalidArgument(address.host, ": expected an IP address");
     }
     acceptor_.open(endpoint.protocol(), error);
-    if (error && address.host.empty()) {  // the machine has no IPv6
+    if (error && address.host.empty()) {  // the machine may have no IPv6
       endpoint = {tcp::v4(), address.port};
       acceptor_.open(endpoint.protocol(), error);
     }
@@ -186,7 +186,7 @@ class BeastServer : public Server {
     while (!context_.stopped()) {
       try {
         context_.run();
-      } catch (const std::exception& error) {  // such as out of memory: that connection is lost
+      } catch (const std::exception& error) {  // such as out of memory: the connection is lost
         kLog.Error("a request failed", {{"error", error.what()}});
       }
     }
@@ -210,7 +210,7 @@ class BeastServer : public Server {
     });
   }
 
-  // The order matters: operations pending in the context hold connections, which refer to shared_.
+  // The order matters: operations pending in the context own connections, which refer to shared_.
   Shared shared_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;

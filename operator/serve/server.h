@@ -1,8 +1,8 @@
-// Serves probes and metrics with a small HTTP/1.1 server: GET and HEAD of a few paths.
+// Serves probes and metrics: a small HTTP/1.1 server that answers GET and HEAD for a few paths.
 //
-// One thread serves all connections. Each request and each response on a connection has a
-// deadline. Heads are limited to 16 KiB, bodies are refused, and connections beyond
-// `max_connections` are closed immediately.
+// One thread serves all connections. Each request and each response has a deadline. Heads are
+// limited to 16 KiB, bodies are rejected, and connections beyond `max_connections` are closed
+// at once.
 #pragma once
 
 #include <functional>
@@ -22,21 +22,21 @@ struct Response {
   std::string body;
 };
 
-// `query` is the text after the '?' of the path, "" if there is none. Called on the server's
-// thread, one call at a time; must be quick.
+// `query` is the text after the '?' of the path; "" if there is none. Handlers are called on the
+// server's thread, one at a time, and must be quick.
 using Handler = std::function<Response(const std::string& query)>;
 
 struct Options {
   BindAddress address;
   std::map<std::string, Handler> handlers;  // by path
-  Duration deadline = 10s;  // per request and per response; also limits idle connections
+  Duration deadline = 10s;  // per request and per response; idle connections are closed after it
   int max_connections = 64;
 };
 
 class Server {
  public:
-  // Listens and serves from now on. Unavailable if the address is taken or does not belong
-  // to this machine.
+  // Starts listening and serving. Returns InvalidArgument if the host is not an IP address,
+  // Unavailable if the address is taken or does not belong to this machine.
   static StatusOr<std::unique_ptr<Server>> Create(Options options);
   // Closes all connections.
   virtual ~Server() = default;

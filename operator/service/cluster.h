@@ -1,4 +1,4 @@
-// Interface to the cluster on which the operator works: an API server, or a double in tests.
+// The operator's interface to its cluster: an API server, or a fake in tests.
 #pragma once
 
 #include <functional>
@@ -22,13 +22,13 @@ class OperatorCluster {
   // Returns the default namespace of the Lease.
   virtual std::string own_namespace() const = 0;
   virtual client::Client& client() = 0;
-  // Writes Events. Has its own connections and flow control, so that no write of client() waits
-  // for Events.
+  // Writes Events. It has its own connections and flow control, so that writes through client()
+  // never wait for Events.
   virtual client::Client& event_client() = 0;
-  // Serves the Lease. Has its own connections and flow control, and a short deadline.
+  // Accesses the Lease. It has its own connections and flow control, and a short deadline.
   virtual client::Client& lease_client() = 0;
   virtual client::Discovery& discovery() = 0;
-  // Returns the subscriptions of client() that do not work.
+  // Returns the watches of client() that are not working.
   virtual std::vector<kube::WatchTrouble> Troubles() = 0;
   // Fails every current and future call of client(), event_client() and discovery() with Cancelled.
   virtual void CancelCalls() = 0;
@@ -36,10 +36,10 @@ class OperatorCluster {
   virtual void CancelLeaseCalls() = 0;
 };
 
-// Creates the cluster without connecting: the server may be unavailable. Returns InvalidArgument or
-// NotFound if the configuration is wrong or missing. `observer` is notified of every call and must
-// outlive the cluster. `may_write` is called before each write of client() and event_client() is
-// sent, never for writes of lease_client().
+// Creates the cluster without connecting, since the server may be unavailable. Returns
+// InvalidArgument or NotFound if the configuration is wrong or missing. `observer` is notified of
+// every call and must outlive the cluster. `may_write` is called before a write of client() or
+// event_client() is sent, but not for writes of lease_client().
 using ConnectOperator = std::function<StatusOr<std::unique_ptr<OperatorCluster>>(
     const OperatorOptions& options, kube::RestObserver& observer,
     const std::function<bool()>& may_write)>;

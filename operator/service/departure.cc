@@ -5,7 +5,7 @@
 namespace tfjob::service {
 namespace {
 
-// Calls that hang are cancelled this long after the stop request.
+// How long after the stop request hanging calls are cancelled, and how long events may be sent.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
 constexpr Duration kEventsMayTake = 300ms;

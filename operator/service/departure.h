@@ -1,5 +1,5 @@
-// Decides how the process ends after a stop request: its exit code, how long calls may take, and
-// in which order they are cancelled. Pure.
+// Decides how the process ends after a stop request: its exit code, how long calls may take, and in
+// which order they are cancelled. Pure.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace tfjob::service {
 
-// Reasons passed to StopSource::Request; signals are positive.
+// Reasons passed to StopSource::Request. Signals are positive, so these are negative.
 inline constexpr int kLeaseLost = -1;
 inline constexpr int kGivenUp = -2;
 inline constexpr int kMisconfigured = -3;
@@ -16,7 +16,7 @@ inline constexpr int kMisconfigured = -3;
 enum class CancelCalls { kOfLoop, kOfLease };
 
 struct DepartureStep {
-  Duration after{0};  // the stop request; skipped if everything has ended by then
+  Duration after{0};  // since the stop request; the step is skipped if everything has ended
   CancelCalls cancel = CancelCalls::kOfLoop;
 
   bool operator==(const DepartureStep&) const = default;
@@ -25,14 +25,14 @@ struct DepartureStep {
 struct Departure {
   int exit_code = 0;
   std::vector<DepartureStep> steps;  // in order of time
-  Duration events_may_take{0};       // how long recorded events may be sent
+  Duration events_may_take{0};       // time limit for sending the events recorded so far
 
   bool operator==(const Departure&) const = default;
 };
 
-// `reason`: a signal or one of the above. After a lost lease nothing may be written any more, so
-// all calls are cancelled at once. Otherwise calls for the lease, which is released last, get more
-// time than others.
+// `reason` is a signal or one of the constants above. After the lease is lost, nothing may be
+// written, so all calls are cancelled at once. Otherwise calls for the lease, which is released
+// last, get more time than the others.
 Departure PlanDeparture(int reason);
 
 }  // namespace tfjob::service

@@ -18,7 +18,7 @@
 namespace tfjob::service {
 namespace {
 
-// Flags of the Training Operator without a meaning here. They are accepted so that a Deployment
+// Flags of the Training Operator that have no effect here. They are accepted so that a Deployment
 // need not be edited.
 constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "webhook-service-name",
@@ -33,7 +33,7 @@ constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "zap-stacktrace-level",
                                           "zap-time-encoding"};
 
-// Unchecked values, as the parser writes them.
+// Values as the parser stores them, not yet checked.
 struct Texts {
   std::string metrics_address = ":8080";
   std::string health_address = ":8081";
@@ -117,8 +117,8 @@ bool IsRepeatable(const CLI::Option& option) {
   return name == "namespace" || name == "enable-scheme";
 }
 
-// If a flag is repeated, the last value wins, as with Go's flags. A chart's extraArgs can thus
-// override what the chart sets.
+// If a flag is repeated, the last value wins, as with Go's flags. This lets a chart's extraArgs
+// override the flags that the chart sets.
 void LetTheLastWin(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (!IsRepeatable(*option)) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -128,7 +128,7 @@ void LetTheLastWin(CLI::App& app) {
 // Also accepts "-namespace=x", as Go's flags do.
 std::vector<std::string> Arguments(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) {  // the parser takes them from the back
+  for (int i = argc - 1; i > 0; --i) {  // the parser takes arguments from the back
     std::string argument = argv[i];
     if (argument.size() > 2 && argument[0] == '-' && argument[1] != '-') argument.insert(0, "-");
     arguments.push_back(std::move(argument));
@@ -145,7 +145,7 @@ std::vector<std::string> KnownKeys(const CLI::App& app) {
   return keys;
 }
 
-// Sets the option's values unless a source of higher precedence has set them.
+// Sets the option to `values` unless a source of higher precedence has already set it.
 void Offer(CLI::App& app, const std::string& name, const std::vector<std::string>& values) {
   CLI::Option* option = app.get_option("--" + name);
   if (option->count() > 0 || values.empty()) return;
@@ -178,7 +178,7 @@ StatusOr<std::vector<std::string>> ConfigValues(const JsonField& field) {
   return values;
 }
 
-// Applies the configuration file. Reports every wrong key, one per line.
+// Applies the configuration file. The error lists every wrong key, one per line.
 Status OfferConfig(CLI::App& app, const std::string& path) {
   if (path.empty()) return OkStatus();
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));

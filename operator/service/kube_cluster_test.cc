@@ -1,4 +1,4 @@
-// Tests tfjob-operator's connections against a server that only counts and echoes.
+// Tests tfjob-operator's connections against a server that only counts and echoes requests.
 #include "operator/service/kube_cluster.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class OperatorKubeTest : public ::testing::Test {
  protected:
   ~OperatorKubeTest() override { unlink(path_.c_str()); }
 
-  // Returns the options that connect to it.
+  // Starts a server and returns options that connect to it.
   OperatorOptions Serve(OperatorOptions options, kube::TestServer::Handler handler) {
     kube::TestServer::Options plain;
     plain.tls = false;
@@ -70,7 +70,7 @@ TEST_F(OperatorKubeTest, NoWriteWaitsForEvents) {
   options.kube_api_qps = 6;
   options.kube_api_burst = 6;
   Connect(options, Echo);
-  // Their share is exhausted: a burst of one, then one per second.
+  // Events may send a burst of one, then one per second, so the second event has to wait.
   std::thread events([&] {
     for (const char* name : {"e1", "e2"}) {
       EXPECT_TRUE(cluster_->event_client().Create(Kind::kEvent, Named(name)).ok());
@@ -96,7 +96,7 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
       MutexLock lock(mutex);
       most = std::max(most, ++at_once);
     }
-    std::this_thread::sleep_for(20ms);  // long enough for others to arrive, if they may
+    std::this_thread::sleep_for(20ms);  // gives other calls time to arrive
     {
       MutexLock lock(mutex);
       --at_once;
@@ -113,7 +113,7 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
   EXPECT_EQ(most, 2);
 }
 
-// Answers the lease's calls as long as it is told to, and no others.
+// Answers calls for the lease until `silent` is set. Never answers any other call.
 class OnlyTheLease {
  public:
   void operator()(const TestRequest& request, TestConnection& connection) {
@@ -129,7 +129,7 @@ class OnlyTheLease {
   }
 
   std::atomic<bool> silent = false;
-  std::atomic<int> leases = 0;  // waiting calls
+  std::atomic<int> leases = 0;  // number of calls that wait for an answer
   std::atomic<int> others = 0;
 };
 

@@ -1,4 +1,4 @@
-// tfjob-operator: flags → options → RunOperator.
+// The program tfjob-operator: parses the flags and runs the operator.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -15,8 +15,8 @@ namespace {
 // Maximum time from the stop request to the exit of the process, even if something hangs.
 constexpr auto kLeaveWithin = std::chrono::milliseconds(1800);
 
-// Exits without running destructors of static objects, since threads of libraries may still use
-// them. Log lines are already flushed one by one.
+// Exits without destroying static objects, since threads of libraries may still use them. Log lines
+// are flushed one by one, so none is lost.
 [[noreturn]] void Leave(int code) {
   std::cout.flush();
   std::_Exit(code);

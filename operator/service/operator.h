@@ -1,4 +1,4 @@
-// The running operator: its parts and the order in which they start and stop. Private to this
+// Holds the parts of the running operator, and starts and stops them in order. Private to this
 // package.
 #pragma once
 
@@ -21,11 +21,11 @@
 
 namespace tfjob::service {
 
-// How often a standby checks whether it leads, and a starting operator whether the lists
-// have arrived.
+// How often a standby checks whether it leads, and how often a starting operator checks whether
+// the first lists have arrived.
 inline constexpr Duration kPoll = 50ms;
 
-// Runs the operator once. Stop() must be called after `stop` was requested.
+// Runs the operator once. Call Stop() after a stop has been requested from `stop`.
 class Operator {
  public:
   Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks);
@@ -43,17 +43,18 @@ class Operator {
   Status StartLoop();
   control::Options LoopOptions();
   Status AwaitLists();
-  // Runs until a stop is requested. Returns an error if this leader has seen nothing for too long.
+  // Runs until a stop is requested. Returns an error if this leader has seen no changes for
+  // too long.
   Status CheckWatches();
-  // Returns the broken watches that the control loop cannot work without.
+  // Returns the broken watches among those that the control loop needs.
   std::vector<kube::WatchTrouble> Troubles();
-  // Returns a function that asks whether the server serves a kind.
+  // Returns a function that asks the server whether it serves a kind.
   CheckServed ServedCheck();
   bool leads() const { return election_ != nullptr; }
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
-  // Called for calls that had to wait, after the gate has let them through.
+  // The last check before a write is sent: a call may have waited since the gate let it through.
   bool MayWrite() const;
 
   const OperatorOptions& options_;
@@ -68,11 +69,11 @@ class Operator {
   std::unique_ptr<events::Recorder> recorder_;
   std::unique_ptr<control::Nodes> nodes_;
   std::unique_ptr<control::Manager> manager_;
-  // Read by the servers' thread.
+  // Read by the servers' threads.
   std::atomic<kube::LeaderElection*> seen_election_ = nullptr;
   std::atomic<control::Manager*> seen_manager_ = nullptr;
-  std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // read by departure_
-  StopSource ended_;                                      // everything but departure_ has ended
+  std::atomic<OperatorCluster*> seen_cluster_ = nullptr;  // also read by departure_
+  StopSource ended_;  // set once everything but departure_ has ended
   std::thread departure_;
 };
 

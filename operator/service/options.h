@@ -1,5 +1,5 @@
-// Options of tfjob-operator. They come from flags, from the environment, and from a configuration
-// file with the same keys, in this order of precedence.
+// Options of tfjob-operator. They come from flags, the environment, and a configuration file whose
+// keys are the names of the flags, in this order of precedence.
 #pragma once
 
 #include <string>
@@ -15,25 +15,25 @@
 namespace tfjob::service {
 
 struct OperatorOptions {
-  std::string kubeconfig;                // "": found as controllers find it
-  std::vector<std::string> name_spaces;  // empty: all
+  std::string kubeconfig;                // "": $KUBECONFIG, the service account, or ~/.kube/config
+  std::vector<std::string> name_spaces;  // empty for all namespaces
   std::optional<serve::BindAddress> metrics_address = serve::BindAddress{"", 8080};
   std::optional<serve::BindAddress> health_address = serve::BindAddress{"", 8081};
 
   bool leader_elect = false;
-  // The Training Operator's ID, so that both never work at the same time if both use
-  // leader election.
+  // The Training Operator's ID, so that it and this operator never work at the same time if both
+  // use leader election.
   std::string leader_election_id = "1ca428e5.training-operator.kubeflow.org";
-  std::string leader_election_namespace;  // "": the pod's own
+  std::string leader_election_namespace;  // "" for the pod's own namespace
   Duration lease_duration = 15s;
   Duration renew_deadline = 10s;
   Duration retry_period = 2s;
 
   int controller_threads = 4;
-  double kube_api_qps = 300;  // 0: no limit
+  double kube_api_qps = 300;  // 0 for no limit
   int kube_api_burst = 500;
-  std::string gang_scheduler_name;  // "": none
-  std::string cluster_domain;       // "": addresses end in ".svc"
+  std::string gang_scheduler_name;  // "" for none
+  std::string cluster_domain;       // if empty, addresses end in ".svc"
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 
   LogLevel log_level = LogLevel::kInfo;
@@ -41,8 +41,8 @@ struct OperatorOptions {
   std::vector<std::string> warnings;  // to be logged once
 };
 
-// Tells the program to exit with this code: help or the version was requested, or something is
-// wrong. The text is already printed.
+// Tells the program to exit with `code`, because help or the version was requested or something is
+// wrong. The text has already been printed.
 struct OperatorQuit {
   int code = view::kSucceeded;
 };

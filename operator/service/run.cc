@@ -13,9 +13,9 @@
 namespace tfjob::service {
 namespace {
 
-// How often a working operator checks whether to stop.
+// How often a running operator checks whether to stop.
 constexpr Duration kStopPoll = 1s;
-// How often a waiting operator logs what it waits for, and a working one checks its watches.
+// How often a waiting operator logs what it waits for, and a running operator checks its watches.
 constexpr Duration kReportInterval = 10s;
 
 }  // namespace

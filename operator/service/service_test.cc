@@ -16,7 +16,7 @@ namespace {
 
 using client::Kind;
 
-// A server in this process.
+// A fake server in this process.
 class FakeCluster {
  public:
   explicit FakeCluster(bool deliver_by_hand = false)
@@ -25,7 +25,7 @@ class FakeCluster {
         event_client(store),
         lease_client(store) {}
 
-  // Makes calls hang from now on until they are cancelled.
+  // Makes calls, except watches, hang from now on until they are cancelled.
   void Hang() {
     client.Inject(Hanging(cancelled));
     event_client.Inject(Hanging(cancelled));
@@ -55,11 +55,11 @@ class FakeCluster {
   client::FaultyClient client;
   client::FaultyClient event_client;
   client::FaultyClient lease_client;
-  std::function<bool()> may_write;  // of the last connected operator, while it lives
+  std::function<bool()> may_write;  // of the operator connected last; valid while it exists
   StopSource cancelled;
   StopSource lease_cancelled;
-  std::atomic<int> hanging = 0;  // number of hanging calls so far
-  std::atomic<int> looks = 0;    // number of checks for troubles so far
+  std::atomic<int> hanging = 0;  // number of calls that have hung so far
+  std::atomic<int> looks = 0;    // number of calls of Troubles() so far
 
   struct : client::Discovery {
     StatusOr<std::string> ApiVersion(Kind kind) override {
@@ -110,7 +110,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-// Runs an operator on a thread of its own.
+// Runs an operator on its own thread.
 class Running {
  public:
   explicit Running(FakeCluster& cluster, OperatorOptions options = {})
@@ -127,7 +127,7 @@ class Running {
     stop_.Request(15);
     return Join();
   }
-  // Waits until the operator ends by itself while its clock advances in steps of this duration.
+  // Advances the clock in steps of `by` until the operator ends by itself.
   int JoinAdvancing(Duration by) {
     EXPECT_TRUE(Eventually([&] {
       clock_.Advance(by);
@@ -139,7 +139,7 @@ class Running {
     if (thread_.joinable()) thread_.join();
     return code_;
   }
-  // Returns the response of the server that listened last.
+  // Returns the response of the server that started listening last.
   std::string Get(const std::string& path) { return port_ == 0 ? "" : serve::HttpGet(port_, path); }
   FakeClock& clock() { return clock_; }
 
@@ -183,7 +183,7 @@ size_t Pods(FakeCluster& cluster) {
   return cluster.store.List(Kind::kPod, "ns", {})->size();
 }
 
-// Returns the leader named by the lease.
+// Returns the holder named in the lease.
 std::string Holder(FakeCluster& cluster) {
   const auto lease =
       cluster.store.GetJson({Kind::kLease, "operator", OperatorOptions().leader_election_id});
@@ -216,7 +216,7 @@ TEST_F(OperatorTest, EndsWithCode0WithinTwoSecondsWhenTheServerHangs) {
   EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
   cluster_.Hang();
   ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
-  // One renewal, and the first calls for the job.
+  // One hanging call is a renewal, the other the first call for the new job.
   EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 2; }));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(running.Stop(), view::kSucceeded);

@@ -34,7 +34,7 @@ StaleWatches Explain(const WatchTrouble& trouble, const CheckServed& served) {
   return stale;
 }
 
-// Explains the first trouble that another operator would not have, or else the first.
+// Explains the first trouble that another operator would not have, or else the first trouble.
 StaleWatches Explain(const std::vector<WatchTrouble>& troubles, const CheckServed& served) {
   if (troubles.empty()) {
     const Status answer = served(Kind::kTFJob);

@@ -1,6 +1,6 @@
-// Decides what an operator does about watches that deliver nothing: continue, report it, or leave
-// the lease to another operator. Pure: whether the server serves a kind is asked through a
-// function.
+// Decides what an operator does about watches that deliver nothing: continue, report it, or give up
+// the lease so that another operator can try. Pure: it asks whether the server serves a kind
+// through a function that is passed in.
 #pragma once
 
 #include <functional>
@@ -15,15 +15,16 @@
 
 namespace tfjob::service {
 
-// A leader that sees nothing for this long exits, so that another operator may try.
-// controller-runtime waits for its caches just as long.
+// A leader that sees nothing for this long exits, so that another operator can try.
+// controller-runtime waits equally long for its caches.
 inline constexpr Duration kStaleAfter = 2min;
 
-// Returns OK if the server serves the kind, NotFound if it does not, or the error of asking.
+// Returns OK if the server serves the kind, NotFound if it does not, or the error of the request.
 using CheckServed = std::function<Status(objects::Kind)>;
 
-// Removes the troubles of watches that the control loop can work without. One job's annotation must
-// not end the operator for all jobs, so only the operator's own gang scheduler counts.
+// Removes the troubles of watches that the control loop can do without. Of the gang schedulers,
+// only the operator's own counts, since the annotation of one job must not stop the operator for
+// all jobs.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang);
 
@@ -31,21 +32,22 @@ enum class StaleAction { kContinue, kReport, kLeave };
 
 struct StaleWatches {
   StaleAction action = StaleAction::kContinue;
-  std::string because;  // the reason why the watch delivers nothing; "" for kContinue
-  std::string watch;    // "Pod team-a/*"; "" if no watch is in trouble
-  Duration lasting{0};  // of the watch
+  std::string because;  // why the watch delivers nothing; "" for kContinue
+  std::string watch;    // such as "Pod team-a/*"; "" if no watch is in trouble
+  Duration lasting{0};  // how long the watch has been in trouble
   bool of_all = false;  // other operators would have the same trouble
-  std::string leaving;  // the reason to leave, for kLeave
+  std::string leaving;  // for kLeave: the reason for leaving
 
   bool operator==(const StaleWatches&) const = default;
 };
 
-// While the first lists are missing; `missing` names them. `leads`: this operator has the lease.
-// Returns kReport or kLeave.
+// Call it while some of the first lists are missing; `missing` names them. `leads` says whether
+// this operator holds the lease. Returns kReport or kLeave.
 StaleWatches JudgeMissingLists(const std::vector<kube::WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served);
 
-// Once all lists are complete: judges the watches that are stale.
+// Call it once all lists are complete. Judges the watches that have been in trouble
+// for kStaleAfter.
 StaleWatches JudgeWatches(std::vector<kube::WatchTrouble> troubles, bool leads,
                           const CheckServed& served);
 

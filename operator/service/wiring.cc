@@ -12,10 +12,10 @@
 namespace tfjob::service {
 namespace {
 
-// Pods of a job that start within this period cause a single write of its counts.
+// Pods of a job that start within this period cause only one write of the job's counts.
 constexpr Duration kCountPatience = 250ms;
-// A worker that is busy for this long is stuck: neither one call nor the many calls of one
-// reconcile take that long.
+// A worker that has been busy for this long is stuck, since neither a single call nor all the calls
+// of one reconcile take that long.
 constexpr Duration kStuck = 15min;
 
 }  // namespace
@@ -64,7 +64,7 @@ std::vector<serve::Check> Operator::ReadyChecks() {
   return {{"caches", [this] { return CheckReady(); }}};
 }
 
-// A standby counts as ready, since it can take over within moments.
+// A standby counts as ready, since it can take over at once.
 Status Operator::CheckReady() {
   control::Manager* manager = seen_manager_;
   if (manager == nullptr) {

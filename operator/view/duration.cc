@@ -7,7 +7,7 @@
 namespace tfjob::view {
 namespace {
 
-constexpr double kMost = 1e9;  // per unit, and in hours for the sum, which Duration can represent
+constexpr double kMost = 1e9;  // per number, and in hours for the sum, which Duration can hold
 
 // Returns the microseconds of a unit; 0 if the unit is unknown.
 double MicrosecondsOf(std::string_view unit) {

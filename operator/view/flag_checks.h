@@ -1,4 +1,4 @@
-// Checks for values of flags. The parser's own number checks print the limits of the type.
+// Checks for the values of flags. The parser's own number checks print the limits of the type.
 #pragma once
 
 #include <functional>
@@ -6,7 +6,7 @@
 
 namespace tfjob::view {
 
-// A check for CLI::Option::check. Returns "" if the text is valid, otherwise what is wrong with it.
+// A check for CLI::Option::check. Returns "" if the text is valid, otherwise an error message.
 using FlagCheck = std::function<std::string(const std::string&)>;
 // Returns a check that accepts finite numbers of `least` or more.
 FlagCheck AtLeast(int least);

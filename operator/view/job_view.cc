@@ -11,7 +11,7 @@ namespace {
 
 using objects::ContainerStatus;
 
-// Formats a number with this many significant digits.
+// Formats a number with `digits` significant digits.
 std::string Number(double value, int digits) {
   char text[40];
   snprintf(text, sizeof(text), "%.*g", digits, value);

@@ -19,7 +19,7 @@ struct ReplicaCounts {
 
 struct JobView {
   std::string name;
-  std::string state;  // see StateOf
+  std::string state;  // as returned by StateOf
   std::map<api::ReplicaType, ReplicaCounts> replicas;
   std::optional<progress::Progress> training;    // of the chief, as last reported
   std::optional<progress::Progress> evaluation;  // of the evaluator
@@ -38,11 +38,11 @@ std::string ProgressText(const JobView& view);
 // Returns one line for a terminal, of at most `width` characters.
 std::string LiveLine(const JobView& view, size_t width);
 
-// Reports what happens to the containers of pods: failures, waits with their reason, and restarts.
-// Reports each once.
+// Reports what happens to the containers of pods: failures, restarts, and waits with their reason.
+// Reports each of them once.
 class PodReporter {
  public:
-  // Returns the lines to report for this state of the pod, given its earlier states.
+  // Returns the lines to report for this state of the pod, given the states reported before.
   std::vector<std::string> Report(const objects::Pod& pod);
 
  private:
@@ -54,7 +54,7 @@ class PodReporter {
   std::map<std::string, Seen> seen_;  // by pod UID and container
 };
 
-// Returns the true conditions of `now` that are new compared with `before`, in the form
+// Returns one line for each true condition of `now` that is new compared with `before`, such as
 // "Running: TFJob default/x is running.".
 std::vector<std::string> NewConditions(const api::TFJobStatus& before, const api::TFJobStatus& now);
 

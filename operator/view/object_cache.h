@@ -1,4 +1,4 @@
-// Holds the newest state of every object of one kind, fed by a watch.
+// Holds the latest state of every object of one kind, as a watch delivers it.
 #pragma once
 
 #include <map>
@@ -15,25 +15,25 @@ namespace tfjob::view {
 class ObjectCache : public client::WatchSink {
  public:
   struct Change {
-    client::Object object;  // the last state if deleted
+    client::Object object;  // the last state, if the object was deleted
     bool deleted = false;
   };
 
-  // Subscribes to one namespace, or to all if it is "". `client` must outlive the cache.
+  // Subscribes to one namespace, or to all if `name_space` is "". `client` must outlive the cache.
   static StatusOr<std::unique_ptr<ObjectCache>> Create(client::Client& client, client::Kind kind,
                                                        const std::string& name_space = "",
                                                        const client::LabelSelector& selector = {});
 
   std::map<client::Key, client::Object> Objects();
-  // Returns all changes since the last call, in order. The first are the objects that existed at
-  // the beginning.
+  // Returns all changes since the last call, in order. The first changes are the objects that
+  // existed at the beginning.
   std::vector<Change> TakeChanges();
 
-  // Waits for the initial list; returns false if it has not arrived after `timeout`.
+  // Waits for the initial list. Returns false if it has not arrived after `timeout`.
   bool AwaitList(Duration timeout);
-  // Waits for a change to take; returns false if there is none after `timeout`.
+  // Waits until there is a change to take. Returns false if there is none after `timeout`.
   bool AwaitChange(Duration timeout);
-  // Waits until there are no objects; returns false if there still are some after `timeout`.
+  // Waits until there are no objects left. Returns false if there still are some after `timeout`.
   bool AwaitEmpty(Duration timeout);
 
   void OnReplaced(std::vector<client::Object> objects) override;

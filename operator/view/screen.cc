@@ -32,7 +32,7 @@ size_t Screen::width() const {
   return known ? size.ws_col - 1 : 79;
 }
 
-// The cursor is at the beginning of the line below the last live line.
+// Expects the cursor at the beginning of the line below the last live line.
 void Screen::Erase() {
   for (; drawn_ > 0; --drawn_) console_.out << "\x1b[1A\x1b[2K";
 }

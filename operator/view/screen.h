@@ -9,17 +9,18 @@
 
 namespace tfjob::view {
 
-// Prints permanent lines and, on a terminal, keeps a few live lines below them that are
-// overwritten. Not thread-safe.
+// Prints permanent lines. On a terminal, it also keeps a few live lines below them, which it
+// overwrites. Not thread-safe.
 class Screen {
  public:
   explicit Screen(Console& console) : console_(console) {}
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the live lines. Without a terminal they are not shown at all.
+  // Replaces the live lines. They are only shown on a terminal.
   void Live(std::vector<std::string> lines);
-  // Returns whether the output can no longer be written: its reader is gone, or its disk is full.
+  // Returns whether writing to the output has failed because its reader is gone or its disk
+  // is full.
   bool broken() const;
   // Returns the maximum length of a live line in characters; 0 without a terminal.
   size_t width() const;

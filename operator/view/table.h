@@ -1,4 +1,4 @@
-// Formats text in columns, aligned as kubectl aligns them.
+// Formats text in columns, aligned as kubectl does it.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 
 namespace tfjob::view {
 
-// Returns the replica whose progress is that of the job: chief, master or worker 0.
+// Returns the replica that reports the job's progress: chief, master or worker 0.
 std::optional<policy::Slot> TrainingSlot(const api::TFJob& job);
 std::optional<policy::Slot> EvaluationSlot(const api::TFJob& job);
 

@@ -1,5 +1,5 @@
-// Makes time an argument: policies take `Time now`, loops take a Clock. Wall-clock times are what
-// Kubernetes stores (RFC 3339, UTC). Durations are measured on the steady clock.
+// Keeps time injectable: policies take `Time now`, loops take a Clock. Wall-clock times have the
+// form that Kubernetes stores (RFC 3339, UTC). Durations are measured on the steady clock.
 #pragma once
 
 #include <chrono>
@@ -26,9 +26,9 @@ using std::chrono_literals::operator""h;
 std::string FormatTime(Time time);
 // Formats microseconds, as metav1.MicroTime: "2026-11-21T09:30:00.123456Z".
 std::string FormatMicroTime(Time time);
-// Parses both forms, with any fraction of a second and with offsets.
+// Parses both forms. Accepts any number of fractional digits, and UTC offsets.
 StatusOr<Time> ParseTime(std::string_view text);
-// Truncates the time to whole seconds, which is what an API server returns for it.
+// Truncates the time to whole seconds, the precision of the times that an API server returns.
 Time TruncateToSeconds(Time time);
 // Formats a duration for humans: "1h2m3s", "250ms".
 std::string FormatDuration(Duration duration);
@@ -42,10 +42,10 @@ class Clock {
   virtual Duration Monotonic() = 0;
 };
 
-// Returns the machine's clock. It is never destroyed.
+// Returns the machine's clock, which is never destroyed.
 Clock& RealClock();
 
-// A clock that a test advances by hand. Both times advance together. Thread-safe.
+// A clock that a test advances by hand. Now() and Monotonic() advance together. Thread-safe.
 class FakeClock : public Clock {
  public:
   explicit FakeClock(Time start) : now_(start) {}

@@ -7,13 +7,14 @@
 
 namespace tfjob {
 
-// Returns the candidate nearest to `word`, or "" if none is near enough to be a typing error. A
-// candidate is near if at most a third of the word's characters (at least one) are inserted,
-// omitted, changed or swapped with their neighbour. Case is ignored.
+// Returns the candidate nearest to `word`, or "" if none is close enough to be what the user meant.
+// A candidate is close enough if it differs from `word` by inserting, omitting or changing
+// characters or swapping neighbours, with at most one edit per three characters of `word` (at least
+// one). Case is ignored.
 std::string NearestName(std::string_view word, std::span<const std::string> candidates);
 
-// Returns the end of an error message: "; did you mean "batch_size"?", or, if no candidate is near,
-// "; known are a, b, c".
+// Returns the end of an error message: `; did you mean "batch_size"?`, or, if no candidate is close
+// enough, `; known: a, b, c`. Returns "" if there are no candidates.
 std::string DidYouMean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace tfjob

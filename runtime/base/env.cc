@@ -13,7 +13,7 @@ extern char** environ;
 namespace tfjob {
 namespace {
 
-// Returns the cgroup's quota in processors; 0 if there is none.
+// Returns the cgroup's CPU quota in processors; 0 if there is none.
 double CgroupQuota() {
   std::string quota;
   double period = 0;

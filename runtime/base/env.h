@@ -7,14 +7,14 @@
 
 namespace tfjob {
 
-// Returns the variable's value; nullopt if it is not set. An empty value is a value.
+// Returns the variable's value; nullopt if it is not set. A variable set to "" is set.
 std::optional<std::string> GetEnv(const char* name);
 // Returns "NAME=value" for every variable.
 std::vector<std::string> EnvironmentBlock();
 // Returns this machine's host name.
 std::string HostName();
-// Returns how many processors this process may use: the affinity mask and the cgroup's CPU quota
-// (v1 and v2), rounded up; ≥ 1.
+// Returns how many processors this process may use (≥ 1), according to its affinity mask and the
+// cgroup's CPU quota (v1 and v2), which is rounded up.
 int AvailableProcessors();
 
 }  // namespace tfjob

@@ -12,7 +12,7 @@ namespace tfjob {
 StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
-// After a crash the path holds either the old or the new content, never a part of it.
+// After a crash the path holds either the old or the new content, never part of the new one.
 Status WriteFileAtomically(const std::string& path, std::string_view content);
 
 // Creates the folder and its parents. An existing folder is not an error.
@@ -21,7 +21,7 @@ Status MakeDirectories(const std::string& path);
 // Calls fsync on the folder, so that renames in it survive a crash.
 Status SyncDirectory(const std::string& path);
 
-// Returns the names in a folder, sorted, without "." and "..".
+// Returns the sorted names of the entries in a folder, without "." and "..".
 StatusOr<std::vector<std::string>> ListDirectory(const std::string& path);
 
 }  // namespace tfjob

@@ -7,8 +7,8 @@
 namespace tfjob {
 namespace {
 
-// Builds a DOM from parse events and refuses what the plain parser accepts: deep nesting and
-// duplicate keys.
+// Builds a DOM from parse events. Rejects deep nesting and duplicate keys, which the plain
+// parser accepts.
 class JsonBuilder : public nlohmann::json_sax<Json> {
  public:
   explicit JsonBuilder(Json& root) : root_(root) {}

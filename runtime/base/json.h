@@ -1,6 +1,6 @@
-// Wraps nlohmann/json: parses and reads typed values without exceptions. Errors contain the path
-// of the value. The value type may be used anywhere, but no other file calls its parse(),
-// get<>() or at().
+// Wraps nlohmann/json: parses JSON and reads typed values without exceptions. Errors contain the
+// path of the value. Other files may use the Json type, but must not call its parse(), get<>()
+// or at().
 //
 //   ASSIGN_OR_RETURN(Json document, ParseJson(text, "TF_CONFIG"));
 //   JsonField root(document);
@@ -19,32 +19,32 @@
 
 namespace tfjob {
 
-// Object members are sorted by key, so equal values print equally.
+// Object members are sorted by key, so equal values print the same text.
 using Json = nlohmann::json;
 
-// Limit on the nesting of a document, for JSON and for YAML.
+// Maximum nesting of a document, in JSON and in YAML.
 inline constexpr size_t kMaxJsonDepth = 200;
 
-// Parses a document. `what` names it in errors, which also contain line and column. Nesting deeper
-// than 200 levels, duplicate keys and invalid UTF-8 are errors.
+// Parses a document. Errors contain `what`, which names the document, and the line and column.
+// Nesting deeper than 200 levels, duplicate keys and invalid UTF-8 are errors.
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what);
 
 // Returns whether the text is well-formed UTF-8.
 bool IsUtf8(std::string_view text);
 
-// Print a value in compact ("{"a":1}") and indented form. Invalid UTF-8 in strings is
-// printed as U+FFFD.
+// Print a value in compact ("{"a":1}") and in indented form. Invalid UTF-8 in strings is printed
+// as U+FFFD.
 std::string PrintJson(const Json& value);
 std::string PrintJsonIndented(const Json& value);
 
-// Returns a short form of a value for error messages: scalars as JSON (cut at 60 characters), "an
-// object", "a list".
+// Returns a short form of a value for error messages: a scalar as JSON (cut to 60 characters), "an
+// object" or "a list".
 std::string DescribeJson(const Json& value);
 
 // A value inside a document, together with its path
 // ("spec.tfReplicaSpecs.Worker.template.spec.containers[0].name"). Points into the document, which
-// must outlive it. Cheap to copy. An absent member is a field that is not present. So is an
-// explicit null, as Kubernetes reads it.
+// must outlive it. Cheap to copy. A field that is absent or explicitly null is not present(), as
+// in Kubernetes.
 class JsonField {
  public:
   explicit JsonField(const Json& document, std::string path = "");
@@ -54,14 +54,14 @@ class JsonField {
   const Json* value() const { return value_; }
   const std::string& path() const { return path_; }
 
-  // Returns a member or an element. The result is not present if this is not an object (or list),
-  // or does not contain it.
+  // Returns a member or an element. The result is not present if this value is not an object (or
+  // list) or does not contain the member (or element).
   JsonField operator[](std::string_view key) const;
   JsonField operator[](size_t index) const;
 
-  // Return InvalidArgument with the path if the value is absent or of another type. Int refuses
-  // fractions and values beyond int64, Int32 values beyond int32. Double also accepts integers.
-  // String refuses invalid UTF-8.
+  // Return InvalidArgument with the path if the value is absent or has another type. Int rejects
+  // fractions and values that do not fit into int64; Int32 also rejects those that do not fit into
+  // int32. Double also accepts integers. String rejects invalid UTF-8.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
@@ -74,8 +74,8 @@ class JsonField {
   StatusOr<double> DoubleOr(double otherwise) const;
   StatusOr<bool> BoolOr(bool otherwise) const;
 
-  // Return all members (sorted by key) or all elements. Empty if the value is absent;
-  // InvalidArgument if it is of another type.
+  // Return all members (sorted by key) or all elements. Return an empty list if the value is
+  // absent, InvalidArgument if it has another type.
   StatusOr<std::vector<std::pair<std::string, JsonField>>> Members() const;
   StatusOr<std::vector<JsonField>> Elements() const;
 

@@ -1,6 +1,6 @@
-// Reads JSON fast, for texts that arrive in large numbers: parses a text into simdjson's flat form
-// and reads from that without building a DOM. The typed reading is the same as JsonField's
-// (json.h), so one decoder serves both. Errors do not contain the path; a caller that needs it
+// Reads JSON fast, for texts that arrive in large numbers. Parses a text into simdjson's flat form
+// and reads values from it without building a DOM. The accessors are the same as JsonField's
+// (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs it
 // parses the text again with ParseJson.
 //
 //   JsonDocument document;  // keeps its buffers from one text to the next
@@ -20,8 +20,8 @@
 
 namespace tfjob {
 
-// A value inside a JsonDocument. Cheap to copy; valid until the next Parse. An absent member and an
-// explicit null are values that are not present.
+// A value inside a JsonDocument. Cheap to copy; valid until the next Parse. A value that is absent
+// or explicitly null is not present().
 class JsonView {
  public:
   JsonView() = default;
@@ -33,7 +33,7 @@ class JsonView {
   // If several members have the same name, returns the first.
   JsonView operator[](std::string_view key) const;
 
-  // Return InvalidArgument if the value is absent or of another type, as JsonField's do.
+  // Return InvalidArgument if the value is absent or has another type, as JsonField does.
   StatusOr<std::string> String() const;
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
@@ -41,8 +41,8 @@ class JsonView {
   // Points into the document; "" unless the value is a string.
   std::string_view Text() const;
 
-  // Return all members, in their order, or all elements. Empty if the value is absent;
-  // InvalidArgument if it is of another type.
+  // Return all members, in the text's order, or all elements. Return an empty list if the value is
+  // absent, InvalidArgument if it has another type.
   StatusOr<std::vector<std::pair<std::string_view, JsonView>>> Members() const;
   StatusOr<std::vector<JsonView>> Elements() const;
 
@@ -63,7 +63,7 @@ Json ToJson(const JsonView& view);
 // Not thread-safe.
 class JsonDocument {
  public:
-  // Number of readable bytes, of any content, that must follow a text passed to ParsePadded.
+  // Number of readable bytes, with any content, that must follow a text passed to ParsePadded.
   static constexpr size_t kPadding = 64;
 
   JsonDocument();

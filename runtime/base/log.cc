@@ -43,7 +43,8 @@ spdlog::logger& Sink() {
   return *logger;
 }
 
-// Formats a value as logfmt does: bare if it contains no space, quote or control character.
+// Formats a value as logfmt does: without quotes unless it is empty or contains a space, a tab, a
+// line feed, a quote, a backslash or '='.
 std::string Quoted(const std::string& value) {
   const bool bare = !value.empty() && value.find_first_of(" \"=\n\t\\") == std::string::npos;
   return bare ? value : PrintJson(Json(value));

@@ -1,4 +1,4 @@
-// Structured logging over spdlog: a constant message and key=value fields, with one named
+// Writes structured logs with spdlog: a constant message and key=value fields, with one named
 // logger per package.
 //
 //   const Logger kLog("control");
@@ -23,11 +23,11 @@ enum class LogFormat { kText, kJson };
 // Parses "debug", "info", "warning" (or "warn"), "error", "off".
 StatusOr<LogLevel> ParseLogLevel(std::string_view text);
 
-// Configures the whole process; call it before threads start. Until then the level is info and
-// the format text.
+// Configures logging for the whole process. Call it before threads start. The defaults are level
+// info and format text.
 void ConfigureLogging(LogLevel level, LogFormat format);
 
-// One key=value pair. Lives only during the call that it is an argument of.
+// One key=value pair. Valid only during the call that it is passed to.
 struct LogField {
   template <typename T>
   LogField(std::string_view key, const T& value) : key(key), value(Text(value)) {}
@@ -53,7 +53,7 @@ class Logger {
   void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) const;
   void Error(std::string_view message, std::initializer_list<LogField> fields = {}) const;
 
-  // Returns whether a line of this level would be written. Lets callers avoid computing
+  // Returns whether lines of this level are written, so that callers can skip computing
   // costly fields.
   static bool Enabled(LogLevel level);
 

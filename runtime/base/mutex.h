@@ -1,6 +1,6 @@
-// Wraps std::mutex with clang's thread-safety attributes (absl/base/thread_annotations.h): clang
-// checks the locking (--config=clang), and ThreadSanitizer sees it. Abseil's mutex is not
-// instrumented in Debian's library, so it would hide races.
+// Wraps std::mutex with clang's thread-safety attributes (absl/base/thread_annotations.h), so that
+// clang checks the locking (--config=clang) and ThreadSanitizer sees it. Abseil's mutex would hide
+// races, because it is not instrumented in Debian's library.
 //
 //   Mutex mutex_;
 //   int count_ ABSL_GUARDED_BY(mutex_);
@@ -43,7 +43,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Waits may wake up spuriously: wait in a loop over the condition.
+// Waits may wake up spuriously, so wait in a loop that checks the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -52,13 +52,14 @@ class CondVar {
     lock.release();
   }
 
-  // Returns false if the deadline passed first. Setting the system clock does not affect the wait.
+  // Returns false if the deadline has passed. Setting the system clock does not affect the wait.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__
-    // gcc 12's ThreadSanitizer does not know pthread_cond_clockwait, which waits on the steady
-    // clock use, and would miss the locking. In this build, setting the clock changes the wait.
+    // gcc 12's ThreadSanitizer does not know pthread_cond_clockwait, which implements waits on the
+    // steady clock, and would miss the locking. In this build, setting the system clock does affect
+    // the wait.
     const auto left = deadline - std::chrono::steady_clock::now();
     const auto result = condition_.wait_until(
         lock, std::chrono::system_clock::now() +

@@ -1,6 +1,6 @@
-// Random numbers without state: Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as
-// 1, 2, 3", 2011), a function of a key and a counter. The words of a counter are the same on every
-// machine and in every order of evaluation.
+// Generates random numbers without state. Philox-4x32-10 (Salmon et al., "Parallel random numbers:
+// as easy as 1, 2, 3", 2011) is a function of a key and a counter, so its output is the same on
+// every machine and in every order of evaluation.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace tfjob {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-// Returns four words for the counter (its words in the paper's order) under the key.
+// Returns four words for `counter` under `key`. The words of the counter are in the paper's order.
 constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   uint32_t key_low = static_cast<uint32_t>(key);
   uint32_t key_high = static_cast<uint32_t>(key >> 32);
@@ -26,8 +26,8 @@ constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   return counter;
 }
 
-// Derives a key for a named stream from a seed: FNV-1a of the name, mixed with the
-// seed by one block.
+// Derives a key for a named stream from a seed: computes the FNV-1a hash of the name and mixes it
+// with the seed by encrypting one block.
 constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
   uint64_t hash = 0xCBF29CE484222325;
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
@@ -36,7 +36,7 @@ constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
   return mixed[0] | uint64_t{mixed[1]} << 32;
 }
 
-// Generates numbers for loops: the blocks 0, 1, 2, … of a key, word by word.
+// Generates numbers for loops: returns the words of blocks 0, 1, 2, … of a key one by one.
 class PhiloxStream {
  public:
   explicit constexpr PhiloxStream(uint64_t key) : key_(key) {}
@@ -55,7 +55,7 @@ class PhiloxStream {
     const uint64_t high = Next() >> 5, low = Next() >> 6;
     return static_cast<double>(high << 26 | low) * 0x1p-53;
   }
-  // Returns a number in [0, bound), every value equally likely (Lemire, "Fast random integer
+  // Returns a number in [0, bound). All values are equally likely (Lemire, "Fast random integer
   // generation in an interval", 2019).
   constexpr uint32_t Below(uint32_t bound) {
     uint64_t product = uint64_t{Next()} * bound;

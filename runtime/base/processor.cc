@@ -4,15 +4,15 @@
 #include <string.h>
 #include <unistd.h>
 
-// Code that runs before the check is compiled for every processor of the architecture, whatever
-// the flags say.
+// Marks code that runs before the check. It is compiled for every processor of the architecture,
+// whatever the compiler flags are.
 #define TFJOB_ANY_PROCESSOR [[gnu::target("arch=x86-64"), gnu::noinline]]
 
 namespace tfjob {
 namespace {
 
 TFJOB_ANY_PROCESSOR void Say(const char* text) {
-  // A failure to write the message cannot be reported anywhere.
+  // If the message cannot be written, there is nowhere to report that.
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
 }
 

@@ -11,8 +11,8 @@
 //   Cancelled           this process was asked to stop
 //   Internal            a bug in this project
 //
-// A message names the culprit (task, host:port, file, JSON path), what was expected, what was found
-// and what to change. An error is either logged or returned, never both; only loops log.
+// A message names the culprit (task, host:port, file, JSON path) and says what was expected, what
+// was found and what to change. An error is either logged or returned, never both; only loops log.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ inline Status OkStatus() {
 }
 
 namespace internal {
-// StrCat's arguments are built from Abseil's own string_view; std's is converted here.
+// absl::StrCat takes Abseil's own string_view; these overloads convert std::string_view to it.
 inline absl::string_view Piece(std::string_view text) {
   return {text.data(), text.size()};
 }
@@ -51,7 +51,7 @@ const T& Piece(const T& value) {
 }
 }  // namespace internal
 
-// StrCat of strings, numbers and characters as strings.
+// Concatenates strings, numbers and characters.
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {
   return absl::StrCat(internal::Piece(parts)...);
@@ -79,11 +79,12 @@ TFJOB_DEFINE_ERROR(Cancelled, kCancelled)
 TFJOB_DEFINE_ERROR(Internal, kInternal)
 #undef TFJOB_DEFINE_ERROR
 
-// Returns the status with `context` and a colon before its message. An OK status is returned as is.
+// Returns the status with `context` and a colon in front of its message. Returns an OK status
+// as is.
 Status Annotate(const Status& status, std::string_view context);
 
-// Converts errno to NotFound, PermissionDenied, ResourceExhausted and so on; Unavailable if no
-// other code fits. The message is "open /x: No such file or directory".
+// Converts errno to NotFound, PermissionDenied, ResourceExhausted and so on, or to Unavailable if
+// no other code fits. The message has the form "open /x: No such file or directory".
 Status ErrnoStatus(int errno_value, std::string_view what);
 
 // Returns the message as a std::string_view, for logs and tests.
@@ -104,7 +105,8 @@ inline std::string_view Message(const Status& status) {
     }                                                      \
   } while (false)
 
-// ASSIGN_OR_RETURN(auto value, MakeValue()): assigns the value, or returns the error.
+// ASSIGN_OR_RETURN(auto value, MakeValue()): assigns the value, or returns the error from the
+// enclosing function.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   ASSIGN_OR_RETURN_IMPL(TFJOB_CONCAT(status_or_, __LINE__), lhs, expr)
 #define ASSIGN_OR_RETURN_IMPL(temporary, lhs, expr) \

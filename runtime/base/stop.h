@@ -1,5 +1,5 @@
-// Asks a process, or a part of it, to stop. A signal (or a test) makes the request; loops check for
-// it between two units of work, and waits return early.
+// Asks a process, or a part of it, to stop. A signal (or a test) makes the request. Loops check for
+// a request between units of work; waits return early.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace tfjob {
 
-// Thread-safe, and safe to request from a signal handler. A request is never withdrawn.
+// Thread-safe. Request() may be called from a signal handler. A request is never withdrawn.
 class StopSource {
  public:
   StopSource();
@@ -16,11 +16,11 @@ class StopSource {
   StopSource(const StopSource&) = delete;
   StopSource& operator=(const StopSource&) = delete;
 
-  // `signal_number` is the reason; the first request's counts.
+  // `signal_number` is the reason. If there are several requests, the reason of the first is kept.
   void Request(int signal_number);
 
   bool requested() const { return signal() != 0; }
-  // The signal number of the request; 0 if there is none.
+  // Returns the reason of the request; 0 if there is none.
   int signal() const { return signal_.load(std::memory_order_acquire); }
   // Waits until a stop is requested or `timeout` has passed. Returns requested().
   bool WaitFor(Duration timeout) const;
@@ -30,9 +30,9 @@ class StopSource {
   int event_;  // readable once a stop is requested
 };
 
-// Makes SIGTERM and SIGINT request a stop of `source`. A second signal ends the process at once,
-// with the signal's default action. Call once, before threads start; `source` must live as long
-// as the process.
+// Makes SIGTERM and SIGINT request a stop of `source`. The first signal of either kind requests the
+// stop; the same signal a second time ends the process at once, by the signal's default action.
+// Call it once, before threads start. `source` must live as long as the process.
 void StopOnSignals(StopSource& source);
 
 }  // namespace tfjob

@@ -53,7 +53,7 @@ void ThreadPool::Work() {
       queue_.pop_front();
       mutex_.Unlock();
       closure();
-      closure = nullptr;  // frees what it holds while unlocked: a destructor may use the pool
+      closure = nullptr;  // free its captures while unlocked: a destructor may use the pool
       mutex_.Lock();
     } else {
       return;
@@ -80,7 +80,7 @@ void ThreadPool::TakePieces(Loop& loop) {
     mutex_.Unlock();
     loop.Run(piece);
     mutex_.Lock();
-    // If this was the last piece, the loop may be destroyed as soon as the lock is released.
+    // If this was the last piece, the caller may destroy the loop as soon as the lock is released.
     if (--loop.unfinished == 0) {
       loop.finished.NotifyOne();
       return;

@@ -1,5 +1,5 @@
-// A fixed set of threads that run closures, and ParallelFor over index ranges. Waiting threads
-// sleep; none of them spins.
+// Runs closures on a fixed set of threads, and splits loops over index ranges (ParallelFor).
+// Waiting threads sleep; they never spin.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace tfjob {
 
-// Thread-safe. The destructor runs everything that was scheduled, then joins. Closures
+// Thread-safe. The destructor runs everything that was scheduled, then joins the threads. Closures
 // must not throw.
 class ThreadPool {
  public:
-  // `threads` ≥ 0; with 0 every closure runs in the caller's thread. `name` is cut to 15 characters
-  // and shown by ps and gdb.
+  // `threads` ≥ 0. If it is 0, every closure runs in the caller's thread. `name` is the name of the
+  // threads, which ps and gdb show; it is cut to 15 characters.
   ThreadPool(std::string name, int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -28,14 +28,14 @@ class ThreadPool {
 
   void Schedule(std::function<void()> closure);
 
-  // Splits [0, count) into at most threads() + 1 ranges of at least `grain` indices, runs
-  // body(begin, end) on each, one of them in the caller's thread, and returns when all are done.
-  // Does not allocate. Must not be called from a closure of the same pool.
+  // Splits [0, count) into at most threads() + 1 ranges of at least `grain` indices each and calls
+  // body(begin, end) for each range, on the pool's threads and the caller's. Returns when all calls
+  // are done. Does not allocate. Must not be called from a closure of the same pool.
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
-  // A ParallelFor in progress. Lives on its caller's stack. It is in the list while pieces are left
-  // to take, and must live until `unfinished` is 0.
+  // A ParallelFor in progress. It lives on its caller's stack, is in the list while there are
+  // pieces left to take, and must exist until `unfinished` is 0.
   struct Loop {
     const std::function<void(int64_t, int64_t)>& body;
     int64_t count;

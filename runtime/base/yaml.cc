@@ -14,8 +14,9 @@
 namespace tfjob {
 namespace {
 
-// Aliases can multiply a small text ("billion laughs"). They may expand it to this many values and
-// bytes, plus a few times the text itself, which no text without aliases reaches.
+// Aliases can make a small text expand to a huge value ("billion laughs"). A document may contain
+// this many values and bytes of text, plus four times the size of the whole text. A text without
+// aliases never reaches this limit.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
@@ -79,7 +80,8 @@ Json Scalar(const std::string& tag, const std::string& text) {
   return text;
 }
 
-// Merges the value of "<<": an alias or a list of them. The first mapping that contains a key wins.
+// Merges the value of "<<", which is an alias or a list of aliases. If several mappings contain a
+// key, the first one wins.
 bool Merge(const Json& value, Json& merged) {
   const Json sources = value.is_array() ? value : Json::array({value});
   for (const Json& source : sources) {
@@ -91,12 +93,13 @@ bool Merge(const Json& value, Json& merged) {
   return true;
 }
 
-// Builds the value of one document from parse events, without yaml-cpp's node graph. A cycle cannot
-// arise, and the cost of an alias is known before it is copied. After the first error all further
-// events are ignored.
+// Builds the value of one document from parse events, without yaml-cpp's node graph. Cycles are
+// therefore impossible, and the cost of an alias is known before it is copied. After the first
+// error, all further events are ignored.
 class YamlBuilder : public YAML::EventHandler {
  public:
-  // `budget`: how many values and bytes of text the document may contain with its aliases expanded.
+  // `budget` limits the number of values plus bytes of text in the document with its
+  // aliases expanded.
   explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
   const Status& status() const { return status_; }
@@ -137,7 +140,7 @@ class YamlBuilder : public YAML::EventHandler {
  private:
   struct Sized {
     Json json;
-    size_t cost = 0;  // values and bytes of text
+    size_t cost = 0;  // number of values and bytes of text
   };
   struct Container {
     Sized value;
@@ -190,7 +193,7 @@ class YamlBuilder : public YAML::EventHandler {
     parent.key.reset();
   }
 
-  // Returns the cost of the unfinished containers so far.
+  // Returns the cost so far of the containers that are still open.
   size_t OpenCost() const {
     size_t cost = 0;
     for (const Container& container : open_) cost += container.value.cost;
@@ -231,7 +234,7 @@ class YamlBuilder : public YAML::EventHandler {
 void Emit(const Json& value, YAML::Emitter& out);
 
 void EmitString(const std::string& text, YAML::Emitter& out) {
-  // Quotes the text if a reader could take the plain form for a value of another type.
+  // Quotes the text if a reader could mistake the plain form for a value of another type.
   const Json reread = Scalar("?", text);
   if (!reread.is_string()) out << YAML::DoubleQuoted;
   out << text;
@@ -268,7 +271,7 @@ void Emit(const Json& value, YAML::Emitter& out) {
   }
 }
 
-// yaml-cpp passes on bytes unchecked.
+// yaml-cpp does not check the encoding.
 Status CheckUtf8(std::string_view text, std::string_view what) {
   if (IsUtf8(text)) return OkStatus();
   int line = 1;
@@ -293,7 +296,7 @@ StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view wh
       YamlBuilder builder(kFreeExpansion + 4 * text.size());
       if (!parser.HandleNextDocument(builder)) break;
       if (!builder.status().ok()) return Annotate(builder.status(), what);
-      // At a stray "," or "]" the parser reports empty documents endlessly without reading further.
+      // At a stray "," or "]" the parser reports empty documents forever without reading on.
       if (builder.start().pos == last_start) {
         return Annotate(At(builder.start(), "no document can begin here"), what);
       }

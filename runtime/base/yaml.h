@@ -1,6 +1,6 @@
-// Wraps yaml-cpp: converts YAML text to JSON values, read as Kubernetes' own tools read YAML (YAML
-// 1.1 booleans; quoted scalars stay strings; integers in base 10, 8 (0o7 and 07) and 16; anchors
-// and merge keys resolved).
+// Wraps yaml-cpp: converts YAML text to JSON values. Reads YAML as Kubernetes' own tools do:
+// booleans as in YAML 1.1; quoted scalars are always strings; integers are decimal, octal (0o7 or
+// 07) or hexadecimal; anchors and merge keys are resolved.
 #pragma once
 
 #include <string_view>
@@ -10,12 +10,13 @@
 
 namespace tfjob {
 
-// Parses every document of the text; empty documents are left out. JSON is valid YAML. Errors
-// contain `what`, line and column. Duplicate keys, keys that are not strings, alias loops and more
-// than 200 levels are errors.
+// Parses every document of the text and leaves out the empty ones. JSON is valid YAML. Errors
+// contain `what` and the line, and all but those for invalid UTF-8 the column. Errors are, among
+// others: invalid UTF-8, duplicate keys, keys that are null or not scalars, an alias inside the
+// value it refers to, aliases that expand to too much data, and nesting deeper than 200 levels.
 StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view what);
 
-// Prints block style, with members in the value's order.
+// Prints a value in block style, with the members of objects sorted by key.
 std::string PrintYaml(const Json& value);
 
 }  // namespace tfjob

@@ -1,16 +1,16 @@
-// Describes the tasks of a job: converts TF_CONFIG's text to a value and back.
+// Describes the tasks of a job: parses TF_CONFIG into a value and prints it again.
 //
 // Format:
 // https://www.tensorflow.org/guide/distributed_training#setting_up_the_tf_config_environment_variable
 //   {"cluster":{"chief":["h:2222"],"ps":["h:2222"],"worker":["h:2222","h:2222"]},
 //    "task":{"type":"worker","index":1},"environment":"cloud"}
-// The sparse form, which tolerates workers that join and leave, writes the tasks of a type as an
-// object from index to address. A worker is given its own address and those of the servers; a
-// server is given only its own, as a list of one:
+// The sparse form, which lets workers join and leave, lists the tasks of a type as an object from
+// index to address. A worker gets its own address and those of the servers; a server gets only its
+// own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
-// (tf-operator before 1.2 called its key "sparseCluster"; both are read.) The sparse form does not
-// name the job's chief; the variable TFJOB_CHIEF does.
+// (tf-operator before 1.2 used the key "sparseCluster" for it; both keys are read.) The sparse form
+// does not name the job's chief; the variable TFJOB_CHIEF does.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ std::string ToString(const Task& task);  // "/job:worker/task:1"
 struct Job {
   std::string name;
   std::map<int32_t, std::string> addresses;
-  bool sparse = false;  // written as an object, else as a list with indexes from 0 without gaps
+  bool sparse = false;  // written as an object; otherwise as a list of indexes 0 to N-1
   bool null = false;    // written as null (the reference's dynamic form without parameter servers)
 
   bool operator==(const Job&) const = default;
@@ -51,66 +51,66 @@ struct Cluster {
   const std::string& address(const Task& task) const;
   int size(std::string_view job_name) const;
   bool empty() const { return jobs.empty(); }
-  // Returns whether the cluster has the sparse form, in which no task knows all workers and workers
-  // may join and leave.
+  // Returns whether the cluster has the sparse form, in which workers may join and leave and no
+  // task knows all of them.
   bool sparse() const;
 
   bool operator==(const Cluster&) const = default;
 };
 
 struct TfConfig {
-  Cluster cluster;  // empty: this process trains alone
+  Cluster cluster;  // empty if this process trains alone
   Task task{"worker", 0};
   std::string environment;  // "cloud", or "" (not written)
-  // Sparse form: the type of the job's chief ("chief", "master", "worker"), whose index is 0; "" if
-  // unknown. Not written.
+  // Sparse form only: the type of the job's chief ("chief", "master", "worker"), which has index 0;
+  // "" if unknown. Not written.
   std::string chief_type;
 
   bool operator==(const TfConfig&) const = default;
 };
 
-// Prints compact JSON with members in the order cluster, task, environment, as the Training
-// Operator writes it.
+// Prints compact JSON with the members in the order cluster, task, environment, as the Training
+// Operator does.
 std::string Print(const TfConfig& config);
-// The same in two halves, for writing one cluster to its many tasks.
+// The same in two halves, so that a cluster is printed only once for its many tasks.
 std::string PrintCluster(const Cluster& cluster);
 std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
 
-// Parses TF_CONFIG. "" and "{}" mean that the process trains alone. Returns InvalidArgument, with
-// the JSON path, for text that is not JSON, addresses without a port, an address that occurs twice,
-// negative indexes, Chief and Master together, more than one of either, and a task that is not in
-// the cluster (an evaluator need not be).
+// Parses TF_CONFIG. If `text` is "" or "{}", the process trains alone. Returns InvalidArgument,
+// with the JSON path, if the text is not JSON, an address has no port or occurs twice, an index is
+// negative, the cluster has both a chief and a master or more than one of either, or the task is
+// not in the cluster (an evaluator need not be).
 StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 
-// What a task does. The chief initialises variables, saves checkpoints and ends the job; it also
+// The role of a task. The chief initialises variables, saves checkpoints and ends the job; it also
 // trains, as a worker does.
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
-// Returns the job's chief: the task named by chief_type, else chief 0, else master 0, else worker 0
-// (also in the sparse form, as in TensorFlow).
+// Returns the job's chief: the task named by chief_type, or else the first of chief 0, master 0 and
+// worker 0 that exists (also in the sparse form, as in TensorFlow).
 Task ChiefOf(const TfConfig& config);
 Role RoleOf(const TfConfig& config);
 
-// Returns all tasks that compute gradients: the chief first, then the workers by index. In the
-// sparse form only those that the cluster lists.
+// Returns all tasks that compute gradients: the chief, then the workers by index. In the sparse
+// form, returns the chief and only those workers that the cluster lists.
 std::vector<Task> TrainingTasks(const TfConfig& config);
 // Returns the number of training tasks; 0 in the sparse form, where it is unknown.
 int TrainingTaskCount(const TfConfig& config);
-// Returns the task's position in TrainingTasks, or -1 if it does not train. In the sparse form, the
-// position that it would have if all tasks were listed.
+// Returns the task's position in TrainingTasks, or -1 if it does not train. In the sparse form,
+// returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// Distinguishes this job from an older one at the same addresses. Sent in every handshake.
+// Distinguishes this job from an earlier one at the same addresses. Sent in every handshake.
 struct JobIdentity {
-  std::string uid;      // TFJOB_UID; "" without an operator
+  std::string uid;      // TFJOB_UID; "" if no operator runs the job
   int32_t attempt = 0;  // TFJOB_ATTEMPT
 
   bool operator==(const JobIdentity&) const = default;
 };
 
-// Read TF_CONFIG, TFJOB_CHIEF, TFJOB_UID and TFJOB_ATTEMPT of this process.
+// Read this process's TF_CONFIG and TFJOB_CHIEF, and its TFJOB_UID and TFJOB_ATTEMPT.
 StatusOr<TfConfig> TfConfigFromEnvironment();
 StatusOr<JobIdentity> JobIdentityFromEnvironment();
 

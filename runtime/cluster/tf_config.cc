@@ -1,4 +1,4 @@
-// Reads and writes the text form of TF_CONFIG.
+// Parses and prints the text form of TF_CONFIG.
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -129,7 +129,7 @@ Status CheckTask(const TfConfig& config) {
       ")");
 }
 
-// In the sparse form a server is given only its own address, as a list of one.
+// In the sparse form, a server gets only its own address, as a list of one.
 void PlaceOwnAddress(TfConfig& config) {
   if (!config.cluster.sparse() || config.task.type != "ps") return;
   for (Job& job : config.cluster.jobs) {

@@ -13,7 +13,7 @@ namespace {
 
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
-  // Retries soon if the task is not up yet.
+  // Reconnect soon, since the task may not be up yet.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);

@@ -9,7 +9,8 @@
 
 namespace tfjob::progress {
 
-// One connection to one task, opened at the first call and reopened after it breaks. Thread-safe.
+// A connection to one task. It is opened by the first call and reopened after it
+// breaks. Thread-safe.
 class ProgressClient {
  public:
   explicit ProgressClient(std::string address);  // "host:port"

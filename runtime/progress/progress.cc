@@ -40,7 +40,7 @@ Json ToJson(const Peer& peer) {
           {"silent_s", peer.silent_s}};
 }
 
-// JSON has no NaN or infinity: such values are omitted.
+// JSON has no NaN or infinity, so such values are omitted.
 void SetFinite(Json& json, const char* key, const std::optional<double>& value) {
   if (value && std::isfinite(*value)) json[key] = *value;
 }

@@ -1,4 +1,4 @@
-// The progress of one task of a job. The trainer serves it on its port (service.h); the local
+// The progress of one task of a job. The trainer serves it on its port (service.h). The local
 // launcher, the operator and the dashboard read it (client.h).
 #pragma once
 
@@ -24,12 +24,12 @@ enum class State {
 };
 std::string_view Name(State state);  // "training"
 
-// Another task, as this one sees it.
+// Another task, as seen by this one.
 struct Peer {
   std::string task;     // "/job:ps/task:0"
   std::string address;  // "host:port"
   std::string state;    // "connected", "suspected", "lost", "unknown"
-  double silent_s = 0;  // since its last message
+  double silent_s = 0;  // seconds since its last message
 
   bool operator==(const Peer&) const = default;
 };
@@ -37,11 +37,11 @@ struct Peer {
 struct Progress {
   std::string task;  // "/job:worker/task:1"
   State state = State::kStarting;
-  std::string waiting_for;  // tasks and reason, while waiting
+  std::string waiting_for;  // while waiting: the tasks that it waits for, and the reason
   int64_t step = 0;         // the global step
-  int64_t max_steps = 0;    // 0: unknown
+  int64_t max_steps = 0;    // 0 if unknown
   int64_t epoch = 0;
-  double steps_per_s = 0;  // global steps, over the last report interval
+  double steps_per_s = 0;  // in global steps, over the last report interval
   std::optional<double> loss;
   std::map<std::string, double> metrics;  // "accuracy" → 0.88; from the last report
   std::optional<double> seconds_left;

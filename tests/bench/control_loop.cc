@@ -29,7 +29,7 @@ struct Load {
   int parameter_servers = 2;
 };
 
-// Every pod runs at once; every terminating pod disappears at once.
+// Makes every pod Running as soon as it is Pending.
 class FakeKubelet : public client::WatchSink {
  public:
   explicit FakeKubelet(client::Client& client) : client_(client), thread_([this] { Serve(); }) {}
@@ -100,7 +100,7 @@ bool IsRunning(const Json& job) {
   return conditions->back()["type"].StringOr("").value_or("") == "Running";
 }
 
-// Waits until this many jobs are running.
+// Waits until a given number of jobs are running.
 class JobWatch : public client::WatchSink {
  public:
   void OnReplaced(std::vector<client::Object> objects) override {
@@ -155,7 +155,7 @@ Json Job(const Load& load, int index) {
              {{"PS", replicas(load.parameter_servers)}, {"Worker", replicas(load.workers)}}}}}};
 }
 
-// Returns the value of a line of /proc/self/status, "VmRSS: 1234 kB", in megabytes.
+// Returns a value of /proc/self/status, such as "VmRSS: 1234 kB", in megabytes.
 double StatusMegabytes(const std::string& name) {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -168,7 +168,7 @@ double StatusMegabytes(const std::string& name) {
 
 int Run(const Load& load) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
-  mallopt(M_ARENA_MAX, 2);  // as the operator does: one heap per thread takes a third more
+  mallopt(M_ARENA_MAX, 2);  // as the operator does; one heap per thread would take a third more
   const double resident_at_start = StatusMegabytes("VmRSS");
   store::Options store_options;
   store_options.node_name = "node-1";

@@ -1,6 +1,6 @@
 // Measures the kernels of a training step of the two MLPs in isolation: GFLOP/s of each matrix
-// product with dense and padded rows, and GB/s of the memory-bound kernels. Shows which shapes and
-// strides slow down a step.
+// product with dense and with padded rows, and GB/s of the memory-bound kernels. Shows which shapes
+// and strides slow down a step.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -30,7 +30,7 @@ Operand Matrix(int64_t rows, int64_t cols, bool padded) {
   return {DType::kFloat32, Shape({rows, cols}), padded ? Padded(cols) : cols};
 }
 
-// Returns the CPU seconds of one run in the best round.
+// Returns the CPU seconds of one run, taken from the best round.
 double Measure(const KernelRequest& request) {
   static const kernels::KernelTable table = kernels::CpuKernels().With(optimizer::CpuKernels());
   auto kernel = table.Prepare(request);

@@ -1,6 +1,6 @@
-// Trains a multi-layer perceptron on Fashion-MNIST in one process, on the trainer's path: model →
-// graph → program. The timed part includes drawing, gathering and scaling batches in the same
-// thread, but not reading files.
+// Trains a multi-layer perceptron on Fashion-MNIST in one process, in the same way as the trainer:
+// model → graph → program. The timed part includes drawing, gathering and scaling batches in the
+// same thread, but not reading files.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kClasses = 10;
 constexpr int64_t kWarmUpSteps = 20;
-constexpr int64_t kLossExamples = 5000;  // of the training set, as the peers do
+constexpr int64_t kLossExamples = 5000;  // of the training set, as in the peers' benchmarks
 constexpr int64_t kEvalBatch = 500;
 const Shape kFeatures({28, 28});
 
@@ -70,7 +70,7 @@ StatusOr<optimizer::Optimizer> OptimizerOf(const std::string& name) {
   return optimizer;
 }
 
-// A program with the batches it runs on.
+// A program and the batches that it runs on.
 class Runner {
  public:
   static StatusOr<std::unique_ptr<Runner>> Create(const model::Model& model, model::Mode mode,
@@ -117,7 +117,7 @@ class Runner {
     return OkStatus();
   }
 
-  // Returns the mean over the examples of the next `batches` batches.
+  // Runs `batches` batches. Returns the total of the fetch `sum` divided by `examples`.
   StatusOr<double> Mean(std::string_view sum, int64_t batches, int64_t examples) {
     double total = 0;
     for (int64_t i = 0; i < batches; ++i) {

@@ -1,6 +1,6 @@
 // Measures the exchange of one step between a worker and its parameter servers over loopback TCP
-// (gradients out, SGD applied, values back), and for comparison a plain TCP echo of as many bytes.
-// Counts both directions.
+// (gradients out, SGD applied, values back) and, for comparison, a plain TCP echo of the same
+// number of bytes. Counts both directions.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -160,7 +160,7 @@ class TcpEcho {
 
 template <typename Work>
 Times Measure(Work& work, int rounds) {
-  work.Run();  // warms up: windows, pools, pages
+  work.Run();  // warm-up: windows, pools, pages
   Stopwatch watch;
   for (int i = 0; i < rounds; ++i) work.Run();
   return watch.Elapsed();

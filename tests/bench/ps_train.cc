@@ -1,7 +1,7 @@
-// The case ps-train: runs a job of parameter servers and workers as processes on this machine,
-// 784-512-512-10 with SGD on Fashion-MNIST. Reports samples per second and per CPU-second over all
-// processes, measured between two points of the running job, so that start-up and reading data are
-// excluded (the peers' programs measure in the same way).
+// The case ps-train: runs a job with parameter servers and workers as processes on this machine, a
+// 784-512-512-10 network with SGD on Fashion-MNIST. Reports samples per second and per CPU-second,
+// summed over all processes and measured between two points of the running job, so that start-up
+// and reading data are excluded (the peers' programs are measured in the same way).
 //
 //   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>
@@ -57,7 +57,8 @@ struct Flags {
   int base_port = 23310;
 };
 
-// Returns utime + stime of a process in seconds: fields 14 and 15 of /proc/<pid>/stat.
+// Returns the user and system time of a process in seconds, from fields 14 and 15
+// of /proc/<pid>/stat.
 double CpuSeconds(pid_t pid) {
   const std::string stat = ReadFile(StrCat("/proc/", pid, "/stat")).value_or("");
   unsigned long user = 0, system = 0;
@@ -105,13 +106,13 @@ class Cluster {
     progress::Progress progress;
   };
 
-  // Takes a sample as soon as worker 0 reports at least `step` steps.
+  // Takes a sample when worker 0 reports a new step that is at least `step`.
   Sample At(int64_t step) {
     progress::ProgressClient client(first_worker_);
     while (true) {
       StatusOr<progress::Progress> progress = client.Fetch(1s);
       if (progress.ok() && progress->step >= step && progress->step != last_step_) {
-        last_step_ = progress->step;  // just changed, so the progress is fresh
+        last_step_ = progress->step;  // the step has just changed, so the progress is fresh
         Sample sample{.wall_s = static_cast<double>(RealClock().Monotonic().count()) / 1e6,
                       .progress = *progress};
         for (pid_t pid : pids_) sample.cpu_s += CpuSeconds(pid);
@@ -119,7 +120,7 @@ class Cluster {
       }
       if (progress.ok()) last_step_ = progress->step;
       for (pid_t pid : pids_) {
-        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // it reported why
+        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // the task has logged why
       }
       std::this_thread::sleep_for(2ms);
     }

@@ -36,7 +36,7 @@ class Report {
  public:
   explicit Report(std::string_view name);
 
-  // Adds a field; fields are printed in the order of the calls. Numbers keep six
+  // Adds a field. Fields are printed in the order of the calls. Floating-point numbers have six
   // significant digits.
   Report& Add(std::string_view name, std::string_view value);
   Report& Add(std::string_view name, const char* value) {
@@ -50,7 +50,8 @@ class Report {
   // Adds the times of the measured part, the peak resident memory of the process and the load of
   // the machine, and prints the line.
   void Print(const Times& times);
-  // The same for a case whose work is done by other processes; takes the sum of their peaks.
+  // The same for a case whose work is done by other processes; `peak_rss_mb` is the sum of
+  // their peaks.
   void Print(const Times& times, double peak_rss_mb);
 
  private:

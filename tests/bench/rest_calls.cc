@@ -1,5 +1,5 @@
-// Creates pods over TLS on a server in another process that answers at once. Measures the cost of
-// one call of our client.
+// Creates pods over TLS on a server that answers at once and runs in another process. Measures the
+// cost of one call of our client.
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ Json Pod(int index) {
           {"spec", {{"containers", Json::array({container})}}}};
 }
 
-// As long as a real server's answer, which adds defaults and managed fields.
+// Returns a pod as long as a real server's answer, which adds defaults and managed fields.
 std::string PodAnswer() {
   Json pod = Pod(0);
   pod["metadata"]["uid"] = "7f0c5d4e-38a2-4b6f-9d1e-000000000001";

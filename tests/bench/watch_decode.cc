@@ -1,6 +1,6 @@
-// Plays the watch of a large cluster: a streaming list of very many pods, then a change of every
-// pod, through the reflector into the control loop's cache. Measures how fast events are decoded
-// and how much memory the pods take.
+// Simulates the watch of a large cluster: a streaming list of very many pods, then a change of
+// every pod, passed through the reflector into the control loop's cache. Measures how fast events
+// are decoded and how much memory the pods take.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +19,7 @@ namespace {
 constexpr int kPodsPerJob = 6;
 constexpr size_t kPieceBytes = 64 << 10;
 
-// The event of one pod as Kubernetes 1.36 sends it, including managed fields: about 5 KB.
+// Generates the event of a pod as Kubernetes 1.36 sends it, including managed fields: about 5 KB.
 class PodEvents {
  public:
   std::string Make(std::string_view type, int pod, int version, std::string_view phase) const {
@@ -90,7 +90,7 @@ std::string Bookmark(int version) {
                 version, R"(","annotations":{"k8s.io/initial-events-end":"true"}}}})", "\n");
 }
 
-// The list, then a change of every pod, then silence.
+// Delivers the list, then a change of every pod, then nothing more.
 class EventStream : public kube::HttpStream {
  public:
   explicit EventStream(int pods) : pods_(pods) {}
@@ -159,7 +159,7 @@ class Nobody : public kube::Credentials {
   void Unauthorized(const kube::RequestCredentials&) override {}
 };
 
-// Passes events on to the cache; signals when all have arrived.
+// Passes events on to the cache and lets the caller wait until all have arrived.
 class CountingSink : public client::WatchSink {
  public:
   explicit CountingSink(client::WatchSink& inner) : inner_(inner) {}
@@ -202,7 +202,7 @@ double ResidentMegabytes() {
   return resident * 4096 / (1 << 20);
 }
 
-// Returns the cost of generating the events, which is subtracted.
+// Returns the cost of generating the events, which is subtracted from the measurement.
 Times Generation(int pods) {
   const Stopwatch stopwatch;
   EventStream stream(pods);

@@ -38,11 +38,11 @@ std::set<std::string> Matches(const std::string& text, const char* pattern) {
   return found;
 }
 
-// Compares every value with its schema, section by section.
+// Compares the values with their schema, section by section.
 void CompareSection(const Json& schema, const Json& values, const std::string& path) {
   EXPECT_EQ(schema.value("additionalProperties", Json()), Json(false)) << path;
   for (const auto& [name, member] : schema["properties"].items()) {
-    if (path.empty() && name == "global") continue;  // Helm's own
+    if (path.empty() && name == "global") continue;  // used by Helm itself
     EXPECT_TRUE(values.contains(name)) << path << name << " has no default";
   }
   for (const auto& [name, value] : values.items()) {

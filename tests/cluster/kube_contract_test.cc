@@ -1,6 +1,6 @@
 // Tests the contract of client::Client with the REST client on a real API server, which the
-// kubeconfig TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). Without the variable
-// nothing is tested. Every test has its own namespace, which is deleted afterwards.
+// kubeconfig TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). If the variable is not
+// set, nothing is tested. Every test has its own namespace, which is deleted afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ ClusterConfig Config() {
   return *std::move(config);
 }
 
-// Provides what tests need besides the client: namespaces and the custom resource.
+// Provides what the tests need besides the client: namespaces and the custom resource.
 class Cluster {
  public:
   static Cluster& Get() {
@@ -47,7 +47,8 @@ class Cluster {
     const auto created =
         rest_.Call({"POST", "/api/v1/namespaces", "application/json", PrintJson(body)});
     ENFORCE(created.ok(), std::string(Message(created.status())));
-    // Pods are refused until the controller manager, if there is one, has created the account.
+    // Pods are rejected until the controller manager, if there is one, has created the
+    // service account.
     const std::string account = StrCat("/api/v1/namespaces/", name, "/serviceaccounts/default");
     if (managed_) {
       managed_ = Eventually([&] { return rest_.Call({"GET", account, "", ""}).ok(); }, 10s);
@@ -56,7 +57,7 @@ class Cluster {
   void DeleteNamespace(const std::string& name) {
     rest_.Call({"DELETE", StrCat("/api/v1/namespaces/", name), "", ""}).status().IgnoreError();
   }
-  // Returns whether a controller manager runs.
+  // Returns whether a controller manager is running.
   bool managed() const { return managed_; }
 
  private:
@@ -82,7 +83,7 @@ class Cluster {
   }
 
   RestClient rest_;
-  bool managed_ = true;  // until an account is not created in time
+  bool managed_ = true;  // false once an account has not been created in time
 };
 
 class KubeWorld : public client::ContractWorld {
@@ -102,7 +103,7 @@ class KubeWorld : public client::ContractWorld {
   std::string name_space() override { return name_space_; }
   void Pump() override { std::this_thread::sleep_for(5ms); }
   bool collects_garbage() override { return Cluster::Get().managed(); }
-  // The garbage collector discovers a new custom resource within half a minute.
+  // The garbage collector discovers new custom resources within half a minute.
   Duration patience() override { return 90s; }
 
  private:

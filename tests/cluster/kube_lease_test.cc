@@ -1,7 +1,7 @@
 // Tests leader election and the events recorder on a real API server, which the kubeconfig
-// TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). Without the variable nothing is
-// tested. The objects that the tests write in namespace "default" have names unique to the run and
-// are deleted afterwards.
+// TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). If the variable is not set, nothing
+// is tested. The tests write objects in the namespace "default". Their names are unique to the run,
+// and they are deleted afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Tests every verb of `tfjob` that uses a cluster, on a real API server whose kubeconfig is
+// Tests every verb of `tfjob` that uses a cluster on a real API server, whose kubeconfig is
 // $TFJOB_TEST_KUBECONFIG. No operator or kubelet runs there; this test plays both.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ class VerbsTest : public ::testing::Test {
     EXPECT_TRUE(object.ok()) << object.status();
     return object.value_or(Json::object());
   }
-  // Writes conditions as the operator does.
+  // Writes the conditions as the operator would.
   void Become(const std::vector<std::string>& conditions) {
     Json job = Stored();
     Json list = Json::array();
@@ -77,7 +77,7 @@ class VerbsTest : public ::testing::Test {
     const auto written = client().UpdateStatus(Kind::kTFJob, job);
     ASSERT_TRUE(written.ok()) << written.status();
   }
-  // Creates a pod that no scheduler places.
+  // Creates a pod that no scheduler will place.
   void CreatePod(const std::string& type, int index) {
     const auto replica = *api::ParseReplicaType(type);
     const Json pod = {
@@ -95,7 +95,7 @@ class VerbsTest : public ::testing::Test {
         {"spec",
          {{"schedulerName", "nobody"},
           {"containers", Json::array({{{"name", "tensorflow"}, {"image", "none.invalid/t:1"}}})}}}};
-    // The namespace's service account is created shortly after the namespace.
+    // The service account of a namespace is created shortly after the namespace.
     StatusOr<client::Object> created = Unavailable("not tried");
     for (int i = 0; i < 100 && !created.ok(); ++i) {
       if (i > 0) usleep(100'000);

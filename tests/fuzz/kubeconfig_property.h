@@ -1,4 +1,4 @@
-// Checks properties of arbitrary bytes that are read as a kubeconfig or as the answer of a
+// Checks properties of arbitrary bytes, read as a kubeconfig or as the answer of a
 // credential plugin.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace tfjob::fuzz {
 //   - merging a file with itself changes nothing;
 //   - a resolved kubeconfig has a server that parses as a URL, credentials, and headers without
 //     control characters.
-// The text is also read as an ExecCredential, a URL and a NO_PROXY list. Opens no file and runs no
-// program, whatever the text names.
+// The text is also read as an ExecCredential, a URL and a NO_PROXY list. No file is opened and no
+// program is run, whatever the text contains.
 void CheckKubeconfigProperties(std::string_view text);
 
 }  // namespace tfjob::fuzz

@@ -17,7 +17,7 @@ TEST(Corpus, EveryKubeconfigKeepsTheProperties) {
     const StatusOr<std::string> text = ReadFile(folder + "/" + name);
     ASSERT_TRUE(text.ok()) << text.status();
     CheckKubeconfigProperties(*text);
-    // Truncated anywhere, it may be an error but must not crash.
+    // A truncated text may be an error, but must not cause a crash.
     for (size_t length = 0; length < text->size(); length += 7) {
       CheckKubeconfigProperties(std::string_view(*text).substr(0, length));
     }

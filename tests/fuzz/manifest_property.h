@@ -1,4 +1,4 @@
-// Checks properties of arbitrary bytes that are read as a manifest.
+// Checks properties of arbitrary bytes, read as a manifest.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@ namespace tfjob::fuzz {
 
 // Reads the text as a manifest and aborts the process (ENFORCE) if a property is violated:
 //   - reading never crashes;
-//   - there are errors exactly if ParseManifest fails or validation reports any;
+//   - a text that ParseManifest rejects is never reported as valid, and every report
+//     says something;
 //   - every job prints to JSON that reads as the same job;
-//   - defaults are idempotent and do not make a valid job invalid;
-//   - the status prints.
+//   - defaults are idempotent and do not change the result of validation.
 void CheckManifestProperties(std::string_view text);
 
 }  // namespace tfjob::fuzz

@@ -13,7 +13,7 @@
 namespace tfjob::fuzz {
 namespace {
 
-// A file in memory that has a path. It contains the bytes until it is destroyed.
+// A file in memory that has a path and contains the bytes.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : file_(memfd_create("fuzz", 0)) {
@@ -77,7 +77,7 @@ void CheckKerasJsonProperties(std::string_view text) {
 }
 
 void CheckIdxProperties(std::string_view bytes) {
-  // Reads the bytes as images with three valid labels, and as labels of three valid images.
+  // Reads the bytes as images, with three valid labels, and as labels, with three valid images.
   const MemoryFile file(bytes);
   const MemoryFile labels(std::string_view("\0\0\x08\x01\0\0\0\3\0\1\2", 11));
   const MemoryFile images(std::string_view("\0\0\x08\x02\0\0\0\3\0\0\0\1\7\x08\x09", 15));

@@ -40,13 +40,12 @@ Lines Split(std::string_view bytes, size_t piece_size) {
   return result;
 }
 
-// Compares the fast decoder, which reads directly from the text, with the slow one,
-// which uses a DOM.
+// Compares the fast decoder, which reads the text directly, with the slow one, which uses a DOM.
 void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event) {
   // The fast decoder reads only part of a node.
   if (!event.object.ok() || kind == Kind::kNode) return;
   const StatusOr<Json> document = ParseJson(line, "line");
-  if (!document.ok()) return;  // duplicate keys, refused only by the slow reader
+  if (!document.ok()) return;  // such as duplicate keys, which only the slow reader rejects
   const StatusOr<client::Object> slow = client::Decode(kind, (*document)["object"]);
   ENFORCE(slow.ok(), StrCat("only the fast decoder took it: ", Message(slow.status())));
   if (kind == Kind::kPod) {

@@ -16,7 +16,7 @@ constexpr int kBatch = 5, kIn = 4, kHidden = 6, kOut = 3;
 
 using Vector = std::vector<double>;
 
-// The reference: dense layers as plain loops. A net of kIn → kHidden → kOut.
+// The reference implementation: dense layers as plain loops, in a network kIn → kHidden → kOut.
 struct Net {
   Vector w1, b1, w2, b2;
   ActivationKind hidden = ActivationKind::kTanh;
@@ -55,7 +55,7 @@ Vector Row(const Net& net, const float* x) {
   return y;
 }
 
-// Features and labels of these tests.
+// The features and labels of these tests.
 struct Examples {
   Tensor features{DType::kFloat32, {kBatch, kIn}};
   Tensor classes{DType::kInt64, {kBatch}};
@@ -139,7 +139,7 @@ std::vector<Case> Cases(const Examples& examples) {
   };
 }
 
-// The program of a graph, with a store that holds the net's variables.
+// The program of a graph, and a store with the model's variables.
 struct TrainedModel {
   variables::VariableStore store;
   BuiltGraph built;
@@ -275,7 +275,7 @@ TEST(ModelNumerics, GradientsAgreeWithCentralDifferencesOfPlainLoops) {
   }
 }
 
-// Tests the formulas of loss.h where they clip: a ReLU yields zeros and values above 1.
+// Tests where the formulas of loss.h clip: a ReLU yields zeros and values above 1.
 TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
   const Model model = Sequential("m", {{.name = "re_lu", .config = ReLU{}}});
   Tensor features(DType::kFloat32, {kBatch, kOut});

@@ -1,4 +1,4 @@
-// Runs every example unchanged except for its folder. Each must end Succeeded with the
+// Runs every example, unchanged except for its folder. Each must end as Succeeded with the
 // expected result.
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kPoll = 20ms;
 
-// Returns the value of a variable in the environment of a process, or "".
+// Returns the value of a variable in the environment of a process; "" if it is not set.
 std::string EnvironmentOf(const std::string& proc, std::string_view name) {
   StatusOr<std::string> block = ReadFile(proc + "/environ");
   if (!block.ok()) return "";
@@ -31,8 +31,8 @@ std::string EnvironmentOf(const std::string& proc, std::string_view name) {
   return "";
 }
 
-// Returns the parent of a process; 0 if the process has exited. Field 4 of /proc/<pid>/stat; the
-// name in field 2 may contain spaces.
+// Returns the parent of a process; 0 if the process has exited. The parent is field 4 of
+// /proc/<pid>/stat. It is counted from the end of field 2, the name, which may contain spaces.
 pid_t ParentOf(pid_t pid) {
   StatusOr<std::string> stat = ReadFile(StrCat("/proc/", pid, "/stat"));
   if (!stat.ok()) return 0;
@@ -55,7 +55,8 @@ bool DescendsFrom(pid_t pid, pid_t ancestor) {
   return false;
 }
 
-// Returns the task that a process runs; pid 0 for any other process.
+// Returns the task that the process runs. The result has pid 0 if the process is not a
+// living trainer.
 TaskProcess TaskOf(pid_t pid) {
   const std::string proc = StrCat("/proc/", pid);
   std::error_code error;

@@ -16,14 +16,14 @@
 
 namespace tfjob::processes {
 
-// A living process of the job.
+// A running process of the job.
 struct TaskProcess {
   pid_t pid = 0;
   cluster::Task task;
   std::string address;
 };
 
-// Owned by one thread. The destructor stops the job and waits for its end.
+// Used by one thread only. The destructor stops the job and waits until it has ended.
 class JobRun {
  public:
   // `manifest` is the text of a manifest. The manifest, the state and the output go to `folder`.
@@ -31,23 +31,25 @@ class JobRun {
 
   // Returns the tasks that are running now.
   std::vector<TaskProcess> Tasks() const;
-  // Waits for the task's (re)started process. Returns pid 0 if there is none by the deadline.
+  // Waits until a process of the task runs whose pid is not `other_than`, such as that of an
+  // earlier run. Returns pid 0 if there is none in time.
   TaskProcess Await(const cluster::Task& task, Duration timeout, pid_t other_than = 0) const;
-  // Returns the largest global step that any task reports; -1 if none answers.
+  // Returns the largest global step that any task, except an evaluator, reports; -1 if
+  // none answers.
   int64_t Step() const;
   // Returns the progress that a task reports; nullopt if it does not answer.
   std::optional<progress::Progress> ProgressOf(const cluster::Task& task) const;
   // Returns the global step that a task reports; -1 if it does not answer.
   int64_t StepOf(const cluster::Task& task) const;
-  // Waits until any task reports this step. Returns false if the job ended or the time
-  // expired first.
+  // Waits until a task reports `step` or a later step. Returns false if the job ends or the time
+  // expires first.
   bool AwaitStep(int64_t step, Duration timeout);
-  // Waits until the chief has done this fraction of its steps. Returns false as above.
+  // Waits until the chief has done the fraction `part` of its steps. Returns false as above.
   bool AwaitPart(double part, Duration timeout);
   // Sends a signal to a task's process. Returns its pid; 0 if there is none.
   pid_t SignalTask(const cluster::Task& task, int number) const;
 
-  // These apply to `tfjob run`; see Program.
+  // These functions apply to the process of `tfjob run`; see Program.
   bool Ended() { return program_.Ended(); }
   int AwaitEnd(Duration timeout) { return program_.AwaitEnd(timeout); }
   void Signal(int number) const { program_.Signal(number); }
@@ -62,7 +64,7 @@ class JobRun {
   Program program_;
 };
 
-// Returns the value of "accuracy=…" in the last line that contains one, or -1.
+// Returns the first number after the last "accuracy" in the text; -1 if there is none.
 double LastAccuracy(const std::string& text);
 
 }  // namespace tfjob::processes

@@ -1,7 +1,7 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, asynchronous and synchronous.
-// The job must end Succeeded with its accuracy, and the step must never go back, except to the last
-// checkpoint if a parameter server was lost. Also stops tasks for a while, so that they are silent
-// while their connections stay open.
+// The job must end as Succeeded with its accuracy, and the step must never decrease, except to the
+// last checkpoint if a parameter server was lost. Also stops tasks for a while, so that they are
+// silent while their connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -34,7 +34,7 @@ class FaultTest : public testing::TestWithParam<Case> {
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", GetParam().example)));
-    // Its own folder, and checkpoints frequent enough to have one in the middle.
+    // Use an own folder, and save checkpoints often enough to have one in the middle of the run.
     const std::string example = GetParam().example;
     const std::string name = example.substr(0, example.find('.'));
     manifest = absl::StrReplaceAll(manifest, {{StrCat("/var/tmp/tfjob/", name), model_dir_}});
@@ -51,7 +51,7 @@ class FaultTest : public testing::TestWithParam<Case> {
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
 
-  // Polls until the condition holds. Returns false if the job ended or the time expired first.
+  // Polls until the condition holds. Returns false if the job ends or the time expires first.
   template <typename Condition>
   bool Await(Duration timeout, const Condition& condition) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;
@@ -71,7 +71,7 @@ class FaultTest : public testing::TestWithParam<Case> {
 
 class KillTest : public FaultTest {
  protected:
-  // Enough steps for the accuracy, and to be killed in their middle.
+  // Trains for enough steps to reach the accuracy and to be killed in the middle.
   KillTest() {
     const bool synchronous = GetParam().example == std::string("fashion-mnist-sync.yaml");
     settings_ = {{"save_checkpoints_steps", 200}, {"epochs", 10}};
@@ -88,7 +88,7 @@ class KillTest : public FaultTest {
 
 TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   ASSERT_NO_FATAL_FAILURE(AwaitCheckpointInTheMiddle());
-  // ps 0 owns the step. The step it reports may be slightly behind the one that is saved.
+  // ps 0 owns the step. The step that it reports may be slightly behind the saved one.
   int64_t before = 0;
   ASSERT_TRUE(Await(10s, [&] { return (before = job_->StepOf({"ps", 0})) > 0; })) << job_->Output();
   const bool server_lost = GetParam().victim.type == "ps";
@@ -101,7 +101,7 @@ TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   int samples = 0;
   while (!job_->Ended()) {
     const int64_t step = job_->StepOf({"ps", 0});
-    if (step > 0) {  // 0: it has just restarted and is still empty
+    if (step > 0) {  // 0 means that it has just restarted and is still empty
       EXPECT_GE(step, floor) << job_->Output();
       if (!server_lost) floor = step;
       ++samples;
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class SilenceTest : public FaultTest {
  protected:
-  // Returns whether a line of the task's log contains both texts.
+  // Returns whether a line of the task's log contains both `peer` and `what`.
   bool Logged(const cluster::Task& task, const std::string& peer, const std::string& what) const {
     std::istringstream log(ReadFile(StrCat(folder_, "/run/state/logs/fashion-mnist-", task.type,
                                            "-", task.index, "/tensorflow.log"))
@@ -144,7 +144,7 @@ class SilenceTest : public FaultTest {
 
 TEST_P(SilenceTest, AStoppedTaskIsNamedAndTakesPartAgainWhenItGoesOn) {
   const cluster::Task victim = GetParam().victim;
-  // A server observes a worker, and the chief observes a server.
+  // A server observes a stopped worker, and the chief observes a stopped server.
   const bool serves = victim.type == "ps";
   const cluster::Task observer = serves ? cluster::Task{"chief", 0} : cluster::Task{"ps", 0};
   ASSERT_TRUE(job_->AwaitPart(0.05, 120s)) << job_->Output();

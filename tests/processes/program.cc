@@ -19,7 +19,7 @@ namespace {
 
 constexpr Duration kPoll = 20ms;
 
-// The form that exec takes; the strings must outlive it.
+// Returns the strings in the form that exec takes. `strings` must outlive the result.
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   for (std::string& text : strings) pointers.push_back(text.data());

@@ -11,10 +11,11 @@
 
 namespace tfjob::processes {
 
-// Owned by one thread. The destructor asks the process to stop (SIGTERM) and waits until it exits.
+// Used by one thread only. The destructor asks the process to stop (SIGTERM) and waits until
+// it exits.
 class Program {
  public:
-  // `environment` is added to that of this process.
+  // `environment` is added to the environment of this process.
   Program(const std::string& path, const std::vector<std::string>& arguments,
           const std::map<std::string, std::string>& environment, const std::string& output);
   ~Program();
@@ -28,16 +29,16 @@ class Program {
   // if it did not exit in time.
   int AwaitEnd(Duration timeout);
 
-  // Returns its output so far, including standard error.
+  // Returns the output so far, including standard error.
   std::string Output() const;
-  // Waits until the output contains `text`. Returns false if the process exited or the time
-  // expired first.
+  // Waits until the output contains `text`. Returns false if the process exits or the time
+  // expires first.
   bool AwaitOutput(std::string_view text, Duration timeout);
 
  private:
   const std::string output_;
   pid_t pid_ = 0;
-  int status_ = -1;  // as returned by waitpid, once ended
+  int status_ = -1;  // as returned by waitpid, once the process has ended
   bool ended_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Runs tfjob-trainer as a process: tests how it exits, what the next run finds, and how it
-// handles bad input.
+// Runs tfjob-trainer as a process. Tests how it exits, what the next run finds, and how it handles
+// bad input.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -24,7 +24,7 @@ class TrainerTest : public testing::Test {
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
-  // A single task that learns the line y = 2x + 10.
+  // Starts a run with a single task that learns the line y = 2x + 10.
   Program Start(int64_t max_steps, std::map<std::string, std::string> environment = {}) {
     const std::string text = StrCat(R"(
 model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 1}}]}
@@ -40,7 +40,7 @@ max_steps: )",
                                     max_steps, "\nmodel_dir: ", folder_, "/model\n");
     return Launch(text, std::move(environment));
   }
-  // Runs the trainer with this training file.
+  // Runs the trainer with `text` as its training file.
   Program Launch(const std::string& text, std::map<std::string, std::string> environment = {}) {
     const std::string file = folder_ + "/training.yaml";
     EXPECT_TRUE(WriteFileAtomically(file, text).ok());
@@ -56,7 +56,7 @@ max_steps: )",
     return step.ok() ? *step : std::nullopt;
   }
 
-  // Returns path → content of all files in model_dir.
+  // Returns the contents of all files in model_dir, by path.
   std::map<std::string, std::string> ModelFiles() const {
     std::map<std::string, std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/model")) {
@@ -126,24 +126,24 @@ TEST_F(TrainerTest, BadInputEndsWithTwo) {
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
 }
 
-// A run with ten examples of three classes, valid except for what a case changes. Names
-// are file names.
+// Describes a run with ten examples of three classes. It is valid except for what a case changes.
+// The strings for images and labels are file names.
 struct BadInput {
   const char* name = "";
   std::string train_images = "images", train_labels = "labels";
   std::string eval_images = "images", eval_labels = "labels";
-  std::string layer = "Flatten:";  // the layer before the last one
+  std::string layer = "Flatten:";  // the layer before the last
   int units = 3;                   // units of the last layer
   int code = 2;
-  std::string culprit;  // text in the line of the error
+  std::string culprit;  // text that the error line must contain
 };
 
 void PrintTo(const BadInput& input, std::ostream* out) {
   *out << input.name;
 }
 
-// Returns unsigned bytes in the IDX format. Each is its index modulo `modulus`, except the last,
-// which is `last`.
+// Returns unsigned bytes in the IDX format. Each byte is its index modulo `modulus`, except the
+// last byte, which is `last`.
 std::string Idx(const std::vector<uint32_t>& dimensions, size_t modulus, char last) {
   std::string text{'\0', '\0', '\x08', static_cast<char>(dimensions.size())};
   size_t size = 1;

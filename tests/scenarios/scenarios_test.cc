@@ -1,5 +1,5 @@
 // Compares the output of `tfjob explain` with the golden files next to this test. If
-// TFJOB_UPDATE_GOLDEN is set, writes them instead; see update.sh.
+// TFJOB_UPDATE_GOLDEN is set, writes the files instead; see update.sh.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -43,7 +43,7 @@ void Compare(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, *golden) << path << " differs; when that is meant, run tests/scenarios/update.sh";
 }
 
-// Returns the names of the files in a folder with this ending, without the ending.
+// Returns the names, without the ending, of the files in a folder that have this ending.
 std::vector<std::string> NamesWith(const std::string& folder, const std::string& ending) {
   std::vector<std::string> names;
   const auto files = ListDirectory(folder);
@@ -68,8 +68,8 @@ TEST(ScenariosTest, EveryStageOfEveryExample) {
                       Format::kJson));
 }
 
-// <name>.yaml is a job with its status; <name>.observed.yaml lists the objects that exist for it,
-// ten minutes after it was created.
+// <name>.yaml is a job with its status. <name>.observed.yaml lists the objects that exist for it.
+// Both describe the situation ten minutes after the job was created.
 TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   const auto names = NamesWith(kFolder, ".observed.yaml");
   EXPECT_GE(names.size(), 4u);
@@ -83,7 +83,7 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   }
 }
 
-// A golden file without its example or situation would be compared with nothing.
+// Finds golden files without an example or situation, which would never be compared with anything.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
   std::set<std::string> expected = {"local.objects.json"};
   for (const std::string& name : NamesWith(kExamples, ".yaml")) {

@@ -1,5 +1,5 @@
-// Provides the world of one simulated life: the store with its faults, the control loop, stepped
-// manually (at times with a second one), and a fake clock.
+// Provides the world of one simulated life: the store with its faults, the control loop, which is
+// stepped manually (at times with a second one), and a fake clock.
 #pragma once
 
 #include <memory>
@@ -21,41 +21,42 @@ inline constexpr char kJob[] = "job";
 
 class Cluster {
  public:
-  // `count_patience` is a setting of the control loop.
+  // `count_patience` is passed to the control loop as a setting.
   explicit Cluster(Duration count_patience);
 
   store::Store& store() { return store_; }
   client::FaultyClient& operator_client() { return faulty_; }
   FakeClock& clock() { return clock_; }
 
-  // Starts an operator with empty memory. Its calls no longer fail.
+  // Starts an operator with empty memory, whose calls do not fail.
   void StartOperator();
-  // Makes the operator's calls fail until it is started again.
+  // Makes all calls of the operator fail until it is started again.
   void KillOperator();
   bool alive() const { return alive_; }
-  // Starts another operator on the same store, without faults. This is the situation after the
-  // lease was lost and the former leader has not noticed yet.
+  // Starts another operator on the same store, without faults. This simulates a lost lease that the
+  // former leader has not noticed yet.
   void StartSecondOperator();
   void StopSecondOperator() { second_.reset(); }
   bool has_second_operator() const { return second_ != nullptr; }
 
-  // Delivers one watch event, or lets the loop reconcile one job. Returns false if there is none.
+  // Deliver one watch event, or let the loop reconcile one job. Return false if there is nothing
+  // to do.
   bool DeliverOne() { return store_.Deliver(1) > 0; }
   bool StepOne();
-  // Runs until nothing is left to do. Returns false if that never happens.
+  // Runs until nothing is left to do. Returns false if the loop never becomes idle.
   bool RunUntilIdle();
-  // Moves the clock and runs everything that becomes due meanwhile. Returns false as above.
+  // Moves the clock and runs everything that becomes due in the meantime. Returns false as above.
   bool Advance(Duration by);
 
-  // Returns the server's copy of the job; nullopt if there is none. A job whose spec does not
-  // decode is returned with an empty spec.
+  // Returns the server's copy of the job; nullopt if there is none. If the spec of the job cannot
+  // be decoded, it is returned empty.
   std::optional<api::TFJob> Job();
   std::vector<std::shared_ptr<const objects::Pod>> Pods();
   std::vector<std::shared_ptr<const objects::Service>> Services();
   // Returns the pod groups of scheduler-plugins.
   std::vector<std::shared_ptr<const objects::CustomResource>> PodGroups();
-  // Returns how many calls of the first operator changed something or tried to, with or
-  // without events.
+  // Returns the number of write calls of the first operator, including failed ones. If `events` is
+  // false, writes of events are not counted.
   int Writes(bool events);
 
   static client::Key KeyOf(client::Kind kind, const std::string& name) {
@@ -64,7 +65,7 @@ class Cluster {
 
  private:
   std::unique_ptr<control::Manager> NewOperator(client::Client& client);
-  // Returns the time until the next timer of the operators.
+  // Returns the time until the next timer of any operator.
   std::optional<Duration> NextTimer();
 
   const Duration count_patience_;

@@ -58,9 +58,9 @@ std::string NameOf(const policy::Slot& slot) {
   return api::ReplicaName(kJob, slot.type, slot.index);
 }
 
-// Checks that a gang has the pod group that it should have.
+// Checks that the job has a pod group if it should have one, and only then.
 std::string CheckGroup(const api::TFJob& job, Cluster& cluster) {
-  // Without a member the operator does not look for a group created earlier.
+  // For a job without members, the operator does not look for a group that was created earlier.
   if (api::TotalReplicas(job) == 0) return "";
   const bool is_gang = job.metadata.annotations.contains(api::kGangSchedulerAnnotation);
   const bool runs = !api::IsFinished(job.status) && !job.spec.run_policy.suspend;
@@ -194,7 +194,7 @@ std::string Invariants::CheckPods(const api::TFJob& job, Cluster& cluster) {
     const auto [other, is_first] = live.emplace(slot, pod->metadata.name);
     if (!is_first) return StrCat("two live pods of ", slot);
   }
-  // The pods of a new attempt are created once those of the old one are gone.
+  // The pods of a new attempt may be created only once those of the old one are gone.
   for (const auto& [uid, attempt] : attempts) {
     if (attempts_.contains(uid)) continue;
     for (const auto& [other, older] : attempts) {

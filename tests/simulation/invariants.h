@@ -1,4 +1,4 @@
-// Checks what must hold for a job, its pods and its services: at every moment, and when nothing
+// Checks what must hold for a job, its pods and its services, both at every moment and when nothing
 // changes any more.
 #pragma once
 
@@ -10,22 +10,23 @@
 
 namespace tfjob::simulation {
 
-// Observes a life step by step.
+// Observes a simulated life step by step.
 class Invariants {
  public:
-  // Returns "" while all invariants hold; otherwise describes the violation.
+  // Returns "" if all invariants hold, otherwise a description of the violation.
   std::string Check(Cluster& cluster);
 
  private:
   std::string CheckStatus(const api::TFJob& job);
   std::string CheckPods(const api::TFJob& job, Cluster& cluster);
 
-  std::optional<api::TFJob> before_;         // as last seen
-  std::map<std::string, int32_t> attempts_;  // by UID of existing pods
+  std::optional<api::TFJob> before_;         // the job as last seen
+  std::map<std::string, int32_t> attempts_;  // by UID of the existing pods
 };
 
-// For a cluster in which nothing happens any more and no timer is pending. Checks that pods and
-// services are those that the job should have and that the status describes them. Returns as above.
+// For a cluster in which nothing happens any more and no timer is pending. Checks that the pods
+// and services are those that the job should have, and that the status describes them. Returns
+// as above.
 std::string CheckQuiet(Cluster& cluster);
 
 }  // namespace tfjob::simulation

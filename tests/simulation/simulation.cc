@@ -12,7 +12,7 @@ using objects::ContainerStatus;
 using objects::PodPhase;
 
 constexpr int kActs = 60;
-// Longer than the longest delay between two recreations.
+// Longer than the longest delay before a recreation.
 constexpr Duration kLong = 11min;
 constexpr int kCalmRounds = 8;
 
@@ -34,7 +34,7 @@ ContainerStatus& Tensorflow(objects::Pod& pod) {
 }  // namespace
 
 int Simulation::Between(int least, int most) {
-  // Not std::uniform_int_distribution, whose values differ between libraries.
+  // std::uniform_int_distribution is not used, because its values differ between libraries.
   return least + static_cast<int>(random_() % static_cast<uint64_t>(most - least + 1));
 }
 
@@ -198,7 +198,7 @@ void Simulation::ActOfKubelet() {
   Report(pod);
 }
 
-// A foreign client creates an object that the job is about to create.
+// Lets a foreign client create a pod under a name that the job may need.
 void Simulation::ActOfStranger() {
   const std::string type = Choose(kTypes);
   const std::string name = api::ReplicaName(kJob, *api::ParseReplicaType(type), Between(0, 2));
@@ -250,7 +250,7 @@ void Simulation::Hold() {
   if (keys.empty()) return;
   const client::Key key = Choose(keys);
   const Json patch = {{"metadata", {{"finalizers", Json::array({"example.com/hold"})}}}};
-  if (!cluster_.store().Patch(key, patch).ok()) return;  // it is being deleted
+  if (!cluster_.store().Patch(key, patch).ok()) return;  // the object is being deleted
   held_.push_back(key);
   Tell("a finalizer holds " + client::ToString(key));
 }
@@ -354,8 +354,8 @@ std::string Simulation::Calm() {
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
   if (problem.empty() && cluster_.Writes(true) != writes)
     problem = "it writes although nothing changes";
-  // A new operator finds everything as it should be. Events that it repeats already exist on the
-  // server under the same name.
+  // A new operator must find everything as it should be. Events that it repeats already exist on
+  // the server, under the same names.
   cluster_.StartOperator();
   const int before = cluster_.Writes(false);
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";

@@ -14,7 +14,7 @@ class Simulation {
  public:
   explicit Simulation(uint64_t seed) : random_(seed), cluster_(seed % 2 == 0 ? 0ms : 300ms) {}
 
-  // Returns "" if all invariants held; otherwise the violation and what happened before it.
+  // Returns "" if all invariants held, otherwise the violation and the events that led to it.
   std::string Run();
 
  private:
@@ -32,13 +32,13 @@ class Simulation {
   void ActOfUser();
   void ActOfKubelet();
   void ActOfStranger();
-  // Adds a foreign finalizer to an object. Release removes all of them.
+  // Adds a foreign finalizer to a random object. Release removes all of these finalizers.
   void Hold();
   void Release();
   void Disturb();
-  // Lets the loop and the watches continue, not always until idle.
+  // Lets the loop and the watches make progress, but not always until they are idle.
   std::string GetOn();
-  // Runs without faults, with an honest kubelet, until nothing changes any more.
+  // Runs without faults and with a correct kubelet until nothing changes any more.
   std::string Calm();
   void BeHonestKubelet();
 
@@ -51,7 +51,7 @@ class Simulation {
   std::mt19937_64 random_;
   Cluster cluster_;
   Invariants invariants_;
-  std::vector<client::Key> held_;  // objects kept by finalizers
+  std::vector<client::Key> held_;  // objects that finalizers keep
   std::vector<std::string> story_;
 };
 

@@ -1,6 +1,6 @@
 // Kills the operator at every single call of a job's life, before and after the server has carried
-// the call out, and starts it again. Pods, services, conditions, counts and restarts must end up as
-// without the crash, and no event may be sent twice.
+// the call out, and starts it again. Pods, services, conditions, counts and restarts must end up
+// the same as without the crash, and no event may be sent twice.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -81,8 +81,8 @@ struct Life {
   int calls = 0;
 };
 
-// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because the
-// objects that share an event depend on when the operator was killed.
+// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because it
+// depends on the time of the crash which objects share an event.
 std::map<std::string, int> ByObject(const std::map<std::string, int>& events) {
   std::map<std::string, int> told;
   for (const auto& [event, count] : events) {

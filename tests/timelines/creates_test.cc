@@ -1,4 +1,4 @@
-// Tests creates that timelines cannot express: a counting quota, templates that are refused a
+// Tests creates that timelines cannot express: a quota that counts, templates that are rejected a
 // thousand times, and a job that is deleted at each of its creates.
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class CreatesTest : public ::testing::Test {
     Settle();
   }
 
-  // Returns those that are not terminating.
+  // Returns the number of objects that are not terminating.
   size_t Count(Kind kind) {
     size_t count = 0;
     const std::vector<client::Object> objects = *world_.server().List(kind, kNamespace, {});
@@ -87,7 +87,7 @@ class CreatesTest : public ::testing::Test {
     return manifest::ParseTFJob(job)->status.conditions.back();
   }
 
-  // From now on refuses pods beyond `quota_`, each time with a slightly different message.
+  // From now on, rejects pods beyond `quota_`, each time with a slightly different message.
   void LimitPods() {
     client::Fault count;
     count.matches = [this](const Call& call) {
@@ -107,13 +107,13 @@ class CreatesTest : public ::testing::Test {
 
   World world_;
   size_t quota_ = 0;
-  bool is_full_ = false;  // for the current call
+  bool is_full_ = false;  // whether the current call exceeds the quota
 };
 
-// Timelines use a single name.
+// Not a timeline, because the job of a timeline always has the same name.
 TEST_F(CreatesTest, AJobWhoseServicesWouldHaveTooLongNamesFailsWithoutAny) {
   Json job = Job(1, 11);
-  job["metadata"]["name"] = std::string(54, 'j');  // "-worker-9" makes 63
+  job["metadata"]["name"] = std::string(54, 'j');  // with "-worker-9", a name has 63 characters
   Apply(job);
   EXPECT_EQ(Count(Kind::kPod), 0u);
   EXPECT_EQ(Count(Kind::kService), 0u);
@@ -141,7 +141,7 @@ TEST_F(CreatesTest, AllPodsComeWhenTheQuotaIsRaised) {
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 12u);
   EXPECT_EQ(LastCondition().reason, "FailedCreatePod");
-  EXPECT_EQ(Messages("FailedCreatePod").size(), 2u);  // what is left of it
+  EXPECT_EQ(Messages("FailedCreatePod").size(), 2u);  // the second reports the pods still missing
   quota_ = 100;
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 20u);
@@ -156,7 +156,8 @@ TEST_F(CreatesTest, WordsThatChangeDoNotShortenTheBackOff) {
   LimitPods();
   Apply(Job(0, 100));
   Advance(1h);
-  // 5 ms, 10 ms, … 2 min: about 15 reconciles, then 30 per hour.
+  // The delays are 5 ms, 10 ms, … 2 min, which makes about 15 reconciles at first, then 30
+  // per hour.
   EXPECT_GE(CountCalls(Kind::kPod), 8 * 30);
   EXPECT_LE(CountCalls(Kind::kPod), 8 * 50);
   EXPECT_EQ(Messages("FailedCreatePod").size(), 1u);
@@ -187,7 +188,7 @@ TEST_F(CreatesTest, ATemplateThatIsRefusedIsNotTriedForEveryReplica) {
   const std::vector<std::string> messages = Messages("FailedCreatePod");
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_NE(messages[0].find("Required value"), std::string::npos);
-  // The template is corrected.
+  // Now the template is corrected.
   world_.operator_client().Clear();
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 304u);
@@ -233,7 +234,7 @@ TEST_F(CreatesTest, AJobThatIsDeletedAmongItsCreatesLeavesNothing) {
         EXPECT_TRUE(metadata.terminating()) << where << ": " << metadata.name;
         ASSERT_TRUE(world.Delete(Kind::kPod, metadata.name, 0).ok());
       }
-      // It leaves nothing that blocks the next job, and nothing is remembered.
+      // Nothing that is left or remembered may block the next job of the same name.
       ASSERT_TRUE(world.server().Create(Kind::kTFJob, Job(1, 9)).ok());
       ASSERT_TRUE(world.Advance(1min).ok()) << where;
       EXPECT_EQ(world.server().List(Kind::kPod, kNamespace, {})->size(), 10u) << where;

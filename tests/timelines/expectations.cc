@@ -27,7 +27,7 @@ Status Compare(const std::string& expected, const std::string& found) {
   return FailedPrecondition("expected: ", expected, "\n   found: ", found);
 }
 
-// Removes the job's name and the dash.
+// Removes the job's name and the dash from the beginning of a name.
 std::string ShortName(const std::string& name) {
   const std::string prefix = StrCat(kJob, "-");
   return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
@@ -38,7 +38,8 @@ std::string ToText(const client::Call& call) {
                 ShortName(call.key.name));
 }
 
-// Returns the value at a JSON pointer: a string unquoted, other values as JSON, "none" if absent.
+// Returns the value at a JSON pointer: a string without quotes, any other value as JSON, or "none"
+// if it is absent.
 std::string TextAt(const Json& object, const std::string& path) {
   const Json::json_pointer pointer(path);
   if (!object.contains(pointer)) return "none";
@@ -83,7 +84,7 @@ Status Player::Expect(const Step& step) {
 
 StatusOr<api::TFJob> Player::Job() {
   ASSIGN_OR_RETURN(Json object, world_.server().GetJson(World::KeyOf(Kind::kTFJob, kJob)));
-  // A timeline may contain a job that does not decode; its status still does.
+  // Drops the spec, since a timeline may contain a job whose spec cannot be decoded.
   object["spec"] = {{"tfReplicaSpecs", Json::object()}};
   return manifest::ParseTFJob(object);
 }

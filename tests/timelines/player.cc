@@ -84,7 +84,7 @@ Json MinimalPodSpec() {
   return {{"containers", Json::array({container})}};
 }
 
-// Completes a user's job with the parts that no timeline is about.
+// Adds the parts of a job that are the same in all timelines.
 Json WholeJob(Json job) {
   job["apiVersion"] = "kubeflow.org/v1";
   job["kind"] = "TFJob";

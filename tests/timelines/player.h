@@ -16,18 +16,18 @@ class Player {
  public:
   Player();
 
-  // Stops at the first step that fails. The error names the step, what was expected and
+  // Stops at the first step that fails. The error names the step and says what was expected and
   // what was found.
   Status Play(const std::vector<Step>& steps);
 
-  // Kills the operator at its `call`th call, and starts it again after the step in which
-  // that happens.
+  // Kills the operator at its `call`th call, before the server carries the call out or, if
+  // `carried_out`, after it. Starts the operator again after the step in which that happens.
   void KillOperatorAt(int call, bool carried_out);
   // Returns how many calls the operator has made.
   int CountCalls() { return static_cast<int>(world_.operator_client().Calls().size()); }
-  // Returns "VERB KIND NAME" of the operator's `call`th call since the start, counted from 1.
+  // Returns the operator's `call`th call since the first step as "VERB KIND NAME". Counts from 1.
   std::string CallName(int call);
-  // Returns conditions, counts, pods and services as text.
+  // Returns the pods, services, conditions, counts and attempt as text.
   StatusOr<std::string> Summary();
   // Returns how often each event was sent, by reason and message.
   StatusOr<std::map<std::string, int>> Events();
@@ -50,7 +50,7 @@ class Player {
   Status Restart(const Step& step);
   Status Mark(const Step& step);
 
-  // expectations.cc
+  // Defined in expectations.cc.
   Status Expect(const Step& step);
   Status ExpectConditions(const Step& step);
   Status ExpectCondition(const Step& step);
@@ -68,10 +68,10 @@ class Player {
   Status ExpectPodGroup(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
-  // Sorted, for example "worker-0=Running*" and "worker-0".
+  // Return sorted lists, with entries such as "worker-0=Running*" and "worker-0".
   StatusOr<std::vector<std::string>> Pods();
   StatusOr<std::vector<std::string>> Services();
-  // Returns "VERB KIND NAME" of the operator's calls since the mark.
+  // Returns the operator's calls since the mark, as "VERB KIND NAME".
   std::vector<std::string> Calls();
 
   using Action = Status (Player::*)(const Step&);
@@ -80,15 +80,16 @@ class Player {
 
   World world_;
   size_t mark_ = 0;
-  int starts_ = 0;   // calls before the first step
-  int dies_at_ = 0;  // 0: never
+  int starts_ = 0;   // number of calls before the first step
+  int dies_at_ = 0;  // 0 for never
   bool dies_after_ = false;
 };
 
-// Returns the kind of the pod groups of "volcano", "scheduler-plugins" or "native".
+// Returns the kind of the pod groups of a gang scheduler: "volcano", "scheduler-plugins"
+// or "native".
 StatusOr<client::Kind> PodGroupKindOf(const std::string& scheduler);
 
-// Maps "worker-0" to "job-worker-0"; leaves names alone that do not begin with a replica type.
+// Returns "job-worker-0" for "worker-0". Names that do not begin with a replica type stay the same.
 std::string FullName(const std::string& name);
 
 }  // namespace tfjob::timelines

@@ -1,48 +1,51 @@
-// Parses the text form of a timeline. A line is one step: words, with "quoted words" for spaces.
-// More deeply indented lines below a step are its block, in YAML. '#' starts a comment. After every
-// step that changes something the loop runs until it is idle.
+// Parses the text form of a timeline. Each step is a line of words separated by spaces. Double
+// quotes keep spaces inside a word, and '#' starts a comment. Lines indented with at least one
+// space belong to the block of the step above, which is YAML. After every step, the operator's loop
+// runs until it is idle.
 //
-//   apply BLOCK                    creates or replaces the TFJob; defaults: name "job", namespace
-//                                  "ns", a minimal template
+//   apply BLOCK                    creates or replaces the TFJob; its name is always "job" and its
+//                                  namespace "ns"; replicas without a template get a minimal one
 //   patch BLOCK                    merge-patches the TFJob
 //   create pod|service NAME BLOCK  creates a foreign object; the block is merged into a minimal one
 //   delete job | delete pod NAME | delete service NAME
 //   pod NAME running | succeeded | failed exit=N [reason=R] | evicted | done | restarted N |
 //            waiting REASON | gone
-//                                  the kubelet's report. done: the tensorflow container exited with
-//                                  0, a sidecar still runs; restarted N: its container restarted N
-//                                  times; gone: a terminating pod has ended
-//   pods running                   every pending pod runs
+//                                  reports as the kubelet. done: the tensorflow container exited
+//                                  with 0, but a sidecar still runs; restarted N: the tensorflow
+//                                  container has restarted N times; gone: deletes the pod at once
+//   pods running                   reports that every pending pod runs
 //   node NAME lost | ready
-//   pod_group SCHEDULER PHASE      the phase that Volcano reports for the job's pod group
-//   patch_pod_group SCHEDULER BLOCK  another client patches the pod group
-//   native VERSION|none            the server's version of Kubernetes' own gangs; default:
-//                                  scheduling.k8s.io/v1beta1
-//   advance DURATION               moves the clock; the loop's timers fire meanwhile
-//   restart operator               restarts it with empty memory
-//   operator gang=NAME             restarts it with --gang-scheduler-name=NAME
+//   pod_group SCHEDULER PHASE      writes the phase of the job's pod group as its scheduler does;
+//                                  SCHEDULER is any gang scheduler, such as volcano, but not none
+//   patch_pod_group SCHEDULER BLOCK  merge-patches the pod group as another client
+//   native VERSION|none            sets the server's version of Kubernetes' own gang scheduling;
+//                                  default: scheduling.k8s.io/v1beta1
+//   advance DURATION               moves the clock; the loop's timers fire in the meantime
+//   restart operator               restarts the operator with empty memory
+//   operator gang=NAME             restarts the operator with --gang-scheduler-name=NAME
 //   fault VERB KIND NAME CODE [executed] [times=N]
-//                                  the next such call fails; executed: the server does the work,
-//                                  but the answer is lost
-//   race VERB KIND NAME BLOCK      a user merge-patches the TFJob just before the next such call
-//   mark                           `expect calls`, `expect no calls` and `expect event … since
-//                                  mark` count from here
+//                                  makes the next such call, or the next N, fail; NAME may be *;
+//                                  executed: the server does the work, but the answer is lost
+//   race VERB KIND NAME BLOCK      merge-patches the TFJob as a user just before the next such call
+//   mark                           `expect calls` and `expect no calls` consider later calls only
 //
 //   expect conditions TYPE[=False] …      all conditions, in order
 //   expect condition TYPE REASON [TEXT]   the condition's reason, and a part of its message
-//   expect pods [NAME=PHASE[*]] …         all pods of the job; * marks a terminating one
-//   expect services [NAME] …
+//   expect pods [NAME=PHASE[*]] …         all pods of the job; * marks a terminating pod
+//   expect services [NAME] …              all services that have a controller
 //   expect counts TYPE active=N succeeded=N failed=N restarts=N completed=LIST
-//                                         only those that are named
-//   expect attempt N
+//                                         checks only the counts that are given, at least one
 //   expect label NAME KEY=VALUE           a label of a pod
-//   expect event REASON TEXT N            N events with that reason and that text in the message
-//   expect calls CALL < CALL …            since the mark, in this order: "VERB KIND NAME"
-//   expect no calls VERB …                since the mark; `writes`: all but get, list and watch
+//   expect event REASON TEXT N            N events have the reason and contain the text
+//   expect calls CALL < CALL …            calls since the mark, as "VERB KIND NAME", in this order;
+//                                         others may come between them
+//   expect no calls VERB …                no such calls since the mark; `writes` stands for all but
+//                                         get, list and watch
 //   expect time startTime|completionTime TIME|none
-//   expect status FIELD VALUE…            a member of the status as JSON
+//   expect status FIELD VALUE|none        a member of the status, as one word of JSON
 //   expect json pod|service NAME POINTER VALUE|none
-//   expect pod_group SCHEDULER [POINTER] VALUE|none
+//   expect pod_group SCHEDULER none       there is no pod group
+//   expect pod_group SCHEDULER POINTER VALUE|none
 //   expect tf_config NAME BLOCK
 //   expect job gone
 #pragma once
@@ -60,7 +63,7 @@ namespace tfjob::timelines {
 struct Step {
   int line = 0;
   std::vector<std::string> words;
-  std::shared_ptr<const Json> block;  // an empty object if there is none
+  std::shared_ptr<const Json> block;  // an empty object if the step has no block
 };
 
 StatusOr<std::vector<Step>> ParseTimeline(std::string_view text);

@@ -6,7 +6,7 @@
 namespace tfjob::timelines {
 namespace {
 
-// Far more than any timeline needs. Beyond it, the loop never becomes idle.
+// Far more than any timeline needs. A loop that takes more rounds never becomes idle.
 constexpr int kMaxRounds = 2000;
 
 store::Options StoreOptions(Clock& clock) {

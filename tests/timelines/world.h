@@ -1,5 +1,5 @@
-// Provides the cluster of a timeline: the in-memory store, a fake clock, the control loop, stepped
-// manually, and the actions of users, kubelets, nodes and faults.
+// Provides the cluster of a timeline: the in-memory store, a fake clock, the control loop, which is
+// stepped manually, and the actions of users, kubelets and nodes, as well as faults.
 #pragma once
 
 #include <functional>
@@ -28,21 +28,21 @@ class World {
   FakeClock& clock() { return clock_; }
 
   Status StartOperator();
-  // Sets --gang-scheduler-name, from the operator's next start on.
+  // Sets --gang-scheduler-name for the next start of the operator.
   void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
-  // Sets the server's version of Kubernetes' own gangs; "": the server does not have them.
+  // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
-  // Kills the operator at its `call`th call from now, before or after the server has carried it
-  // out. All its calls fail until the next StartOperator.
+  // Kills the operator at its `call`th call from now, before the server carries the call out or, if
+  // `carried_out`, after it. From then on, all calls fail until the next StartOperator.
   void KillOperatorAt(int call, bool carried_out);
-  // Delivers and reconciles until nothing is left to do. Returns FailedPrecondition if that
-  // never happens.
+  // Delivers events and reconciles until nothing is left to do. Returns FailedPrecondition if the
+  // loop never becomes idle.
   Status RunUntilIdle();
-  // Moves the clock and runs everything that becomes due meanwhile.
+  // Moves the clock and runs everything that becomes due in the meantime.
   Status Advance(Duration by);
   void SetNodeLost(const std::string& node, bool lost);
 
-  // Reports as a kubelet: `change` edits the pod's status.
+  // Writes the status of a pod as a kubelet does. `change` edits the status.
   Status Report(const std::string& pod, const std::function<void(objects::Pod&)>& change);
   Status Delete(client::Kind kind, const std::string& name,
                 std::optional<int64_t> grace = std::nullopt);

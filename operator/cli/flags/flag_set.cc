@@ -204,7 +204,7 @@ void CommandParser::AddVersionFlag(const std::string& text) {
 }
 
 StatusOr<std::string> CommandParser::Parse(std::vector<std::string> words, std::ostream& out) {
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  std::reverse(words.begin(), words.end());  // CLI11 expects them in reverse order
   try {
     app_->parse(std::move(words));
   } catch (const CLI::Success& request) {  // --help, --version

@@ -7,8 +7,8 @@
 //   ASSIGN_OR_RETURN(const std::string command, parser.Parse({"get", "-o", "json"}, std::cout));
 //   RETURN_IF_ERROR(parser.Find(command)->RunChecks());
 //
-// `names` of a flag are "-o,--output", "--output" or, for a positional argument, "JOB". Values are
-// written by Parse(); what is not given keeps its value. All values must outlive the parser.
+// `names` of a flag are "-o,--output", "--output" or, for a positional argument, "JOB". Parse()
+// writes the values; a value that is not given stays as it was. All values must outlive the parser.
 // Not thread-safe.
 #pragma once
 
@@ -32,7 +32,7 @@ class Option;
 
 namespace tfjob::cli {
 
-// What a shell may complete a value with.
+// What a shell offers as completions of a value.
 enum class CompleteWith {
   kNothing,
   kWords,       // Flag::words()
@@ -48,15 +48,15 @@ class Flag {
   explicit Flag(CLI::Option& option) : option_(option) {}
 
   Flag& Require();
-  // Shows the value before parsing as the default in the help.
+  // Shows the initial value as the default in the help.
   Flag& ShowDefault();
-  // Refuses this flag together with `other`.
+  // Rejects command lines that contain both this flag and `other`.
   Flag& Exclude(const Flag& other);
-  // Lists the flag in this section of the help.
+  // Lists the flag in the section `section` of the help.
   Flag& InSection(const std::string& section);
   Flag& AllowOnly(std::vector<std::string> words);
   Flag& AtLeast(int least);
-  // Refuses more or fewer values of a repeated flag or argument.
+  // Requires exactly `count` values of a repeated flag or argument.
   Flag& Exactly(int count);
   // Makes one occurrence of a repeated flag take all words up to the next flag.
   Flag& TakeSeveral();
@@ -65,15 +65,15 @@ class Flag {
 
   // Returns "--output", or "JOB" for an argument.
   std::string name() const;
-  // Returns "--output" for "-o,--output"; empty for an argument.
+  // Returns {"--output"} for "-o,--output"; empty for an argument.
   std::vector<std::string> long_names() const;
   bool positional() const;
   bool takes_value() const;
-  // Returns whether `word` is one of the names: "-o" or "--output".
+  // Returns whether `word` is one of the flag's names, such as "-o" or "--output".
   bool Matches(std::string_view word) const;
   const std::string& section() const;
   bool given() const;
-  // Returns the last value given; "" if there is none.
+  // Returns the last value that was given; "" if there is none.
   std::string last_text() const;
   CompleteWith completion() const { return completion_; }
   const std::vector<std::string>& words() const { return words_; }
@@ -84,14 +84,14 @@ class Flag {
   std::vector<std::string> words_;
 };
 
-// The flags and arguments of one command, or those before the command.
+// The flags and arguments of one command, or the flags before the command.
 class FlagSet {
  public:
-  // `before` holds the flags before the command; null for those flags themselves.
+  // `before` are the flags before the command; it is null for those flags themselves.
   FlagSet(CLI::App& app, const FlagSet* before);
 
   Flag& Text(const std::string& names, std::string& value, const std::string& help);
-  // Passes the text to `read`, also if it is not given and therefore "", as a check.
+  // Adds a check that passes the text to `read`. If the flag is not given, the text is "".
   Flag& TextAs(const std::string& names, std::function<Status(const std::string&)> read,
                const std::string& help);
   // A flag without a value.
@@ -99,24 +99,25 @@ class FlagSet {
   Flag& Integer(const std::string& names, std::optional<int64_t>& value, const std::string& help);
   // A number of seconds, 0 or more: "0.5".
   Flag& Seconds(const std::string& names, Duration& value, const std::string& help);
-  // A duration with units: "1m30s". An empty text is nullopt.
+  // A duration with units: "1m30s". An empty text leaves `value` unchanged.
   Flag& TimeSpan(const std::string& names, std::optional<Duration>& value, const std::string& help);
   // A flag that may be repeated, or all remaining arguments.
   Flag& Repeated(const std::string& names, std::vector<std::string>& values,
                  const std::string& help);
-  // Passes the texts to `read`, also if there are none, as a check.
+  // Adds a check that passes the texts to `read`, even if there are none.
   Flag& RepeatedAs(const std::string& names,
                    std::function<Status(const std::vector<std::string>&)> read,
                    const std::string& help);
   // Adds a check of parsed values.
   void Check(std::function<Status()> check);
 
-  // Runs the checks, conversions included, in the order of their declaration, up to the first
-  // error. Call after parsing.
+  // Runs the checks, including conversions, in the order of their declaration until the first
+  // error. Call it after parsing.
   Status RunChecks() const;
-  // Returns the last value of a flag given to this command or else before it; "" if there is none.
+  // Returns the last value of a flag that was given to this command or else before it; "" if there
+  // is none.
   std::string LastText(std::string_view name) const;
-  // Returns the flag of this name; null if there is none.
+  // Returns the flag with this name; null if there is none.
   const Flag* Find(std::string_view name) const;
   // Returns the first positional argument; null if there is none.
   const Flag* argument() const;
@@ -149,8 +150,9 @@ class CommandParser {
   // Adds the flag --version, which prints `text`.
   void AddVersionFlag(const std::string& text);
 
-  // Parses the words after the program's name and returns the command; "" if help or the version
-  // was requested and is printed to `out`. InvalidArgument for wrong words. Call once.
+  // Parses the words after the program's name and returns the command. Returns "" if help or the
+  // version was requested, which is then printed to `out`, and InvalidArgument if the words are
+  // wrong. Call it once.
   StatusOr<std::string> Parse(std::vector<std::string> words, std::ostream& out);
 
   // Returns the flags of a command; null if there is no such command.

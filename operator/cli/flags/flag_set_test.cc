@@ -41,7 +41,7 @@ struct Sample {
     for (const std::string& word : words) joined += word;
     return OkStatus();
   }
-  // Returns the values, or the error.
+  // Parses the words and returns the values, or the error.
   std::string Read(const Words& words) {
     const auto command = parser.Parse(words, out);
     if (!command.ok()) return std::string(Message(command.status()));
@@ -120,7 +120,7 @@ TEST(FlagSetTest, RefusesWrongWords) {
       {{"run", "a", "--since=soon"},
        "--since: expected a duration such as 30s, 5m or 1h30m, got \"soon\""},
       {{"run", "a", "-o", "bad"}, "--other: it is bad"},
-      {{"run", "a", "-o", "bad", "--since=soon"},  // the first check in order of declaration
+      {{"run", "a", "-o", "bad", "--since=soon"},  // the check declared first fails first
        "--since: expected a duration such as 30s, 5m or 1h30m, got \"soon\""},
       {{"run", "a", "--even=x", "-o", "bad"}, "--even: got x"},
       {{"--level=x", "list"}, "--level: x not in {low,high}"},

@@ -1,4 +1,4 @@
-// Explains errors of server calls, with the server's name and what the user can change.
+// Explains errors of calls to a server, naming the server and what the user can change.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace tfjob::cli {
 
-// Returns a status with the same code and a message for users. `what` is the object of the call,
+// Returns a status with the same code and a message for users. `what` names the object of the call,
 // such as "TFJob ns/mnist".
 Status Explain(const Status& status, const Cluster& cluster, std::string_view what);
 

@@ -1,4 +1,4 @@
-// Changes the spec of one job in the presence of concurrent writers.
+// Changes the spec of one job even if other clients write it at the same time.
 #pragma once
 
 #include <functional>
@@ -7,15 +7,15 @@
 
 namespace tfjob::cli {
 
-// Returns the merge patch of the spec for the job as it is now, or null if there is nothing to
+// Returns the merge patch of the spec for the current state of the job; null if there is nothing to
 // change. May be called several times.
 using MakePatch = std::function<StatusOr<Json>(const StoredJob&)>;
 
-// Patches the job on condition that it is still the version that `make` saw. On a conflict, reads
-// the job and calls `make` again, a few times. Returns whether anything was changed.
+// Patches the job, provided that it is still the version that `make` saw. On a conflict, reads the
+// job and calls `make` again, a few times. Returns whether anything was changed.
 StatusOr<bool> ChangeSpec(Cluster& cluster, StoredJob job, const MakePatch& make);
 
-// Returns FailedPrecondition if the job has ended, after which it cannot be changed.
+// Returns FailedPrecondition if the job has ended, since it can then no longer be changed.
 Status CheckNotEnded(const api::TFJob& job, std::string_view verb);
 
 }  // namespace tfjob::cli

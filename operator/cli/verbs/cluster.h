@@ -1,5 +1,5 @@
-// The verbs' interface to a cluster: the operator's own interface (client::Client), the logs of
-// pods, and the names that messages use.
+// Defines the verbs' interface to a cluster: the operator's own interface (client::Client), the
+// logs of pods, and the names used in messages.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@
 
 namespace tfjob::cli {
 
-// The cluster and the user to act as, from the flags; "" or nullopt where a flag is not given.
+// The cluster, and the user to act as, from the flags. A flag that is not given is "" or nullopt.
 struct ClusterFlags {
   std::string kubeconfig;
   std::string context;
   std::string name_space;
   std::string as;                           // the user to act as
   std::vector<std::string> as_groups;       // the groups of that user
-  std::optional<Duration> request_timeout;  // 0: no limit
+  std::optional<Duration> request_timeout;  // 0 for no limit
 };
 
-// Requests the log of one container; the fields follow the API server's subresource pods/log.
+// A request for the log of one container. The fields follow the API server's subresource pods/log.
 struct LogRequest {
   std::string name_space;
   std::string pod;
@@ -35,8 +35,8 @@ struct LogRequest {
   bool previous = false;  // from before the container's last restart
   bool timestamps = false;
   std::optional<int64_t> tail_lines;
-  std::optional<Duration> since;   // at most this old
-  std::optional<Time> since_time;  // not older than this second; replaces `since`
+  std::optional<Duration> since;   // only lines at most this old
+  std::optional<Time> since_time;  // only lines not older than this second; replaces `since`
 };
 
 // Thread-safe.
@@ -58,18 +58,19 @@ class Cluster {
   virtual LogReader& logs() = 0;
   // Returns the name of the server for messages: "https://10.0.0.1:6443 (context dev)".
   virtual std::string server() const = 0;
-  // Returns the namespace of the verb. Without -n it is the context's, or "default".
+  // Returns the namespace that the verb works in: that of -n, or else the context's, or
+  // else "default".
   virtual std::string name_space() const = 0;
 };
 
-// Creates the cluster without contacting the server. InvalidArgument if the kubeconfig or the flags
-// are wrong.
+// Creates the cluster without contacting the server. Returns InvalidArgument if the kubeconfig or
+// the flags are wrong.
 using Connect = std::function<StatusOr<std::unique_ptr<Cluster>>(const ClusterFlags&)>;
 
 // How often a waiting verb checks whether to stop.
 inline constexpr Duration kPollInterval = std::chrono::milliseconds(200);
 
-// Everything a verb works with. All of it must outlive the verb.
+// Everything a verb works with. It must outlive the verb.
 struct VerbContext {
   Cluster& cluster;
   view::Console& console;

@@ -1,4 +1,4 @@
-// Tests the output of `describe` and the sentence that explains why a job waits.
+// Tests the output of `describe`, and the sentence that explains why a job waits.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

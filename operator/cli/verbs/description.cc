@@ -84,7 +84,7 @@ std::string ReplicasTable(const api::TFJob& job) {
   return table.empty() ? "" : "Replicas:\n" + table.Take();
 }
 
-// Returns why a container waits or how it ended, else the reason of the pod itself.
+// Returns why a container waits or how it ended, or else the reason of the pod itself.
 std::string Detail(const objects::Pod& pod) {
   using State = objects::ContainerStatus::State;
   for (const objects::ContainerStatus& container : pod.containers) {

@@ -7,7 +7,7 @@
 
 namespace tfjob::cli {
 
-// Describes a job. Shows at most 100 pods and the last 20 events, with a count of the others. Pure.
+// Describes a job. Shows at most 100 pods and the last 20 events, and says how many it omits. Pure.
 std::string Describe(const JobFacts& facts);
 
 }  // namespace tfjob::cli

@@ -11,7 +11,7 @@ namespace tfjob::cli {
 
 struct EventLine {
   Time last;          // the latest occurrence
-  int64_t count = 1;  // how often it happened
+  int64_t count = 1;  // number of occurrences
   bool warning = false;
   std::string reason;
   std::string message;
@@ -22,7 +22,7 @@ struct EventLine {
 // Reads a core/v1 Event. Missing fields stay empty.
 EventLine ReadEvent(const Json& event);
 
-// Returns the events of the namespace about the objects with these UIDs, the newest last.
+// Returns the events in the namespace about the objects with these UIDs, newest last.
 StatusOr<std::vector<EventLine>> EventsAbout(Cluster& cluster, const std::string& name_space,
                                              const std::set<std::string>& uids);
 

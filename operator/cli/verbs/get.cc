@@ -18,7 +18,7 @@ namespace {
 
 using Output = GetOptions::Output;
 
-// Removes managedFields, the API server's records for server-side apply, which are not for users.
+// Removes managedFields, which the API server needs for server-side apply, but users do not.
 Json ForPeople(const StoredJob& job) {
   Json object = *job.object;
   if (object.contains("metadata")) object["metadata"].erase("managedFields");
@@ -51,8 +51,7 @@ class Getter {
   const VerbContext& context_;
   const JobColumns columns_;
   view::Table table_;
-  std::map<std::string, std::string>
-      last_rows_;  // by job, the text of its last row without the age
+  std::map<std::string, std::string> last_rows_;  // by job: its last row without the age
 };
 
 void Getter::PrintWhole(const Json& value) {
@@ -86,7 +85,7 @@ void Getter::PrintAll(const std::vector<StoredJob>& jobs) {
   out << table_.Take();
 }
 
-// Returns the text of a row without the age, which changes by itself.
+// Returns the text of a row without the age, which changes with time.
 std::string TextWithoutAge(const StoredJob& job, bool deleted) {
   return StrCat(view::StateOf(job.job.status), " ", ReadyText(job), " ", Restarts(job.job.status),
                 " ", ReadyByType(job), deleted ? " deleted" : "");

@@ -127,7 +127,7 @@ TEST_F(GetTest, ErrorsNameTheServerAndWhatToChange) {
 class WatchTest : public GetTest {
  protected:
   std::string Watch(const std::function<void()>& change, const std::string& until) {
-    // A locking buffer, since the output is read while it is written.
+    // A buffer with a lock, since the output is read while it is written.
     class Buffer : public std::stringbuf {
      public:
       std::string Text() {

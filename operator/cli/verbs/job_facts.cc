@@ -5,7 +5,7 @@
 namespace tfjob::cli {
 namespace {
 
-// Reads lastState from the full object: objects::Pod omits it.
+// Reads lastState from the full object, because objects::Pod omits it.
 std::optional<LastExit> ReadLastExit(const Json& pod) {
   const auto containers = JsonField(pod)["status"]["containerStatuses"].Elements();
   if (!containers.ok()) return std::nullopt;

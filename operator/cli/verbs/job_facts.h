@@ -1,4 +1,4 @@
-// The facts that `describe` uses about one job at one moment, as a value.
+// Collects the facts about one job at one moment that `describe` uses.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// The end of the container `tensorflow` before its last restart.
+// How the container `tensorflow` ended before its last restart.
 struct LastExit {
   int64_t code = 0;
   std::string reason;
@@ -24,11 +24,11 @@ struct JobFacts {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::map<std::string, LastExit> last_exits;  // by pod name
   std::vector<EventLine> events;               // of the job and its pods, the newest last
-  std::string no_events;                       // why the events could not be read
+  std::string no_events;                       // why the events could not be read; "" if they were
   Time now;
 
   const api::TFJob& job() const { return stored.job; }
-  // Returns the last end of the pod's container `tensorflow`; nullopt if it never ended.
+  // Returns how the pod's container `tensorflow` last ended; nullopt if it never did.
   std::optional<LastExit> ExitOf(const objects::Pod& pod) const;
 };
 

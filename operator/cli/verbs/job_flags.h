@@ -1,4 +1,4 @@
-// Flags and arguments that several verbs share: names of TFJobs, selections, replicas.
+// Defines flags and arguments that several verbs share: names of TFJobs, selections, replicas.
 #pragma once
 
 #include <string>
@@ -14,12 +14,13 @@ namespace tfjob::cli {
 void AddJobName(FlagSet& flags, std::string& name);
 // Adds the arguments JOB…, at least one.
 void AddJobNames(FlagSet& flags, std::vector<std::string>& names);
-// Adds the arguments JOB…, which may be missing, and flags that select TFJobs in other ways.
+// Adds the arguments JOB…, which are optional, and flags that select TFJobs in other ways.
 void AddSelection(FlagSet& flags, Selection& selection);
-// Adds --replica. `choice` is read from it by a check of `flags`.
+// Adds --replica. A check of `flags` parses it into `choice`.
 void AddReplicaChoice(FlagSet& flags, ReplicaChoice& choice);
 
-// Parses "team=a,tier==b" as labels that an object must have. InvalidArgument for other operators.
+// Parses "team=a,tier==b" as labels that an object must have. Returns InvalidArgument for any
+// other operator.
 StatusOr<client::LabelSelector> ParseSelector(const std::string& text);
 
 }  // namespace tfjob::cli

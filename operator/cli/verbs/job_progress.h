@@ -1,4 +1,4 @@
-// Determines the progress of a job from its trainer or from its log.
+// Determines the progress of a job from its trainer or from the trainer's log.
 #pragma once
 
 #include <functional>
@@ -10,20 +10,20 @@
 
 namespace tfjob::cli {
 
-// Fetches the progress of the task at an address.
+// A function that fetches the progress of the task at an address.
 using FetchProgress = std::function<StatusOr<progress::Progress>(const std::string& address)>;
 FetchProgress AskTrainer();
 
-// Asks the trainer itself at its pod's address. If the pod network is unreachable, as is usual
+// Asks the trainer itself, at its pod's address. If the pod network is unreachable, as is usual
 // outside of the cluster, reads the end of the trainer's log through the API server instead. (The
-// API server's proxy to pods speaks only HTTP/1.1, and trainers speak gRPC.) Thread-safe.
+// API server's proxy to pods supports only HTTP/1.1, but trainers use gRPC.) Thread-safe.
 class ProgressReader {
  public:
   ProgressReader(const VerbContext& context, FetchProgress fetch)
       : context_(context), fetch_(std::move(fetch)) {}
 
-  // Returns the progress as `tfjob run` prints it, or the reason in parentheses if it is unknown:
-  // "step 300/9380, 812 steps/s, loss 0.41, 11s left".
+  // Returns the progress as `tfjob run` prints it ("step 300/9380, 812 steps/s, loss 0.41, 11s
+  // left") or, if it is unknown, the reason in parentheses.
   std::string TextOf(const api::TFJob& job);
 
  private:
@@ -35,7 +35,7 @@ class ProgressReader {
   const VerbContext& context_;
   const FetchProgress fetch_;
   Mutex mutex_;
-  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // consecutive calls
+  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // consecutive calls without an answer
 };
 
 }  // namespace tfjob::cli

@@ -13,7 +13,8 @@ int64_t Active(const api::TFJobStatus& status, api::ReplicaType type) {
   return found == status.replica_statuses.end() ? 0 : found->second.active;
 }
 
-// Returns how long the job has trained so far, or had trained when it ended.
+// Returns the time from the start of the job until its completion or, if it is not complete, until
+// `now`. Returns "" if the job has not started.
 std::string Trained(const api::TFJobStatus& status, Time now) {
   if (!status.start_time) return "";
   return view::HumanDuration(status.completion_time.value_or(now) - *status.start_time);

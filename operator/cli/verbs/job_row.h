@@ -10,15 +10,15 @@
 namespace tfjob::cli {
 
 struct JobColumns {
-  bool name_space = false;  // first
+  bool name_space = false;  // adds the namespace as the first column
   bool wide = false;
 };
 std::vector<std::string> Header(const JobColumns& columns);
 std::vector<std::string> Cells(const StoredJob& job, const JobColumns& columns, Time now);
 
-// Returns active and wanted replicas: "3/4"; "?" if the spec cannot be read.
+// Returns the numbers of active and wanted replicas, such as "3/4"; "?" if the spec cannot be read.
 std::string ReadyText(const StoredJob& job);
-// Returns the same by type: "Chief 1/1, Worker 2/3".
+// Returns the same for each type: "Chief 1/1, Worker 2/3".
 std::string ReadyByType(const StoredJob& job);
 int64_t Restarts(const api::TFJobStatus& status);
 

@@ -15,7 +15,7 @@ class LogPrinter {
  public:
   explicit LogPrinter(std::ostream& out) : out_(out) {}
 
-  // Writes "prefix | line", or the line alone if the prefix is empty. Returns false if the output
+  // Writes "prefix | line", or only the line if the prefix is empty. Returns false if the output
   // can no longer be written.
   bool Print(std::string_view prefix, std::string_view line);
   bool broken();
@@ -30,9 +30,9 @@ class LineCutter {
  public:
   explicit LineCutter(std::function<bool(std::string_view)> take) : take_(std::move(take)) {}
 
-  // Passes each complete line to `take`. Returns false if `take` rejects a line.
+  // Passes each complete line to `take`. Returns false as soon as `take` does.
   bool Add(std::string_view bytes);
-  // Passes an unterminated rest to `take` as a line.
+  // Passes an unterminated last line to `take`.
   void Finish();
 
  private:

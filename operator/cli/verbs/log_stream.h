@@ -1,4 +1,4 @@
-// Follows the log of one run of one container over as many connections as necessary.
+// Follows the log of one run of one container, over as many connections as necessary.
 #pragma once
 
 #include <atomic>
@@ -13,21 +13,21 @@ namespace tfjob::cli {
 
 class LogStream {
  public:
-  // Prints `prefix` before each line. `ended` returns whether the container has ended (or its pod
-  // is gone); the next end of the log is then final. `stop` ends the stream. The arguments must
-  // outlive the stream.
+  // `prefix` is printed before each line. `ended` returns whether the container has ended or its
+  // pod is gone; once it does, the next end of the log is final. `stop` ends the stream. The
+  // arguments must outlive the stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
             std::function<bool()> ended, const StopSource& stop);
   ~LogStream() { thread_.join(); }
 
-  // Returns true once nothing more will be printed.
+  // Returns whether the stream has ended, so that nothing more will be printed.
   bool done() const { return done_; }
 
  private:
   void Run();
   Status ReadOnce();
-  // Prints one line, which begins with its timestamp. Skips lines that were printed before the
-  // connection broke.
+  // Prints a line, which begins with its timestamp. Skips lines that were already printed before
+  // the connection broke.
   bool PrintLine(std::string_view line);
 
   LogReader& logs_;
@@ -38,7 +38,7 @@ class LogStream {
   const std::function<bool()> ended_;
   const StopSource& stop_;
   std::string last_;    // the timestamp of the newest line
-  bool again_ = false;  // this is not the first connection
+  bool again_ = false;  // set after the first connection
   std::atomic<bool> done_{false};
   std::thread thread_;
 };

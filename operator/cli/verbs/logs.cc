@@ -50,7 +50,7 @@ Status PrintLog(const VerbContext& context, const LogRequest& request, const std
   return status;
 }
 
-// A log comes from the pod's node. If the server cannot get it, the server itself may still
+// A log comes from the pod's node. Even if the server cannot get it, the server itself may
 // be available.
 Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
   const std::string what = StrCat("the log of Pod ", pod);
@@ -96,7 +96,7 @@ class Follower {
  private:
   bool Finished();
   bool Started(const Pod& pod) const;
-  // Returns whether the followed run of the pod's container is over.
+  // Returns whether the run of the container that is followed has ended.
   bool Ended(const PodPointer& pod, int32_t restarts);
   Status FollowNew();
   std::string Prefix(const Pod& pod) const;
@@ -109,9 +109,9 @@ class Follower {
   StopSource stop_;
   std::unique_ptr<view::ObjectCache> jobs_, pods_;
   std::set<std::pair<std::string, int32_t>> followed_;  // pod UID, restarts
-  bool listed_ = false;           // the containers of the initial list are followed
+  bool listed_ = false;           // the containers of the initial list are being followed
   bool several_ = false;          // more than one replica is selected
-  std::list<LogStream> streams_;  // last, so that they end before the members they use
+  std::list<LogStream> streams_;  // declared last: they end before the members that they use
 };
 
 bool Follower::Finished() {
@@ -186,7 +186,7 @@ Status Follower::Run() {
   do {
     if (printer_.broken()) return OkStatus();
     if (!jobs_->AwaitList(kPollInterval) || !pods_->AwaitList(kPollInterval)) continue;
-    const bool finished = Finished();  // before reading the pods, so that none is missed
+    const bool finished = Finished();  // determined before reading the pods, so that none is missed
     RETURN_IF_ERROR(FollowNew());
     listed_ = true;
     std::erase_if(streams_, [](const LogStream& stream) { return stream.done(); });

@@ -21,10 +21,10 @@ struct LogsOptions {
   std::optional<Duration> since;
 };
 
-// Prints the logs. Lines carry their pod's name if there are several pods. With `follow`, also
-// prints logs of containers that start later, until the job and all its logs have ended; a stop
-// or broken output ends it with kSucceeded. Returns kFailed if there was no log at all or the
-// server refused.
+// Prints the logs. If there are several pods, each line carries the name of its pod. With `follow`,
+// also prints the logs of containers that start later, until the job and all its logs have ended; a
+// stop request or broken output ends it with kSucceeded. Returns kFailed if there was no log at all
+// or the server refused.
 int Logs(const LogsOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

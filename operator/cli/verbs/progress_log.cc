@@ -10,7 +10,7 @@ namespace {
 
 using Fields = std::map<std::string, std::string, std::less<>>;
 
-// Reads `key=value key="a value"` as far as possible.
+// Reads `key=value key="a value"` until the text no longer has this form.
 Fields ReadPairs(std::string_view text) {
   Fields fields;
   while (!text.empty()) {
@@ -44,7 +44,7 @@ Fields ReadJsonLine(std::string_view line) {
   return fields;
 }
 
-// Returns the fields of a line with this message; empty for other lines.
+// Returns the fields of a line whose message is `message`; empty for any other line.
 Fields ReadLine(std::string_view line, std::string_view message) {
   if (line.starts_with('{')) {
     Fields fields = ReadJsonLine(line);

@@ -1,4 +1,4 @@
-// Selects the replicas of a verb: --replica worker/1, --replica ps.
+// Selects replicas for a verb: --replica worker/1, --replica ps.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace tfjob::cli {
 class ReplicaChoice {
  public:
   // Parses "worker/1", "worker-1" or "worker", in any letter case. An empty list selects all
-  // replicas. InvalidArgument for other words.
+  // replicas. Returns InvalidArgument for any other text.
   static StatusOr<ReplicaChoice> Parse(const std::vector<std::string>& texts);
 
   bool all() const { return parts_.empty(); }
   bool Contains(const policy::Slot& slot) const;
-  // Returns FailedPrecondition for a type or an index that the job does not have.
+  // Returns FailedPrecondition if the job does not have a chosen type or index.
   Status CheckAgainst(const api::TFJob& job) const;
 
  private:

@@ -43,7 +43,7 @@ bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod&
          policy::IsCompleted(pod, api::EffectiveRestartPolicy(spec->second));
 }
 
-// The pod is gone or already replaced, so the replica restarts as requested.
+// Returns whether the pod is gone or already replaced, in which case the replica restarts anyway.
 bool IsGone(const Status& status) {
   return absl::IsNotFound(status) || absl::IsAborted(status);
 }

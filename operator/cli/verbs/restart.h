@@ -1,9 +1,9 @@
 // tfjob restart: restarts replicas without counting a restart against the job.
 //
-// The API has no field for this and needs none. The operator creates a deleted pod again under
+// The API has no field for this and does not need one. The operator recreates a deleted pod under
 // every restart policy and does not count this restart towards backoffLimit; with restartScope Job,
 // it starts a new attempt of all replicas (operator/policy). So the verb deletes the pods, each on
-// condition that it is still the pod that was seen.
+// condition that it is still the same pod.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct RestartOptions {
   ReplicaChoice replicas;
 };
 
-// Restarts the chosen replicas. Returns kFailed if a job has ended, is suspended, or has no such
-// replica or none that could be restarted, or if the server refuses.
+// Restarts the chosen replicas. Returns kFailed if a job has ended, is suspended, lacks a chosen
+// replica or has no pod that could be restarted, or if the server refuses.
 int Restart(const RestartOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

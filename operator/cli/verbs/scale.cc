@@ -15,7 +15,7 @@ namespace {
 
 using Wanted = std::map<api::ReplicaType, int32_t>;
 
-// Returns the type's key as the object spells it: "Worker" or, in older manifests, "worker".
+// Returns the type's key as the object spells it: "Worker" or, from older manifests, "worker".
 StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
   ASSIGN_OR_RETURN(const auto specs, JsonField(*job.object)["spec"]["tfReplicaSpecs"].Members());
   std::vector<std::string> present;

@@ -15,12 +15,12 @@ struct ScaleOptions {
   std::map<api::ReplicaType, int32_t> replicas;
 };
 
-// Parses "worker=3" and, for workers, "3". InvalidArgument for other words, negative numbers, and
-// repeated types.
+// Parses "worker=3" and, for workers, "3". Returns InvalidArgument for any other text, negative
+// numbers and repeated types.
 StatusOr<std::map<api::ReplicaType, int32_t>> ParseScale(const std::vector<std::string>& texts);
 
-// Scales the job. Returns kBadInput if the job would be invalid, kFailed if it has ended or has no
-// such type or the server refuses.
+// Scales the job. Returns kBadInput if the job would become invalid, kFailed if it has ended, lacks
+// one of the types, or the server refuses.
 int Scale(const ScaleOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

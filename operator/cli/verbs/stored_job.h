@@ -1,4 +1,4 @@
-// Reads TFJobs as a server stores them, selected by verbs.
+// Reads the TFJobs that a verb selects, as the server stores them.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace tfjob::cli {
 struct StoredJob {
   api::TFJob job;  // with defaults; only metadata and status if the spec cannot be read
   std::shared_ptr<const Json> object;  // the whole object
-  Status readable;                     // why the spec cannot be read
+  Status readable;                     // OK, or why the spec cannot be read
 };
 StoredJob ReadStoredJob(const client::Object& object);
 
@@ -24,31 +24,32 @@ std::string JobName(std::string_view text);
 // kubectl does.
 std::string ResourceName(const std::string& job_name);
 
-// Reads a job. Errors are explained (access_error.h).
+// Reads a job. Errors are explained for users (access_error.h).
 StatusOr<StoredJob> GetJob(Cluster& cluster, const std::string& name);
 
-// The jobs to which a verb applies.
+// The jobs that a verb applies to.
 struct Selection {
-  std::vector<std::string> names;  // empty: all
+  std::vector<std::string> names;  // empty for all
   bool all_namespaces = false;
   client::LabelSelector labels;
 
-  // Returns the namespace of the jobs; "" for all.
+  // Returns the namespace of the jobs; "" if they are in all namespaces.
   std::string name_space(const Cluster& cluster) const;
   bool Contains(const objects::ObjectMeta& job) const;
 };
-// Returns the selected jobs, sorted by namespace and name. A named job that does not exist is an
-// error, which is printed and counted in `missing`; the other jobs are still returned.
+// Returns the selected jobs, in the order of `names` or, if all are selected, sorted by namespace
+// and name. If a named job does not exist, prints an error, increments `missing` and still returns
+// the others.
 StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Selection& selection,
                                           int& missing);
 
 // Calls `act` for each of the named jobs. Prints errors and continues with the other jobs. Returns
-// the exit code: kFailed if there was an error.
+// the exit code, which is kFailed if there was an error.
 int ForEachJob(const VerbContext& context, const std::vector<std::string>& names,
                const std::function<Status(const StoredJob&)>& act);
 
-// Returns the job's pods, identified by their labels and their controller, in the order of
-// their slots.
+// Returns the job's pods, which are identified by their labels and their controller, sorted
+// by slot.
 StatusOr<std::vector<std::shared_ptr<const objects::Pod>>> PodsOf(Cluster& cluster,
                                                                   const api::TFJob& job);
 bool IsPodOf(const objects::Pod& pod, const api::TFJob& job);

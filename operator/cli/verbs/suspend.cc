@@ -13,7 +13,7 @@ namespace {
 
 class SuspendVerb : public ClusterVerb {
  public:
-  // `suspend` is the value to set: false is `tfjob resume`.
+  // `suspend` is the value to set: true for `tfjob suspend`, false for `tfjob resume`.
   explicit SuspendVerb(bool suspend)
       : ClusterVerb(suspend ? "suspend" : "resume",
                     suspend ? "Stop TFJobs until they are resumed" : "Resume suspended TFJobs"),

@@ -15,8 +15,8 @@ std::string KeyOf(const LogRequest& request) {
   return StrCat(request.pod, "/", request.container, request.previous ? "/previous" : "");
 }
 
-// Returns the requested lines. The fake's texts contain a timestamp per line, which is removed
-// unless requested.
+// Returns the requested lines. Each line of the fake's texts begins with a timestamp, which is
+// removed unless it was requested.
 std::string Cut(const std::string& text, const LogRequest& request) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

@@ -1,4 +1,5 @@
-// Provides a cluster for tests of the verbs: the object store, logs in memory, and a fake clock.
+// Provides a cluster for tests of the verbs, with the object store, logs in memory, and a
+// fake clock.
 #pragma once
 
 #include <map>
@@ -13,8 +14,8 @@
 
 namespace tfjob::cli::testing {
 
-// Holds logs by "pod/container", and by "pod/container/previous" those from before the last
-// restart. Thread-safe.
+// Keeps logs by "pod/container", and logs from before the last restart by
+// "pod/container/previous". Thread-safe.
 class FakeLogs : public LogReader {
  public:
   Status Read(const LogRequest& request, const StopSource& stop,
@@ -22,9 +23,9 @@ class FakeLogs : public LogReader {
 
   void Set(const std::string& key, const std::string& text);
   void Append(const std::string& key, const std::string& text);
-  // Ends the followed logs of this key, now and later.
+  // Ends the logs stored under `key` for those who follow them now or later.
   void End(const std::string& key);
-  // Ends the next read of this key after this many bytes, like a broken connection.
+  // Makes the next read of the log end after `bytes` bytes, like a broken connection.
   void BreakAfter(const std::string& key, size_t bytes);
   void Refuse(const std::string& key, const Status& status);
   std::vector<LogRequest> Requests();
@@ -55,18 +56,18 @@ class FakeCluster : public Cluster {
 
   store::Store& store() { return store_; }
   FakeClock& clock() { return clock_; }
-  // Routes calls through `client` from now on.
+  // From now on, client() returns `client`.
   void Serve(client::Client& client) { served_ = &client; }
   void SetNamespace(const std::string& name_space) { name_space_ = name_space; }
 
-  // Creates the object of a YAML text and writes its status if it has one.
+  // Creates an object from YAML, and writes its status if it has one.
   void Create(client::Kind kind, const std::string& yaml);
   // Creates a job in the cluster's namespace. `replicas` is YAML such as "{Worker: {replicas: 2}}",
-  // into which templates are filled; `policy` and `status` are YAML too.
+  // to which templates are added. `policy` and `status` are YAML, too.
   void CreateJob(const std::string& name, const std::string& replicas,
                  const std::string& status = "{}", const std::string& policy = "{}");
   void WriteStatus(client::Kind kind, const std::string& name, const std::string& status);
-  // Creates a pod of the job; `type` is such as "worker".
+  // Creates a pod of the job. `type` is a replica type such as "worker", and `status` is YAML.
   void CreatePod(const std::string& job, const std::string& type, int index,
                  const std::string& status, const std::string& node = "");
   // Creates an event about an existing object.
@@ -83,7 +84,7 @@ class FakeCluster : public Cluster {
   int events_ = 0;
 };
 
-// Holds a cluster, everything else that a verb works with, and the verb's output.
+// Contains a cluster, everything else that a verb works with, and the verb's output.
 struct World {
   FakeCluster cluster;
   std::istringstream in;
@@ -92,16 +93,16 @@ struct World {
   StopSource stop;
   VerbContext context{cluster, console, stop, cluster.clock()};
 
-  // Parses the words behind the verb's name and runs the verb. Returns its exit code; kBadInput for
-  // wrong words.
+  // Parses `words`, which follow the verb's name on the command line, and runs the verb. Returns
+  // its exit code, or kBadInput if the words are wrong.
   int Call(std::unique_ptr<ClusterVerb> verb, const std::vector<std::string>& words);
   // Return the output since the last call.
   std::string Out();
   std::string Err();
 };
 
-// Returns status.conditions as YAML, from pairs such as {"Running", "True"}, the newest last, all
-// since 09:00.
+// Returns status.conditions as YAML. `conditions` are pairs such as {"Running", "True"}, newest
+// last. All of them date from 09:00.
 std::string Conditions(const std::vector<std::pair<std::string, std::string>>& conditions);
 
 }  // namespace tfjob::cli::testing

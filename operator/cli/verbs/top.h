@@ -7,7 +7,7 @@ namespace tfjob::cli {
 
 struct TopOptions {
   Selection selection;
-  bool watch = false;  // repeat until a stop
+  bool watch = false;  // repeat until a stop is requested
   Duration interval = 2s;
 };
 

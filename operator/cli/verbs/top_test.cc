@@ -26,7 +26,7 @@ class TopTest : public ::testing::Test {
                                  ", replicaStatuses: {Chief: {active: 1}, Worker: {active: 2}}}");
     world_.cluster.clock().Advance(90s);
   }
-  // Returns the column PROGRESS of the only row.
+  // Returns the PROGRESS column of the only row.
   std::string Progress() {
     EXPECT_EQ(Top({}, world_.context,
                   [this](const std::string& address) -> StatusOr<progress::Progress> {

@@ -1,5 +1,6 @@
-// Describes one verb of the command line, such as `tfjob get`: name, help, flags, and what it does.
-// A new verb is one file that derives from ClusterVerb, and its line in verbs.h.
+// Describes one verb of the command line, such as `tfjob get`: its name, help and flags, and what
+// it does. To add a verb, write one file with a class derived from ClusterVerb, and add its line
+// to verbs.h.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace tfjob::cli {
 
-// What one call of the program gives to its verb. All of it must outlive the verb.
+// What a verb is run with. All of it must outlive the verb.
 struct Invocation {
   const ClusterFlags& cluster;
   const Connect& connect;
@@ -18,7 +19,7 @@ struct Invocation {
   view::Console& console;
 };
 
-// Holds the values of its flags, so each command line needs verbs of its own. Not thread-safe.
+// A verb stores the values of its flags, so each command line needs its own verbs. Not thread-safe.
 class Verb {
  public:
   Verb(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
@@ -28,14 +29,15 @@ class Verb {
   // Returns one line for the help.
   const std::string& help() const { return help_; }
 
-  // Declares flags, arguments, and checks that need no cluster. `flags` write to the verb.
+  // Declares flags, arguments, and checks that need no cluster. Parsing `flags` stores values in
+  // the verb.
   virtual void AddFlags(FlagSet& flags) = 0;
-  // Runs the verb and returns the program's exit code. Call after parsing.
+  // Runs the verb and returns the program's exit code. Call it after parsing.
   virtual int Run(const Invocation& invocation) = 0;
 
   // Returns whether the verb takes the flags that select a cluster.
   virtual bool uses_cluster() const { return false; }
-  // Returns whether the verb must end what it started before the program exits on a signal.
+  // Returns whether, on a signal, the verb must end what it started before the program exits.
   virtual bool stops_in_order() const { return false; }
 
  private:
@@ -47,8 +49,8 @@ class ClusterVerb : public Verb {
  public:
   using Verb::Verb;
 
-  // Connects and runs the verb. Returns kBadInput if kubeconfig or cluster flags are wrong, 128 +
-  // the signal if `stop` ended a verb that would have continued, otherwise the verb's exit code.
+  // Connects and runs the verb. Returns kBadInput if the kubeconfig or the cluster flags are wrong,
+  // 128 + the signal if `stop` has been requested, otherwise the verb's exit code.
   int Run(const Invocation& invocation) final;
   bool uses_cluster() const final { return true; }
 

@@ -1,4 +1,4 @@
-// The list of verbs for the TFJobs of a cluster. Each function is defined in its verb's file.
+// Lists the verbs for the TFJobs of a cluster. Each function is defined in the file of its verb.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ std::unique_ptr<ClusterVerb> MakeResumeVerb();
 std::unique_ptr<ClusterVerb> MakeRestartVerb();
 std::unique_ptr<ClusterVerb> MakeWaitVerb();
 
-// Appends all of them, in the order of the help.
+// Appends all of these verbs, in the order of the help.
 inline void AddClusterVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   for (const auto make : {MakeGetVerb, MakeDescribeVerb, MakeTopVerb, MakeLogsVerb, MakeScaleVerb,
                           MakeSuspendVerb, MakeResumeVerb, MakeRestartVerb, MakeWaitVerb}) {

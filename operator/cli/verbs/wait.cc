@@ -33,7 +33,7 @@ std::optional<ConditionType> ConditionOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns whether the job's conditions can still change. After its end they stay as they are.
+// Returns whether the job's conditions can still change, which they cannot once it has ended.
 bool IsOpen(const api::TFJob& job) {
   return !api::IsFinished(job.status);
 }
@@ -55,7 +55,7 @@ class Waiter {
       : options_(options), context_(context) {}
 
   // Waits until every job is settled or the timeout expires. Returns whether all of them reached a
-  // goal; errors are those of the server.
+  // goal, or an error of the server.
   StatusOr<bool> Run();
 
  private:
@@ -69,7 +69,7 @@ class Waiter {
 
   const WaitOptions& options_;
   const VerbContext& context_;
-  std::set<std::string> open_;  // names of jobs still waited for
+  std::set<std::string> open_;  // names of the jobs that are still waited for
   bool failed_ = false;
 };
 

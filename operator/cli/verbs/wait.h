@@ -1,4 +1,4 @@
-// tfjob wait: waits until jobs are in a state or can no longer reach it.
+// tfjob wait: waits until jobs have reached a state or can no longer reach it.
 #pragma once
 
 #include <optional>
@@ -15,26 +15,26 @@ namespace tfjob::cli {
 struct WaitGoal {
   bool deletion = false;
   api::ConditionType condition = api::ConditionType::kSucceeded;
-  bool value = true;  // the condition's
+  bool value = true;  // the value that the condition must have
 
   // Parses "Succeeded", "condition=Running", "condition=Suspended=false" or "delete", in any letter
-  // case. InvalidArgument for other words.
+  // case. Returns InvalidArgument for any other text.
   static StatusOr<WaitGoal> Parse(std::string_view text);
   std::string ToString() const;
 };
 
 struct WaitOptions {
   std::vector<std::string> names;
-  std::vector<WaitGoal> goals;      // any of them suffices
-  std::optional<Duration> timeout;  // nullopt: no limit
+  std::vector<WaitGoal> goals;      // reaching any of them suffices
+  std::optional<Duration> timeout;  // nullopt for no limit
 };
 
-// Returns whether the job has reached one of the goals; FailedPrecondition if it never will,
-// because it has ended otherwise.
+// Returns whether the job has reached one of the goals, or FailedPrecondition if it never will,
+// because it has ended in another state.
 StatusOr<bool> Reached(const api::TFJob& job, const std::vector<WaitGoal>& goals);
 
-// Waits for the jobs. Returns kFailed if a job does not reach its goal: the timeout expired, it
-// ended otherwise, it was deleted, or it does not exist.
+// Waits for the jobs. Returns kFailed if a job does not exist or does not reach a goal, because the
+// timeout expired, the job ended in another state, or it was deleted.
 int Wait(const WaitOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -33,7 +33,7 @@ std::string ListNames(const Names& names) {
   return text;
 }
 
-// Ends a text with exactly one full stop; texts of other components may lack one.
+// Ends a text with exactly one full stop. Texts of other components may lack one.
 std::string WithFullStop(std::string text) {
   while (!text.empty() &&
          (text.back() == '.' || std::isspace(static_cast<unsigned char>(text.back()))))
@@ -81,24 +81,24 @@ std::string NotSeen(const JobFacts& facts) {
                 job.metadata.name_space, "?");
 }
 
-// The operator's flag is unknown here, so its events show whether a pod group places the job.
+// The operator's flag is unknown here, so events show whether a pod group schedules the job.
 bool HasEvent(const JobFacts& facts, std::string_view reason) {
   return std::any_of(facts.events.begin(), facts.events.end(),
                      [&](const EventLine& event) { return event.reason == reason; });
 }
 
 // Returns whether the job has a pod group of a scheduler with queues. Kubernetes' own scheduler,
-// whose groups come with a workload, has none.
+// whose pod groups come with a workload, has none.
 bool HasPodGroup(const JobFacts& facts) {
   return HasEvent(facts, api::kReasonCreatedPodGroup) &&
          !HasEvent(facts, api::kReasonCreatedWorkload);
 }
 
 // Slots that should have a pod but have none, by the operator's own rules except those for gangs: a
-// pod that is held back because its group waits is missing as well.
+// pod that is held back because its pod group waits is missing, too.
 struct Missing {
   Names names;
-  std::string why;  // of the first pod that may not be created yet
+  std::string why;  // the reason of the first pod that may not be created yet
 };
 Missing MissingPods(const JobFacts& facts) {
   policy::Snapshot snapshot;
@@ -165,7 +165,7 @@ std::string Unscheduled(const JobFacts& facts) {
   return StrCat(who, " yet, and no scheduler has reported why.");
 }
 
-// The delay in "back-off 2m40s restarting failed container=…" counts from the container's last end.
+// The delay in "back-off 2m40s restarting failed container=…" starts when the container last ended.
 std::string BackoffEnd(const JobFacts& facts, const Pod& pod, const std::string& message) {
   constexpr std::string_view kWord = "back-off ";
   const size_t at = message.find(kWord);

@@ -8,8 +8,8 @@
 namespace tfjob::cli {
 
 // Returns why the job waits; "" if it has ended or nothing is wrong. If there are several reasons,
-// returns the one to resolve first: obstacles of the operator before obstacles of scheduling before
-// obstacles of containers. Pure.
+// returns the one to resolve first: problems of the operator precede problems of scheduling, which
+// precede problems of containers. Pure.
 std::string WhyItWaits(const JobFacts& facts);
 
 }  // namespace tfjob::cli

@@ -8,7 +8,7 @@
 namespace tfjob::process {
 namespace {
 
-// Splits a fieldRef's path "metadata.labels['x']" into {"metadata.labels", "x"}.
+// Splits the path of a fieldRef: "metadata.labels['x']" becomes {"metadata.labels", "x"}.
 std::pair<std::string_view, std::string_view> SplitSubscript(std::string_view path) {
   const size_t open = path.find("['");
   if (open == std::string_view::npos || !path.ends_with("']")) return {path, ""};

@@ -1,4 +1,4 @@
-// A container's environment and command line, with references resolved as by a kubelet.
+// Resolves a container's environment and command line, including references, as a kubelet does.
 // https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/
 #pragma once
 
@@ -15,27 +15,30 @@ namespace tfjob::process {
 
 using Variables = std::map<std::string, std::string>;
 
-// Replaces $(NAME) by the variable's value. $$ becomes $, so that $$(NAME) yields $(NAME). Unknown
-// names stay as written.
+// Replaces $(NAME) by the variable's value. $$ becomes $, so $$(NAME) yields $(NAME). References to
+// unknown names stay as written.
 std::string Expand(std::string_view text, const Variables& variables);
 
-// Returns the ConfigMap of that name in the pod's namespace, as JSON; NotFound if there is none.
+// Returns the ConfigMap called `name` in the pod's namespace, as JSON, or NotFound if there
+// is none.
 using ConfigMapReader =
     std::function<StatusOr<std::shared_ptr<const Json>>(const std::string& name)>;
 
-// Returns the content of a key of `data` or (decoded) `binaryData`; NotFound if the map lacks it.
+// Returns the value of a key of `data` or the decoded value of a key of `binaryData`, or NotFound
+// if the ConfigMap does not contain the key.
 StatusOr<std::string> ConfigMapValue(const Json& config_map, const std::string& key);
 
-// Returns the variables of `base`, then envFrom, then env in order. Later ones win and may refer to
-// earlier ones of env. NotFound for a missing ConfigMap or key that is not optional; Unimplemented
-// for sources that this machine does not have (secrets, resources), naming the entry.
+// Returns the variables of `base` and HOSTNAME, then envFrom, then env in order. Later variables
+// replace earlier ones, and values in env may refer to all variables before them. Returns NotFound
+// if a ConfigMap or key is missing and not optional, or Unimplemented, naming the entry, for
+// sources that do not exist on this machine (secrets, resources).
 StatusOr<Variables> ResolveEnvironment(const PodSpec& pod, const Container& container,
                                        const std::string& pod_ip,
                                        const ConfigMapReader& config_maps, const Variables& base);
 
-// An image that corresponds to a program of this machine.
+// An image that stands for a program on this machine.
 struct LocalImage {
-  std::string repository;  // "tfjob/trainer": matches any registry, tag and digest
+  std::string repository;  // such as "tfjob/trainer", which matches any registry, tag and digest
   std::string program;     // absolute path
 };
 
@@ -44,13 +47,13 @@ struct CommandLine {
   std::vector<std::string> arguments;
 };
 
-// Checks that a container can run here: it specifies a command, or its image is a local one.
-// Otherwise FailedPrecondition, naming the image.
+// Checks that a container can run here, because it specifies a command or its image is a local one.
+// Returns FailedPrecondition, naming the image, if it cannot.
 Status CheckCommand(const Container& container, const std::vector<LocalImage>& images);
 
-// Expands command and args. A container without a command runs the program of its image. The name
-// of a local program ("tfjob-trainer") means that program; other names are looked up in the
-// variable PATH.
+// Expands command and args. A container without a command runs the program of its image. A command
+// without a slash is the local program of that name ("tfjob-trainer") if there is one, or else is
+// looked up in the variable PATH. A command with a slash is used as is.
 StatusOr<CommandLine> ResolveCommand(const Container& container,
                                      const std::vector<LocalImage>& images,
                                      const Variables& variables);

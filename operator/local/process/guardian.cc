@@ -11,7 +11,8 @@
 namespace tfjob::process {
 namespace {
 
-// Sent with one write to the pipe: atomic, since it is shorter than PIPE_BUF.
+// A message to the guardian, sent with one write to the pipe. The write is atomic, since the
+// message is shorter than PIPE_BUF.
 struct Word {
   bool protect = false;
   pid_t group = 0;
@@ -19,7 +20,7 @@ struct Word {
 
 constexpr size_t kMaximumGroups = 8192;
 
-// Runs in the guardian: only system calls and fixed memory, since it never execs.
+// Runs in the guardian. It uses only system calls and fixed memory, since it never execs.
 [[noreturn]] void Watch(int pipe) {
   static std::array<pid_t, kMaximumGroups> groups;
   size_t count = 0;
@@ -38,7 +39,8 @@ constexpr size_t kMaximumGroups = 8192;
   _exit(0);
 }
 
-// Keeps only the pipe open, so that no process waits for the end of a file held by the guardian.
+// Closes everything except the pipe, so that the guardian does not keep files open whose end
+// another process waits for.
 int KeepOnly(int fd) {
   dup2(fd, 0);
   close_range(1, ~0U, 0);
@@ -56,7 +58,7 @@ StatusOr<std::unique_ptr<Guardian>> Guardian::Create() {
   guardian->pid_ = _Fork();
   if (guardian->pid_ < 0) return ErrnoStatus(errno, "fork");
   if (guardian->pid_ == 0) {
-    setsid();  // a Ctrl-C on the terminal is not for the guardian
+    setsid();  // keeps a Ctrl-C on the terminal from reaching the guardian
     signal(SIGTERM, SIG_IGN);
     Watch(KeepOnly(read_end.get()));
   }
@@ -71,7 +73,8 @@ Guardian::~Guardian() {
 
 void Guardian::Protect(pid_t group) {
   const Word word{true, group};
-  // A guardian that was killed protects nothing, but SIGPIPE must not end this process.
+  // If the guardian was killed, its groups are no longer protected, but SIGPIPE must not end
+  // this process.
   if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
 }
 

@@ -1,5 +1,5 @@
-// A helper process that briefly outlives the program: when the program has exited, for whatever
-// reason, the guardian kills the process groups that were entrusted to it.
+// Runs a helper process that kills the process groups entrusted to it once this program has exited,
+// for whatever reason.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace tfjob::process {
 
-// Thread-safe. The destructor makes the guardian exit; groups still entrusted to it are killed.
+// Thread-safe. The destructor makes the guardian exit. It kills the groups still entrusted to it.
 class Guardian {
  public:
   static StatusOr<std::unique_ptr<Guardian>> Create();

@@ -20,7 +20,7 @@ namespace {
 
 using MountKind = MountAction::Kind;
 
-// The child's report to the parent, sent through a pipe that exec closes.
+// The child's report to its parent, sent through a pipe that exec closes.
 struct Failure {
   enum class Stage : int { kSetup, kMount, kWorkingDir, kExec };
   Stage stage = Stage::kSetup;
@@ -28,7 +28,7 @@ struct Failure {
   int error = 0;
 };
 
-// The strings of a plan as C strings, made before the fork since the child may not allocate.
+// The strings of a plan as C strings, made before the fork because the child must not allocate.
 struct Prepared {
   explicit Prepared(const LaunchPlan& plan) : plan(plan) {
     for (const std::string& text : plan.programs) programs.push_back(text.c_str());
@@ -64,8 +64,9 @@ bool WriteText(const char* path, const char* text) {
   return written;
 }
 
-// In a chroot the root is a plain folder, which has no propagation to set. It is therefore made a
-// mount point first and entered by "/..", which unlike "/" leads to what is mounted over it.
+// In a chroot, the root is a plain folder, whose propagation cannot be set. It is therefore
+// first made a mount point and entered through "/..", which, unlike "/", leads to what is
+// mounted over it.
 bool KeepMountsPrivate() {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
   return errno == EINVAL && mount("/", "/", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
@@ -73,7 +74,7 @@ bool KeepMountsPrivate() {
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// First tries as the current user, then in a user namespace in which mounting is allowed.
+// First tries as the current user, then in a new user namespace, in which mounting is allowed.
 bool EnterNamespace(const Prepared& prepared) {
   if (unshare(CLONE_NEWNS) != 0) {
     if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
@@ -205,8 +206,8 @@ void DieWithParent(const Prepared& prepared) {
   for (const char* program : prepared.programs) {
     execve(program, const_cast<char**>(prepared.arguments.data()),
            const_cast<char**>(prepared.environment.data()));
-    // As in a shell: the error of a file that may not be executed hides that of one that
-    // is missing.
+    // As in a shell, an error for a file that exists but cannot be executed takes precedence over
+    // the error for missing files.
     if (errno != ENOENT && errno != ENOTDIR) error = errno;
   }
   errno = error;
@@ -271,7 +272,7 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
 
   Process process;
   process.pid =
-      _Fork();  // without the fork handlers of libraries, which are for programs that continue
+      _Fork();  // skips the fork handlers of libraries, which are for children that do not exec
   if (process.pid < 0) return ErrnoStatus(errno, "fork");
   if (process.pid == 0) RunChild(prepared);
   prepared.failures.reset();
@@ -288,7 +289,7 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
 
 StatusOr<Exit> Collect(const Process& process) {
   int status = 0;
-  // Until the process is reaped, its ID, and so its group's, cannot be reused.
+  // Until the process is reaped, neither its ID nor its group's can be reused.
   siginfo_t info{};
   if (waitid(P_PID, process.pid, &info, WEXITED | WNOWAIT) != 0)
     return ErrnoStatus(errno, "waitid");

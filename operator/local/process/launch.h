@@ -1,5 +1,5 @@
-// Starts one process. Everything is prepared before the fork and only async-signal-safe system
-// calls run between fork and exec, so that a multi-threaded program may call it.
+// Starts one process. Everything is prepared before the fork, and only async-signal-safe system
+// calls run between fork and exec, so a multi-threaded program may use it.
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,20 @@
 
 namespace tfjob::process {
 
-// One step into a private mount namespace, executed between fork and exec. `purpose` prefixes error
-// messages: `volume "data" at /data`.
+// One step of setting up a private mount namespace, executed between fork and exec. `purpose`
+// prefixes error messages: `volume "data" at /data`.
 struct MountAction {
   enum class Kind {
-    kNamespace,     // a private mount namespace; inside a user namespace if not permitted otherwise
-    kOpen,          // opens `source`, with the mounts below it, as number `slot`
+    kNamespace,     // enter a private mount namespace, in a new user namespace if necessary
+    kOpen,          // open `source`, with the mounts below it, as number `slot`
     kOpenReadOnly,  // the same, read-only
-    kTmpfs,         // an empty folder of mode `mode` over `target`; its old content becomes `slot`
-    kKeep,          // binds `source`, an entry of the folder `slot`, to `target`
-    kDirectory,     // creates the folder `target`
-    kFile,          // creates the empty file `target`
-    kSymlink,       // makes `target` a link to `source`
-    kAttach,        // mounts number `slot` at `target`
-    kRoot,          // makes `target` the root
+    kTmpfs,         // mount an empty folder over `target`; `slot` keeps `source` accessible
+    kKeep,          // bind `source`, an entry of the folder `slot`, to `target`
+    kDirectory,     // create the folder `target`
+    kFile,          // create the empty file `target`
+    kSymlink,       // make `target` a link to `source`
+    kAttach,        // mount number `slot` at `target`
+    kRoot,          // make `target` the root
   };
   Kind kind = Kind::kNamespace;
   std::string source;
@@ -38,32 +38,32 @@ inline constexpr int kMaximumSlots = 128;
 
 struct LaunchPlan {
   std::vector<std::string> programs;     // tried in order until one exists
-  std::vector<std::string> arguments;    // argv, with argv[0]
+  std::vector<std::string> arguments;    // argv, including argv[0]
   std::vector<std::string> environment;  // "NAME=value"
-  std::string working_dir;               // as the process sees it, after the mounts
-  std::string log_path;  // standard output and error are appended to it; it must exist
+  std::string working_dir;               // as seen by the process, after the mounts
+  std::string log_path;                  // standard output and error are appended to it; must exist
   std::vector<MountAction> mounts;
 };
 
 struct Process {
-  pid_t pid = -1;  // also the ID of its process group and session
+  pid_t pid = -1;  // also the ID of the process's group and session
   FileDescriptor pidfd;
 };
 
 // Starts the process with empty standard input, default signal dispositions and no other open
-// files. The process is killed when the calling thread ends. Errors name what failed: the volume,
-// the working folder or the program.
+// files. The process is killed when the calling thread exits. Errors name what failed: the volume,
+// the working folder or the command.
 StatusOr<Process> Launch(const LaunchPlan& plan);
 
 struct Exit {
-  int exit_code = 0;  // 128 + signal if a signal killed it
+  int exit_code = 0;  // 128 + signal if the process was killed by a signal
   int signal = 0;
 };
 
 // Reaps a process whose pidfd is readable and kills the rest of its process group.
 StatusOr<Exit> Collect(const Process& process);
 
-// Signals every process of its group. A process that no longer exists is not an error.
+// Sends a signal to every process of the group. It is not an error if none exists any more.
 void SignalGroup(const Process& process, int signal);
 
 }  // namespace tfjob::process

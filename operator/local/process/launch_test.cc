@@ -50,7 +50,7 @@ class LaunchTest : public ::testing::Test {
     for (int i = 0; i < 2000 && Log().find(text) == std::string::npos; ++i) usleep(5000);
     ASSERT_NE(Log().find(text), std::string::npos) << Log();
   }
-  // True if a process with that ID is alive (a zombie is not).
+  // Returns whether the process `pid` is alive (a zombie is not).
   static bool Alive(pid_t pid) {
     const auto stat = ReadFile(StrCat("/proc/", pid, "/stat"));
     return stat.ok() && stat->find(") Z") == std::string::npos;
@@ -273,7 +273,7 @@ TEST_F(MountTest, ErrorsNameTheVolume) {
   EXPECT_FALSE(RunMounted("true").ok());
 }
 
-// As in a container that was started without permission to mount.
+// Makes unshare fail, as in a container that may not mount.
 void ForbidUnshare() {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -9,7 +9,7 @@ namespace {
 using ContainerState = objects::ContainerStatus::State;
 using objects::PodPhase;
 
-constexpr int kStartErrorCode = 128;  // as containerd reports a process that could not be started
+constexpr int kStartErrorCode = 128;  // containerd's code for a process that could not be started
 
 void SetCondition(objects::Pod& pod, const std::string& type, bool value, const std::string& reason,
                   Time now) {
@@ -88,7 +88,7 @@ void PodLifecycle::PlanLaunches(Moment now, std::vector<Action>& actions) {
   for (; container < progress_.size() && spec_.containers[container].init; ++container) {
     if (Done(container) && progress_[container].last_exit == 0) continue;
     LaunchIfDue(container, now, actions);
-    return;  // one at a time
+    return;  // init containers run one at a time
   }
   for (; container < progress_.size(); ++container) LaunchIfDue(container, now, actions);
 }
@@ -170,7 +170,7 @@ void PodLifecycle::RecordEnd(size_t container, int exit_code, Moment now) {
   status.state = ContainerState::kTerminated;
   status.exit_code = exit_code;
   status.finished_at = TruncateToSeconds(now.wall);
-  // The first restart happens at once, as with a kubelet.
+  // The first restart happens at once, as it does with a kubelet.
   const Duration delay = BackoffDelay(options_.crash_backoff, progress.crashes++);
   if (WillRun(container) && delay > Duration::zero()) {
     progress.not_before = now.steady + delay;

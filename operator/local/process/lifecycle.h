@@ -1,5 +1,5 @@
-// The life of one pod on this machine as a state machine without processes, threads or clock:
-// events go in; actions and the pod's status come out.
+// Models the lifecycle of one pod on this machine as a state machine without processes, threads or
+// a clock. It takes events and returns actions and the pod's status.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tfjob::process {
 
-// One moment on both clocks.
+// A point in time, read from both clocks.
 struct Moment {
   Time wall;
   Duration steady{0};
@@ -22,9 +22,10 @@ struct Moment {
 class PodLifecycle {
  public:
   struct Options {
-    // Delay before restart 1 of a container: none; 2: initial; 3: twice as much; …
+    // Delay before a container's restarts: none before the first, `initial` before the second, then
+    // twice as much each time.
     BackoffPolicy crash_backoff{10s, 300s, 2.0, 0.0};
-    Duration backoff_reset{600s};  // a container that ran for this long starts over
+    Duration backoff_reset{600s};  // a run of at least this long resets the backoff
     std::string ip = "127.0.0.1";
   };
   struct Action {
@@ -40,30 +41,30 @@ class PodLifecycle {
     bool out_of_memory = false;
   };
 
-  // `spec` must outlive it.
+  // `spec` must outlive this object.
   PodLifecycle(const PodSpec& spec, objects::Pod observed, Options options, Moment now);
 
-  // Returns the actions to take now, each of them once. Call it after every input and at wake_at().
-  // Answer a launch with Launched, LaunchFailed or LaunchHeld before the next call.
+  // Returns the actions to take now, each of them only once. Call it after every input and at
+  // wake_at(). Respond to a launch with Launched, LaunchFailed or LaunchHeld before the next call.
   std::vector<Action> Advance(Moment now);
   std::optional<Duration> wake_at() const;  // steady time
 
   void Launched(size_t container, Moment now);
-  // The container cannot run: counts as an exit with code 128 ("StartError").
+  // The container cannot run. This counts as an exit with code 128 ("StartError").
   void LaunchFailed(size_t container, const std::string& message, Moment now);
-  // The container cannot run yet, for `reason`: it waits and is retried, without counting as
-  // a restart.
+  // The container cannot run yet, for `reason`. It waits and is launched again later, without
+  // counting as a restart.
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);
-  // Starts graceful deletion; the shortest requested grace period counts. Once all containers have
-  // ended, the object is to be deleted.
+  // Starts graceful deletion. If it is requested several times, the earliest deadline counts. Once
+  // all containers have ended, Advance returns kDeleteObject.
   void Delete(Duration grace, Moment now);
 
-  // With the status as of the last input.
+  // The pod, with its status as of the last input.
   const objects::Pod& pod() const { return pod_; }
-  bool running() const;  // true if any process is alive
-  // The number of restarts of a container.
+  bool running() const;  // whether any process is alive
+  // Returns the number of restarts of a container.
   int restarts(size_t container) const { return pod_.containers[container].restart_count; }
 
  private:
@@ -71,17 +72,17 @@ class PodLifecycle {
   struct Progress {
     State state = State::kWaiting;
     std::optional<Duration> not_before;  // earliest time of the next launch
-    std::optional<int> last_exit;        // exit code of its last run
-    int crashes = 0;                     // exits since the last long run
-    int holds = 0;                       // launches held since the last that was not
-    bool terminated = false;             // the signals requested since the launch
+    std::optional<int> last_exit;        // exit code of the last run
+    int crashes = 0;                     // ends since the last long run
+    int holds = 0;                       // consecutive launches that were held
+    bool terminated = false;             // whether this was requested since the launch
     bool killed = false;
     Duration launched{0};
   };
 
   objects::ContainerStatus& status(size_t container) { return pod_.containers[container]; }
-  bool WillRun(size_t container) const;  // is to be launched, sooner or later
-  bool Done(size_t container) const;     // ended and never to be launched again
+  bool WillRun(size_t container) const;  // will be launched, now or later
+  bool Done(size_t container) const;     // has ended and will not be launched again
   void LaunchIfDue(size_t container, Moment now, std::vector<Action>& actions);
   void PlanLaunches(Moment now, std::vector<Action>& actions);
   void PlanDeletion(Moment now, std::vector<Action>& actions);
@@ -93,7 +94,7 @@ class PodLifecycle {
   const Options options_;
   objects::Pod pod_;
   std::vector<Progress> progress_;
-  std::optional<Duration> kill_at_;  // set: the pod is being deleted
+  std::optional<Duration> kill_at_;  // set once the pod is being deleted
   bool delete_given_ = false;
 };
 

@@ -30,7 +30,7 @@ class LifecycleTest : public ::testing::Test {
     now_.wall += by;
     now_.steady += by;
   }
-  // The actions due now, as "launch 0 kill 1".
+  // Returns the actions that are due now, such as "launch 0 kill 1".
   std::string Due() {
     std::string text;
     for (const PodLifecycle::Action& action : lifecycle_->Advance(now_)) {
@@ -43,7 +43,7 @@ class LifecycleTest : public ::testing::Test {
   void End(size_t container, int code, int signal = 0, bool oom = false) {
     lifecycle_->Ended(container, {code, signal, oom}, now_);
   }
-  // Launches what is due and lets it exit.
+  // Launches container 0, which must be the only action due, and lets it exit with `code`.
   void RunOnce(int code) {
     ASSERT_EQ(Due(), "launch 0");
     lifecycle_->Launched(0, now_);

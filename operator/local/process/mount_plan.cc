@@ -18,7 +18,7 @@ namespace {
 
 using MountKind = MountAction::Kind;
 
-// One mount, with its source on the machine and its target as the container sees it.
+// A mount, with its source on the machine and its target as the container sees it.
 struct Bind {
   std::string source;
   std::string target;
@@ -52,7 +52,7 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// Splits a path, without ".", repeated and trailing slashes.
+// Splits a path into its parts. Ignores "." as well as repeated and trailing slashes.
 std::vector<std::string> Components(const std::string& path) {
   std::vector<std::string> parts;
   std::string part;
@@ -67,7 +67,7 @@ std::vector<std::string> Components(const std::string& path) {
   return parts;
 }
 
-// Returns the deepest existing ancestor with its links resolved, then the rest as written.
+// Resolves the links in the part of the path that exists. The rest stays as written.
 std::string Resolve(const std::string& path) {
   std::string resolved = "/";
   for (const std::string& part : Components(path)) {
@@ -91,13 +91,14 @@ class Planner {
   Status Graft(const std::string& folder, const std::string& purpose);
   static Status KeepEntries(const std::string& folder, const std::string& shown_at, int slot,
                             const std::string& purpose, std::vector<MountAction>& actions);
-  // Creates a folder or an empty file, and the folders between `above` and it.
+  // Plans the creation of the bind's mount point, a folder or an empty file, and of the folders
+  // between `above` and it.
   void MakePath(const std::string& above, const Bind& bind);
   StatusOr<int> NewSlot(const std::string& purpose);
 
   const std::string new_root_;
   std::vector<Bind> binds_;
-  std::vector<MountAction> root_graft_;  // first, since the other grafts are inside the new root
+  std::vector<MountAction> root_graft_;  // done first, since other grafts are inside the new root
   std::vector<MountAction> grafts_;
   std::vector<MountAction> points_;  // mount points to create in grafts
   std::set<std::string> grafted_;
@@ -161,7 +162,7 @@ Status Planner::KeepEntries(const std::string& folder, const std::string& shown_
     const std::string target = Join(shown_at, name);
     const std::string path = Join(folder, name);
     struct stat info{};
-    if (lstat(path.c_str(), &info) != 0) continue;  // gone in the meantime
+    if (lstat(path.c_str(), &info) != 0) continue;  // removed in the meantime
     if (S_ISLNK(info.st_mode)) {
       std::vector<char> link(PATH_MAX);
       const ssize_t size = readlink(path.c_str(), link.data(), link.size());
@@ -196,8 +197,8 @@ Status Planner::Graft(const std::string& folder, const std::string& purpose) {
   return OkStatus();
 }
 
-// Volumes are mounted from the outermost inwards, so a mount point inside one must exist in that
-// volume's source.
+// Outer volumes are mounted before the volumes inside them, so a mount point inside a volume must
+// exist in that volume's source.
 Status Planner::MakeTargetInVolume(const Bind& bind, const Bind& outer) {
   const std::string inside = Join(outer.source, bind.target.substr(outer.target.size() + 1));
   if (Look(inside) != Existing::kNothing) return OkStatus();
@@ -233,7 +234,7 @@ Status Planner::MakeTarget(const Bind& bind) {
 }
 
 StatusOr<std::vector<MountAction>> Planner::Plan() {
-  // By target, so that a volume precedes those mounted inside it.
+  // Sort by target, so that a volume precedes those mounted inside it.
   std::sort(binds_.begin(), binds_.end(), [](const Bind& a, const Bind& b) {
     return Components(a.target) < Components(b.target);
   });
@@ -243,7 +244,7 @@ StatusOr<std::vector<MountAction>> Planner::Plan() {
   for (const Bind& bind : binds_) {
     RETURN_IF_ERROR(MakeTarget(bind));
     ASSIGN_OR_RETURN(const int slot, NewSlot(bind.purpose));
-    // All sources are opened before a mount can hide one.
+    // All sources are opened first, before a mount can hide one of them.
     actions.push_back({bind.read_only ? MountKind::kOpenReadOnly : MountKind::kOpen, bind.source,
                        "", bind.purpose, slot, 0});
     attachments.push_back({MountKind::kAttach, "", bind.target, bind.purpose, slot, 0});

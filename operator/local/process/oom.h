@@ -1,5 +1,5 @@
-// Determines whether the kernel killed a process for lack of memory. The kernel reports only that
-// it killed one.
+// Determines whether the kernel killed a process for lack of memory. The kernel only counts such
+// kills; it does not say which processes it killed.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace tfjob::process {
 // Not thread-safe.
 class OomWatch {
  public:
-  // `path` is read like /proc/vmstat. If it cannot be read, no kill is ever detected.
+  // `path` is a file in the format of /proc/vmstat. If it cannot be read, no kill is ever detected.
   explicit OomWatch(std::string path = "/proc/vmstat");
 
-  // Call it for a process that was killed by SIGKILL, but not by us. True if the kernel has killed
-  // more processes than were claimed so far. Each kill by the kernel answers one call.
+  // Call it for a process that was killed by SIGKILL. Returns true if the kernel has killed more
+  // processes than earlier calls have claimed; each kill is claimed by only one call.
   bool Claim();
 
  private:

@@ -11,27 +11,28 @@
 namespace tfjob::process {
 
 struct Options {
-  // Absolute. Holds logs/<pod>/<container>.log, and pods/<uid>/ while a pod exists.
+  // An absolute path. Contains the logs (see LogPath), claims/<name>/, and pods/<uid>/ while a
+  // pod exists.
   std::string state_dir;
   std::string working_dir = "/";  // for containers without workingDir
-  std::string name_space;         // "": all
+  std::string name_space;         // "" for all
   std::vector<LocalImage> images;
   Variables environment;  // initial variables of every container: PATH, HOME, …
-  // Further variables for one pod's containers; may be empty.
+  // Returns further variables for the containers of a pod; may be null.
   std::function<Variables(const objects::ObjectMeta&)> pod_environment;
   PodLifecycle::Options lifecycle;
-  bool keep_volumes = false;  // keep the emptyDirs of pods that are gone
-  // Also reap processes that escape their container. This process must then start no others.
+  bool keep_volumes = false;  // keep the emptyDirs of pods that no longer exist
+  // Also reap processes that escaped their container. This process must then not start any others.
   bool adopt_orphans = false;
 };
 
-// Returns the path of a container's log. Restarts and later pods of the same name append to it.
+// Returns the path of a container's log. Restarts, and later pods of the same name, append to it.
 std::string LogPath(const Options& options, const std::string& name_space, const std::string& pod,
                     const std::string& container);
 
-// Checks, before anything is started, that a pod template can run here: its fields can be read, and
+// Checks that a pod template can run here, before anything is started: its fields can be read, and
 // every container has a command or a local image. Returns the template's warnings. `path` is the
-// template's location, for errors.
+// location of the template, for errors.
 StatusOr<std::vector<std::string>> CheckTemplate(const Options& options, const Json& pod_template,
                                                  const std::string& path);
 

@@ -1,4 +1,4 @@
-// Processes that left their container's process group and outlived their parents.
+// Handles processes that left their container's process group and outlived their parents.
 #pragma once
 
 #include <sys/types.h>
@@ -7,12 +7,13 @@
 
 namespace tfjob::process {
 
-// From now on, orphans among this process's descendants become its children. Process-wide.
+// From now on, makes orphans among this process's descendants its children. Affects the
+// whole process.
 void AdoptOrphans();
 
-// Reaps adopted children that have exited. With `kill`, also kills and reaps the others, and then
-// their orphans. Every child that is not in `known` counts as adopted: only for a program that
-// starts no others.
+// Reaps adopted children that have exited. If `kill` is true, also kills and reaps the other
+// adopted children, and then their orphans. Every child that is not in `known` counts as adopted,
+// so only a program that starts no other processes may call this.
 void CollectOrphans(const std::set<pid_t>& known, bool kill);
 
 }  // namespace tfjob::process

@@ -1,4 +1,4 @@
-// The parts of a pod that the process runner reads (from a v1 Pod or a PodTemplateSpec), as
+// Parses the parts of a pod that the process runner uses, from a v1 Pod or a PodTemplateSpec, into
 // plain values.
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
@@ -14,7 +14,7 @@ namespace tfjob::process {
 
 enum class PodRestartPolicy { kAlways, kOnFailure, kNever };
 
-// One entry of a container's env. `path` is its JSON path, for errors.
+// An entry of a container's env. `path` is its JSON path, for errors.
 struct EnvVar {
   enum class Source { kValue, kField, kConfigMapKey, kUnsupported };
   std::string name;
@@ -26,7 +26,7 @@ struct EnvVar {
   std::string path;
 };
 
-// One entry of a container's envFrom that names a ConfigMap.
+// An entry of a container's envFrom that names a ConfigMap.
 struct EnvFrom {
   std::string prefix;
   std::string config_map;
@@ -48,7 +48,7 @@ struct Container {
   std::string image;
   std::vector<std::string> command;
   std::vector<std::string> args;
-  std::string working_dir;  // "": the runner's
+  std::string working_dir;  // "" for the runner's
   std::vector<EnvFrom> env_from;
   std::vector<EnvVar> env;
   std::vector<VolumeMount> mounts;
@@ -58,7 +58,7 @@ struct Container {
 
 struct Volume {
   enum class Kind { kEmptyDir, kHostPath, kConfigMap, kClaim, kUnsupported };
-  // One key of a ConfigMap as a file.
+  // A key of a ConfigMap and the file that contains its value.
   struct Item {
     std::string key;
     std::string path;
@@ -82,18 +82,18 @@ struct PodSpec {
   int64_t grace_period_seconds = 30;
   std::vector<Container> containers;  // init containers first, in order
   std::vector<Volume> volumes;
-  // Fields that a kubelet honours and this runner does not: one sentence per field, with its path.
+  // One sentence, with the path, for each field that a kubelet honours and this runner does not.
   std::vector<std::string> warnings;
 
   const Volume* volume(const std::string& name) const;
 };
 
-// InvalidArgument, with the path, for wrong types, mounts of volumes that do not exist and
-// duplicate names. `root` is the path of the object itself ("" for a pod,
+// Parses a pod. Returns InvalidArgument, with the path, for wrong types, mounts of volumes that do
+// not exist, and duplicate names. `root` is the path of the object itself ("" for a pod,
 // "spec.tfReplicaSpecs.Worker.template" for a template).
 StatusOr<PodSpec> ParsePodSpec(const Json& pod, const std::string& root = "");
 
-// A ConfigMap that a pod cannot start without, and where the pod refers to it.
+// A ConfigMap that a pod cannot start without, and the path of the reference to it.
 struct ConfigMapReference {
   std::string name;
   std::string path;

@@ -1,4 +1,4 @@
-// The kubelet of this machine: runs the pods that a client shows as processes, until they end or
+// Acts as the kubelet of this machine: runs the pods of a client as processes until they end or
 // are deleted.
 //
 //   ASSIGN_OR_RETURN(auto runner, Runner::Create(client, options));   // pods start from now on
@@ -17,13 +17,13 @@
 
 namespace tfjob::process {
 
-// A single thread does all the work; it sleeps until a pod changes, a process exits or a timer
-// expires. Processes of deleted pods get TERM, and KILL after the grace period. When the runner
-// exits, for whatever reason, its processes are killed.
+// A single thread does all the work. It sleeps until a pod changes, a process exits or a timer
+// expires. Processes of deleted pods get SIGTERM, and SIGKILL after the grace period. If the
+// program exits, for whatever reason, the runner's processes are killed.
 class Runner : private client::WatchSink {
  public:
-  // `client` must outlive it. Fails if the state folder cannot be created or the watch
-  // cannot begin.
+  // `client` must outlive the runner. Returns an error if the state folder cannot be created or the
+  // watch cannot begin.
   static StatusOr<std::unique_ptr<Runner>> Create(client::Client& client, Options options,
                                                   Clock& clock = RealClock());
   ~Runner() override;
@@ -44,7 +44,7 @@ class Runner : private client::WatchSink {
   void OnDeleted(client::Object last_state) override;
   void Push(Change change);
 
-  // The rest is for the thread only.
+  // The functions below are called only on the thread.
   void Loop();
   int WaitMilliseconds() const;
   void TakeChanges();

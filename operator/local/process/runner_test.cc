@@ -48,7 +48,7 @@ class RunnerTest : public ::testing::Test {
   static client::Key KeyOf(const std::string& name) {
     return {client::Kind::kPod, "default", name};
   }
-  // Null if there is no such pod.
+  // Returns null if there is no such pod.
   std::shared_ptr<const objects::Pod> Get(const std::string& name) {
     const auto object = store_.Get(KeyOf(name));
     return object.ok() ? client::As<objects::Pod>(*object) : nullptr;
@@ -62,7 +62,7 @@ class RunnerTest : public ::testing::Test {
     Eventually([&] { return Get(name) != nullptr && Get(name)->phase == phase; },
                StrCat(name, " never became ", objects::Name(phase)));
   }
-  // Searches from that offset on.
+  // Waits until the log contains `text` at or after the offset `from`.
   void AwaitLog(const std::string& text, size_t from = 0) {
     Eventually([&] { return Log("pod").find(text, from) != std::string::npos; }, text);
   }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr Duration kWriteRetry = 1s;
 
-// A missing ConfigMap may still be created; all other errors are permanent.
+// A missing ConfigMap may still be created. All other errors are permanent.
 bool MayHeal(const Status& status) {
   return absl::IsNotFound(status) && Message(status).find("ConfigMap") != std::string_view::npos;
 }
@@ -69,7 +69,7 @@ std::string Supervisor::PodFolder() const {
 
 void Supervisor::Step() {
   retry_at_.reset();
-  WriteStatus();  // makes an exit visible even if the container restarts at once
+  WriteStatus();  // shows that a container has exited even if it restarts at once
   for (auto actions = lifecycle_.Advance(Now()); !actions.empty() && !object_gone_;
        actions = lifecycle_.Advance(Now())) {
     for (const PodLifecycle::Action& action : actions) CarryOut(action);
@@ -147,7 +147,8 @@ StatusOr<LaunchPlan> Supervisor::Prepare(size_t container) {
   return plan;
 }
 
-// A log that is not empty gets a line that marks the next start.
+// Creates the log if it does not exist. If it is not empty, appends a line that marks the
+// next start.
 Status Supervisor::OpenLog(size_t container, const std::string& path) {
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
   const FileDescriptor log(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
@@ -201,7 +202,7 @@ void Supervisor::WriteStatus() {
     kLog.Warning("writing a pod's status failed",
                  {{"pod", spec_.metadata.name}, {"error", stored.status()}});
     retry_at_ = shared_.clock.Monotonic() + kWriteRetry;
-  }  // otherwise the pod is gone, or another has its name: the watch will report it
+  }  // otherwise the pod is gone or another has its name, which the watch will report
 }
 
 void Supervisor::DeleteObject() {

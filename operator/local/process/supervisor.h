@@ -1,4 +1,4 @@
-// One pod and its processes. Used only by the runner's thread.
+// Runs one pod and its processes. Used only by the runner's thread.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 
 namespace tfjob::process {
 
-// Shared by all pods; must outlive them.
+// Shared by all pods. Everything it refers to must outlive them.
 struct Shared {
   client::Client& client;
   const Options& options;
@@ -32,7 +32,7 @@ void DeletePod(client::Client& client, const objects::ObjectMeta& metadata);
 
 class Supervisor {
  public:
-  // `spec` is the pod's own. Nothing is started before the first Step.
+  // `spec` must be parsed from the same pod. Nothing is started before the first Step.
   Supervisor(Shared shared, PodSpec spec, const objects::Pod& pod);
   ~Supervisor();  // kills what still runs
   Supervisor(const Supervisor&) = delete;
@@ -43,15 +43,15 @@ class Supervisor {
   std::optional<Duration> wake_at() const;
 
   void Delete(Duration grace);
-  // The object is gone from the store: all processes are killed at once and nothing more
+  // Call it when the object is gone from the store. Kills all processes at once; nothing more
   // is written.
   void Abandon();
-  // The process of that container (by index) has exited.
+  // Call it when the process of a container (given by its index) has exited.
   void OnEnded(size_t container);
-  // No process is left, and the object is deleted or gone.
+  // Returns whether no process is left and the object has been deleted.
   bool finished() const { return object_gone_ && !lifecycle_.running(); }
 
-  // The pidfd of a container's process, or -1.
+  // Returns the pidfd of a container's process; -1 if there is none.
   int pidfd(size_t container) const { return processes_[container].pidfd.get(); }
   pid_t pid(size_t container) const { return processes_[container].pid; }
   size_t size() const { return processes_.size(); }
@@ -72,7 +72,7 @@ class Supervisor {
   std::vector<Process> processes_;
   std::optional<HostVolumes> volumes_;  // set once they are prepared
   std::optional<objects::Pod> written_;
-  std::optional<Duration> retry_at_;  // for a failed write
+  std::optional<Duration> retry_at_;  // when to repeat a failed write
   bool object_gone_ = false;
 };
 

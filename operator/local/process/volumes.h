@@ -1,4 +1,4 @@
-// The volumes of a pod as files and folders of this machine.
+// Provides the volumes of a pod as files and folders of this machine.
 #pragma once
 
 #include <map>
@@ -16,18 +16,19 @@ struct HostVolume {
 };
 using HostVolumes = std::map<std::string, HostVolume>;
 
-// Creates what the mounted volumes need. An emptyDir is a folder of `pod_folder`, and the files of
-// a ConfigMap are written there. A claim is a folder of `claims_folder`, which pods share. A
-// hostPath is checked or created according to its type (the type "" creates a folder, as container
-// runtimes do). Calling it again for the same pod changes nothing. Errors name the volume: NotFound
-// for a ConfigMap that does not exist (yet), FailedPrecondition for a hostPath of another type,
-// Unimplemented for volume kinds that this machine does not have.
+// Creates what the mounted volumes need. An emptyDir is a folder in `pod_folder`; the files of a
+// ConfigMap are written there, too. A claim is a folder in `claims_folder`, which pods share. A
+// hostPath is checked or created according to its type (if the type is "" and the path is missing,
+// a folder is created, as container runtimes do). Calling the function again for the same pod
+// changes nothing. Errors name the volume. Returns NotFound for a ConfigMap that does not exist
+// (yet), FailedPrecondition for a hostPath of another type, and Unimplemented for volume kinds that
+// do not exist on this machine.
 StatusOr<HostVolumes> PrepareVolumes(const PodSpec& pod, const std::string& pod_folder,
                                      const std::string& claims_folder,
                                      const ConfigMapReader& config_maps);
 
-// A path below a volume: relative and without "..". Otherwise InvalidArgument, starting
-// with `what`.
+// Checks that `path` can be a path inside a volume: relative, not empty and without "..". If it
+// cannot, returns InvalidArgument with a message that starts with `what`.
 Status CheckRelative(const std::string& path, const std::string& what);
 
 }  // namespace tfjob::process

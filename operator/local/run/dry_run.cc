@@ -10,7 +10,8 @@
 namespace tfjob::local {
 namespace {
 
-// Returns the verdict that creates the first service and pod of each type of a running job.
+// Returns a verdict that creates the first service and pod of each replica type, as for a
+// running job.
 policy::Verdict FirstOfEachType(const api::TFJob& job) {
   policy::Verdict verdict;
   for (const auto& [type, spec] : job.spec.replicas) {

@@ -1,6 +1,6 @@
 // Checks whether the cluster of `tfjob run` will accept the objects of a manifest and those that
-// the operator creates for its jobs. They are created in a store that is thrown away, so no rule of
-// the store is implemented twice.
+// the operator creates for its jobs. Creates all of them in a store that is then thrown away, so
+// that no rule of the store has to be implemented twice.
 #pragma once
 
 #include <map>
@@ -11,12 +11,12 @@
 
 namespace tfjob::local {
 
-// Objects must carry their namespaces; `where` identifies them in messages. Every rejection is an
+// Objects must have a namespace. `where` identifies them in messages. Every rejection is an
 // InvalidArgument such as "job.yaml, document 2 (ConfigMap "A"): … metadata.name: …".
 class DryRun {
  public:
   Status AddConfigMap(const Json& object, const std::string& where);
-  // `job` is `object` with its defaults. Also tries the first pod and service of each replica type.
+  // `job` is `object` with defaults. Also tries the first pod and service of each replica type.
   Status AddJob(const Json& object, const api::TFJob& job, const std::string& where);
 
  private:

@@ -17,8 +17,8 @@
 namespace tfjob::local {
 namespace {
 
-// Returns the environment that sets the address at which the trainer of a job with one task serves
-// progress. Such a job gets no TF_CONFIG that would name it.
+// Returns a function that adds variables to pods of jobs with one task: the address at which the
+// trainer serves its progress. Such a job has no TF_CONFIG from which the trainer could read it.
 std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
     const Workload& workload, const render::AddressScheme& address) {
   std::map<std::string, std::string> addresses;  // by namespace/job
@@ -36,7 +36,7 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
 
 }  // namespace
 
-// What the cluster consists of; each may use those above it.
+// The parts of the cluster. Each may use those declared before it.
 struct LocalCluster::Parts {
   LoopbackPorts ports;
   render::AddressScheme address;

@@ -23,7 +23,7 @@ struct Workload;
 
 class LocalCluster {
  public:
-  // Chooses the ports of the workload's jobs and starts everything. Does not create the jobs.
+  // Chooses the ports for the workload's jobs and starts everything. Does not create the jobs.
   static StatusOr<std::unique_ptr<LocalCluster>> Create(const Workload& workload,
                                                         process::Options options);
   ~LocalCluster();

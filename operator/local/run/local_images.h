@@ -9,15 +9,15 @@
 
 namespace tfjob::local {
 
-// Maps the image tfjob/trainer to `trainer`, or if that is "" to the first tfjob-trainer found
-// beside this program, where Bazel puts it, or in PATH. If there is none, the image is not local.
-// `images` adds "REPOSITORY=PROGRAM" entries, which take precedence. InvalidArgument for malformed
-// entries and for programs that cannot be executed.
+// Maps the image tfjob/trainer to the program `trainer`. If `trainer` is "", uses the first
+// tfjob-trainer found beside this program, where Bazel puts it, or in PATH; if there is none, the
+// image is not local. `images` adds "REPOSITORY=PROGRAM" entries, which take precedence. Returns
+// InvalidArgument for malformed entries and for programs that cannot be executed.
 StatusOr<std::vector<process::LocalImage>> LocalImages(const std::string& trainer,
                                                        const std::vector<std::string>& images);
 
-// Returns the environment that containers start with: PATH, HOME, LANG and similar variables, as
-// far as they are set for this program.
+// Returns the environment that containers start with: PATH, HOME, LANG and similar variables, if
+// they are set for this program.
 process::Variables BaseEnvironment();
 
 }  // namespace tfjob::local

@@ -45,11 +45,11 @@ class LocalRun {
   bool all_succeeded() const;
 
  private:
-  // A job as last seen. Jobs that were deleted after they ended stay here.
+  // A job as last seen. A job that is deleted after its end stays here.
   struct JobState {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
-    std::string training_address, evaluation_address;  // "": unknown
+    std::string training_address, evaluation_address;  // "" if unknown
   };
 
   Status Start();
@@ -77,7 +77,7 @@ class LocalRun {
       failed_logs_;                         // logs of failed containers, by job name
   std::map<std::string, JobState> states_;  // by namespace/name
   Duration started_{0}, reported_{0};
-  std::map<std::string, std::string> last_progress_;  // the last progress line per job
+  std::map<std::string, std::string> last_progress_;  // the last progress line of each job
 
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<view::ObjectCache> jobs_, pods_;

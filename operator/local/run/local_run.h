@@ -1,4 +1,4 @@
-// Carries out one `tfjob run`: starts the cluster, reports what happens, waits for the jobs to end,
+// Executes one `tfjob run`: starts the cluster, reports what happens, waits for the jobs to end,
 // and takes everything down.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace tfjob::local {
 struct RunOptions;
 struct Workload;
 
-// Runs until every job has ended or `stop` is requested; requests it with SIGPIPE if the output can
-// no longer be written. Returns whether every job succeeded.
+// Runs until every job has ended or `stop` is requested. Requests it itself, with SIGPIPE, if the
+// output can no longer be written. Returns whether every job succeeded.
 StatusOr<bool> RunWorkload(const RunOptions& options, const Workload& workload,
                            const process::Options& process, StopSource& stop,
                            view::Console& console);

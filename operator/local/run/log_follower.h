@@ -15,7 +15,7 @@ class LogFollower {
   // without line ends.
   LogFollower(std::string folder, std::function<void(std::string_view)> print);
 
-  // Prints the lines written since the last call and, if `last`, also an unterminated line.
+  // Prints the lines written since the last call and, if `last` is true, also an unterminated line.
   void Poll(bool last = false);
 
  private:
@@ -30,7 +30,7 @@ class LogFollower {
   std::map<std::string, Tail> tails_;
 };
 
-// Returns the last `count` lines of a log without line ends. Empty lines at its end do not count.
+// Returns the last `count` lines of a log, without line ends. Ignores empty lines at its end.
 std::vector<std::string> LastLines(std::string_view log, size_t count);
 
 // Returns the last value of a metric, written `name=0.88`, `name: 0.88` or `name 0.88`, in the

@@ -1,4 +1,4 @@
-// Polls tasks for their progress on a thread of its own.
+// Polls tasks for their progress on its own thread.
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@ namespace tfjob::local {
 // Thread-safe.
 class ProgressPoller {
  public:
-  // Polls every address once per `interval`. A task that does not answer is polled again next time.
+  // Polls every address once per `interval`. A task that does not answer is polled again in the
+  // next round.
   ProgressPoller(std::vector<std::string> addresses, Duration interval);
   ~ProgressPoller();
 

@@ -45,7 +45,7 @@ StatusOr<std::string> MakeStateDir(const RunOptions& options, const Workload& wo
 }
 
 // Returns the volume folders in `state_dir` that this run will create. A folder that already exists
-// belongs to another user or was kept by an earlier run, and stays.
+// belongs to another run or was kept by an earlier one, so it is left alone.
 std::vector<std::string> OwnVolumeFolders(const std::string& state_dir) {
   std::vector<std::string> own;
   for (const char* name : {"/pods", "/claims"}) {

@@ -11,12 +11,12 @@
 namespace tfjob::local {
 
 struct RunOptions {
-  std::string file;       // "-": standard input
-  bool follow = false;    // print the logs of all pods
-  bool keep = false;      // keep emptyDirs and claims after the run
-  std::string state_dir;  // "": a new folder under TMPDIR
-  std::string trainer;    // the program for the image tfjob/trainer; "": found beside this one
-  std::vector<std::string> images;  // more "REPOSITORY=PROGRAM"
+  std::string file;                 // "-" for standard input
+  bool follow = false;              // print the logs of all pods
+  bool keep = false;                // keep emptyDirs and claims after the run
+  std::string state_dir;            // "" for a new folder under TMPDIR
+  std::string trainer;              // the program for the image tfjob/trainer; "" to search for it
+  std::vector<std::string> images;  // more images, as "REPOSITORY=PROGRAM"
   Duration crash_backoff = 1s;  // before the second restart of a container; doubles up to 5 minutes
   Duration report_interval = 5s;  // between progress lines if `out` is not a terminal
 };

@@ -30,8 +30,9 @@ std::shared_ptr<const Json> WithNamespace(const Json& object) {
   return copy;
 }
 
-// Returns what is wrong with apiVersion and kind of a ConfigMap, as "path: message": a letter case
-// or a version that no API server knows. Returns "" for other objects.
+// Returns what is wrong with the apiVersion or kind of a ConfigMap, as "path: message": a
+// version or a capitalisation that no API server accepts. Returns "" if nothing is wrong, and
+// for other objects.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
   if (object.kind == "ConfigMap" && version != "v1") {
@@ -152,7 +153,8 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// Returns "model_dir" of the first training file among the values of the ConfigMap; "" if none.
+// Returns `model_dir` of the first training file among the values of the ConfigMap; "" if there
+// is none.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";
@@ -180,7 +182,7 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// Maps a path of the container to a path on this machine; "" if no hostPath volume contains it.
+// Maps a path in the container to a path on this machine; "" if no hostPath volume contains it.
 std::string OnThisMachine(const process::PodSpec& pod, const std::string& path) {
   for (const process::Container& container : pod.containers) {
     if (container.name != api::kContainerName) continue;

@@ -1,4 +1,4 @@
-// Extracts what `tfjob run` needs from a manifest and checks all of it before anything is started.
+// Extracts what `tfjob run` needs from a manifest, and checks all of it before anything is started.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct Workload {
   struct Job {
     std::shared_ptr<const Json> object;  // as created, with its namespace
     api::TFJob job;                      // with defaults
-    std::string model_dir;  // of its training file, as a path on this machine; "": unknown
+    std::string model_dir;  // named by its training file, as a path on this machine; "" if unknown
     std::string where;      // its position in the manifest, for messages
   };
   std::vector<Job> jobs;  // at least one
@@ -23,18 +23,19 @@ struct Workload {
   std::vector<std::string> warnings;
 };
 
-// Returns the workload of a manifest. Objects of other kinds are ignored with a warning. On failure
-// returns InvalidArgument with one line per error:
+// Returns the workload of a manifest. Objects of other kinds are ignored with a warning. On
+// failure, returns InvalidArgument with one line per error:
 //   - errors of the manifest;
 //   - objects that the store would reject (dry_run.h);
-//   - jobs that can never run here: suspended, managed by another controller, with containers
-//     without a program, or with ConfigMaps that the file does not contain;
-//   - no job at all.
+//   - jobs that can never run here, because they are suspended or managed by another controller,
+//     have containers without a program, or need ConfigMaps that the file does not contain;
+//   - a manifest without a job.
 StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
                                 const std::string& what);
 
-// Returns the folder that `model_dir` of the training file names. Searches the ConfigMaps that the
-// job's chief mounts and maps the path through its hostPath volumes. Returns "" if it is unknown.
+// Returns the folder named by `model_dir` in the training file. Searches the ConfigMaps among the
+// volumes of the job's chief and maps the path through the chief's hostPath volumes. Returns "" if
+// it is unknown.
 std::string FindModelDir(const api::TFJob& job,
                          const std::vector<std::shared_ptr<const Json>>& config_maps);
 

@@ -34,7 +34,7 @@ class DisturbedTest : public ::testing::Test {
   static client::Key Key(const std::string& name) { return {Kind::kPod, "ns", name}; }
 
   void Create(const std::string& name) { ASSERT_TRUE(store_.Create(Kind::kPod, Pod(name)).ok()); }
-  // The calls that the watch has received since the last time.
+  // Returns the calls that the watch's sink has received since the last call of News().
   Notes News() {
     store_.Deliver();
     const Notes all = sink_.Notes();
@@ -57,7 +57,7 @@ class DisturbedTest : public ::testing::Test {
 TEST_F(DisturbedTest, AMendedWatchGoesOnAfterWhatItHasSeen) {
   Create("a");
   EXPECT_EQ(News(), Notes{"upserted a"});
-  Create("b");  // undelivered when the watch breaks
+  Create("b");  // not yet delivered when the watch breaks
   store_.CutWatches();
   Create("c");
   ASSERT_TRUE(DeleteNow("a").ok());

@@ -34,7 +34,7 @@ std::string PrintBody(const Json& object) {
   return text;
 }
 
-// True if every body member of `a` is in `b` and equal.
+// Returns whether `b` has every body member of `a`, with the same value.
 bool BodyIn(const Json& a, const Json& b) {
   for (const auto& [key, value] : a.items()) {
     if (!IsBody(key)) continue;
@@ -49,7 +49,7 @@ std::string PrintStatus(const Json& object) {
   return status == object.end() || status->is_null() ? "" : PrintJson(*status);
 }
 
-// Parses text that this file printed.
+// Parses a text that this file printed.
 Json Reparse(const std::string& text) {
   StatusOr<Json> value = ParseJson(text, "stored object");
   ENFORCE(value.ok(), "the store's own text does not parse");
@@ -78,7 +78,7 @@ void StoreService(Record& record, Service service, ObjectMeta metadata) {
   record.object = std::make_shared<const Service>(std::move(service));
 }
 
-// Writes back only what ParseObjectMeta has read, so that it parses.
+// Stores only the metadata that ParseObjectMeta has read, so that the result parses again.
 void StoreCustom(Record& record, Json object, const ObjectMeta& metadata) {
   object["metadata"] = objects::ToJson(metadata);
   StatusOr<CustomResource> resource = objects::ParseCustomResource(std::move(object));
@@ -148,7 +148,7 @@ StatusOr<Record> ServiceWithBody(Record record, const Json& object, ObjectMeta m
 }
 
 size_t JsonBytes(const Json& value) {
-  // A node of the member map: red-black links, key and value; malloc rounds up.
+  // A node of the member map: the links of the red-black tree, key and value. malloc rounds up.
   constexpr size_t kMember = 96;
   size_t bytes = 0;
   if (value.is_object()) {

@@ -1,6 +1,6 @@
-// One stored object. Pods and services are held decoded, as readers and watchers share them, with
-// their spec and status as text. Custom resources are held only in decoded form, which is the whole
-// object. Events are held only as text, since no decision depends on them.
+// A stored object. Pods and services are kept in decoded form, which readers and watchers share,
+// with their spec and status as text. Custom resources are kept only in decoded form, which
+// contains the whole object. Events are kept only as text, since no decision depends on them.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 namespace tfjob::store {
 
 struct Record {
-  client::Object object;  // a null pointer for stored events
-  std::string body;    // the object without status (and, except for events, metadata) as JSON; not
-                       // for custom resources
-  std::string status;  // as JSON; empty: none
-  std::map<std::string, std::string> annotations;  // for pods: their decoded form has none
-  int64_t grace_period_seconds = 0;                // a pod's spec.terminationGracePeriodSeconds
+  client::Object object;  // null for stored events
+  std::string body;       // as JSON, without status and, except for events, without metadata; empty
+                          // for custom resources
+  std::string status;     // as JSON; empty if there is none
+  std::map<std::string, std::string> annotations;  // of pods, whose decoded form has none
+  int64_t grace_period_seconds = 0;                // spec.terminationGracePeriodSeconds of a pod
 };
 
-// Returns a new object as it will be stored: `metadata` as stamped by the server, the status
-// dropped (pods: Pending).
+// Returns a new object as it will be stored: with `metadata` as completed by the server, and
+// without a status (a pod becomes Pending).
 StatusOr<Record> MakeRecord(client::Kind kind, const Json& object, objects::ObjectMeta metadata);
-// Returns the record with `metadata`, its own status, and everything else from `object`.
+// Returns a copy of the record with `metadata` and the body of `object`. The status stays the same.
 StatusOr<Record> WithBody(const Record& record, client::Kind kind, const Json& object,
                           objects::ObjectMeta metadata);
-// Returns the record with `metadata` and the status of `object`.
+// Returns a copy of the record with `metadata` and the status of `object`. The body stays the same.
 StatusOr<Record> WithStatus(const Record& record, client::Kind kind, const Json& object,
                             objects::ObjectMeta metadata);
-// Returns the same object with other metadata.
+// Returns a copy of the record with `metadata`.
 Record WithMetadata(const Record& record, client::Kind kind, objects::ObjectMeta metadata);
-// Drops the decoded form for kinds that do not keep it.
+// Drops the decoded form if objects of this kind are stored without it.
 void Compact(Record& record, client::Kind kind);
 
-// True if WithBody or WithStatus would change only metadata.
+// Return whether WithBody or WithStatus would change nothing but metadata.
 bool SameBody(const Record& record, client::Kind kind, const Json& object);
 bool SameStatus(const Record& record, client::Kind kind, const Json& object);
 
@@ -42,7 +42,7 @@ objects::ObjectMeta MetadataOf(const Record& record);
 Json WholeObject(const Record& record);
 client::Object Decoded(const Record& record);
 
-// The approximate number of heap bytes that it takes.
+// Returns the approximate number of heap bytes that the record takes.
 size_t Bytes(const Record& record);
 
 }  // namespace tfjob::store

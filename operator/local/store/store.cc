@@ -16,7 +16,7 @@ using client::Kind;
 using client::Object;
 using objects::ObjectMeta;
 
-// Returns the key from an object's own metadata.
+// Returns the key that the object's own metadata specifies.
 StatusOr<Key> KeyOf(Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
   if (!object.is_object() || !metadata.present()) {
@@ -45,7 +45,7 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
-// True for a pod that a kubelet still has to end.
+// Returns whether the record is a pod that a kubelet still has to end.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
   return pod != nullptr && !(*pod)->node_name.empty() &&
@@ -176,7 +176,7 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   Unindex(found->first, held);
   Index(found->first, metadata);
   Object stored = Commit(found, std::move(next));
-  // Only the last finalizer kept the object.
+  // Remove the object if only the last finalizer kept it.
   const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
   if (metadata.terminating() && metadata.finalizers.empty() &&
       !(kept_by_grace && EndsGracefully(found->second))) {

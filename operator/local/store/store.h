@@ -1,16 +1,18 @@
-// The API server of one process: objects in memory behind the Client interface, with the semantics
-// that controllers rely on.
+// An API server inside the process: keeps objects in memory behind the Client interface, with the
+// semantics that controllers rely on.
 //
-// - Every write gives the object a new resourceVersion (one counter for all kinds); a write that
-//   changes nothing keeps it.
-// - UIDs are counted behind a prefix and creation times come from the clock: with the same prefix,
-//   two runs of a script yield the same objects.
-// - Deleting a pod that is bound to a node and not finished marks it as terminating; it is removed
-//   when it is deleted with grace period 0 (as a kubelet does). Other pods are removed at once.
-// - An object whose owners are all gone is deleted in the same step as the last owner (background
-//   propagation).
+// - Every write gives the object a new resourceVersion (one counter for all kinds), except a write
+//   that changes nothing.
+// - UIDs consist of a prefix and a counter, and creation times come from the clock, so two runs of
+//   a script with the same prefix yield the same objects.
+// - Deleting a pod that is bound to a node and has not finished marks it as terminating. It is
+//   removed when it is deleted with grace period 0 (as a kubelet does). Other pods are removed
+//   at once.
+// - An object whose owners are all gone is deleted in the same step as the last owner
+//   (background propagation).
 // - A new pod starts in phase Pending.
-// - An object with finalizers stays, terminating, until an update has removed the last of them.
+// - A deleted object with finalizers stays, marked as terminating, until an update has removed the
+//   last of them.
 #pragma once
 
 #include <cstdint>
@@ -33,22 +35,24 @@ namespace tfjob::store {
 
 struct Options {
   Clock* clock = &RealClock();
-  // No thread: watch events wait until Deliver() is called.
+  // Start no thread. Watch events wait until Deliver() is called.
   bool deliver_by_hand = false;
-  // Keeps changes until Compact(), so that watches can be cut and mended.
+  // Keep changes until Compact(), so that watches can be cut and mended.
   bool keep_changes = false;
-  // A new pod without spec.nodeName is bound to this node at once. "": it waits for a patch
-  // of spec.nodeName.
+  // New pods without spec.nodeName are bound to this node at once. If it is "", they wait until a
+  // patch sets spec.nodeName.
   std::string node_name;
-  // The beginning of all UIDs, followed by twelve digits of the count. Stores whose objects leave
-  // traces outside (folders, checkpoints) need different prefixes: RandomUidPrefix().
+  // The first part of every UID. Twelve hexadecimal digits of the counter follow. Stores
+  // whose objects leave traces outside (folders, checkpoints) need different prefixes:
+  // see RandomUidPrefix().
   std::string uid_prefix = "00000000-0000-4000-8000-";
 };
 
-// Returns 62 random bits as the beginning of a version 4 UUID.
+// Returns the first four groups of a version 4 UUID, with the trailing dash. They contain 74
+// random bits.
 std::string RandomUidPrefix();
 
-// Thread-safe. Subscriptions must be destroyed first.
+// Thread-safe. Subscriptions must be destroyed before the store.
 class Store : public client::Client, public client::Discovery {
  public:
   explicit Store(Options options = {});
@@ -72,28 +76,29 @@ class Store : public client::Client, public client::Discovery {
     return std::string(client::NewestApiVersion(kind));
   }
 
-  // With deliver_by_hand: calls the sinks with the waiting events, in the caller's thread, at most
-  // `most` times. Returns the number of calls.
+  // For stores with deliver_by_hand: passes waiting events to the sinks, in the caller's thread,
+  // with at most `most` calls. Returns the number of calls.
   size_t Deliver(size_t most = SIZE_MAX) { return hub_.Deliver(most); }
 
-  // With keep_changes: simulates broken watches of an API server. CutWatches breaks all watches;
-  // undelivered events are lost to them. After MendWatches, each continues after the last change
-  // that it has seen or, if the history has been compacted since then (410 there), with a whole
-  // list. A bookmark confirms to up-to-date watches that they have missed nothing.
+  // For stores with keep_changes: simulate the broken watches of an API server. CutWatches breaks
+  // all watches, which lose their undelivered events. After MendWatches, each watch continues after
+  // the last change that it has seen or, if the history has been compacted since then (410 on an
+  // API server), receives a whole list. A bookmark confirms to watches that are up to date that
+  // they have missed nothing.
   void CutWatches() { hub_.Cut(); }
   void MendWatches();
   void Bookmark();
   void Compact();
 
-  // The approximate heap size of all objects in bytes, decoded forms included.
+  // Returns the approximate heap size of all objects in bytes, including decoded forms.
   size_t Bytes();
 
  private:
   using Records = std::map<client::Key, Record>;
 
   StatusOr<Records::iterator> Find(const client::Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the record that `object` names if its preconditions (metadata.resourceVersion,
-  // metadata.uid) hold.
+  // Returns the record that `object` names. Returns an error if the preconditions in `object`
+  // (metadata.resourceVersion, metadata.uid) do not hold.
   StatusOr<Records::iterator> FindForWrite(const client::Key& key, const Json& object)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusOr<client::Object> Replace(Records::iterator found, const Json& object)
@@ -102,9 +107,9 @@ class Store : public client::Client, public client::Discovery {
   client::Object Commit(Records::iterator found, Record next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DeleteFound(Records::iterator found, std::optional<int64_t> grace_period_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes the object, unless finalizers keep it; it is then marked as terminating.
+  // Removes the object or, if it has finalizers, marks it as terminating.
   void Remove(Records::iterator found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Marks it as terminating; its grace period ends `grace_period_seconds` from now.
+  // Marks the object as terminating; its grace period ends `grace_period_seconds` from now.
   void Terminate(Records::iterator found, int64_t grace_period_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<client::Object> AllOf(client::Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -19,14 +19,15 @@ bool IsAlphanumeric(char c) {
   return IsLower(c) || IsDigit(c) || (c >= 'A' && c <= 'Z');
 }
 
-// One part of a subdomain; the whole limits its length.
+// Checks one part of a subdomain. Only the length of the whole is limited.
 bool IsDnsPart(std::string_view text) {
   if (text.empty() || text.front() == '-' || text.back() == '-') return false;
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return IsLower(c) || IsDigit(c) || c == '-'; });
 }
 
-// Label values and the names in label keys: alphanumeric at both ends; '-', '_' and '.' in between.
+// Checks label values and the names in label keys: alphanumeric characters at both ends, and '-',
+// '_' and '.' between them.
 bool IsQualifiedWord(std::string_view text) {
   if (text.empty() || text.size() > kMaximumLabel) return false;
   if (!IsAlphanumeric(text.front()) || !IsAlphanumeric(text.back())) return false;

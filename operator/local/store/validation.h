@@ -1,4 +1,4 @@
-// Checks what an API server refuses to store: invalid names, namespaces, label keys and values,
+// Rejects what an API server rejects: invalid names, namespaces, label keys and label values, and
 // pods without containers. The messages follow the API server's: "Pod \"x\" is invalid:
 // metadata.name: …".
 #pragma once
@@ -7,15 +7,17 @@
 
 namespace tfjob::store {
 
-// InvalidArgument with the path of the value.
+// Checks a new object. Returns InvalidArgument with the path of the wrong value.
 Status ValidateNew(client::Kind kind, const Json& object, const objects::ObjectMeta& metadata);
 
-// Checks labels only, as for updates.
+// Checks only the labels, as an update does.
 Status ValidateLabels(client::Kind kind, const objects::ObjectMeta& metadata);
 
-// RFC 1123 labels joined by dots, at most 253 characters.
+// Returns whether `text` is a subdomain as in RFC 1123: parts joined by dots, at most
+// 253 characters.
 bool IsDnsSubdomain(std::string_view text);
-// RFC 1035 label: lower case letters, digits and '-', starts with a letter, at most 63 characters.
+// Returns whether `text` is a label as in RFC 1035: lower case letters, digits and '-', starting
+// with a letter, at most 63 characters.
 bool IsDnsLabel(std::string_view text);
 
 }  // namespace tfjob::store

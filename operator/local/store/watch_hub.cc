@@ -23,9 +23,9 @@ class WatchHub::Watch {
   const std::string name_space;
   const client::LabelSelector selector;
   client::WatchSink& sink;
-  // Guarded by the hub's lock.
+  // Protected by the hub's mutex.
   bool cut = false;
-  std::optional<int64_t> seen;  // the newest version seen; nullopt: not even the first list
+  std::optional<int64_t> seen;  // the newest version seen; nullopt before the first list
 };
 
 namespace {

@@ -1,11 +1,11 @@
-// The store's watchers. Changes are queued in commit order and passed to the sinks by one thread,
-// or by Deliver().
+// Manages the store's watchers. Changes are queued in commit order and passed to the sinks by one
+// thread, or by Deliver().
 //
-// With `keep_changes`, watches can break like those of an API server. A cut watch receives
-// nothing, and its undelivered events are lost. A mended watch continues after the last change
-// that it has seen, if the history still reaches back that far; otherwise it gets a new list (an
-// API server's 410). A bookmark confirms that a watch has missed nothing, so that a compaction
-// does not affect it.
+// With `keep_changes`, watches can break like those of an API server. A cut watch receives nothing,
+// and its undelivered events are lost. A mended watch continues after the last change that it has
+// seen or, if the history no longer reaches back that far, receives a new list (after an API
+// server's 410). A bookmark confirms to a watch that it has missed nothing, so that a later
+// compaction does not affect it.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,11 @@ namespace tfjob::store {
 class WatchHub {
  public:
   WatchHub(bool by_hand, bool keep_changes);
-  // Every subscription must be destroyed first.
+  // All subscriptions must be destroyed first.
   ~WatchHub();
 
-  // Starts with those of `objects` that match, as they were at `version`; later changes follow.
+  // Begins with the objects of `objects` that match, as they were at `version`. Later
+  // changes follow.
   std::unique_ptr<client::Subscription> Subscribe(client::Kind kind, std::string name_space,
                                                   client::LabelSelector selector,
                                                   client::WatchSink& sink,
@@ -36,8 +37,8 @@ class WatchHub {
                                                   int64_t version);
   bool HasWatchers(client::Kind kind);
 
-  // `before` and `after` are the object's states; null: it did not or does not exist. Call in
-  // commit order; `version` is the change's.
+  // `before` and `after` are the states of the object, or null if it did not exist before or does
+  // not exist after the change. Call it in commit order. `version` is the version of the change.
   void Publish(client::Kind kind, const client::Object* before, const client::Object* after,
                int64_t version);
 
@@ -59,7 +60,7 @@ class WatchHub {
     std::vector<client::Object> objects;
     int64_t version = 0;
   };
-  // One change of an object, for mended watches.
+  // A change of an object, kept for mended watches.
   struct Kept {
     int64_t version = 0;
     client::Kind kind = client::Kind::kPod;
@@ -79,10 +80,10 @@ class WatchHub {
   const bool by_hand_;
   const bool keep_changes_;
   Mutex mutex_;
-  CondVar changed_;  // something to deliver, a delivery ended, or stopping
+  CondVar changed_;  // there is something to deliver, a delivery has ended, or stopping_ is set
   std::vector<std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);
   std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // since the last compaction
+  std::deque<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // changes since the last compaction
   int64_t compacted_ ABSL_GUARDED_BY(mutex_) = 0;
   const Watch* delivering_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,5 @@
-// Checks that the definition and our own parser judge manifests alike: the operator reads what
-// kubectl can create, and `tfjob validate` refuses what the API server refuses.
+// Checks that the CRD and our own parser accept and reject the same manifests: the operator can
+// read what kubectl can create, and `tfjob validate` rejects what the API server rejects.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
