@@ -1,5 +1,5 @@
-// Models the lifecycle of one pod on this machine as a state machine without processes, threads or a
-// clock. It takes events and returns actions and the pod's status.
+// Models the lifecycle of one pod on this machine as a state machine without processes, threads or
+// a clock. It takes events and returns actions and the pod's status.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 #pragma once
 
