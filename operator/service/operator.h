@@ -25,7 +25,7 @@ namespace tfjob::service {
 // the first lists have arrived.
 inline constexpr Duration kPoll = 50ms;
 
-// Runs the operator once. Call Stop() after a stop has been requested from `stop`.
+// Runs the operator once. Call Stop() after a stop has been requested through `stop`.
 class Operator {
  public:
   Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks);
@@ -54,7 +54,8 @@ class Operator {
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
-  // The last check before a write is sent: a call may have waited since the gate let it through.
+  // Returns whether a write may still be sent. Called just before it is sent, because the call may
+  // have waited since the gate let it through.
   bool MayWrite() const;
 
   const OperatorOptions& options_;

@@ -1,5 +1,6 @@
-// Keeps time injectable: policies take `Time now`, loops take a Clock. Wall-clock times have the
-// form that Kubernetes stores (RFC 3339, UTC). Durations are measured on the steady clock.
+// Passes time in as an argument, so that tests control it: policies take `Time now`, loops take a
+// Clock. Wall-clock times have the form that Kubernetes stores (RFC 3339, UTC). Durations are
+// measured on the steady clock.
 #pragma once
 
 #include <chrono>

@@ -88,8 +88,8 @@ StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
-// Returns the job's chief: the task named by chief_type, or else the first of chief 0, master 0 and
-// worker 0 that exists (also in the sparse form, as in TensorFlow).
+// Returns the job's chief: the task named by chief_type, or else chief 0 or master 0 if there is
+// one, or else worker 0 (also in the sparse form, as in TensorFlow).
 Task ChiefOf(const TfConfig& config);
 Role RoleOf(const TfConfig& config);
 

@@ -34,7 +34,7 @@ class FaultTest : public testing::TestWithParam<Case> {
   void SetUp() override {
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", GetParam().example)));
-    // Use an own folder, and save checkpoints often enough to have one in the middle of the run.
+    // Use a separate folder, and save checkpoints often enough to have one in mid-run.
     const std::string example = GetParam().example;
     const std::string name = example.substr(0, example.find('.'));
     manifest = absl::StrReplaceAll(manifest, {{StrCat("/var/tmp/tfjob/", name), model_dir_}});

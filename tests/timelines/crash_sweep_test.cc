@@ -81,8 +81,8 @@ struct Life {
   int calls = 0;
 };
 
-// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because it
-// depends on the time of the crash which objects share an event.
+// Splits "SuccessfulCreatePod: Created pods: a, b" into one entry for a and one for b, because
+// the time of the crash determines which objects share an event.
 std::map<std::string, int> ByObject(const std::map<std::string, int>& events) {
   std::map<std::string, int> told;
   for (const auto& [event, count] : events) {
