@@ -56,8 +56,8 @@ struct Key {
 std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
 // A compact, immutable and shared object. Pods and services are decoded; an object of any other
-// kind is a CustomResource. In lists and watches, metadata.managedFields may be missing, and a node
-// may have only its metadata, spec.taints, spec.unschedulable and status.conditions.
+// kind is a CustomResource. Objects may lack metadata.managedFields, and a node may have only its
+// metadata (without annotations), spec.taints, spec.unschedulable and status.conditions.
 using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
                  std::shared_ptr<const objects::CustomResource>>;
