@@ -1,5 +1,5 @@
-// Builds a job's Workload and PodGroup for scheduling.k8s.io. https://github.com/kubernetes/api
-// (scheduling/v1alpha2 of 1.36, scheduling/v1beta1 of 1.37)
+// Builds a job's Workload and PodGroup for scheduling.k8s.io.
+// https://github.com/kubernetes/api (scheduling/v1alpha2 of 1.36, scheduling/v1beta1 of 1.37)
 #pragma once
 
 #include "operator/api/tfjob.h"

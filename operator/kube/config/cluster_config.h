@@ -16,7 +16,7 @@ namespace tfjob::kube {
 // Kubernetes replaces it in place.
 struct PemSource {
   std::string data;  // takes precedence over path
-  std::string path;  // absolute, or relative to the working folder
+  std::string path;  // absolute or relative to the working folder
 
   bool empty() const { return data.empty() && path.empty(); }
   // Returns the text; "" if there is none. Errors name the path.

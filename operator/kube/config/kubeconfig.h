@@ -1,5 +1,6 @@
 // Reads kubeconfig files as client-go does: parses each file, merges them, and resolves the result
-// to a ClusterConfig. https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
+// to a ClusterConfig.
+// https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 //
 // As in client-go, unknown members are ignored. Every error contains the file and the path of the
 // member in it, but never a secret.

@@ -242,7 +242,7 @@ class Resolver {
 
   Status UseExec(const KubeconfigUser& user, const KubeconfigCluster& cluster) {
     if (!user.exec_problem.ok()) {
-      // "FILE: users[0].user" → "FILE": the problem already includes the path.
+      // Shortens "FILE: users[0].user" to "FILE", because the problem already contains the path.
       return Annotate(user.exec_problem, user.where.substr(0, user.where.rfind(": ")));
     }
     ExecConfig exec = *user.exec;

@@ -77,7 +77,8 @@ struct TransportOptions {
   std::string user_agent = "tfjob-operator";
   // A longer response to Send() causes an Unavailable error.
   size_t max_response_bytes = size_t{256} << 20;
-  // Time after which a silent peer counts as dead: TCP keepalive on connections of streams.
+  // The idle time after which TCP keepalive probes the peer, on the connections of streams. A peer
+  // that does not answer counts as dead after twice this time.
   Duration keepalive_idle{30s};
 };
 
