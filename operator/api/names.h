@@ -13,7 +13,7 @@ namespace tfjob::api {
 inline constexpr char kControllerName[] = "tfjob-controller";  // label value; source of events
 inline constexpr char kOperatorNameLabel[] = "training.kubeflow.org/operator-name";
 inline constexpr char kJobNameLabel[] = "training.kubeflow.org/job-name";
-// The Kueue queue that suspends and resumes the job.
+// Names the Kueue queue that suspends and resumes the job.
 inline constexpr char kQueueLabel[] = "kueue.x-k8s.io/queue-name";
 inline constexpr char kReplicaTypeLabel[] = "training.kubeflow.org/replica-type";
 inline constexpr char kReplicaIndexLabel[] = "training.kubeflow.org/replica-index";
@@ -25,7 +25,8 @@ inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-po
 
 // Overrides the operator's choice: "volcano", "scheduler-plugins", "native" or "none".
 inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
-// Assign a pod to its pod group: a label for scheduler-plugins, annotations for Volcano.
+// The label (for scheduler-plugins) and the annotations (for Volcano) that assign a pod to its
+// pod group.
 inline constexpr char kPodGroupLabel[] = "scheduling.x-k8s.io/pod-group";
 inline constexpr char kVolcanoGroupAnnotation[] = "scheduling.k8s.io/group-name";
 inline constexpr char kVolcanoTaskAnnotation[] = "volcano.sh/task-spec";

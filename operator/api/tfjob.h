@@ -132,7 +132,7 @@ struct ReplicaStatus {
 };
 
 struct TFJobStatus {
-  std::vector<Condition> conditions;  // the order is API: the newest change is last (conditions.h)
+  std::vector<Condition> conditions;  // in the API's order: the newest change is last
   std::map<ReplicaType, ReplicaStatus> replica_statuses;
   std::optional<Time> start_time;
   std::optional<Time> completion_time;

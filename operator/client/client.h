@@ -1,25 +1,25 @@
-// Defines the operator's view of a cluster: read, write, watch. It is implemented over an
-// in-memory store (operator/local/store) and over REST (operator/kube). Both pass the suite
-// in operator/client/contract.h.
+// Defines the interfaces through which the operator reads, writes and watches a cluster. They are
+// implemented over an in-memory store (operator/local/store) and over REST (operator/kube). Both
+// implementations pass the tests in operator/client/contract.h.
 //
-// Every call is synchronous and thread-safe, and has a deadline set by the implementation. Until
-// that deadline it may wait for the implementation's own flow control, or because the server asks
-// for a delay (429 or 5xx with Retry-After), after which it is sent again. Nothing else is
-// retried, but a transport may send a request twice if a connection breaks. Therefore creates
-// carry a name, deletes a UID and updates a resourceVersion.
+// Every call is synchronous and thread-safe, and has a deadline that the implementation sets. Until
+// this deadline, the call may wait for the implementation's flow control, or wait because the
+// server asked for a delay (429, or 5xx with Retry-After) and then be sent again. Nothing else is
+// retried. However, a transport may send a request twice if a connection breaks. Creates therefore
+// carry a name, deletes a UID, and updates a resourceVersion.
 //
 // Errors:
 //  - NotFound
 //  - AlreadyExists
-//  - Aborted (409): the resourceVersion or UID precondition does not hold, or another
-//    writer was first.
+//  - Aborted (409): the resourceVersion or UID does not match, or another writer was first.
 //  - InvalidArgument (400, 413, 415, 422): with the server's message.
 //  - PermissionDenied (403): includes admission and quotas.
 //  - FailedPrecondition: the namespace is being deleted.
 //  - Unauthenticated (401)
 //  - ResourceExhausted (429 until the deadline)
-//  - Internal (500): the server reports a failure inside it, such as in an admission webhook.
-//  - Unavailable, DeadlineExceeded: the server may or may not have executed the call. Read again.
+//  - Internal (500): the server reports an internal failure, such as that of an admission webhook.
+//  - Unavailable, DeadlineExceeded: the server may or may not have executed the call. The caller
+//    must read the object to find out.
 //  - Cancelled: this process is stopping.
 #pragma once
 
@@ -39,7 +39,7 @@
 
 namespace tfjob::client {
 
-// The kinds are those of operator/objects.
+// Kinds and their functions are defined in operator/objects.
 using objects::IsClusterScoped;
 using objects::IsPodGroup;
 using objects::Kind;
@@ -55,24 +55,25 @@ struct Key {
 };
 std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
-// Compact, immutable and shared. Pods and services are decoded; every other kind is a
-// CustomResource. Objects from lists and watches may lack metadata.managedFields. Nodes may lack
-// everything but their metadata, spec.taints, spec.unschedulable and status.conditions.
+// A compact, immutable and shared object. Pods and services are decoded; an object of any other
+// kind is a CustomResource. Objects may lack metadata.managedFields, and a node may have only its
+// metadata (without annotations), spec.taints, spec.unschedulable and status.conditions.
 using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
                  std::shared_ptr<const objects::CustomResource>>;
 const objects::ObjectMeta& MetadataOf(const Object& object);
-// Returns the object as a T: objects::Pod, objects::Service or objects::CustomResource. Returns
-// nullptr for an object of another type: a client that mixes up kinds must not crash the operator.
+// Returns the object as a T (objects::Pod, objects::Service or objects::CustomResource), or nullptr
+// if it has another type, so that a client that mixes up kinds cannot crash the operator.
 template <typename T>
 std::shared_ptr<const T> As(const Object& object) {
   const auto* held = std::get_if<std::shared_ptr<const T>>(&object);
   return held == nullptr ? nullptr : *held;
 }
-// Decodes a JSON object of that kind into its compact form.
+// Decodes a JSON object of the given kind into its compact form.
 StatusOr<Object> Decode(Kind kind, Json object);
 
-// Equality-based: every pair must match. Empty selects everything.
+// An equality-based selector: an object must have every label in it. An empty selector matches
+// all objects.
 using LabelSelector = std::map<std::string, std::string>;
 bool Matches(const LabelSelector& selector, const objects::ObjectMeta& metadata);
 
@@ -88,7 +89,7 @@ class Reader {
 };
 
 struct DeleteOptions {
-  std::optional<std::string> uid;               // precondition: Aborted if the object has another
+  std::optional<std::string> uid;               // Aborted if the object has another UID
   std::optional<int64_t> grace_period_seconds;  // default: the object's own; 0: immediately
 };
 
@@ -98,21 +99,22 @@ class Writer {
   // Creates `object`, a whole JSON object with metadata.name and metadata.namespace. Returns the
   // stored object.
   virtual StatusOr<Object> Create(Kind kind, const Json& object) = 0;
-  // Replaces spec and metadata (not status). If metadata.resourceVersion is set, it must match
-  // (Aborted). API servers refuse custom resources without it.
+  // Replaces the spec and the metadata, but not the status. If metadata.resourceVersion is set, it
+  // must match the stored object's; otherwise, returns Aborted. API servers refuse custom resources
+  // without a resourceVersion.
   virtual StatusOr<Object> Update(Kind kind, const Json& object) = 0;
-  // Replaces only the status; metadata.resourceVersion as above.
+  // Replaces only the status. metadata.resourceVersion is handled as in Update.
   virtual StatusOr<Object> UpdateStatus(Kind kind, const Json& object) = 0;
-  // Applies a JSON merge patch (RFC 7386) to the object (not to its status).
+  // Applies a JSON merge patch (RFC 7386) to the object, but not to its status.
   virtual StatusOr<Object> Patch(const Key& key, const Json& merge_patch) = 0;
   virtual Status Delete(const Key& key, const DeleteOptions& options) = 0;
 };
 
-// Receives the objects of one subscription: first OnReplaced with the whole list, then one call per
-// change. OnReplaced is called again whenever the implementation had to list again; objects that
-// are absent from it are gone. An object that stops matching the selector is reported as deleted.
-// The implementation calls the sink from a thread of its own, in order and never concurrently. A
-// call must return quickly.
+// Receives the objects of a subscription. OnReplaced is called first, with the whole list. After
+// that, there is one call per change. OnReplaced is called again whenever the implementation had to
+// list again; objects that are not in the new list are gone. An object that no longer matches the
+// selector is reported as deleted. The implementation calls the sink from its own thread, in order
+// and never concurrently. A call must return quickly.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
@@ -121,8 +123,8 @@ class WatchSink {
   virtual void OnDeleted(Object last_state) = 0;
 };
 
-// Ends the subscription when destroyed: from then on no call to the sink is in progress or will
-// follow. Must not be destroyed inside a call to its own sink.
+// Ends the subscription when destroyed. Once the destructor has returned, the sink is not being
+// called and will not be called again. Must not be destroyed inside a call to its own sink.
 class Subscription {
  public:
   virtual ~Subscription() = default;
@@ -140,13 +142,13 @@ class Watcher {
 
 class Client : public Reader, public Writer, public Watcher {};
 
-// Reports what a server supports beyond the kinds that every cluster has.
+// Finds out which kinds a server supports, and in which version.
 class Discovery {
  public:
   virtual ~Discovery() = default;
   // Returns the apiVersion under which objects of the kind are read and written: "v1",
-  // "scheduling.k8s.io/v1beta1". NotFound if the server does not serve the kind at present (a CRD
-  // may be installed later).
+  // "scheduling.k8s.io/v1beta1". Returns NotFound if the server does not serve the kind now; this
+  // may change, for example when a CRD is installed.
   virtual StatusOr<std::string> ApiVersion(Kind kind) = 0;
 };
 

@@ -47,7 +47,7 @@ class NullSink : public WatchSink {
   void OnDeleted(Object) override {}
 };
 
-// Every call reaches the inner client once, and its result comes back.
+// Every call reaches the inner client once, and its result is returned.
 TEST(ForwardingClient, PassesEveryCallOn) {
   store::Store store;
   FaultyClient inner(store);

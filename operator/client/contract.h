@@ -1,4 +1,5 @@
-// Tests that an implementation keeps the contract of Client. Each implementation instantiates it:
+// Tests that an implementation fulfils the contract of Client. Each implementation instantiates
+// the suite:
 //
 //   INSTANTIATE_TEST_SUITE_P(Store, ContractTest,
 //                            ::testing::Values(ContractTarget{"Store", [] { … }}),
@@ -26,9 +27,9 @@ class ContractWorld {
   virtual ~ContractWorld() = default;
   virtual Client& client() = 0;
   virtual std::string name_space() = 0;
-  // Gives watch events a chance to arrive. Called until the test's condition holds.
+  // Lets watch events arrive. Called until the test's condition is true.
   virtual void Pump() = 0;
-  // Returns whether objects are deleted once their owners are gone.
+  // Returns whether objects are deleted after their owners.
   virtual bool collects_garbage() { return true; }
   // How long to wait for an expected change.
   virtual Duration patience() { return 10s; }
@@ -40,7 +41,7 @@ struct ContractTarget {
 };
 std::string ContractTargetName(const ::testing::TestParamInfo<ContractTarget>& target);
 
-// Records the calls to a sink: "replaced a b", "upserted a", "deleted a".
+// Records the calls to the sink: "replaced a b", "upserted a", "deleted a".
 class RecordingSink : public WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override;
@@ -62,16 +63,17 @@ class ContractTest : public ::testing::TestWithParam<ContractTarget> {
   Client& client() { return world_->client(); }
   Key KeyOf(Kind kind, const std::string& name) { return {kind, world_->name_space(), name}; }
 
-  // Minimal objects, each with the label app=<app>.
+  // Return minimal objects. The pod has the label app=<app>.
   Json Job(const std::string& name);
   Json Pod(const std::string& name, const std::string& app, const std::string& node = "");
   Json Service(const std::string& name);
-  // Returns `object` with an owner reference to its controller `owner`.
+  // Returns `object` with an owner reference that makes `owner` its controller.
   static Json OwnedBy(Json object, const Object& owner);
 
   Object MustCreate(Kind kind, const Json& object);
   Json MustGetJson(Kind kind, const std::string& name);
-  // Pumps until the condition holds; the test fails after the world's patience.
+  // Pumps until the condition is true. Fails the test if this takes longer than the
+  // world's patience.
   void Eventually(const std::function<bool()>& condition, const std::string& what);
 
   std::unique_ptr<ContractWorld> world_;

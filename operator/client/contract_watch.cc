@@ -62,7 +62,7 @@ TEST_P(ContractTest, AWatchByLabelSeesObjectsEnterAndLeave) {
   ASSERT_TRUE(client().Delete(KeyOf(Kind::kPod, "a"), {}).ok());
   const std::vector<std::string> expected = {"replaced", "upserted a", "deleted a", "upserted a",
                                              "deleted a"};
-  // An API server may report that a pod terminates before it reports the deletion.
+  // An API server may report that a pod is terminating before it reports the deletion.
   const auto seen = [&sink] {
     std::vector<std::string> notes = sink.Notes();
     notes.erase(std::unique(notes.begin(), notes.end()), notes.end());
@@ -97,7 +97,7 @@ TEST_P(ContractTest, AWatchSeesATerminatingPodBeforeItGoes) {
   ASSERT_TRUE(client().Delete(KeyOf(Kind::kPod, "a"), now).ok());
   Eventually([&] { return !sink.Notes().empty() && sink.Notes().back() == "deleted a"; },
              "the deletion");
-  // A server may report further states in between.
+  // A server may report more states in between.
   EXPECT_EQ(sink.Notes().front(), "replaced");
   EXPECT_GE(sink.Notes().size(), 4u);
 }

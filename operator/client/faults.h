@@ -1,5 +1,6 @@
-// A Client that passes calls on and, where a test requests it, fails them: before they reach the
-// server, or after the server has executed them (the response is lost). Thread-safe.
+// A Client that forwards calls and makes some of them fail if a test requests it: either
+// before they reach the server, or after the server has executed them, as if the response were
+// lost. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@ namespace tfjob::client {
 enum class Verb { kGet, kList, kCreate, kUpdate, kUpdateStatus, kPatch, kDelete, kWatch };
 std::string_view Name(Verb verb);  // "create"
 
-// One call as the wrapper sees it. For lists and watches the key has no name.
+// A call as the wrapper sees it. For lists and watches, the key has no name.
 struct Call {
   Verb verb;
   Key key;
@@ -24,9 +25,10 @@ struct Fault {
   std::function<bool(const Call&)> matches;
   int nth = 1;            // the first matching call that fails, from 1
   int times = 1;          // how many calls in a row fail
-  Status error;           // returned to the caller; OK: the call is only delayed (before_call)
-  bool executed = false;  // the server executes the call, the response is lost
-  // Runs in the caller's thread before the call continues: a delay, or another client's write.
+  Status error;           // returned to the caller; if OK, the call proceeds after before_call
+  bool executed = false;  // the server executes the call, but the response is lost
+  // Runs in the caller's thread before the call continues, for example to delay it or to make
+  // another client's write.
   std::function<void()> before_call;
 };
 

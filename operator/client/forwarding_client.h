@@ -1,5 +1,5 @@
-// A Client that passes every call on to another. Wrappers derive from it and override the calls
-// that they change.
+// A Client that forwards every call to another client. Wrappers derive from it and override the
+// calls that they change.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ class ForwardingClient : public Client {
  public:
   // `inner` must outlive this.
   explicit ForwardingClient(Client& inner) : inner_(inner) {}
-  // A copy would bypass the wrapper that is copied.
+  // Not copyable: a copy of a wrapper as a ForwardingClient would bypass the wrapper.
   ForwardingClient(const ForwardingClient&) = delete;
 
   StatusOr<Object> Get(const Key& key) override;

@@ -22,7 +22,7 @@ namespace {
 
 using objects::Kind;
 
-// Kubernetes' default for pods that specify none.
+// Kubernetes' default for pods that do not set a grace period.
 constexpr int64_t kDefaultGraceSeconds = 30;
 
 }  // namespace
@@ -81,7 +81,7 @@ Outcome Actor::WriteStatus(const Turn& turn) {
     tools_.observer.OnStatus(job.metadata, job.status, verdict.status, tools_.clock.Now());
     return {};
   }
-  // The conflict may be with our own write: a request whose connection broke is sent again.
+  // The conflict may be with this write itself: if a connection breaks, the request is sent again.
   if (MayHaveBeenExecuted(error) || absl::IsAborted(error)) {
     turn.memory.unanswered = {PrintJson(wanted["status"]), turn.decision.plan.events, job.status,
                               verdict.status};
@@ -110,7 +110,7 @@ void Actor::ReportDeletes(const Turn& turn, const std::vector<Status>& results) 
   for (size_t i = 0; i < results.size(); ++i) {
     const plan::Delete& wanted = turn.decision.plan.deletes[i];
     if (results[i].ok()) deleted.push_back({wanted.name, wanted.uid});
-    // The pod groups of several schedulers share an event, like all kinds of one name.
+    // Kinds with the same name share an event, such as the pod groups of several schedulers.
     const bool is_last = i + 1 == results.size() ||
                          Name(turn.decision.plan.deletes[i + 1].kind) != Name(wanted.kind);
     if (!is_last || deleted.empty()) continue;
@@ -125,7 +125,7 @@ Status Actor::DeleteOne(const Turn& turn, const plan::Delete& wanted) {
   options.grace_period_seconds = wanted.grace_period_seconds;
   const Status status = tools_.client.Delete(key, options);
   if (!absl::IsAborted(status)) return status;
-  // Another object has the name by now, or the server met a conflict with another write.
+  // Either another object has the name now, or the delete conflicted with another write.
   const StatusOr<client::Object> found = tools_.ReadObject(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
@@ -150,7 +150,8 @@ Status Actor::RecordDelete(const Turn& turn, const plan::Delete& wanted, const S
     cache.RecordGone(key, wanted.uid);
     return OkStatus();
   }
-  // The server's answer does not contain the grace period; the watch will show it.
+  // The grace period is an assumption, because the server's response does not contain it. The watch
+  // will report it.
   cache.RecordDelete(key, wanted.uid,
                      {TruncateToSeconds(tools_.clock.Now()),
                       wanted.grace_period_seconds.value_or(kDefaultGraceSeconds)});

@@ -1,5 +1,6 @@
-// Carries out a Plan in its order: adopts and creates; the status, acknowledged; deletes; events.
-// Every completed action is recorded in the cache at once, so that the next reconcile sees it.
+// Carries out a Plan in order: adopts and creates, then the status write, which must be
+// acknowledged, then deletes and events. Every completed action is recorded in the cache
+// immediately, so that the next reconcile sees it.
 #pragma once
 
 #include <utility>
@@ -18,18 +19,19 @@ namespace tfjob::control {
 
 struct Turn;
 
-// Thread-safe; one worker at a time per job.
+// Thread-safe, but only one worker at a time may act on a job.
 class Actor {
  public:
   Actor(const Tools& tools, RecordEvent record)
       : tools_(tools), record_(std::move(record)), creator_(tools) {}
 
-  // Returns the first error, except for events: they are no reason to retry. If the status cannot
-  // be written, nothing that follows it is done: kReadAgain if it was decided from an old version
-  // of the job, kJobIsGone if there is no job, otherwise the error.
+  // Returns the first error. Errors from sending events are not returned, because they do not
+  // justify a retry. If the status cannot be written, the actions after it are skipped, and the
+  // outcome is kReadAgain if the decision was based on an old version of the job, kJobIsGone if the
+  // job does not exist, and the error otherwise.
   Outcome Act(const Turn& turn);
 
-  // Ends large plans in progress after the calls that are under way; Act then returns Cancelled.
+  // Makes creates in progress end after the current calls; Act then returns Cancelled.
   void Stop() { creator_.Stop(); }
 
  private:
@@ -37,10 +39,11 @@ class Actor {
   Status ChangePodGroup(const Turn& turn);
   Outcome WriteStatus(const Turn& turn);
   Status DeleteAll(const Turn& turn);
-  // NotFound: the object with that UID is gone.
+  // Returns NotFound if the object with the wanted UID is gone.
   Status DeleteOne(const Turn& turn, const plan::Delete& wanted);
   Status RecordDelete(const Turn& turn, const plan::Delete& wanted, const Status& status);
-  // Reports deleted objects in one event per kind. `results`: of the plan's first deletes.
+  // Reports the deleted objects, with one event per kind. `results` belong to the first deletes of
+  // the plan.
   void ReportDeletes(const Turn& turn, const std::vector<Status>& results);
 
   const Tools tools_;

@@ -11,11 +11,11 @@
 namespace tfjob::control {
 namespace {
 
-// Fields that determine which controller owns the job and what remains of it once it has ended.
+// The fields that determine which controller manages the job, and what is deleted after its end.
 constexpr const char* kKept[] = {"managedBy", "cleanPodPolicy", "ttlSecondsAfterFinished"};
 
-// Returns what remains of a job whose spec cannot be read: enough to leave it to another
-// controller, or to write a condition and clean up.
+// Returns the readable part of a job whose spec cannot be decoded. This is enough to leave the job
+// to another controller, or to write a condition and clean up.
 api::TFJob WithoutSpec(const objects::CustomResource& stored) {
   const JsonField policy = JsonField(*stored.object)["spec"]["runPolicy"];
   Json rest = *stored.object;

@@ -1,5 +1,6 @@
-// Turns a TFJob as the server stores it into the form that decisions use, or reports why it cannot
-// be run. The CRD rejects most such jobs up front, but an older CRD may have let them through.
+// Converts a TFJob from the form that the server stores to the form that decisions use, and
+// reports why it cannot run, if so. The CRD rejects most invalid jobs, but an older CRD may have
+// accepted them.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -9,14 +10,14 @@
 namespace tfjob::control {
 
 struct Admission {
-  // With defaults. If `verdict` is a decoding error: only metadata, status, and those of managedBy,
-  // cleanPodPolicy and ttlSecondsAfterFinished that can be read.
+  // The job with defaults. If it could not be decoded, only its metadata and status, and managedBy,
+  // cleanPodPolicy and ttlSecondsAfterFinished if they can be read.
   api::TFJob job;
-  // InvalidArgument, one problem per line, each with its path.
+  // OK, or InvalidArgument with one problem per line, each with its path.
   Status verdict;
 };
 
-// `clean_pod_policy` applies to jobs that specify none.
+// Admits a job. `clean_pod_policy` applies if the job does not set cleanPodPolicy.
 Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy);
 
 }  // namespace tfjob::control

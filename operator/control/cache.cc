@@ -25,7 +25,8 @@ std::string KeyOfJob(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.name);
 }
 
-// Returns the key of the job that a pod or service belongs to; "/" at the end means none.
+// Returns the key of the job to which an object is assigned. A key that ends with "/" means that
+// there is none.
 std::string KeyOfParent(const ObjectMeta& metadata) {
   const objects::OwnerReference* controller = metadata.controller();
   if (controller != nullptr && controller->kind == api::kKind) {
@@ -34,7 +35,8 @@ std::string KeyOfParent(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
 }
 
-// Pod groups are watched without a selector, so most may belong to others.
+// Returns true for a pod group or workload that does not belong to a TFJob. These are watched
+// without a selector, so most of them may belong to others.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
   if constexpr (!std::is_same_v<T, CustomResource>) return false;

@@ -1,12 +1,13 @@
-// Holds what the watches have shown of TFJobs, their pods and services, indexed by job, together
-// with our own writes that the watches have not shown yet. A snapshot of a job costs as much as it
-// has pods.
+// Holds the TFJobs, pods, services and pod groups that the watches have reported, indexed by job,
+// and the operator's own writes that the watches have not reported yet. The cost of a job's
+// snapshot is proportional to its number of pods.
 //
-// A pod belongs to the job that its controller reference names, or else to the job that its label
-// job-name names, so that a change to an object that only blocks a name also wakes the job.
+// A pod or service is assigned to the job that its controller reference names, or else to the
+// job in its label job-name. A change to an object that only blocks a name therefore also wakes
+// the job.
 //
-// Watches come in scopes: one namespace, or all of them, each with its own sinks. A new list
-// replaces what its scope held before, and nothing else.
+// Watches are grouped into scopes. A scope is one namespace or all namespaces, and has its own
+// sinks. A new list replaces only the previous contents of its scope.
 #pragma once
 
 #include <functional>
@@ -29,77 +30,79 @@
 
 namespace tfjob::control {
 
-// Thread-safe. The client calls the sinks; workers call everything else, one worker per job.
+// Thread-safe. The client calls the sinks. Workers call everything else, one worker at a time
+// per job.
 class Cache {
  public:
-  // `changed` is called with the key ("namespace/name") of each job that something has changed
-  // about; it must not call back.
+  // `changed` is called with the key ("namespace/name") of each job to which a change relates. It
+  // must not call back.
   Cache(Clock& clock, std::function<void(const std::string&)> changed);
 
-  // The sinks of one namespace ("" for all); they live as long as the cache.
+  // The sinks for one namespace ("": all namespaces). They live as long as the cache.
   struct Scope {
     client::WatchSink& jobs;
     client::WatchSink& pods;
     client::WatchSink& services;
   };
   Scope AddScope(const std::string& name_space);
-  // Adds a sink for one kind of pod groups, or for Kubernetes' workloads, in that namespace.
-  // Synced() waits for it only if it is `required`.
+  // Adds a sink for a kind of pod group, or for Kubernetes' own workloads, in `name_space`.
+  // Synced() waits for its list only if `required`.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
-  // Removes the sinks of that kind; nothing may write to them any more. What they showed stays
-  // until another list replaces it.
+  // Removes the sinks of the kind, which must not be called any more. The objects that they
+  // reported stay until a new list replaces them.
   void DropGroups(objects::Kind kind);
-  // True if the groups of that kind are known: a sink for them was added, and all such sinks have
-  // shown their first list.
+  // True if the groups of the kind are known: there is a sink for them, and every such sink has
+  // received its first list.
   bool GroupsSynced(objects::Kind kind);
-  // True if every required sink has shown its first list. With a key, considers only the scope
-  // of that job.
+  // True if every required sink has received its first list. With a key, only the sinks that cover
+  // this job count.
   bool Synced();
   bool Synced(const std::string& key);
-  // Returns the lists that are missing: "TFJob", or "Pod in namespace a".
+  // Returns the required lists that have not arrived yet, such as "TFJob" or "Pod in namespace a".
   std::vector<std::string> MissingLists();
 
   CacheNumbers Count();
 
-  // Returns the newest known version, or nullptr. Parses its text, so avoid calling it
-  // for many jobs.
+  // Returns the newest known version of the job; nullptr if there is none. Parses the job's text,
+  // so avoid calling it for many jobs.
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
-  // True if that job still exists and is not being deleted. Cheap.
+  // True if the job with UID `uid` still exists and is not being deleted. Cheap.
   bool JobExists(const std::string& key, const std::string& uid);
-  // Returns the children of the job with UID `uid`. The caller adds history and nodes.
+  // Returns the objects of the job with UID `uid`. The caller adds the history and the nodes.
   policy::Snapshot SnapshotOf(const std::string& key, const std::string& uid);
 
-  // Own writes. `newer` was written or read by us when `base` was the newest known version; it
-  // holds until the watch shows it or something newer.
+  // Record the operator's own writes. `newer` was written or read by the operator when `base` was
+  // the newest known version. It is used until the watch reports it or a newer version.
   void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
   void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
   void RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion);
   void RecordGone(const std::string& key, const std::string& uid);
-  // Returns the UIDs of other owners' objects under this job's names that have gone since
+  // Returns the UIDs of other owners' objects, assigned to this job, that have disappeared since
   // the last call.
   std::vector<std::string> TakeFreed(const std::string& key);
-  // Marks the departed pods of a snapshot as dealt with.
+  // Marks the departed pods of a snapshot as handled.
   void Acknowledge(const std::string& key, const policy::Snapshot& snapshot);
 
-  // True if a list has shown the job as it was before our write: the list was read before
-  // the write, or the store was restored to an earlier state. The caller must read the job
-  // and call RecordWrite.
+  // True if a list contained the job as it was before the operator's own write. Either the list was
+  // read before the write, or the store was restored to an earlier state. The caller must read the
+  // job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns creates of ours that the watch has not shown for `patience`, and objects that a list
-  // shows although we deleted them. The caller must read them and call RecordRead.
+  // Returns the objects that the operator created but the watch has not reported for
+  // `patience`, and those that it deleted but a list still contains. The caller must read them
+  // and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
-  // Records the result of a read; nullopt: the object does not exist.
+  // Records the result of a read. nullopt means that the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
                   const std::optional<client::Object>& found);
-  // True if creates of ours are waiting to be shown.
+  // True if the operator has created objects that the watch has not reported yet.
   bool WaitsForWatch(const std::string& key);
 
  private:
   struct Entry {
     std::shared_ptr<const PackedJob> seen;
     std::shared_ptr<const PackedJob> written;  // newer than seen, or null
-    std::set<std::string> superseded;          // versions older than `written`
-    bool doubted = false;                      // a list casts doubt on `written`
+    std::set<std::string> superseded;          // known versions older than `written`
+    bool doubted = false;                      // a list contained an older version
     const std::shared_ptr<const PackedJob>& newest() const {
       return written != nullptr ? written : seen;
     }
@@ -110,8 +113,8 @@ class Cache {
     std::vector<std::string> freed;
   };
 
-  // Common part of the sinks: which kind and namespace they cover, and whether their first
-  // list has come.
+  // The common part of the sinks: the kind and namespace that they cover, and whether their first
+  // list has arrived.
   class Sink : public client::WatchSink {
    public:
     Sink(Cache& cache, objects::Kind kind, std::string name_space)
@@ -119,16 +122,16 @@ class Cache {
 
     objects::Kind kind() const { return kind_; }
     const std::string& name_space() const { return name_space_; }
-    // True if the job with that key lies in this scope.
+    // True if the job with key `key` is in this scope.
     bool Covers(const std::string& key) const;
-    // True if what the cache shows may be acted on, as far as this list is concerned.
+    // True if the first list has arrived or need not be waited for.
     bool ready() const { return synced || !required; }
     bool synced = false;   // guarded by the cache's lock
     bool required = true;  // never changes after it is added
 
    protected:
-    // Records that a list has come. The last first list of a scope reports all its jobs as changed,
-    // because earlier changes were skipped.
+    // Records that a list has arrived. Once all required lists of the scope have arrived for the
+    // first time, all its jobs are reported as changed, because workers skipped earlier changes.
     void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;

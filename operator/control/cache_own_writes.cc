@@ -1,5 +1,5 @@
-// Tracks what we did ourselves and the watches have not shown yet, and what must be read
-// to confirm it.
+// Tracks the operator's own writes that the watches have not reported yet, and which objects must
+// be read to confirm them.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -17,7 +17,7 @@ using objects::Service;
 
 namespace {
 
-// Records the result of reading a child; nullopt: it does not exist.
+// Records the result of reading an object. nullopt means that it does not exist.
 template <typename T>
 void RecordReadChild(Children<T>& children, const std::string& name,
                      const std::optional<Object>& found, Duration now) {
@@ -39,7 +39,7 @@ void Cache::RecordWrite(const std::string& key, const std::string& base, const O
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
   Entry& entry = found->second;
-  // Otherwise the watch has already shown this version or a newer one.
+  // If the version differs, the watch has already reported this write or a newer version.
   if (entry.newest()->metadata().resource_version != base) return;
   entry.superseded.insert(base);
   entry.superseded.insert(entry.seen->metadata().resource_version);

@@ -46,7 +46,7 @@ class CacheTest : public ::testing::Test {
     return pod;
   }
 
-  // "uid uid*": the pods of a snapshot; '*' marks terminating pods.
+  // Returns the UIDs of the pods in a snapshot, with '*' after those of terminating pods: "1 2*".
   std::string Pods() {
     std::vector<std::string> uids;
     for (const auto& pod : cache_.SnapshotOf(kKey, kUid).pods) {
@@ -75,7 +75,7 @@ TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThereAndThenTellsOfEveryJob) {
   EXPECT_EQ(changed_, std::vector<std::string>{kKey});
 }
 
-// A namespace that is refused, or gone, delays no other.
+// A namespace whose lists never arrive does not delay the others.
 TEST(CacheScopes, AreSyncedEachByItself) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
@@ -138,7 +138,7 @@ TEST_F(CacheTest, AnAcceptedDeletionShowsAtOnce) {
   cache_.RecordDelete(kKey, "1", {clock_.Now(), 30});
   cache_.RecordGone(kKey, "2");
   EXPECT_EQ(Pods(), "1*");
-  scope_.pods.OnUpserted(MakePod("a", "1"));  // older than our deletion
+  scope_.pods.OnUpserted(MakePod("a", "1"));  // older than the operator's delete
   EXPECT_EQ(Pods(), "1*");
   scope_.pods.OnDeleted(MakePod("a", "1"));
   scope_.pods.OnDeleted(MakePod("b", "2"));
@@ -161,7 +161,8 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));
 }
 
-// A list may be older than a deletion of ours, or the store may have been restored to before it.
+// A list may be older than the operator's delete, or the store may have been restored to an
+// earlier state.
 TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));
@@ -213,7 +214,7 @@ TEST_F(CacheTest, AnOwnStatusWriteHoldsUntilTheWatchShowsItAndWakesNobody) {
   EXPECT_EQ(changed_.size(), 1u);
 }
 
-// Like the test above, for the job itself.
+// Like AsksToReadWhatAListShowsAlthoughWeDeletedIt, but for the job itself.
 TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsInDoubt) {
   scope_.jobs.OnReplaced({Job("1")});
   cache_.RecordWrite(kKey, "1", Job("2"));
@@ -249,7 +250,7 @@ TEST_F(CacheTest, AJobExistsUntilItIsDeletedOrAnotherHasItsName) {
 
 TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
   scope_.jobs.OnReplaced({Job("1")});
-  scope_.jobs.OnUpserted(Job("2"));  // our write
+  scope_.jobs.OnUpserted(Job("2"));  // the operator's write
   scope_.jobs.OnUpserted(Job("3"));  // a user's, after it
   cache_.RecordWrite(kKey, "1", Job("2"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");

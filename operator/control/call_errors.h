@@ -1,22 +1,23 @@
-// Sorts the errors of calls (operator/client/client.h) by what the loop makes of them. Pure.
+// Classifies the errors of calls (operator/client/client.h) by how the control loop treats
+// them. Pure.
 #pragma once
 
 #include "runtime/base/status.h"
 
 namespace tfjob::control {
 
-// Returns true for errors with a reason from the server that a user should read. Internal is one of
-// them once it is known that the call was not carried out: a failing admission webhook may fail
-// forever.
+// Returns true if the server refused the call with a reason that users should see. This includes
+// Internal, provided that the caller knows that the call was not executed, because a failing
+// admission webhook may fail forever.
 bool IsRefusal(const Status& error);
 
-// Returns true if the server may have carried out the call.
+// Returns true if the server may have executed the call.
 bool MayHaveBeenExecuted(const Status& error);
 
 // Returns true if the same call may succeed later.
 bool IsTransient(const Status& error);
 
-// Returns true if the object is gone, or belongs to another controller by now; the watch will
+// Returns true if the object is gone or now belongs to another controller. The watch will
 // report it.
 bool IsGoneOrTaken(const Status& error);
 

@@ -1,6 +1,6 @@
-// Holds the pods (or services) of one job as the watch has shown them, overlaid with our own writes
-// that it has not shown yet: a decision must never rest on a view older than what we did ourselves.
-// Not thread-safe: the cache locks.
+// Holds the pods (or services, or pod groups) of a job as the watch has reported them, and adds the
+// operator's own writes that the watch has not reported yet, so that no decision is based on a
+// state from before these writes. Not thread-safe: the cache holds its lock.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tfjob::control {
 
-// An accepted deletion: when it was requested, and how long the object may take.
+// A deletion that the server has accepted: when it was requested, and the grace period.
 struct Deletion {
   Time requested;
   int64_t grace_seconds = 0;
@@ -27,7 +27,7 @@ class Children {
   using Pointer = std::shared_ptr<const T>;
 
   bool empty() const { return seen_.empty() && created_.empty(); }
-  // Number of objects that the watch shows.
+  // The number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
   // Watch events.
@@ -52,8 +52,9 @@ class Children {
     const auto found = seen_.find(metadata.name);
     if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
   }
-  // Takes a whole list; returns the objects that are gone. What we did may be newer than the list,
-  // or older than a restore of the store: it stays until it is confirmed.
+  // Replaces all objects with a whole list, and returns those that are gone. The list may be older
+  // than the operator's own writes, or the store may have been restored to a state before them, so
+  // these writes are kept until they are confirmed.
   std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
     std::vector<Pointer> gone;
     std::set<std::string> listed;
@@ -71,8 +72,8 @@ class Children {
     return gone;
   }
 
-  // Records what we created or read. An object that the watch already shows need not be remembered;
-  // one that was taken for gone is not gone.
+  // Records an object that the operator created or read. If the watch has already reported it, it
+  // need not be kept here. If it was thought to be deleted, it is shown again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();
@@ -85,7 +86,7 @@ class Children {
       created_[name] = {std::move(object), now};
     }
   }
-  // Records a deletion; nullopt: the object is already gone.
+  // Records a deletion. nullopt means that the object is already gone.
   void RecordDelete(const std::string& uid, std::optional<Deletion> ends) {
     for (const auto& [name, object] : seen_) {
       if (object->metadata.uid == uid && (!ends || !object->metadata.terminating())) {
@@ -98,7 +99,7 @@ class Children {
       created = same && !ends ? created_.erase(created) : std::next(created);
     }
   }
-  // Records that `name` turned out not to exist any more.
+  // Records that a read found no object with the name `name`.
   void RecordAbsence(const std::string& name) {
     doubted_.erase(name);
     const auto created = created_.find(name);
@@ -107,8 +108,8 @@ class Children {
     created_.erase(created);
   }
 
-  // Returns the names to be read: of creates that the watch has not shown since `since`, and of
-  // objects that we deleted but a list has shown unchanged.
+  // Returns the names of the objects to read: those created at or before `since` that the watch has
+  // not reported, and those that the operator deleted but a list still contained.
   std::vector<std::string> NamesToRead(Duration since) const {
     std::vector<std::string> names(doubted_.begin(), doubted_.end());
     for (const auto& [name, created] : created_) {
@@ -151,10 +152,10 @@ class Children {
   }
 
   std::map<std::string, Pointer> seen_;       // by name
-  std::map<std::string, OwnCreate> created_;  // by name: ours, not seen yet
+  std::map<std::string, OwnCreate> created_;  // by name: own creates, not reported yet
   std::map<std::string, std::optional<Deletion>>
-      deleted_;                    // by UID: ours, not seen as terminating yet
-  std::set<std::string> doubted_;  // names of those in deleted_ that a list has shown since
+      deleted_;                    // by UID: own deletes, not reported yet; nullopt: already gone
+  std::set<std::string> doubted_;  // names of objects in deleted_ that a later list contained
 };
 
 }  // namespace tfjob::control

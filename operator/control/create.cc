@@ -23,7 +23,7 @@ namespace {
 using objects::Kind;
 using render::DesiredObject;
 
-// Returns true for the objects without which no pods are wanted.
+// Returns true for the kinds that must exist before any pod is created.
 bool IsOfGang(Kind kind) {
   return kind == Kind::kWorkload || objects::IsPodGroup(kind);
 }
@@ -34,7 +34,8 @@ policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
           metadata.uid, now};
 }
 
-// A server whose feature gate is off silently drops the field.
+// Returns true if the server dropped the pod's group membership, which it does silently if its
+// feature gate is off.
 bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
   const auto pod = client::As<objects::Pod>(created);
   return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
@@ -44,16 +45,16 @@ bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
 }  // namespace
 
 struct Creator::CreateResult {
-  Status status;                              // OK: one of the two below is set
-  std::optional<client::Object> object;       // ours, which now exists
+  Status status;                              // if OK, either `object` or `holder` is set
+  std::optional<client::Object> object;       // the job's object, which now exists
   std::optional<policy::BlockedName> holder;  // the object of another owner that holds the name
-  // The object already existed, so an earlier pass may have reported it. Its event is named after
-  // this object alone, and is sent once.
+  // The object already existed, so an earlier reconcile may have reported it. It gets an event of
+  // its own, whose name prevents it from being sent twice.
   bool was_there = false;
 };
 
 struct Creator::BatchResult {
-  Outcome of_all;  // the first one that all further objects would meet too
+  Outcome of_all;  // the first error that would affect all further objects
   Status of_one;   // the first error that concerns one object
   std::set<api::ReplicaType> refused;
 };
@@ -128,8 +129,9 @@ Creator::BatchResult Creator::CreateBatch(const Turn& turn, Wanted wanted,
   return batch;
 }
 
-// A taken name is a success if its holder is ours: the answer to an earlier create was lost, or the
-// watch has not shown it yet. So is a create without an answer whose object exists.
+// If the name is taken, the create succeeds if the existing object belongs to this job: the
+// response to an earlier create was lost, or the watch has not reported the object yet. If the
+// response to this create is lost, the object is also looked up.
 Creator::CreateResult Creator::CreateOne(const Turn& turn, const DesiredObject& wanted) {
   StatusOr<client::Object> object =
       tools_.client.Create(wanted.kind, turn.decision.desired.Build(wanted));
@@ -145,7 +147,7 @@ Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObjec
   const client::Key key{wanted.kind, turn.name_space(), wanted.name};
   StatusOr<client::Object> object = tools_.ReadObject(key);
   if (absl::IsNotFound(object.status())) {
-    // Not created, or gone meanwhile: retried at the next reconcile.
+    // The object was not created, or is already gone. The next reconcile tries again.
     if (absl::IsInternal(create_error)) return {.status = create_error};
     return {.status = Unavailable(Message(create_error))};
   }
@@ -196,7 +198,7 @@ Outcome Creator::RecordFailure(const Turn& turn, const DesiredObject& wanted, St
 
 void Creator::RecordObject(const Turn& turn, const DesiredObject& wanted,
                            const CreateResult& result, std::vector<Child>& created) {
-  // Something could be created, so what is refused from now on is news.
+  // Something could be created, so later refusals are reported again.
   std::erase_if(turn.memory.history.reported, IsCreateFailed);
   const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {

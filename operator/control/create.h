@@ -1,5 +1,5 @@
-// Creates the objects of a plan, in growing batches, and records what became of each: in the cache,
-// in the job's history, in events.
+// Creates the objects of a plan in batches of growing size, and records the result of each create
+// in the cache, the job's history and events.
 #pragma once
 
 #include <atomic>
@@ -18,18 +18,18 @@ namespace tfjob::control {
 struct Child;
 struct Turn;
 
-// Thread-safe; one worker at a time per job.
+// Thread-safe, but only one worker at a time may create a job's objects.
 class Creator {
  public:
   explicit Creator(const Tools& tools) : tools_(tools) {}
 
-  // Creates the plan's objects in its order, as many as one reconcile may. An error ends it if it
-  // would meet all further objects, or if a pod group or workload is missing: without their group,
-  // pods would be placed one by one. Returns the first error, or Cancelled after Stop(); kJobIsGone
-  // if the job or its namespace is gone or being deleted.
+  // Creates the plan's objects in order, up to the limit for one reconcile. Stops at an error that
+  // would affect all further objects. Also stops if a pod group or workload is missing, because
+  // without it, pods would be placed one by one. Returns the first error, Cancelled after Stop(),
+  // or kJobIsGone if the job or its namespace is gone or being deleted.
   Outcome CreateAll(const Turn& turn);
 
-  // Ends CreateAll after the calls that are under way.
+  // Makes CreateAll end after the current calls.
   void Stop() { stopping_ = true; }
 
  private:
@@ -38,15 +38,16 @@ class Creator {
   struct CreateResult;
   struct BatchResult;
 
-  // Creates objects of one kind; reports them in one event.
+  // Creates objects of one kind, and reports them in one event.
   Outcome CreateKind(const Turn& turn, Wanted wanted);
   Outcome CreateInBatches(const Turn& turn, Wanted wanted, std::vector<Child>& created);
   BatchResult CreateBatch(const Turn& turn, Wanted wanted, std::vector<Child>& created);
   CreateResult CreateOne(const Turn& turn, const render::DesiredObject& wanted);
-  // Reads the object after a create that met an existing name, or that may have been executed.
+  // Reads the object after a create whose name was taken, or which may have been executed despite
+  // its error.
   CreateResult ReadExisting(const Turn& turn, const render::DesiredObject& wanted,
                             const Status& create_error);
-  // Record what became of a create.
+  // Record the result of a create.
   Outcome Record(const Turn& turn, const render::DesiredObject& wanted, CreateResult result,
                  std::vector<Child>& created);
   Outcome RecordFailure(const Turn& turn, const render::DesiredObject& wanted, Status error);

@@ -1,5 +1,5 @@
-// Decides about a job: the verdict, the objects it wants, the plan of calls. Pure; policy, render
-// and plan decide, this only passes their values on.
+// Makes the decision for a job: the verdict, the objects to create, and the plan of calls. Pure. It
+// only combines the packages policy, render and plan.
 #pragma once
 
 #include "operator/policy/facts/options.h"
@@ -10,7 +10,7 @@ namespace tfjob::control {
 struct Decision;
 struct Observation;
 
-// A job whose objects cannot be built is refused like one that was not admitted.
+// A job whose objects cannot be rendered is refused, as is a job that was not admitted.
 Decision Decide(const Observation& observation, const policy::Options& options,
                 const render::AddressScheme& address);
 

@@ -7,8 +7,8 @@
 namespace tfjob::control {
 namespace {
 
-// A pod that hangs on a node that is not lost has other reasons, such as a finalizer; the node may
-// still be lost later.
+// If a pod is stuck but its node is not lost, there is another reason, such as a finalizer. The
+// node may still be lost later.
 constexpr Duration kAskAgain = 60s;
 
 }  // namespace

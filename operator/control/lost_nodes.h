@@ -1,5 +1,5 @@
-// Finds nodes that are gone. Asks only if a pod outlives its deletion on a node. Pure, except for
-// the question.
+// Finds the nodes of stuck pods that are gone. Calls `is_lost` only for nodes with a pod that still
+// exists `lost_pod_after` past its deletion timestamp. Pure apart from that call.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,10 @@ using IsNodeLost = std::function<bool(const std::string& node)>;
 
 struct LostNodes {
   std::set<std::string> names;
-  std::optional<Duration> ask_again;  // a pod may outlive its deletion by then
+  std::optional<Duration> ask_again;  // when to check again; nullopt: not needed
 };
 
-// Asks about the nodes of those pods that outlive their grace period by `lost_pod_after`.
+// Returns the lost nodes, and when to check again.
 LostNodes FindLostNodes(const policy::Snapshot& snapshot, Time now, Duration lost_pod_after,
                         const IsNodeLost& is_lost);
 

@@ -20,11 +20,12 @@
 namespace tfjob::control {
 namespace {
 
-// Backoff of a job that meets errors: a quota that is free again is noticed within the maximum.
+// The backoff of a job with errors. The maximum limits how long it takes to notice that, for
+// example, a quota has room again.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
-// If a scheduler is not installed, there is no list of pod groups; the attempt to create
-// one shows why.
+// How long to wait for the list of pod groups. If a scheduler is not installed, the list never
+// arrives; the attempt to create a pod group then reports the reason.
 constexpr Duration kPodGroupPatience = 3s;
 
 std::set<std::string> NamespacesOf(const Options& options) {
@@ -110,7 +111,7 @@ Status Manager::Subscribe(const std::string& name_space) {
     client::LabelSelector selector;
     client::WatchSink& sink;
   };
-  // Children first: a job is reconciled once its pods are known.
+  // Pods and services come first, because a job is reconciled only once they are known.
   for (const Watch& watch : {Watch{objects::Kind::kPod, ours, scope.pods},
                              Watch{objects::Kind::kService, ours, scope.services},
                              Watch{objects::Kind::kTFJob, {}, scope.jobs}}) {
@@ -187,14 +188,14 @@ bool Manager::Step() {
 }
 
 void Manager::ReconcileOne(const std::string& key) {
-  if (!cache_->Synced(key)) return queue_->Done(key);  // added again by its scope's last list
+  if (!cache_->Synced(key)) return queue_->Done(key);  // RecordList adds it again
   const Duration begin = options_.clock->Monotonic();
   const Outcome outcome = reconciler_->Reconcile(key);
   options_.observer->OnReconciled(ResultOf(outcome), options_.clock->Monotonic() - begin);
   queue_->Done(key);
   std::optional<Duration> again_after = outcome.again_after;
   if (outcome.NeedsRetry()) {
-    // Conflicts are routine, and so is shutting down.
+    // Conflicts and cancellations at shutdown are routine, so they are not logged.
     if (outcome.next == Next::kFailed && !absl::IsCancelled(outcome.error)) {
       kLog.Warning("reconcile failed, will be retried",
                    {{"job", key}, {"reconcile", outcome.id}, {"error", outcome.error}});

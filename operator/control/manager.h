@@ -1,8 +1,9 @@
-// Runs the control loop: watches → caches → work queue → reconcile, on threads or step by step.
+// Runs the control loop (watches → caches → work queue → reconcile), either on threads or step
+// by step.
 //
-// Threads: `workers` threads take keys and reconcile; `parallel_writes` more carry out the writes
-// of one plan in parallel; watch events arrive on the client's threads. With workers 0 nothing runs
-// by itself: call Step(), for tests with a FakeClock.
+// Threads: `workers` threads take keys from the queue and reconcile. Another `parallel_writes`
+// threads carry out the writes of a plan in parallel. Watch events arrive on the client's threads.
+// If `workers` is 0, nothing runs by itself: tests with a FakeClock call Step() instead.
 #pragma once
 
 #include <map>
@@ -37,8 +38,8 @@ struct Options {
   int workers = 4;
   int parallel_writes = 16;  // 0: a plan's writes are sent one by one
   Settings settings;
-  // Reports whether the server has gangs of its own; nullptr: it has none. Must
-  // outlive the manager.
+  // Finds out whether the server has gangs of its own; nullptr if it has none. Must outlive
+  // the manager.
   client::Discovery* discovery = nullptr;
   Clock* clock = &RealClock();
   Observer* observer = &NoObserver();
@@ -46,32 +47,33 @@ struct Options {
 
 class Manager {
  public:
-  // Subscribes and starts the workers. `client` must outlive the manager. Work on a namespace's
-  // jobs begins once its first lists have arrived.
+  // Subscribes to the watches and starts the workers. `client` must outlive the manager. The jobs
+  // of a namespace are reconciled once its first lists have arrived.
   static StatusOr<std::unique_ptr<Manager>> Start(client::Client& client, Options options);
   // Calls Stop().
   ~Manager();
 
-  // Lets the workers finish the jobs in progress (for a large job, the calls that are under way),
-  // ends the subscriptions and joins all threads. Idempotent.
+  // Lets the workers finish their current jobs (a large job ends after its current calls), ends the
+  // subscriptions and joins the threads. Idempotent.
   void Stop();
 
-  // True once the first lists have arrived.
-  // Waiting() returns those that are missing: "TFJob", "Pod in namespace a".
+  // Synced() returns true once the first lists have arrived. Waiting() returns the required lists
+  // that are still missing: "TFJob", "Pod in namespace a".
   bool Synced();
   std::vector<std::string> Waiting();
 
   Numbers Count();
-  // The part that costs nothing, whatever the caches hold.
+  // Returns only the numbers of the queue, which is cheap even if the caches are large.
   QueueNumbers CountQueue();
 
-  // With workers 0: reconciles one job that is due; returns false if none is.
+  // If `workers` is 0: reconciles one job that is due; returns false if none is.
   bool Step();
-  // Returns the time until a job is due by itself (0: now); nullopt if none waits for a time.
+  // Returns the time until the next delayed job is due (0: now); nullopt if no job is delayed.
   std::optional<Duration> NextTimer();
 
  private:
-  // Watched pod groups (and workloads): since when and, for Kubernetes' own, under which version.
+  // The watch of a scheduler's pod groups (and workloads): when it began and, for Kubernetes' own,
+  // in which API version.
   struct GroupWatch {
     Duration since{0};
     std::string version;
@@ -82,8 +84,8 @@ class Manager {
   Manager(client::Client& client, Options options);
 
   Status Subscribe(const std::string& name_space);
-  // Subscribes if not yet subscribed, or subscribed to another version; returns false while the
-  // first list may still arrive.
+  // Subscribes, unless there already is a subscription to the same version. Returns false while the
+  // first list is awaited, which is only for a limited time.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   void SubscribeToGroups(objects::Kind kind, GroupWatch& watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

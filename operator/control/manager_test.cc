@@ -25,7 +25,7 @@ Json Job(const std::string& name, int workers) {
           {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
 }
 
-// Returns how many calls changed something.
+// Returns the number of calls other than get, list and watch.
 int Writes(client::FaultyClient& client) {
   int writes = 0;
   for (const client::Call& call : client.Calls()) {
@@ -39,7 +39,7 @@ size_t CountPods(store::Store& store) {
   return store.List(Kind::kPod, "", {})->size();
 }
 
-// Steps by hand: the watch reports only when the test says so.
+// Runs the manager step by step. The watch reports changes only when the test calls Deliver().
 class SteppedManagerTest : public ::testing::Test {
  public:
   static store::Options StoreOptions(Clock& clock) {
@@ -79,7 +79,7 @@ TEST_F(SteppedManagerTest, NeverRepeatsItsOwnWritesWhileTheWatchIsSilent) {
   EXPECT_EQ(CountPods(store_), 2u);
   const int writes = Writes(client_);
   for (int i = 0; i < 5; ++i) {
-    clock_.Advance(10s);  // it reads what the watch should have shown
+    clock_.Advance(10s);  // reads what the watch should have reported
     Step();
   }
   EXPECT_EQ(Writes(client_), writes);
@@ -99,7 +99,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
-// Shows jobs when the test says so.
+// Keeps the sink of the jobs, so that a test can call it.
 class JobSinkKeeper : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -113,7 +113,8 @@ class JobSinkKeeper : public client::FaultyClient {
   client::WatchSink* jobs = nullptr;
 };
 
-// The list was read before the write, or the server's store was restored: only the server knows.
+// Either the list was read before the write, or the server's store was restored. Only a read can
+// tell which.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store(SteppedManagerTest::StoreOptions(clock));
@@ -144,8 +145,8 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   EXPECT_EQ(Writes(client), writes);
 }
 
-// The garbage collector deletes what is made for the job, which the watch of groups
-// reports at once.
+// The garbage collector deletes the job's pod group, and the watch of pod groups reports
+// this immediately.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::Options store_options = SteppedManagerTest::StoreOptions(clock);
@@ -214,7 +215,7 @@ TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
   client_.Inject({.matches = is(client::Verb::kUpdateStatus),
                   .error = Aborted("the object has been modified"),
                   .executed = true});
-  // The server shows the status with a default of the CRD added.
+  // The server returns the status with a default from the CRD.
   client_.Inject({.matches = is(client::Verb::kGet), .before_call = [this] {
                     Json job = *store_.GetJson({Kind::kTFJob, "ns", "a"});
                     job["status"]["restarts"] = 0;
@@ -240,7 +241,7 @@ TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
 }
 
-// Runs on threads, with a kubelet that runs every pod.
+// A kubelet that sets every pending pod to Running, for tests in which the manager runs on threads.
 class RunningKubelet : public client::WatchSink {
  public:
   explicit RunningKubelet(client::Client& client) : client_(client) {}
@@ -297,7 +298,7 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
 }
 
-// A server whose feature gate is off silently drops the field.
+// A server that silently drops spec.schedulingGroup, because its feature gate is off.
 class PruningClient : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -364,7 +365,7 @@ TEST(CountPatience, PodsThatStartOneAfterTheOtherMakeOneWrite) {
     });
   };
   EXPECT_EQ(status_writes(), 1);
-  start("a-worker-0");  // a condition: at once
+  start("a-worker-0");  // a changed condition is written immediately
   EXPECT_EQ(status_writes(), 2);
   start("a-worker-1");
   clock.Advance(150ms);

@@ -1,5 +1,6 @@
-// Holds what the loop keeps about one job between two reconciles, in memory only: losing it when
-// the operator restarts does no harm. Belongs to the worker that holds the job's key.
+// Holds what the control loop remembers about a job between two reconciles. It is kept only in
+// memory, and it does no harm if a restart of the operator loses it. Used only by the worker that
+// holds the job's key.
 #pragma once
 
 #include <optional>
@@ -17,16 +18,17 @@ struct Memory {
   std::string uid;  // of the job; another job of the same name starts with a new memory
   policy::History history;
   std::vector<plan::NamedEvent> events;  // to be sent
-  bool reconcile_again = false;          // the last reconcile left work: reconcile again at once
+  bool reconcile_again = false;          // work is left over: reconcile again immediately
 
-  // The pod group was created: if it is gone, the job may be gone too, and its watch behind.
+  // The pod group was created. If it is now gone, the job may also be gone and the watch may not
+  // have reported it yet.
   bool had_group = false;
 
-  // Since when (Clock::Monotonic) the status has been out of date in its counts alone.
+  // The time (Clock::Monotonic) since which only the counts in the status have been out of date.
   std::optional<Duration> counts_behind;
 
-  // A status write whose answer was lost: if it turns out to have been carried out, its
-  // events are due.
+  // A status write whose response was lost. If the server turns out to have executed it, its events
+  // must be sent.
   struct Unanswered {
     std::string status;  // as JSON
     std::vector<plan::NamedEvent> events;

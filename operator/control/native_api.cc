@@ -7,7 +7,7 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerLasts = 10min;
-// For a server that has no known version, gave no answer, or is doubted.
+// For a server that has no known version, did not answer, or for which Doubt() was called.
 constexpr Duration kDoubtLasts = 30s;
 
 }  // namespace
@@ -19,7 +19,8 @@ StatusOr<std::string> NativeApi::Version() {
   if (version_ && now < asked_at_ + (doubted_ ? kDoubtLasts : kAnswerLasts)) return *version_;
   StatusOr<std::string> answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   if (answer.ok()) answer = discovery_->ApiVersion(objects::Kind::kNativePodGroup);
-  // Kubernetes 1.35 had groups inside Workloads.
+  // Kubernetes 1.35 has Workloads but no PodGroups. Its version is not one that is supported, but
+  // it is reported to users.
   if (answer.status().code() == StatusCode::kNotFound) {
     answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   }

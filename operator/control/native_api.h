@@ -1,5 +1,5 @@
-// Determines under which version the server has Workloads and PodGroups of its own
-// (scheduling.k8s.io). Asks the server on demand, if the last answer is old.
+// Determines in which version the server has Workloads and PodGroups of its own
+// (scheduling.k8s.io). Asks the server on demand, if the last answer is too old.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,17 @@
 
 namespace tfjob::control {
 
-// Thread-safe; callers wait while the server is being asked.
+// Thread-safe. While one caller asks the server, the others wait.
 class NativeApi {
  public:
-  // `discovery` nullptr: the server has none. Both must outlive this.
+  // If `discovery` is nullptr, the server has none. Both arguments must outlive this object.
   NativeApi(client::Discovery* discovery, Clock& clock) : discovery_(discovery), clock_(clock) {}
 
-  // Returns "scheduling.k8s.io/v1beta1", or "" if the server has none. Returns an error if the
-  // server cannot be asked and has never answered before.
+  // Returns the apiVersion, such as "scheduling.k8s.io/v1beta1", or "" if the server has none. If
+  // the server does not answer, returns its last answer, or an error if it has never answered.
   StatusOr<std::string> Version();
-  // Reports a call in which the server did not know what it knew before: the answer may be old.
+  // Reports that the server refused a create. Because the last answer may be out of date, it then
+  // expires sooner.
   void Doubt();
 
  private:

@@ -1,5 +1,5 @@
-// Asks the server whether nodes are gone, on demand: all nodes need not be watched, and the right
-// to read nodes is needed only when asking.
+// Asks the server on demand whether nodes are gone. The operator therefore need not watch all
+// nodes, and needs permission to read nodes only when it asks.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 
 namespace tfjob::control {
 
-// Asks the server, about each node at most every 10 s. Thread-safe. A node that may not be read
-// counts as present.
+// Asks the server about each node at most every 10 s. A node that cannot be read, for example
+// without permission, counts as present. Thread-safe.
 class Nodes {
  public:
   Nodes(client::Client& client, Clock& clock) : client_(client), clock_(clock) {}
 
-  // True if the node is not Ready, or does not exist.
+  // Returns true if the node is not Ready or does not exist.
   bool IsLost(const std::string& name);
 
  private:

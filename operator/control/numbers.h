@@ -1,4 +1,4 @@
-// Counts what the control loop holds at one moment, for gauges.
+// Holds the numbers of objects and keys in the control loop at one moment, for gauges.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 namespace tfjob::control {
 
 struct CacheNumbers {
-  // By namespace and state: the newest condition that is True, or "Pending" without one.
+  // The number of jobs by namespace and state. The state is the newest condition that is True, or
+  // "Pending" if there is none.
   std::map<std::pair<std::string, std::string>, int64_t> jobs;
   int64_t pods = 0;
   int64_t services = 0;
@@ -21,7 +22,7 @@ struct QueueNumbers {
   int64_t depth = 0;
   int64_t working = 0;
   Duration unfinished{0};  // total time spent so far on the keys being worked on
-  Duration longest{0};     // the maximum
+  Duration longest{0};     // the longest of these times
 };
 
 struct Numbers {

@@ -1,4 +1,5 @@
-// Defines the values between the steps of a reconcile: Observe → Observation, Decide → Decision.
+// Defines the values that the steps of a reconcile pass on: Observe returns an Observation, Decide
+// returns a Decision.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,19 @@
 
 namespace tfjob::control {
 
-// One job as one reconcile sees it.
+// A job as one reconcile sees it.
 struct Observation {
   std::string key;  // "namespace/name"
   uint64_t id = 0;  // of the reconcile, for logs
   api::TFJob job;   // with defaults
-  Status admitted;  // not OK: the job cannot be run (Admission::verdict)
+  Status admitted;  // not OK if the job cannot run (Admission::verdict)
   policy::Snapshot snapshot;
   Time now;
-  // A pod may turn out to hang on a node that is gone by then.
+  // When to check again whether a terminating pod is stuck on a lost node.
   std::optional<Duration> check_nodes_after;
 };
 
-// What to do about it.
+// What to do about the job.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;

@@ -31,7 +31,7 @@ client::Key ObjectKeyOf(const std::string& key) {
   return {Kind::kTFJob, key.substr(0, slash), key.substr(slash + 1)};
 }
 
-// Unblocks names whose holder is gone, so that they may be tried at once.
+// Unblocks names whose holder is gone, so that they are tried again immediately.
 void Unblock(const std::vector<std::string>& freed, policy::History& history) {
   if (freed.empty()) return;
   const auto is_free = [&](const auto& blocked) {
@@ -119,7 +119,7 @@ void JobReader::SettleUnanswered(const CustomResource& found, Memory& memory) {
   if (!memory.unanswered) return;
   const Memory::Unanswered attempt = *std::exchange(memory.unanswered, std::nullopt);
   if (found.metadata.uid != memory.uid) return;
-  // Compares values, since the server adds defaults.
+  // Compares parsed values, because the server adds defaults.
   const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
   if (PrintJson(status) != attempt.status) return;
   tools_.observer.OnStatus(found.metadata, attempt.before, attempt.after, tools_.clock.Now());

@@ -1,5 +1,5 @@
-// Observes a job: what the watches show of it, what our own calls have changed meanwhile, and what
-// only the server can answer.
+// Observes a job: combines what the watches have reported, what the operator's own calls have
+// changed since, and what only the server can answer.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,33 @@ namespace tfjob::control {
 struct Memory;
 struct Observation;
 
-// Thread-safe; one worker at a time per job.
+// Thread-safe, but only one worker at a time may observe a job.
 class JobReader {
  public:
-  // `settings` must outlive this.
+  // `settings` must outlive this object.
   JobReader(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}
 
-  // Returns an outcome if the reconcile ends here: kReadAgain if the newest known version of the
-  // job is in doubt, kDone if its pod group is not known yet, kFailed if the server could not be
-  // asked. Brings memory.history up to date; the observation refers to it.
+  // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if the newest
+  // known version of the job is in doubt, kDone if its pod group is not known yet, and kFailed if
+  // the server could not be asked. Updates memory.history, to which the observation refers.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 
-  // Reads the job from the server into the cache. `known_version` is the newest one in the cache.
+  // Reads the job from the server into the cache. `known_version` is the newest version in
+  // the cache.
   Outcome ReadJob(const std::string& key, const std::string& known_version, Memory& memory);
 
  private:
-  // Reads those of our creates and deletes that the watch should have shown by now.
+  // Reads the objects that the operator created or deleted, if the watch should have reported this
+  // by now but has not.
   Status ConfirmOwnWrites(const std::string& key);
-  // Returns "" for a job without a gang of Kubernetes' own.
+  // Returns "" if the gang is not one of Kubernetes' own scheduler.
   StatusOr<std::string> NativeVersionFor(const policy::Gang& gang);
-  // Returns true if the job's pod group is known, as far as it can be; `gang` is the job's.
+  // Returns true if the job's pod group is known, or need not be waited for any longer. `gang` is
+  // the job's gang.
   bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
   void ObserveNodes(Observation& observation);
-  // Determines the outcome of a status write without an answer, or of one that the server may
+  // Determines whether the server executed a status write whose response was lost, or which it may
   // have received twice.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 

@@ -1,5 +1,6 @@
-// Receives measurements of the control loop. Calls come from workers, several at once;
-// implementations must return quickly and not call back. By default nothing is observed.
+// Receives measurements of the control loop. Several workers may call at the same time.
+// Implementations must return quickly and must not call back. The default implementations
+// do nothing.
 #pragma once
 
 #include <string>
@@ -20,22 +21,23 @@ class Observer {
   // The server has acknowledged that the status of `job` changed from `before` to `after`.
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
                         const api::TFJobStatus& /*after*/, Time /*now*/) {}
-  // Objects of jobs, and TFJobs deleted when their TTL expired.
+  // Objects of jobs were created or deleted, or could not be created. Deleted objects include
+  // TFJobs whose TTL has expired.
   virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnCreateFailed(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
   virtual void OnDeleted(objects::Kind /*kind*/, const std::string& /*name_space*/) {}
 
   virtual void OnReconciled(Result /*result*/, Duration /*took*/) {}
 
-  // The work queue: a key is added, is taken after waiting, was processed, failed and is
-  // to be retried.
+  // Events of the work queue: a key was added, was taken after waiting, was processed, or failed
+  // and will be retried.
   virtual void OnQueueAdd() {}
   virtual void OnQueueGet(Duration /*waited*/) {}
   virtual void OnQueueDone(Duration /*worked*/) {}
   virtual void OnQueueRetry() {}
 };
 
-// Returns an observer that does nothing; it lives forever.
+// Returns an observer that does nothing and lives forever.
 Observer& NoObserver();
 
 }  // namespace tfjob::control

@@ -1,4 +1,4 @@
-// Says how a reconcile, or a step of it, ended.
+// Describes how a reconcile, or a step of it, ended.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace tfjob::control {
 
 enum class Next {
-  kDone,       // the next step may run; after the last one, nothing is left to do
-  kReadAgain,  // the decision rests on an old version of the job: read it and start again
-  kJobIsGone,  // or is being deleted with its namespace: nothing is left to do
+  kDone,       // the next step may run; after the last step, nothing is left to do
+  kReadAgain,  // the known version of the job may be old: read the job and start again
+  kJobIsGone,  // the job or its namespace is gone or being deleted: nothing is left to do
   kFailed,     // retry after a backoff
 };
 

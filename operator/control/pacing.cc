@@ -8,12 +8,12 @@
 namespace tfjob::control {
 namespace {
 
-// Small enough not to flood a namespace whose quota is exhausted, large enough for one round trip
-// per typical job.
+// Small enough not to send many failing creates to a namespace whose quota is exhausted, and large
+// enough for a typical job to need only one batch.
 constexpr size_t kFirstBatch = 8;
-// When events that could not be sent are tried again.
+// The delay before events that could not be sent are tried again.
 constexpr Duration kEventRetry = 5s;
-// After an error, whatever is due sooner than this waits for the backoff.
+// After an error, anything that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;
 
 }  // namespace

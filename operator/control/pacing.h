@@ -1,5 +1,6 @@
-// Decides the pace of the loop: how many calls one reconcile makes, which errors stop the others,
-// which status writes may wait, when a job is reconciled again. Pure: no clock, no I/O.
+// Decides the pace of the control loop: how many calls a reconcile makes, which errors prevent
+// further calls, which status writes may wait, and when a job is reconciled again. Pure: no clock,
+// no I/O.
 #pragma once
 
 #include <cstddef>
@@ -17,64 +18,65 @@ struct Plan;
 
 namespace tfjob::control {
 
-// Creates and deletes in one reconcile: limited so that the status of a large job does not wait for
-// all of them.
+// Limits of the creates and of the deletes in one reconcile, so that the status of a large job does
+// not have to wait for all of them.
 inline constexpr size_t kMaxCreates = 256;
 inline constexpr size_t kMaxDeletes = 256;
-// Events that are kept to be sent again.
+// The largest number of events that are kept to be sent again.
 inline constexpr size_t kMaxEventsKept = 1000;
-// How often a reconcile is repeated at once if another writer has changed the job meanwhile.
+// How often a reconcile is tried in a row if another writer keeps changing the job.
 inline constexpr int kConflictTries = 4;
-// A create that no watch event has confirmed for this long is read.
+// If no watch event has confirmed a create for this long, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
-// How often a job checks whether the first list of pod groups has arrived.
+// How often a job that waits for the first list of pod groups checks for it.
 inline constexpr Duration kPodGroupPoll = 50ms;
 
-// Returns how many objects the batch with that number, from 0, creates at once: 8, 16, 32, …
+// Returns how many objects batch number `batch` (starting at 0) creates at once: 8, 16, 32, …
 size_t BatchSize(int batch);
 
-// Returns true for an error that concerns one object: the server calls it invalid. Any other error
-// would meet all objects.
+// Returns true if the error concerns only the one object, because the server considers it invalid.
+// Any other error would affect all objects.
 bool ConcernsOneObject(const Status& error);
 
 struct TriedCreate {
   api::ReplicaType type;
   Status status;
 };
-// Returns the replica types of which every object in the batch was refused as invalid: the others
-// of the type have the same template and need not be tried.
+// Returns the replica types for which every object in the batch was refused as invalid. Other
+// objects of these types have the same template, so they need not be tried.
 std::set<api::ReplicaType> RefusedTypes(const std::vector<TriedCreate>& batch);
 
-// Returns true if nothing but the numbers of active, succeeded, failed or ready replicas differs.
+// Returns true if the statuses differ only in the numbers of active, succeeded, failed or
+// ready replicas.
 bool OnlyCountsDiffer(const api::TFJobStatus& before, api::TFJobStatus after);
-// Returns true if all that the plan does is to write a status in which only counts differ.
+// Returns true if the plan only writes a status in which only counts differ.
 bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
                       const api::TFJobStatus& after);
 
 struct CountsDelay {
-  std::optional<Duration> behind_since;  // unset if the status is written now
+  std::optional<Duration> behind_since;  // nullopt if the status is written now
   std::optional<Duration> left;          // how long the write can wait; nullopt: not at all
 };
-// Delays a write of counts until the status has been out of date for `patience`. `behind_since`: as
-// returned by the last call; `now`: of the same clock.
+// Delays a write of counts until the status has been out of date for `patience`. `behind_since` is
+// the value that the last call returned. `now` is a time of the same clock.
 CountsDelay DelayCounts(std::optional<Duration> behind_since, Duration now, Duration patience);
 
 // Returns the earlier of two times; nullopt means never.
 std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duration> b);
 
-// What makes a job be reconciled again.
+// The reasons to reconcile a job again.
 struct RequeueReasons {
   std::optional<Duration> check_nodes_after;
   std::optional<Duration> plan;  // Plan::requeue_after
   bool has_more_work = false;    // the reconcile left some of the work to the next one
-  bool needs_retry = false;      // so the backoff decides when the work goes on
+  bool needs_retry = false;      // after an error, the backoff determines when work continues
   bool has_events = false;       // events could not be sent
-  bool waits_for_watch = false;  // own creates are not confirmed
+  bool waits_for_watch = false;  // own creates are not confirmed yet
 };
-// Returns when to reconcile; nullopt: only when something happens.
+// Returns the delay until the next reconcile; nullopt if it can wait until something happens.
 std::optional<Duration> RequeueAfter(const RequeueReasons& reasons);
-// Returns the part of `again_after` that holds beside the backoff after an error; nullopt if it is
-// due so soon that it would undo the backoff.
+// Returns `again_after` if it also applies after an error, in addition to the backoff; nullopt if
+// it is so short that it would defeat the backoff.
 std::optional<Duration> BesideBackoff(std::optional<Duration> again_after);
 
 }  // namespace tfjob::control

@@ -20,7 +20,7 @@ std::string StateOf(const objects::CustomResource& job) {
   return "Pending";
 }
 
-// The fast reader handles all JSON except what is nested too deeply for it.
+// The fast parser handles all JSON, except if it is nested too deeply.
 Json Parse(const std::string& text) {
   thread_local JsonDocument document;
   if (const auto view = document.Parse(text); view.ok()) return ToJson(*view);

@@ -1,5 +1,4 @@
-// Holds a TFJob between two reconciles: its JSON as text, which takes a fifth of the memory
-// of the tree.
+// Holds a TFJob between two reconciles as JSON text, which takes a fifth of the memory of the tree.
 #pragma once
 
 #include <memory>
@@ -15,9 +14,9 @@ class PackedJob {
   explicit PackedJob(const objects::CustomResource& job);
 
   const objects::ObjectMeta& metadata() const { return metadata_; }
-  // The type of the newest condition that is True; "Pending" without one.
+  // The type of the newest condition that is True; "Pending" if there is none.
   const std::string& state() const { return state_; }
-  // Returns the job as a new tree.
+  // Parses the text into a new tree.
   std::shared_ptr<const objects::CustomResource> Unpack() const;
 
  private:

@@ -25,7 +25,7 @@ std::string LastCondition(const api::TFJobStatus& status) {
   return StrCat(api::Name(last.type), "=", last.status ? "True" : "False", " ", last.reason);
 }
 
-// Logs one line per decision, none if there is nothing to do.
+// Logs one line for the decision, unless there is nothing to do.
 void LogDecision(const Observation& observation, const Decision& decision) {
   const policy::Verdict& verdict = decision.verdict;
   const plan::Plan& plan = decision.plan;

@@ -23,24 +23,24 @@ class JobReader;
 struct Memory;
 struct Turn;
 
-// Thread-safe; one worker at a time per key.
+// Thread-safe, but only one worker at a time may reconcile a key.
 class Reconciler {
  public:
   Reconciler(const Tools& tools, Settings settings);
   ~Reconciler();
 
-  // Starts again up to kConflictTries times if the job has changed meanwhile.
+  // If the job has changed in the meantime, starts again. Tries up to kConflictTries times in all.
   Outcome Reconcile(const std::string& key);
 
-  // Breaks off large plans in progress.
+  // Makes creates in progress end after the current calls.
   void Stop();
 
  private:
   Outcome ReconcileOnce(const std::string& key, uint64_t id, const objects::CustomResource& stored,
                         Memory& memory);
   Outcome Act(const Turn& turn);
-  // Returns how long the plan can wait, since it only brings counts up to date; nullopt if it must
-  // be carried out now.
+  // Returns how long the plan can wait if it only updates counts; nullopt if it must be carried
+  // out now.
   std::optional<Duration> TimeToWait(const Turn& turn);
   std::shared_ptr<Memory> MemoryOf(const std::string& key, const std::string& uid);
   void Forget(const std::string& key);

@@ -7,10 +7,10 @@ namespace {
 
 using objects::Kind;
 
-// Prefix of the causes of events about refused creates.
+// Prefix of the causes of events about failed creates and pod group changes.
 constexpr std::string_view kCreateFailed = "create-failed/";
 
-// The words of the events about one kind of object.
+// The noun and the reasons of the events about a kind of object.
 struct Words {
   const char* what;
   const char* created;
@@ -65,8 +65,8 @@ const Words& WordsOf(Kind kind) {
   return kPod;
 }
 
-// Replaces numbers, such as "pods=5" of a quota, an index or a port: they change from try to try,
-// while the problem stays the same.
+// Replaces numbers with '#'. Numbers such as a quota's "pods=5", an index or a port change from one
+// attempt to the next while the problem stays the same.
 std::string WithoutNumbers(std::string_view text) {
   std::string shape;
   for (const char c : text) {

@@ -1,6 +1,6 @@
-// Words the events that report what became of a plan's calls: "Created pods: x, y" under
-// SuccessfulCreatePod, "Deleted service: x", one for all objects of a kind; and failures,
-// "Error creating: …", as standing warnings. Pure.
+// Builds the events that report the results of a plan's calls. For successes, there is one event
+// for all objects of a kind: "Created pods: x, y" with reason SuccessfulCreatePod, "Deleted
+// service: x". Failures ("Error creating: …") are standing warnings. Pure.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ struct Child {
 
 plan::NamedEvent CreatedEvent(const api::TFJob& job, objects::Kind kind,
                               const std::vector<Child>& children);
-// Refusals that differ only in numbers share one cause, but have names of their own.
+// Refusals whose messages differ only in numbers have the same cause but different names.
 plan::NamedEvent CreateFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);
-// The pod group could not be brought into step with the spec.
+// Reports that the pod group could not be changed to match the spec.
 plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, const Status& error);
-// Returns true if `cause` is that of a CreateFailedEvent or a ChangeFailedEvent.
+// Returns true if `cause` is the cause of a CreateFailedEvent or a ChangeFailedEvent.
 bool IsCreateFailed(std::string_view cause);
 
 plan::NamedEvent DeletedEvent(const api::TFJob& job, objects::Kind kind,
@@ -34,11 +34,11 @@ plan::NamedEvent DeletedEvent(const api::TFJob& job, objects::Kind kind,
 plan::NamedEvent DeleteFailedEvent(const api::TFJob& job, objects::Kind kind,
                                    const std::string& uid, const Status& error);
 
-// A pod is not a member of the group it was created for.
+// Reports that a pod is not a member of the group for which it was created.
 plan::NamedEvent SchedulingGroupDroppedEvent(const api::TFJob& job, const std::string& pod);
 
-// Returns true if an event reports routine work ("Created pods: x, y"), so that it may be dropped
-// if there are too many.
+// Returns true if an event reports routine work ("Created pods: x, y") and may be dropped if there
+// are too many events.
 bool IsRoutine(const objects::Event& event);
 
 }  // namespace tfjob::control

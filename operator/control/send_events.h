@@ -8,8 +8,8 @@ namespace tfjob::control {
 struct Memory;
 struct Tools;
 
-// Sends memory.events to `record` or, if it is empty, through the client like every other call.
-// Those that fail for a transient reason stay, to be sent by a later reconcile.
+// Passes memory.events to `record` or, if `record` is empty, sends them through the client like
+// other calls. Events that fail for a transient reason are kept for a later reconcile.
 void SendEvents(const Tools& tools, const RecordEvent& record, Memory& memory);
 
 }  // namespace tfjob::control

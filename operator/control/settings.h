@@ -1,4 +1,4 @@
-// Holds what reconciles depend on besides the cluster.
+// Holds the settings that reconciles depend on.
 #pragma once
 
 #include <functional>
@@ -16,22 +16,21 @@ struct Event;
 
 namespace tfjob::control {
 
-// Queues an event under `name`, the name that its object is to have; delivery is
-// best effort. Thread-safe.
+// Queues an event whose object will have the name `name`. Delivery is best effort. Thread-safe.
 using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 
 struct Settings {
   policy::Options policy;
   render::AddressScheme address;  // required
-  // The cleanPodPolicy of jobs that specify none.
+  // The cleanPodPolicy of jobs that do not set it.
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
-  // Empty: nodes are not observed.
+  // If empty, nodes are not observed.
   IsNodeLost is_node_lost;
-  // How long a status may be out of date if only its counts have changed: pods that start one after
-  // the other cause one write. Conditions are written at once.
+  // How long a status may be out of date if only its counts have changed, so that pods that start
+  // one after another cause only one write. Conditions are written immediately.
   Duration count_patience{0};
-  // Where events go. Empty: through the client, at once, and again with a later reconcile
-  // if that fails.
+  // Receives all events. If empty, events are sent through the client immediately; those that fail
+  // are sent again with a later reconcile.
   RecordEvent record;
 };
 

@@ -1,4 +1,4 @@
-// Groups what the steps of a reconcile work with.
+// Groups the objects that the steps of a reconcile use.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ class Cache;
 class NativeApi;
 class Observer;
 
-// Ensures that the pod groups of that scheduler are watched. False while their first list
-// may still arrive.
+// Ensures that the pod groups of `scheduler` are watched. Returns false while their first list is
+// awaited, which is only for a limited time.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
-// All of it is thread-safe and must outlive every holder of this.
+// All members are thread-safe and must outlive every copy of this struct.
 struct Tools {
   client::Client& client;
   Cache& cache;
@@ -31,8 +31,8 @@ struct Tools {
   NativeApi& native_api;
   WatchPodGroups watch_pod_groups;
 
-  // Never returns Internal: an error from a server that cannot even read says nothing about the
-  // object.
+  // Reads an object. Never returns Internal: if the server cannot even read, its error says nothing
+  // about the object, so it becomes Unavailable.
   StatusOr<client::Object> ReadObject(const client::Key& key) const {
     StatusOr<client::Object> found = client.Get(key);
     if (absl::IsInternal(found.status())) return Unavailable(Message(found.status()));

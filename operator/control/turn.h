@@ -1,5 +1,5 @@
-// Bundles what acting on one job needs: the job as observed, the decision, and what the loop
-// remembers.
+// Bundles what is needed to act on a job: the observation, the decision, and what the control
+// loop remembers.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct Decision;
 struct Memory;
 struct Observation;
 
-// Refers to values of the reconcile in progress.
+// Holds references to values of the reconcile in progress.
 struct Turn {
   const Observation& observation;
   const Decision& decision;
@@ -25,7 +25,7 @@ struct Turn {
 
   const api::TFJob& job() const;
   const std::string& name_space() const;
-  // Queues an event about a problem, once, however long the problem lasts.
+  // Queues an event about a problem. It is queued only once, however long the problem lasts.
   void ReportOnce(plan::NamedEvent event) const;
 };
 

@@ -7,7 +7,7 @@ namespace tfjob::control {
 void WorkQueue::AddLocked(const std::string& key) {
   if (stopping_ || !wanted_.emplace(key, clock_.Monotonic()).second) return;
   observer_.OnQueueAdd();
-  if (working_.count(key) > 0) return;  // Done puts it back
+  if (working_.count(key) > 0) return;  // Done() puts it back
   ready_.push_back(key);
   changed_.NotifyOne();
 }
@@ -29,7 +29,7 @@ void WorkQueue::AddAfter(const std::string& key, Duration delay) {
     waiting->second = due;
   }
   delayed_.emplace(due, key);
-  // The sleeping worker may have to wake earlier.
+  // The key is now the next one that is due, so a sleeping worker must wake earlier.
   if (delayed_.begin()->second == key) changed_.NotifyOne();
 }
 
@@ -81,7 +81,8 @@ std::optional<std::string> WorkQueue::Get() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     if (std::optional<std::string> key = TakeLocked()) {
-      // The worker that slept until the next delayed key is now busy: another must sleep instead.
+      // The worker that slept until a delayed key was due is now busy, so another worker must wait
+      // for the next delayed key.
       if (!delayed_.empty()) changed_.NotifyOne();
       return key;
     }

@@ -1,6 +1,6 @@
-// Queues keys that need work. A key is a request, not a message: however often it is added, it is
-// worked on once. Several workers take keys, but never the same key; a key that is added while
-// being worked on is worked on again afterwards.
+// Queues keys that need work. A key that is added several times before a worker takes it is
+// processed once. Several workers take keys, but a key is never processed by two workers at the
+// same time. A key that is added while it is being processed is processed again afterwards.
 #pragma once
 
 #include <deque>
@@ -19,28 +19,28 @@
 
 namespace tfjob::control {
 
-// Thread-safe. Times are the clock's monotonic ones; Get() sleeps in real time, so it works only
-// with a real clock.
+// Thread-safe. All times are monotonic times of the clock. Get() sleeps in real time, so it works
+// only with a real clock.
 class WorkQueue {
  public:
   explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver())
       : clock_(clock), backoff_(backoff), observer_(observer) {}
 
   void Add(const std::string& key);
-  // Adds the key after `delay`; if it is already waiting, the earlier time holds.
+  // Adds the key after `delay`. If it already waits for a delay, the earlier time applies.
   void AddAfter(const std::string& key, Duration delay);
-  // After a failure: adds the key after the backoff of its failures so far (5 ms, 10 ms, …).
+  // After a failure: adds the key after a backoff that depends on its number of failures so far.
   void AddBackedOff(const std::string& key);
-  // After a success: forgets the failures of the key.
+  // After a success: resets the key's number of failures.
   void Forget(const std::string& key);
 
-  // Return a key to work on; Done(key) must follow. Get waits for one, and returns nullopt once the
-  // queue is shut down.
+  // Return a key to process. The caller must then call Done(key). Get waits for a key, and returns
+  // nullopt once the queue is shut down. TryGet returns nullopt if there is no key now.
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
 
-  // Wakes all waiting workers; no key is handed out or added any more.
+  // Wakes all waiting workers. From then on, no key is returned or added.
   void ShutDown();
 
   // Returns the time until the next delayed key is due (0: now); nullopt if none is delayed.
@@ -59,7 +59,8 @@ class WorkQueue {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
-  // Keys in ready_, or to be put there once done: since when.
+  // The keys in ready_, and those that Done puts back there, with the time since which they
+  // are wanted.
   std::unordered_map<std::string, Duration> wanted_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> working_ ABSL_GUARDED_BY(mutex_);  // since when
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);

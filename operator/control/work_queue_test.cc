@@ -66,7 +66,7 @@ TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
   EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
 }
 
-// The worker that slept until the first delayed key is busy when the second is due.
+// When the second delayed key is due, the worker that slept until the first one is busy.
 TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
   WorkQueue queue(RealClock());
   Mutex mutex;

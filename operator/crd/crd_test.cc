@@ -156,7 +156,7 @@ TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   EXPECT_EQ(errors_with("/properties/spec/x-kubernetes-validations/0/fieldPath", ".no").size(), 1u);
   Json unbounded = Schema();
   unbounded["properties"]["spec"]["properties"]["tfReplicaSpecs"].erase("maxProperties");
-  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // rules of replica specs, of containers
+  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // those of replica specs and of containers
 }
 
 }  // namespace

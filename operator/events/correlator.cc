@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kCombined[] = "(combined from similar events): ";
 
-// Identifies the object and the reason. A UID makes the rest of a reference unnecessary.
+// Returns a key that identifies the object and the reason. If the object has a UID, the rest of the
+// reference is not needed.
 std::string KeyOf(const objects::Event& event, bool with_type) {
   const objects::ObjectReference& object = event.involved;
   const std::string identity = object.uid.empty() ? StrCat(object.api_version, "/", object.kind,
@@ -55,7 +56,7 @@ Verdict Correlator::Observe(std::string name, const objects::Event& event, Time 
   return TakeToken(KeyOf(event, false), elapsed) ? Verdict::kSend : Verdict::kFiltered;
 }
 
-// Returns whether there are too many similar events for this one to be sent on its own.
+// Returns whether there are so many similar events that this one must be combined with them.
 bool Correlator::Combine(const std::string& group_key, const objects::Event& event,
                          Duration elapsed) {
   Group& group = groups_.Use(group_key);

@@ -1,6 +1,6 @@
-// Decides what happens to an event: it may be the same as an earlier one, one of many similar
-// ones, or one too many of its kind. Pure except for its memory: no clock, no calls. The rules
-// are in recorder.h.
+// Decides what happens to an event, which may repeat an earlier event, may be one of many similar
+// events, or may exceed the rate limit of its object and reason. Pure except for its memory: uses
+// no clock and makes no calls. recorder.h lists the rules.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 namespace tfjob::events {
 
 struct CorrelatorOptions {
-  size_t max_similar = 10;  // from this many different messages on they are combined
+  size_t max_similar = 10;  // from this many different messages on, events are combined
   Duration similar_within{600s};
   int burst = 25;
-  Duration refill{300s};  // interval at which one more call is allowed
+  Duration refill{300s};  // after each such interval, one more call is allowed
   size_t memory = 4096;   // per kind: events, groups of similar ones, objects
 };
 
@@ -38,17 +38,17 @@ class Correlator {
  public:
   explicit Correlator(const CorrelatorOptions& options);
 
-  // `now` is the time shown by the event, `elapsed` a steady time. kSend: `result` is the event
-  // that the server should store. kFiltered: over the limit, only counted. kRepeated: the same
-  // name as last time.
-  // An empty `name` is derived from the object and the time.
+  // Processes an event. `now` is the event's time; `elapsed` is a monotonic time. Returns kSend if
+  // the server should store `result`, kFiltered if the event exceeds the limit and is only counted,
+  // and kRepeated if its name is the same as last time. If `name` is empty, it is derived from the
+  // object and the time.
   Verdict Observe(std::string name, const objects::Event& event, Time now, Duration elapsed,
                   Observation& result);
 
  private:
   struct Seen {
     std::string name;   // of the Event object
-    std::string cause;  // the name given with the last one
+    std::string cause;  // the name given for the last one
     Time first;
     int64_t count = 0;
   };

@@ -1,4 +1,4 @@
-// Counts what happened to the events given to a recorder.
+// Counts what happened to the events that were passed to a recorder.
 #pragma once
 
 #include <cstddef>
@@ -6,18 +6,18 @@
 
 namespace tfjob::events {
 
-// Counts since the recorder was created.
+// All values except `waiting` count from the creation of the recorder.
 struct Counters {
   int64_t recorded = 0;         // calls of Record
-  int64_t filtered = 0;         // over the limit of their object: not sent
-  int64_t merged = 0;           // into one that was still waiting: no call of their own
-  int64_t dropped = 0;          // the queue was full, or Stop() or the end of the client came first
-  int64_t dropped_routine = 0;  // the same for routine events: not included in `dropped`
-  int64_t sent = 0;             // calls that the server executed, now or before
-  int64_t refused = 0;          // by the server, not retried
-  int64_t retried = 0;          // calls that failed and will be repeated
-  int64_t expired = 0;          // abandoned after the last try
-  size_t waiting = 0;           // now
+  int64_t filtered = 0;         // over the limit of their object and reason, not sent
+  int64_t merged = 0;           // repeats, and events merged into one still waiting; no own call
+  int64_t dropped = 0;          // not sent: the queue was full, or the recorder or client stopped
+  int64_t dropped_routine = 0;  // the same for routine events, which `dropped` does not include
+  int64_t sent = 0;             // stored by the server, by this call or an earlier one
+  int64_t refused = 0;          // refused by the server, not retried
+  int64_t retried = 0;          // failed calls that were scheduled again
+  int64_t expired = 0;          // abandoned after the last attempt
+  size_t waiting = 0;           // waiting or being sent now
 };
 
 }  // namespace tfjob::events

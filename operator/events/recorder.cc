@@ -16,7 +16,7 @@ using client::Kind;
 
 const Logger kLog("events");
 
-// Minimum time between two logs of dropped events.
+// The minimum time between two log lines about dropped events.
 constexpr Duration kComplaint = 1min;
 
 double Random() {
@@ -41,7 +41,7 @@ std::string ObjectOf(const objects::Event& event) {
   return StrCat(object.kind, " ", object.name_space, slash, object.name);
 }
 
-// Returns whether a retry may succeed: the error is not about the event itself.
+// Returns whether a retry may succeed, because the error is not about the event itself.
 bool IsPassing(const Status& status) {
   switch (status.code()) {
     case StatusCode::kUnavailable:
@@ -62,7 +62,7 @@ Json WholeEvent(const Observation& observation) {
   return event;
 }
 
-// Returns the members that have changed since the first event of its kind.
+// Returns the members that may differ from the stored event.
 Json EventPatch(const Observation& observation) {
   const Json event = WholeEvent(observation);
   Json patch = Json::object();
@@ -105,7 +105,7 @@ void Recorder::Enqueue(Outgoing outgoing) {
   const std::string key = client::ToString(KeyOf(outgoing.observation));
   const auto found = waiting_.find(key);
   if (found != waiting_.end()) {
-    // The waiting event is sent with its latest state.
+    // The event is already waiting, and will be sent with its latest state.
     ++counters_.merged;
     if (outgoing.observation.count > found->second.observation.count) {
       found->second.observation = std::move(outgoing.observation);
@@ -179,7 +179,7 @@ Status Recorder::Send(const Outgoing& outgoing) {
   }
   const Status patched = patch();
   if (patched.code() != StatusCode::kNotFound) return patched;
-  // The event was never sent, or is older than the server keeps events.
+  // The event was never sent, or it was so old that the server has deleted it.
   const Status created = create();
   if (created.code() != StatusCode::kAlreadyExists) return created;
   return Unavailable("the event was created meanwhile");
@@ -198,8 +198,8 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   }
   if (!IsPassing(status)) {
     ++counters_.refused;
-    // Not logged for a namespace that is being deleted, nor for the hundreds of events at the
-    // moment when the lease is lost.
+    // Not logged if the namespace is being deleted, or after the lease was lost, when this may
+    // affect hundreds of events.
     if (status.code() == StatusCode::kFailedPrecondition) return;
     kLog.Warning("event refused", {{"object", ObjectOf(event)},
                                    {"reason", event.reason},
@@ -221,7 +221,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   const auto delay =
       Duration(std::llround(static_cast<double>(options_.retry_period.count()) * part));
   const std::string key = client::ToString(KeyOf(outgoing.observation));
-  // A newer state of the event may have been queued meanwhile, and is sent instead.
+  // If a newer state of the event has been queued in the meantime, it is sent instead.
   if (waiting_.emplace(key, std::move(outgoing)).second) {
     later_.emplace(options_.clock->Monotonic() + delay, key);
   }
@@ -268,7 +268,7 @@ void Recorder::Stop(Duration patience) {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    // Events that wait for a retry have already failed and are not worth a delay.
+    // Events that wait for a retry have already failed, so they do not delay the stop.
     while (!threads_.empty() && (!ready_.empty() || !routine_.empty() || sending_ > 0) &&
            changed_.WaitUntil(mutex_, deadline)) {
     }

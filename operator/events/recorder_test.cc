@@ -43,7 +43,7 @@ class RecorderTest : public ::testing::Test {
     while (recorder().Step()) {
     }
   }
-  // Returns "message ×count" for each event, sorted by name.
+  // Returns a line "message ×count" for each event, sorted by the events' names.
   std::vector<std::string> Events() {
     std::vector<std::string> lines;
     const std::vector<client::Object> listed = *server_.List(Kind::kEvent, "ns", {});
@@ -136,11 +136,11 @@ TEST_F(RecorderTest, OfManySimilarOnesNineStandForThemselvesAndOneCountsTheOther
     }
   }
   EXPECT_EQ(single, 9);
-  // The number that the limit lets through: 25 calls minus the first nine.
+  // The count is what the limit allows: 25 calls minus the first nine events.
   EXPECT_EQ(combined, "(combined from similar events): Created pod: mnist-worker-24 ×16");
   EXPECT_EQ(client_.Calls().size(), 10u);  // they waited together and were sent as one
 
-  // The next event that may be sent carries the whole count.
+  // The next event that may be sent reports the whole count.
   clock_.Advance(300s);
   recorder().Record("mnist.x", EventOf("Created pod: mnist-worker-1000"));
   SendAll();
@@ -322,7 +322,7 @@ TEST_F(RecorderTest, OfAThousandJobsAtOnceNoEventIsLostButRoutine) {
       recorder().Record("", EventOf(reason, reason, uid));
     }
   }
-  // Events that a user needs are sent first.
+  // Events that users need are sent first.
   for (int i = 0; i < 3 * kJobs; ++i) ASSERT_TRUE(recorder().Step());
   int needed = 0;
   for (const std::string& event : Events()) needed += event.starts_with("TFJob");

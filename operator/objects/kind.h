@@ -20,7 +20,7 @@ enum class Kind {
 };
 // Returns the "kind" of the objects: "Pod". The three pod groups have the same name.
 std::string_view Name(Kind kind);
-// Returns true if objects of that kind have no namespace: nodes.
+// Returns true if objects of this kind have no namespace: nodes.
 bool IsClusterScoped(Kind kind);
 // Returns whether the kind is any scheduler's pod group.
 bool IsPodGroup(Kind kind);

@@ -1,5 +1,5 @@
-// Defines an event on a job together with the name of its object. Plans contain such events, and so
-// do the reports of what became of a plan.
+// Defines an event on a job together with the name of the event's object. A plan contains such
+// events, and others report the results of its calls.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct NamedEvent {
   bool standing = false;
 };
 
-// Returns an event on `job`, named after `cause` (policy::EventName).
+// Returns an event on `job` whose name is derived from `cause` (policy::EventName).
 NamedEvent MakeEvent(const api::TFJob& job, objects::EventType type, std::string reason,
                      std::string message, std::string cause, bool standing = false);
 

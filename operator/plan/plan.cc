@@ -16,8 +16,8 @@ namespace {
 
 using objects::Kind;
 
-// A merge patch replaces a list as a whole, so owners that are not controllers are kept in it. The
-// UID is a precondition.
+// A merge patch replaces the whole list, so the patch must contain the existing owners (none of
+// which is a controller). The UID is a precondition.
 Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
                 const policy::Snapshot& snapshot) {
   objects::ObjectMeta metadata;
@@ -32,7 +32,8 @@ Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
           std::make_shared<const Json>(Json{{"metadata", objects::ToJson(metadata)}})};
 }
 
-// Contains everything that identifies the job; the status subresource ignores the rest.
+// Returns the new status with the fields that identify the job. The status subresource ignores all
+// other fields.
 std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJobStatus& status) {
   objects::ObjectMeta metadata;
   metadata.name = job.metadata.name;
@@ -45,8 +46,8 @@ std::shared_ptr<const Json> StatusUpdate(const api::TFJob& job, const api::TFJob
                                            {"status", api::StatusToJson(status)}});
 }
 
-// A resume is acknowledged before anything is created: next to a status that says Suspended, new
-// pods would be taken for those from before.
+// Returns whether the job is being resumed. The status must record this before anything is created;
+// otherwise, the new pods would be mistaken for pods from before the suspension.
 bool IsResumed(const api::TFJobStatus& before, const api::TFJobStatus& after) {
   return api::IsTrue(before, api::ConditionType::kSuspended) &&
          !api::IsTrue(after, api::ConditionType::kSuspended);

@@ -1,5 +1,5 @@
-// Turns a verdict and the desired objects into the calls to make, in order. operator/control
-// carries them out:
+// Turns a verdict and the desired objects into the calls to make, in order. operator/control makes
+// the calls:
 //
 //   1. adopts; the pod group, created (after its workload) or changed; creates (services before
 //      pods), several at a time is fine
@@ -9,8 +9,8 @@
 //   4. events
 //   5. requeue
 //
-// The plan of a resume creates nothing yet: it writes the status and requests another
-// reconcile at once.
+// The plan that resumes a job does not create anything yet. It writes the status and requests
+// another reconcile immediately.
 #pragma once
 
 #include <memory>
@@ -37,13 +37,14 @@ class Desired;
 
 namespace tfjob::plan {
 
-// A merge patch that gives an orphan service its owner reference (with its UID as a precondition).
+// A merge patch that adds the owner reference to an orphan service, with the service's UID as
+// a precondition.
 struct Adopt {
   std::string name;
   std::shared_ptr<const Json> patch;
 };
 
-// A merge patch that brings the pod group into step with the spec.
+// A merge patch that updates the pod group to match the spec.
 struct ChangePodGroup {
   objects::Kind kind = objects::Kind::kPodGroup;
   std::string name;
@@ -63,14 +64,14 @@ struct Plan {
   // Built by render::Desired::Build. Those of one kind follow each other: the workload, the pod
   // group, services, pods. A pod created without its group would be placed alone.
   std::vector<render::DesiredObject> creates;
-  // The TFJob to send to the status subresource, with the resourceVersion on which it was decided;
-  // nullptr if the status does not change.
+  // The TFJob to write to the status subresource, with the resourceVersion on which the decision
+  // was based; nullptr if the status does not change.
   std::shared_ptr<const Json> status;
-  std::vector<Delete> deletes;  // those of one kind follow each other
+  std::vector<Delete> deletes;  // grouped by kind
   std::vector<NamedEvent> events;
   std::optional<Duration> requeue_after;
 
-  // True if there is nothing to write; there may still be a time to requeue.
+  // True if there is nothing to write. requeue_after may still be set.
   bool empty() const;
 };
 

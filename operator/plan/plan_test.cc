@@ -24,8 +24,8 @@ Plan PlanOf(Scene& scene, int64_t at) {
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
 }
 
-// The first plan creates services, then pods, and writes the status with the version on which
-// it was decided.
+// The first plan creates services, then pods. It writes the status with the resourceVersion on
+// which the decision was based.
 TEST(MakePlan, CreatesAndWrites) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   const Plan plan = PlanOf(scene, 0);
@@ -57,7 +57,7 @@ TEST(MakePlan, IsEmptyAtRest) {
   EXPECT_EQ(plan.requeue_after, Duration(58s));
 }
 
-// A resume is written to the status before anything is created.
+// The status records a resume before anything is created.
 TEST(MakePlan, WritesAResumeFirst) {
   Scene scene(StartedJob({{kWorker, 2}}));
   api::SetCondition(scene.job.status, api::ConditionType::kSuspended, true, "TFJobSuspended", "",
@@ -70,7 +70,7 @@ TEST(MakePlan, WritesAResumeFirst) {
   EXPECT_EQ(PlanOf(scene, 2).creates.size(), 2u);
 }
 
-// A status that went to the server and back compares equal: it is not written again.
+// A status is unchanged after it was written to JSON and read back, so it is not written again.
 TEST(MakePlan, SurvivesTheRoundTrip) {
   Scene scene(StartedJob({{kPS, 1, kOnFailure}, {kWorker, 2, kOnFailure}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));
@@ -81,7 +81,7 @@ TEST(MakePlan, SurvivesTheRoundTrip) {
   EXPECT_EQ(api::ReadStatus(JsonField(json)), verdict.status) << PrintJson(json);
 }
 
-// Deletes carry the UID; events are named by their cause.
+// Deletes carry the UID of the object. The names of events are derived from their causes.
 TEST(MakePlan, DeletesAndTells) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kAll;
@@ -115,7 +115,7 @@ TEST(MakePlan, AdoptsBesideOtherOwners) {
   EXPECT_EQ(metadata["ownerReferences"][1]["uid"], "job-uid");
 }
 
-// The printed plan is the list of steps.
+// The printed plan lists the steps.
 TEST(Print, ListsTheSteps) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}), false);
   scene.Put(Exited("mnist-worker-0", 1));

@@ -131,7 +131,7 @@ void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   EXPECT_TRUE(second.events.empty()) << Show(second);
   if (first.status.attempt == before.attempt) {
     EXPECT_EQ(second.create_pods, first.create_pods);
-  } else {  // the number of a new attempt is written before a pod carries it
+  } else {  // a new attempt is in the status before its pods are created
     EXPECT_TRUE(first.create_pods.empty()) << Show(first);
     EXPECT_TRUE(second.create_pods.empty() || first.requeue_after == Duration::zero())
         << Show(first);

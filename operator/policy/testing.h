@@ -24,7 +24,7 @@ struct TypeSpec {
   int32_t replicas = 1;
   RestartPolicy policy = RestartPolicy::kNever;
 };
-// The job "mnist" in namespace "ns", UID "job-uid", with defaults, not reconciled yet.
+// Returns the job "mnist" in namespace "ns" with UID "job-uid" and defaults, not reconciled yet.
 api::TFJob MakeJob(const std::vector<TypeSpec>& types);
 // Returns the same job after its first reconcile at At(0), which sets Created and startTime.
 api::TFJob StartedJob(const std::vector<TypeSpec>& types);

@@ -37,7 +37,7 @@ struct PodToCreate {
 struct PodThatWaits {
   Slot slot;
   std::string name;
-  std::optional<Time> not_before;  // nullopt: an event (the old pod's deletion) will wake the job
+  std::optional<Time> not_before;  // nullopt if an event (the old pod's deletion) wakes the job
   std::string why;                 // "the previous pod still exists", …
 
   bool operator==(const PodThatWaits&) const = default;
@@ -46,7 +46,7 @@ struct PodThatWaits {
 enum class DeleteReason {
   kRestart,     // failed, and is being replaced
   kNewAttempt,  // belongs to an earlier attempt
-  kScaleDown,   // index beyond `replicas`, a type removed from the spec, or a second pod of a slot
+  kScaleDown,   // index beyond the slots, type not in the spec, or not the name of a slot
   kSuspend,
   kCleanUp,   // the job ended
   kLostNode,  // terminating on a node that is gone: grace period 0

@@ -1,5 +1,4 @@
-// Determines where a replica can be reached: the only difference between a cluster and
-// a single machine.
+// Determines the address of a replica. Only this differs between a cluster and a single machine.
 #pragma once
 
 #include <functional>
@@ -10,15 +9,16 @@
 
 namespace tfjob::render {
 
-// (job with defaults, slot) → "host:port". Pure; called for every slot of a job.
+// Returns "host:port" for a slot of a job, which must have defaults. Pure; called for every slot of
+// the job.
 using AddressScheme = std::function<std::string(const api::TFJob&, const policy::Slot&)>;
 
-// `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`; with an empty domain the host
-// ends in ".svc".
+// Returns addresses of the form `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`.
+// If `domain` is empty, the host ends in ".svc".
 AddressScheme ClusterDns(std::string domain);
 
-// `127.0.0.1:<base + n>`, where n is the slot's position in the job (types in the order of
-// api::kReplicaTypes). The caller chooses the base once per job.
+// Returns addresses of the form `127.0.0.1:<base_port + n>`, where n is the slot's position in the
+// job (with types in the order of api::kReplicaTypes). The caller chooses `base_port` once per job.
 AddressScheme Loopback(int32_t base_port);
 
 }  // namespace tfjob::render

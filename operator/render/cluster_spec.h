@@ -11,26 +11,28 @@
 
 namespace tfjob::render {
 
-// Holds a job's addresses, computed once; const calls are thread-safe.
+// Holds the addresses of a job's tasks, which are computed once. Const calls are thread-safe.
 //
-// Static: all tasks of all types in the spec, including the evaluator, the same for every
-// task; environment "cloud".
+// Static: every task gets the same cluster, with all tasks of all types in the spec, including the
+// evaluator. The environment is "cloud".
 //
-// Dynamic (enableDynamicWorker): a task knows itself and the parameter servers:
+// Dynamic (enableDynamicWorker): a task is given its own address and those of the
+// parameter servers:
 //
 //   worker           {worker: {i: own}, ps: all}
 //   ps               {worker: {}, ps: [own]}
 //   chief or master  {worker: {}, ps: all, chief: [own]}
 //   evaluator        {worker: {}, ps: all, chief: all, evaluator: [own]}
 //
-// Without parameter servers, `ps` is null for a worker and an empty list for the others.
+// If there are no parameter servers, `ps` is null for a worker and an empty list for the others.
 class ClusterSpec {
  public:
   ClusterSpec(const api::TFJob& job, const AddressScheme& address);
 
-  // Returns the text of the environment variable, byte for byte as the Training Operator writes it.
+  // Returns the value of TF_CONFIG, identical byte for byte to what the Training Operator writes.
   std::string TfConfigOf(const policy::Slot& slot) const;
-  // Dynamic: returns the type of the job's chief, which no worker's TF_CONFIG names. Static: "".
+  // Returns, in dynamic mode, the type of the job's chief, because a worker's TF_CONFIG does not
+  // contain it. Returns "" in static mode.
   std::string ChiefType() const;
 
  private:
@@ -38,7 +40,7 @@ class ClusterSpec {
 
   bool dynamic_;
   std::map<api::ReplicaType, cluster::Job> jobs_;
-  std::string static_cluster_;  // printed once, since it is the same for all
+  std::string static_cluster_;  // printed only once, because it is the same for all
 };
 
 }  // namespace tfjob::render

@@ -1,4 +1,4 @@
-// Defines an object to create. It is built on request (render.h).
+// Describes an object to create. Its JSON is built on request (render.h).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace tfjob::render {
 
 struct DesiredObject {
-  objects::Kind kind = objects::Kind::kPod;  // of a pod group: its scheduler's
+  objects::Kind kind = objects::Kind::kPod;  // for a pod group, its scheduler's kind
   policy::Slot slot;                         // of a service or a pod
   std::string name;
   int32_t attempt = 0;  // of a pod

@@ -11,13 +11,14 @@ namespace {
 using policy::NativeVersion;
 
 constexpr char kApiGroup[] = "kubeflow.org";
-constexpr char kTemplate[] = "replicas";  // of the Workload; the group is made from it
+constexpr char kTemplate[] = "replicas";  // name of the Workload's template for the group
 
 Json Together(int64_t min_count) {
   return {{"gang", {{"minCount", min_count}}}};
 }
 
-// Returns how a group refers to its workload and the template.
+// Returns the field, and its value, with which a group refers to its workload and the template
+// in it.
 std::pair<const char*, Json> TemplateReference(NativeVersion version, const std::string& workload) {
   if (version == NativeVersion::kV1Alpha2) {
     return {"podGroupTemplateRef",

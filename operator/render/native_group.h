@@ -1,4 +1,4 @@
-// Builds the Workload and the PodGroup of a job in the forms of scheduling.k8s.io.
+// Builds a job's Workload and PodGroup for scheduling.k8s.io.
 // https://github.com/kubernetes/api (scheduling/v1alpha2 of 1.36, scheduling/v1beta1 of 1.37)
 #pragma once
 
@@ -8,14 +8,14 @@
 
 namespace tfjob::render {
 
-// Both bear the job's name. `version` must not be kNone.
+// Return the objects to create. Both have the job's name. `version` must not be kNone.
 Json BuildWorkload(const api::TFJob& job, policy::NativeVersion version,
                    const policy::PodGroupSpec& spec);
 Json BuildNativeGroup(const api::TFJob& job, policy::NativeVersion version,
                       const policy::PodGroupSpec& spec);
 
-// Returns the spec of a merge patch that changes how many pods start together, for versions
-// that allow it.
+// Returns the spec of a merge patch that changes how many pods start together. Only some versions
+// allow this.
 Json PatchNativeGroup(const policy::PodGroupSpec& spec);
 
 }  // namespace tfjob::render

@@ -11,7 +11,7 @@ namespace {
 
 using policy::GangScheduler;
 
-// kubectl's copy of the whole manifest: large, and useless to a scheduler.
+// kubectl's copy of the whole manifest, which is large and of no use to a scheduler.
 constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 
 Json SpecOf(const policy::GangTraits& traits, const policy::PodGroupSpec& wanted) {
@@ -54,7 +54,7 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
   Json changed = SpecOf(traits, spec);
   changed.erase("queue");
-  // A merge patch adds to a map but never removes from it: null removes the map as a whole.
+  // A merge patch only adds entries to a map, so the map is removed as a whole with null.
   if (!changed.contains("minResources")) changed["minResources"] = nullptr;
   if (traits.has_priority_class && !changed.contains("priorityClassName")) {
     changed["priorityClassName"] = nullptr;

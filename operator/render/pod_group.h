@@ -1,5 +1,5 @@
-// Builds the PodGroup of a job in the form of its scheduler, and makes pods members of it.
-// native_group.h builds Kubernetes' own.
+// Builds a job's PodGroup for its scheduler, and makes pods members of it. native_group.h builds the
+// PodGroup of Kubernetes' own scheduler.
 // https://github.com/volcano-sh/apis (scheduling/v1beta1)
 // https://github.com/kubernetes-sigs/scheduler-plugins (scheduling/v1alpha1)
 #pragma once
@@ -10,17 +10,17 @@
 
 namespace tfjob::render {
 
-// Returns the object to create. It bears the job's name and, since schedulers read them there,
+// Returns the object to create. It has the job's name and also, because schedulers read them there,
 // the job's annotations.
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
-// Returns a merge patch that brings an existing group into step; the queue stays as it is. `uid`
+// Returns a merge patch that updates an existing group to match `spec`, except for its queue. `uid`
 // is a precondition.
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const std::string& uid);
 
-// Makes a pod a member of the group, in its metadata or its spec; `type` is its replica type
+// Makes a pod a member of `group` by changing its metadata or its spec. `type` is its replica type
 // in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec);

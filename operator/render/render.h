@@ -1,7 +1,7 @@
-// Turns a verdict into the objects to create, as JSON exactly as sent to the API server. Names,
-// labels, owner references and the transformation of templates are those of Kubeflow's Training
-// Operator. Two things differ: services publish the addresses of pods that are not ready, and ports
-// keep their order and protocol.
+// Turns a verdict into the objects to create, as the JSON that is sent to the API server. Names,
+// labels, owner references and the changes to templates are the same as in Kubeflow's Training
+// Operator, with two differences: services publish the addresses of pods that are not ready, and
+// ports keep their order and protocol.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,15 @@ struct Verdict;
 
 namespace tfjob::render {
 
-// Holds the objects of one verdict. Each is built on request, since TF_CONFIG names all tasks in
-// each of their pods; what they share is prepared once. A value: cheap to copy, self-contained;
-// const calls are thread-safe.
+// Holds the objects of a verdict. Each is built on request, because the TF_CONFIG of every pod
+// lists all tasks. What the objects share is prepared once. A self-contained value that is cheap to
+// copy. Const calls are thread-safe.
 class Desired {
  public:
   Desired() = default;
 
-  // The workload, the pod group, then services, then pods, each in slot order.
+  // The objects in this order: the workload, the pod group, services, pods. Services and pods are
+  // in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
   // `object` must be one of objects().
   Json Build(const DesiredObject& object) const;
@@ -42,10 +43,10 @@ class Desired {
   std::shared_ptr<const Shared> shared_;
 };
 
-// Returns InvalidArgument, with the path, for a template that cannot become a pod (no container
-// `tensorflow`, containers that are not a list, labels that are not strings). This is permanent
-// until the spec changes, so the caller should use policy::Refuse. Only types of which something is
-// to be created are considered.
+// Renders the objects that the verdict creates. Returns InvalidArgument, with the path, if a
+// template cannot become a pod (no container `tensorflow`, containers that are not a list, labels
+// that are not strings). This is permanent until the spec changes, so the caller should use
+// policy::Refuse. Only the templates of types with objects to create are checked.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address);
 

@@ -39,7 +39,7 @@ StatusOr<Desired> RenderFirst(const api::TFJob& job) {
   return Render(job, policy::Decide(job, {}, At(0), {}), ClusterDns(""));
 }
 
-// Builds the object of that name that the job's first reconcile creates.
+// Builds the object with the given kind and name that the job's first reconcile creates.
 Json BuildFirst(const api::TFJob& job, Kind kind, const std::string& name) {
   const StatusOr<Desired> desired = RenderFirst(job);
   EXPECT_TRUE(desired.ok()) << desired.status();
@@ -50,7 +50,8 @@ Json BuildFirst(const api::TFJob& job, Kind kind, const std::string& name) {
   return nullptr;
 }
 
-// Static mode: one cluster for all tasks, keys sorted, the evaluator included, byte for byte.
+// Checks TF_CONFIG in static mode byte for byte: all tasks have the same cluster, which includes
+// the evaluator and has sorted keys.
 TEST(TfConfig, Static) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}, {kEvaluator}});
   const std::string cluster =
@@ -72,7 +73,7 @@ TEST(TfConfig, Static) {
             R"("task":{"type":"master","index":0},"environment":"cloud"})");
 }
 
-// Dynamic mode: each task knows itself and the parameter servers, byte for byte.
+// Checks TF_CONFIG in dynamic mode byte for byte: a task is given itself and the parameter servers.
 TEST(TfConfig, Dynamic) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 3}, {kEvaluator}});
   job.spec.enable_dynamic_worker = true;
@@ -100,7 +101,7 @@ TEST(TfConfig, Dynamic) {
             R"("task":{"type":"master","index":0}})");
 }
 
-// The trainer can read what is written here.
+// The trainer can parse the TF_CONFIG that the operator writes.
 TEST(TfConfig, ReadsBack) {
   for (const bool dynamic : {false, true}) {
     api::TFJob job = MakeJob({{kChief}, {kPS, 1}, {kWorker, 2}, {kEvaluator}});
@@ -117,7 +118,7 @@ TEST(TfConfig, ReadsBack) {
   }
 }
 
-// The addresses of each scheme; a type's port comes from its template.
+// Checks the addresses of each scheme. The port of a type comes from its template.
 TEST(AddressScheme, GivesHostAndPort) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}});
   SetTemplate(job, kPS, R"({"spec":{"containers":[{"name":"tensorflow","ports":
@@ -130,7 +131,8 @@ TEST(AddressScheme, GivesHostAndPort) {
   EXPECT_EQ(Loopback(20000)(job, {kWorker, 1}), "127.0.0.1:20004");
 }
 
-// A complete pod: the template's fields are passed on, and ours override them.
+// Checks a complete pod: the fields of the template are kept, and the operator's own fields
+// override them.
 TEST(Pod, AsItIsSent) {
   api::TFJob job = MakeJob({{kPS}, {kWorker, 2, RestartPolicy::kExitCode}});
   SetTemplate(job, kWorker, R"({
@@ -174,7 +176,7 @@ TEST(Pod, AsItIsSent) {
       "training.kubeflow.org/job-role"));
 }
 
-// Every restart policy as the kubelet gets it.
+// Checks how each restart policy is passed on to the kubelet.
 TEST(Pod, MapsTheRestartPolicy) {
   const std::pair<RestartPolicy, const char*> kCases[] = {{RestartPolicy::kAlways, "Always"},
                                                           {RestartPolicy::kOnFailure, "OnFailure"},
@@ -186,7 +188,8 @@ TEST(Pod, MapsTheRestartPolicy) {
   }
 }
 
-// A job of one replica trains alone: it has no TF_CONFIG, but an identity.
+// A job with one replica trains alone. Its pod has no TF_CONFIG, but does have the variables that
+// identify the job and the attempt.
 TEST(Pod, OfALocalJob) {
   const api::TFJob job = MakeJob({{kWorker, 1}, {kPS, 0}});
   EXPECT_EQ(BuildFirst(job, Kind::kPod, "mnist-worker-0")["spec"]["containers"][0]["env"],
@@ -194,7 +197,8 @@ TEST(Pod, OfALocalJob) {
                       {"name":"TFJOB_ATTEMPT","value":"0"}])"));
 }
 
-// Under enableDynamicWorker a worker's TF_CONFIG does not name the chief; a variable does.
+// With enableDynamicWorker, the type of the chief is not in a worker's TF_CONFIG but in a variable
+// of its own.
 TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
   const std::pair<ReplicaType, const char*> kCases[] = {
       {kChief, "chief"}, {kMaster, "master"}, {kPS, "worker"}};
@@ -208,7 +212,7 @@ TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
   }
 }
 
-// The attempt is a label and an environment variable.
+// The pod has the attempt both as a label and as an environment variable.
 TEST(Pod, CarriesItsAttempt) {
   api::TFJob job = MakeJob({{kWorker, 2}});
   job.status.attempt = 3;
@@ -217,8 +221,8 @@ TEST(Pod, CarriesItsAttempt) {
   EXPECT_EQ(pod["spec"]["containers"][0]["env"][1]["value"], "3");
 }
 
-// A complete service: headless, publishing early, with every port in order, with its protocol
-// and a name.
+// Checks a complete service: it is headless, publishes addresses of pods that are not ready, and
+// has every port in order, with its protocol and a name.
 TEST(Service, AsItIsSent) {
   api::TFJob job = MakeJob({{kPS}});
   SetTemplate(job, kPS, R"({"metadata":{"labels":{"team":"vision"}},
@@ -293,7 +297,7 @@ PodGroup {"schedulingPolicy":{"gang":{"minCount":2}},)"
             R"("workloadRef":{"templateName":"replicas","workloadName":"mnist"}})");
 }
 
-// A template that cannot become a pod is an error with its path, never a crash.
+// A template that cannot become a pod causes an error with its path, not a crash.
 TEST(Render, RefusesBadTemplates) {
   const std::pair<const char*, const char*> kCases[] = {
       {"{}", "spec.tfReplicaSpecs.Worker.template.spec.containers: one of the containers"},

@@ -24,15 +24,16 @@ StatusOr<size_t> FindContainer(const JsonField& containers) {
                          api::kContainerName, "\"");
 }
 
-// A service with several ports needs a name for each; container ports need none.
+// In a service with several ports, each port needs a name. A container port may have none, so one
+// is made up.
 std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
   if (!name.empty()) return name;
   if (protocol == kTcp) return StrCat("port-", port);
   return StrCat("port-", port, "-", absl::AsciiStrToLower(protocol));
 }
 
-// Returns a service's ports from a container's, in their order. A port that is listed twice
-// is one port.
+// Converts a container's ports to those of a service, in the same order. A port that is listed
+// twice is included once.
 StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   Json ports = Json::array();
   std::set<std::pair<int32_t, std::string>> seen;
@@ -49,7 +50,7 @@ StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   return ports;
 }
 
-// Adds the members of the template's metadata that its pods inherit.
+// Returns `shared` with the labels, annotations and finalizers of the template.
 StatusOr<objects::ObjectMeta> PodMetadata(const objects::ObjectMeta& shared,
                                           const JsonField& template_metadata) {
   objects::ObjectMeta metadata = shared;
@@ -107,7 +108,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
                    const PodEnvironment& environment) const {
   objects::ObjectMeta metadata = pod_metadata_;
   metadata.name = api::ReplicaName(job_name_, slot.type, slot.index);
-  // Our labels override the template's.
+  // The operator's labels override those of the template.
   api::Labels labels = api::ReplicaLabels(job_name_, slot.type, slot.index);
   labels[api::kAttemptLabel] = StrCat(environment.attempt);
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;

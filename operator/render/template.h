@@ -1,4 +1,5 @@
-// Prepares what all pods and services of one replica type share, once, from the type's template.
+// Prepares once, from the pod template of a replica type, what all pods and services of the
+// type share.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace tfjob::render {
 
-// Environment variables of one pod beyond its template's.
+// The environment variables of a pod in addition to those of its template.
 struct PodEnvironment {
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
@@ -21,8 +22,8 @@ struct PodEnvironment {
 
 class Template {
  public:
-  // Returns InvalidArgument with the path inside the TFJob. `job` need only outlive the call. Pods
-  // become members of the job's pod group under `gang`.
+  // Returns InvalidArgument, with the path in the TFJob, if the template is invalid. The result
+  // does not refer to `job`. Pods become members of the job's pod group as `gang` requires.
   static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type,
                                    const policy::Gang& gang);
 
@@ -33,10 +34,10 @@ class Template {
   Template() = default;
 
   std::string job_name_;
-  objects::ObjectMeta metadata_;  // without name and our labels; pods add the template's
+  objects::ObjectMeta metadata_;  // of services; without the name and the operator's labels
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
-  size_t container_ = 0;  // index of the container `tensorflow`
+  size_t container_ = 0;  // the index of the container `tensorflow`
   std::shared_ptr<const Json> ports_;
 };
 

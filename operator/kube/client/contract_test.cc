@@ -1,5 +1,5 @@
-// Checks the contract of client::Client for the REST client, over HTTP, with the store in memory
-// behind it. tests/cluster does the same against a real API server.
+// Checks that the REST client fulfils the contract of client::Client, over HTTP and with the
+// in-memory store as the server. tests/cluster does the same with a real API server.
 #include "operator/client/contract.h"
 
 #include <thread>

@@ -100,13 +100,13 @@ StatusOr<EventType> ParseType(std::string_view text) {
 StatusOr<Object> DecodeObject(Kind kind, const JsonView& object, std::string_view api_version) {
   StatusOr<Object> decoded = DecodeFast(kind, object, api_version);
   if (decoded.ok()) return decoded;
-  // Decode again, slowly, for an error message with the path.
+  // Decodes again with the slower decoder, whose error messages contain the path.
   const Status slow = client::Decode(kind, ToJson(object)).status();
   return Annotate(slow.ok() ? decoded.status() : slow, Describe(kind, object));
 }
 
 StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view api_version) {
-  // The buffers are worth keeping: every call of a thread comes through here.
+  // Kept per thread, so that its buffers are reused by all calls of the thread.
   thread_local JsonDocument document;
   const StatusOr<JsonView> object = document.Parse(text);
   if (!object.ok()) return Annotate(object.status(), client::Name(kind));

@@ -1,6 +1,6 @@
-// Decodes an API server's answers into compact objects. Pods and services are read straight from
-// the text, without a DOM. Of a node only what decisions need is kept; of every other kind,
-// everything but metadata.managedFields.
+// Decodes an API server's responses into compact objects. Pods and services are read directly from
+// the text, without a JSON tree. Nodes keep only the fields that decisions need; objects of other
+// kinds keep everything except metadata.managedFields.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace tfjob::kube {
 
-// Errors name the kind and the path. List items do not carry their type; it is taken from the kind
-// and `api_version`.
+// Errors name the object and the path. Items of a list do not contain their type, so it is taken
+// from `kind` and `api_version`.
 StatusOr<client::Object> DecodeObject(client::Kind kind, const JsonView& object,
                                       std::string_view api_version);
 StatusOr<client::Object> DecodeObject(client::Kind kind, std::string_view text,
@@ -22,11 +22,11 @@ StatusOr<client::Object> DecodeObject(client::Kind kind, std::string_view text,
 
 struct ListPage {
   std::vector<client::Object> objects;
-  std::vector<Status> skipped;  // items that do not decode
+  std::vector<Status> skipped;  // the errors of items that cannot be decoded
   std::string resource_version;
-  std::string continue_token;  // "": this is the last page
+  std::string continue_token;  // "" if this is the last page
 };
-// InvalidArgument if the text is not a list.
+// Returns InvalidArgument if the text is not a list.
 StatusOr<ListPage> DecodePage(client::Kind kind, std::string_view text,
                               std::string_view api_version);
 
@@ -36,12 +36,12 @@ struct WatchEvent {
   EventType type = EventType::kError;
   std::string resource_version;  // the object's
   bool initial_end = false;      // the bookmark that closes the initial objects of a streaming list
-  // For kAdded, kModified and kDeleted: the object, or why it does not decode.
+  // For kAdded, kModified and kDeleted: the object, or the error if it cannot be decoded.
   StatusOr<client::Object> object = NotFound("");
   ApiError error;  // for kError
 };
-// Decodes one line of a watch. JsonDocument::kPadding bytes after it must be readable.
-// InvalidArgument if it is not an event.
+// Decodes one line of a watch. At least JsonDocument::kPadding bytes after the line must be
+// readable. Returns InvalidArgument if the line is not an event.
 StatusOr<WatchEvent> DecodeEvent(client::Kind kind, JsonDocument& document, std::string_view line,
                                  std::string_view api_version);
 

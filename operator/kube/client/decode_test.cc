@@ -94,7 +94,7 @@ TEST(Decode, ReadsPages) {
   EXPECT_EQ(std::get<std::shared_ptr<const objects::CustomResource>>(page->objects[1])->kind,
             "ConfigMap");
   EXPECT_EQ(page->skipped.size(), 1u);
-  // Go writes an empty list as null.
+  // Go may write an empty list as null.
   EXPECT_TRUE(DecodePage(Kind::kPod, R"({"metadata":{"resourceVersion":"1"},"items":null})", "v1")
                   ->objects.empty());
   EXPECT_FALSE(DecodePage(Kind::kPod, R"({"kind":"Status"})", "v1").ok());
@@ -118,7 +118,7 @@ TEST(Decode, ReadsEvents) {
   ASSERT_TRUE(event.ok()) << event.status();
   EXPECT_TRUE(event->error.expired());
 
-  // An object that does not decode is no reason to end the stream.
+  // An object that cannot be decoded must not end the stream.
   event = Event(Kind::kPod, R"({"type":"ADDED","object":{"metadata":{"resourceVersion":"1",
       "labels":7}}})");
   ASSERT_TRUE(event.ok()) << event.status();

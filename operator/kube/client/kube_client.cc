@@ -78,7 +78,7 @@ KubeClient::KubeClient(std::unique_ptr<Transport> transport,
     : rest_(std::move(transport), std::move(credentials), options.rest),
       watch_(Seeded(options.watch)) {}
 
-// The server lists the resources of a version under the version's path.
+// Asks the server, which lists the resources of a version under the version's path.
 StatusOr<bool> KubeClient::Serves(Kind kind, const std::string& version) {
   JsonDocument document;
   ASSIGN_OR_RETURN(const std::string text, GetText(VersionPath(version)));
@@ -156,7 +156,7 @@ StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& nam
     const auto response = rest_.Call(
         {"GET", CollectionPath(kind, version, name_space) + QueryOf(step, selector), "", ""});
     if (response.status().code() == StatusCode::kOutOfRange && !step.continue_token.empty()) {
-      // The pages expired while they were read: request all at once.
+      // The pages expired while they were being read, so the whole list is requested at once.
       step.continue_token.clear();
       step.page_size = 0;
       objects.clear();
@@ -189,8 +189,8 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
   StatusOr<Object> created =
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
-  // A 404 without a name may come from any proxy. For kinds that need not be installed, ask
-  // the server.
+  // A 404 without a name may come from a proxy. For kinds that may not be installed, ask the server
+  // whether it serves them.
   if (MayBeAbsent(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;

@@ -1,8 +1,8 @@
-// Implements client::Client over an API server's REST interface. rest_client.h documents what each
-// call costs and how long it may take; reflector.h implements the watches.
+// Implements client::Client over the REST interface of an API server. rest_client.h documents the
+// limits, deadlines and retries of calls. reflector.h implements the watches.
 //
-// Error messages name the operation, the object and the server's answer: `create Pod ns/a: pods "a"
-// is forbidden: exceeded quota: …`.
+// Error messages contain the operation, the object and the server's message: `create Pod ns/a: pods
+// "a" is forbidden: exceeded quota: …`.
 #pragma once
 
 #include <map>
@@ -22,13 +22,13 @@
 namespace tfjob::kube {
 
 struct KubeClientOptions {
-  RestOptions rest;  // host "": taken from the configuration
+  RestOptions rest;  // if host is "", it is taken from the configuration
   TransportOptions transport;
-  ReflectorOptions watch;  // seed 0: random
+  ReflectorOptions watch;  // if seed is 0, it is random
 };
 
-// Thread-safe. Subscriptions must be destroyed first. Keep a lease through a client of its own,
-// with a short deadline and no limit on calls.
+// Thread-safe. Subscriptions must be destroyed before the client. A lease should be kept through a
+// separate client with a short deadline and no rate limit.
 class KubeClient : public client::Client, public client::Discovery {
  public:
   static StatusOr<std::unique_ptr<KubeClient>> Create(const ClusterConfig& config,
@@ -36,8 +36,8 @@ class KubeClient : public client::Client, public client::Discovery {
   KubeClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
              const KubeClientOptions& options);
 
-  // Makes all current and future calls fail with Cancelled. For a process that exits or has lost
-  // its lease. Subscriptions fall silent but must still be destroyed.
+  // Makes all current and future calls fail with Cancelled. For a process that is about to exit or
+  // has lost its lease. Subscriptions no longer report changes, but must still be destroyed.
   void Stop() { rest_.Stop(); }
 
   StatusOr<client::Object> Get(const client::Key& key) override;
@@ -48,23 +48,23 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<client::Object> Update(client::Kind kind, const Json& object) override;
   StatusOr<client::Object> UpdateStatus(client::Kind kind, const Json& object) override;
   StatusOr<client::Object> Patch(const client::Key& key, const Json& merge_patch) override;
-  // Dependents are deleted in the background.
+  // The server deletes dependent objects in the background.
   Status Delete(const client::Key& key, const client::DeleteOptions& options) override;
   StatusOr<std::unique_ptr<client::Subscription>> Subscribe(client::Kind kind,
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
-  // Subscriptions that currently do not work.
+  // Returns the subscriptions that do not work at present.
   std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
 
   // Asks the server on every call.
   StatusOr<std::string> ApiVersion(client::Kind kind) override;
 
-  // Sends a GET for a path that is not an object: "/version", "/readyz".
+  // Sends a GET for a path that is not an object ("/version", "/readyz") and returns the response.
   StatusOr<std::string> GetText(const std::string& path);
 
  private:
-  // Returns the version to use in paths. If servers differ, the server is asked once.
+  // Returns the API version to use in paths. For kinds with several versions, asks the server once.
   StatusOr<std::string> VersionFor(client::Kind kind);
   StatusOr<bool> Serves(client::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();

@@ -17,7 +17,7 @@ using client::Object;
 constexpr char kPod[] =
     R"({"kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}})";
 
-// Records the requests and answers them in order; the last answer is repeated.
+// Records the requests, and returns the answers in order. The last answer is repeated.
 class Requests {
  public:
   explicit Requests(std::deque<FakeAnswer> answers) : answers_(std::move(answers)) {}
@@ -202,7 +202,7 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
-// The 404 of a group that is not installed has no name, like that of a proxy.
+// If an API group is not installed, the server's 404 has no name, like that of a proxy.
 TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
   Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
@@ -217,7 +217,7 @@ TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   }
 }
 
-// The calls that a sink received: "replaced a b", "upserted a", "deleted a".
+// Records the calls of the sink: "replaced a b", "upserted a", "deleted a".
 class NotingSink : public client::WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override {
@@ -231,7 +231,7 @@ class NotingSink : public client::WatchSink {
   void OnDeleted(Object object) override {
     Note(StrCat("deleted ", client::MetadataOf(object).name));
   }
-  // Returns the first `count` notes, or those that exist after 10 s.
+  // Waits for `count` notes, at most 10 s, and returns all notes.
   std::vector<std::string> Await(size_t count) {
     const auto deadline = std::chrono::steady_clock::now() + 10s;
     MutexLock lock(mutex_);
@@ -263,7 +263,8 @@ std::string ListEnd(const std::string& version) {
 
 class ReflectorTest : public KubeClientTest {
  protected:
-  // Subscribes and returns the first `count` notes; the requests are then known.
+  // Subscribes, waits for `count` notes and returns the notes. requests_ then contains
+  // the requests.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count,
                                  KubeClientOptions options = QuickOptions()) {
     Serve(std::move(answers), options);
@@ -272,7 +273,7 @@ class ReflectorTest : public KubeClientTest {
     EXPECT_TRUE(subscription.ok()) << subscription.status();
     return sink.Await(count);
   }
-  // The beginning of the n-th request's query.
+  // Returns the beginning of the query in request number n.
   std::string Query(size_t n) {
     const std::string line = requests_->lines().at(n);
     return line.substr(line.find('?'), 30);
@@ -445,7 +446,7 @@ TEST_F(ReflectorTest, TellsOfItsTroubleUntilItIsOver) {
     sink.Await(1);
     EXPECT_TRUE(client_->Troubles().empty());
   }
-  // The permission to list is revoked during a watch; its end is clean.
+  // The permission to list is revoked during a watch, which then ends cleanly.
   Serve({StreamOf({ListEnd("3")}, FakeAnswer::End::kClean), Answer(403, forbidden)}, options);
   const auto subscription = client_->Subscribe(Kind::kPod, "ns", {}, sink);
   const auto deadline = std::chrono::steady_clock::now() + 10s;

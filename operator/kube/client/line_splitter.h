@@ -12,17 +12,17 @@ namespace tfjob::kube {
 // Not thread-safe.
 class LineSplitter {
  public:
-  // Longer lines are an error.
+  // Lines of more than `max_line_bytes` are an error.
   explicit LineSplitter(size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {}
 
   using LineHandler = std::function<Status(std::string_view)>;
-  // Calls `line` for each line that is now complete, without its line end ("\n" or "\r\n"); empty
-  // lines are skipped. kReadPadding bytes after the line may be read. Stops at the first error of
-  // `line`; the splitter must not be used after that. `piece` must have kReadPadding bytes of spare
-  // capacity, as the results of HttpStream::Read have.
+  // Calls `line` for each line that is now complete, without its end ("\n" or "\r\n"). Skips empty
+  // lines. kReadPadding bytes after the line are readable. Stops at the first error that `line`
+  // returns; after that, the splitter must not be used. `piece` must have kReadPadding bytes of
+  // spare capacity, as the results of HttpStream::Read have.
   Status Add(const std::string& piece, const LineHandler& line);
 
-  // True if the bytes so far end within a line.
+  // True if the bytes so far end in the middle of a line.
   bool within_line() const { return !carry_.empty(); }
 
  private:

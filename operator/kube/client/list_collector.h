@@ -1,4 +1,4 @@
-// Collects the objects of a list that arrives in parts, including changes made in the meantime.
+// Collects the objects of a list that arrives in parts, and changes to them in the meantime.
 #pragma once
 
 #include <unordered_set>
@@ -22,14 +22,14 @@ class ListCollector {
       std::move(objects.begin(), objects.end(), std::back_inserter(objects_));
     }
   }
-  // For a streaming list, where an object may change before the list is complete.
+  // Adds an event of a streaming list, in which objects may change before the list is complete.
   void Add(EventType type, client::Object object) {
     if (type != EventType::kAdded) changed_ = true;
     if (type == EventType::kDeleted) gone_.insert(objects_.size());
     objects_.push_back(std::move(object));
   }
 
-  // Returns the newest state of each object, without the deleted ones. Empties the collector.
+  // Returns the newest state of each object that was not deleted, and empties the collector.
   std::vector<client::Object> Take() {
     std::vector<client::Object> objects = changed_ ? Newest() : std::move(objects_);
     Clear();

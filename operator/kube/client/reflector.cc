@@ -17,7 +17,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 const Logger kWatchLog("kube");
 
-// From this many consecutive failures on, a failure is logged as a warning.
+// After this many consecutive failures, a failure is logged as a warning.
 constexpr int kWorrying = 3;
 
 WatchEnd Broken(Status status) {
@@ -110,7 +110,7 @@ void Reflector::End(const WatchEnd& end) {
   if (Stopping()) return;
   state_.OnEnd(end, Now());
   if (state_.resource_version().empty() && !state_.has_pages()) collected_.Clear();
-  // Cancelled: the client was stopped, and this subscription is about to end.
+  // Cancelled means that the client was stopped and this subscription is about to end.
   if (end.kind == WatchEnd::Kind::kClean || end.status.code() == StatusCode::kCancelled) return;
   health_.Fails(number_, end.status);
   const std::initializer_list<LogField> fields = {{"watch", path_}, {"error", end.status}};

@@ -1,6 +1,6 @@
-// Implements one subscription at an API server: keeps a sink up to date with the objects of a kind,
-// whatever happens to connections and servers. watch_state.h decides what to do next; this file has
-// the thread, the streams and the decoding.
+// Implements a subscription at an API server: keeps a sink up to date with the objects of a kind,
+// even if connections break and servers restart. watch_state.h decides what to do next; this file
+// implements the thread, the streams and the decoding.
 #pragma once
 
 #include <memory>
@@ -26,19 +26,20 @@ struct WatchTarget {
 struct ReflectorOptions {
   WatchPolicy policy;
   size_t max_line_bytes = size_t{16} << 20;
-  // A longer list page is Unavailable. If the text of a refusal is longer, only its code counts.
+  // A list page of more than max_page_bytes causes an Unavailable error. If the body of an error
+  // response exceeds max_error_bytes, only its code is used.
   size_t max_page_bytes = size_t{256} << 20;
   size_t max_error_bytes = size_t{1} << 20;
   uint64_t seed = 0;  // for the jitter
 };
 
-// Its thread, `watch`, reads, decodes and calls the sink.
+// Has a thread, `watch`, that reads, decodes and calls the sink.
 class Reflector : public client::Subscription {
  public:
-  // `rest`, `sink` and `health` must outlive it. It reports its state to `health`.
+  // `rest`, `sink` and `health` must outlive the reflector, which reports its state to `health`.
   Reflector(RestClient& rest, WatchTarget target, ReflectorOptions options, client::WatchSink& sink,
             WatchHealth& health);
-  // Cancels whatever is in progress and joins the thread.
+  // Cancels the request in progress and joins the thread.
   ~Reflector() override;
 
  private:
@@ -50,17 +51,17 @@ class Reflector : public client::Subscription {
   void ReadPage(const WatchStep& step);
   void Probe(const WatchStep& step);
   void Watch(const WatchStep& step);
-  // Sends the step's request. Null unless the answer is 200; its end is then already reported to
-  // the state.
+  // Sends the step's request and returns the response stream. If the response is not 200, returns
+  // null after reporting the end of the step to the state.
   std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
-  // Reads the whole body; an error if it is longer than `most` or takes longer than the
-  // options' `patience`.
+  // Reads the whole body. Returns an error if it is longer than `most`, or takes longer than
+  // `patience` in the options.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
-  // An error ends the stream; `ended` then holds the reason for the state.
+  // An error ends the stream. If the server sent the error, `ended` then contains the reason.
   Status OnLine(std::string_view line, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
-  // Called when a list is complete.
+  // Passes the complete list to the sink.
   void Replace();
   void End(const WatchEnd& end);
   void LogSkipped(const Status& why) const;
@@ -76,9 +77,9 @@ class Reflector : public client::Subscription {
   WatchHealth& health_;
   const int64_t number_;  // this watch in health_
   const std::string path_;
-  WatchState state_;         // only for the thread
-  JsonDocument document_;    // only for the thread
-  ListCollector collected_;  // only for the thread: a list in progress
+  WatchState state_;         // used only by the thread
+  JsonDocument document_;    // used only by the thread
+  ListCollector collected_;  // used only by the thread; the list in progress
 
   Mutex mutex_;
   CondVar stopped_;

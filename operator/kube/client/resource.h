@@ -1,4 +1,4 @@
-// Maps each kind to its place in the API: group, version and plural to paths and queries.
+// Maps kinds to the paths of their resources (group, version and plural), and builds queries.
 #pragma once
 
 #include <string>
@@ -8,22 +8,24 @@
 
 namespace tfjob::kube {
 
-// Versions to try if the server's version is not known, newest first. Most kinds have only one.
+// Returns the versions to try if the server's version is not known, newest first. Most kinds have
+// only one.
 std::vector<std::string> CandidateApiVersions(client::Kind kind);
 bool HasOneVersion(client::Kind kind);
-// "pods".
+// Returns the plural that is used in paths: "pods".
 std::string_view PluralOf(client::Kind kind);
 
-// "/api/v1", "/apis/kubeflow.org/v1": the path of one version's resources.
+// Returns the path of a version's resources: "/api/v1", "/apis/kubeflow.org/v1".
 std::string VersionPath(std::string_view api_version);
-// "/apis/kubeflow.org/v1/namespaces/ns/tfjobs"; all namespaces if `name_space` is "".
+// Returns a path such as "/apis/kubeflow.org/v1/namespaces/ns/tfjobs". If `name_space` is "", the
+// path is that of all namespaces.
 std::string CollectionPath(client::Kind kind, std::string_view api_version,
                            const std::string& name_space);
-// The path of one object, or of its `subresource` ("status").
+// Returns the path of an object, or of its `subresource` ("status").
 std::string ObjectPath(const client::Key& key, std::string_view api_version,
                        std::string_view subresource = "");
 
-// "k=v,k2=v2", not escaped.
+// Returns "k=v,k2=v2", not escaped.
 std::string SelectorText(const client::LabelSelector& selector);
 // Percent-encodes all characters except letters, digits and "-._~".
 std::string Escape(std::string_view text);

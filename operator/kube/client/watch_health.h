@@ -1,4 +1,4 @@
-// Records which watches of a client do not work, since when and why. A leader consults it so that
+// Records which watches of a client do not work, since when, and why. A leader checks this, so that
 // it does not keep its lease while it cannot see changes.
 #pragma once
 
@@ -13,12 +13,12 @@
 
 namespace tfjob::kube {
 
-// A watch that has no list yet or cannot receive changes.
+// A watch that has no list yet, or cannot receive changes.
 struct WatchTrouble {
   client::Kind kind = client::Kind::kPod;
   std::string name_space;  // "": all
-  Duration lasting{0};     // since it last worked or made progress, or since it began
-  Status why;              // of the last attempt; Unavailable if none has ended yet
+  Duration lasting{0};     // the time since it last worked, made progress, or began
+  Status why;              // the last error; Unavailable if no attempt has ended yet
 };
 
 // Thread-safe.
@@ -26,16 +26,16 @@ class WatchHealth {
  public:
   explicit WatchHealth(Clock& clock = RealClock()) : clock_(clock) {}
 
-  // Registers a watch, in trouble until it works. Returns its number.
+  // Registers a watch, which counts as in trouble until it works. Returns its number.
   int64_t Begin(client::Kind kind, const std::string& name_space);
   void End(int64_t watch);
-  // Its list is complete, or a stream of later changes has been opened.
+  // Reports that the watch's list is complete, or that a stream of later changes has been opened.
   void Works(int64_t watch);
   void Fails(int64_t watch, const Status& why);
-  // Part of its data has arrived: its time in trouble starts again.
+  // Reports that a part of the list has arrived. The time in trouble starts again from zero.
   void Progresses(int64_t watch);
 
-  // One entry for each watch that does not work.
+  // Returns one entry for each watch that does not work.
   std::vector<WatchTrouble> Troubles();
 
  private:

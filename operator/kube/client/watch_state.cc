@@ -50,7 +50,7 @@ WatchEnd EndOf(const ApiError& error, bool in_stream) {
   } else if (error.code == 429) {
     end.kind = WatchEnd::Kind::kThrottled;
   } else if (in_stream) {
-    // After an internal error the watch may continue from the current version.
+    // After an internal error, the watch may continue from the current version.
     end.kind = error.code == 500 ? WatchEnd::Kind::kBroken : WatchEnd::Kind::kGarbage;
   } else {
     const bool unsupported = error.code == 400 || error.code == 422;
@@ -100,7 +100,8 @@ WatchState::Action WatchState::OnPage(const std::string& resource_version,
 WatchState::Action WatchState::OnEvent(const WatchEvent& event) {
   saw_event_ = true;
   if (resource_version_.empty()) {
-    // Initial objects are unordered; the closing bookmark carries the list's version.
+    // The initial objects are not in order of their versions. The bookmark after them has the
+    // version of the list.
     if (event.type != EventType::kBookmark) {
       if (collecting_) return Action::kCollect;
       collecting_ = true;
@@ -131,8 +132,8 @@ void WatchState::StartOver() {
   collecting_ = probe_ = false;
 }
 
-// Any connection may break. If all of them break before the list is complete, something in between
-// is less patient than a streaming list requires.
+// Any connection may break. But if all of them break before the list is complete, a proxy in
+// between probably does not allow streams to last long enough.
 void WatchState::ListBroke() {
   if (streaming_ && open_ && ++broken_lists_ >= policy_.broken_lists) streaming_ = false;
 }
@@ -150,22 +151,24 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
   probe_ = listed;
   switch (end.kind) {
     case WatchEnd::Kind::kClean:
-      // A streaming list that ends before it is complete has failed.
+      // A streaming list that ended before it was complete has failed.
       if (!listed) ListBroke();
       if (!listed || !lasted) Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kSilent:
-      // A server without streaming lists ignores the request for one and never ends it.
+      // A server without streaming lists may ignore the request for one and never complete
+      // the list.
       if (!listed && open_) streaming_ = false;
       [[fallthrough]];
     case WatchEnd::Kind::kBroken:
-      whole_list_ = false;  // it may be too long to read at once: try pages again
+      whole_list_ = false;  // the list may be too long to read at once: try pages again
       if (!listed) ListBroke();
       Fail(end.retry_after, now);
       break;
     case WatchEnd::Kind::kExpired:
     case WatchEnd::Kind::kTooNew:
-      // If pages expire while they are read, request the whole list as one answer.
+      // If the pages expired while they were being read, the whole list is requested as
+      // one response.
       whole_list_ = !listed && !continue_token_.empty();
       if (!whole_list_ && !(listed && lasted)) Fail(end.retry_after, now);
       StartOver();

@@ -1,14 +1,15 @@
-// Decides what a reflector does next (list, watch or wait) and what to do with each event. Pure:
-// time and randomness are arguments, and nothing is sent from here.
+// Decides what a reflector does next (list, watch or wait) and what it does with each event. Pure:
+// time and the random seed are arguments, and no requests are sent.
 //
 //   empty ──paged or streaming list──► listed at a version ──watch──► … ──► watch again
 //     ▲                                                │
 //     └── 410, version unknown to the server, garbage ─┘   after a stream: probe, then watch again
 //
-// The rules are those of the reflectors of client-go and kube-rs, plus one: after a stream, however
-// it ended, a probe asks whether the server still knows our version. A server whose store was
-// restored to an earlier state ends its streams as if we had asked for it. Without the probe, a
-// watch from a future version would never report what the restore changed.
+// The rules are those of the reflectors in client-go and kube-rs, plus one: after every stream,
+// however it ended, a probe checks whether the server still knows the current version. When the
+// store of a server is restored to an earlier state, the server may end its streams as if they had
+// simply expired. Without the probe, a watch would then continue from a version in the future and
+// would never report what the restore changed.
 #pragma once
 
 #include <optional>
@@ -24,18 +25,21 @@ namespace tfjob::kube {
 
 struct WatchPolicy {
   int page_size = 500;
-  // Request the initial list as a stream, which takes less memory on the server and here, until the
-  // server turns out not to support it or the list has broken off `broken_lists` times in a row.
+  // Whether to request the initial list as a stream, which takes less memory in the server and in
+  // this process. Pages are requested instead once the server does not support streaming lists, a
+  // streaming list is not complete in time, or `broken_lists` in a row have broken off.
   bool streaming_list = true;
   int broken_lists = 3;
-  // The server is asked to end watches after [1, 2) times this; they count as dead `margin` later.
+  // The server is asked to end a watch after 1 to 2 times `watch_time`. If the watch has not ended
+  // `margin` after that, it counts as dead.
   Duration watch_time{300s};
   Duration margin{10s};
-  // Longest silence during a list or before the answer to a request.
+  // The longest time to wait for the response to a request, for a page, or for a streaming list to
+  // be complete.
   Duration patience{60s};
   BackoffPolicy backoff{800ms, 30s, 2.0, 1.0};
   Duration backoff_reset{120s};  // without failures, after which the backoff starts again
-  Duration shortest_watch{1s};   // one that ends sooner, without an event, has failed
+  Duration shortest_watch{1s};   // a watch that ends sooner, without an event, has failed
 };
 
 struct WatchStep {
@@ -50,10 +54,10 @@ struct WatchStep {
   std::string resource_version;
   std::string continue_token;
   int page_size = 0;  // 0: the whole list at once
-  Duration time{0};   // for streams: when the server is to end it
+  Duration time{0};   // of a wait, or until the server should end the stream
 };
 
-// Returns the query of the step's request.
+// Returns the query part of the step's request.
 std::string QueryOf(const WatchStep& step, const client::LabelSelector& selector);
 
 // How a step ended.
@@ -61,19 +65,19 @@ struct WatchEnd {
   enum class Kind {
     kClean,        // the server ended the stream as requested
     kBroken,       // no connection, or it broke
-    kSilent,       // nothing, or not the whole list, arrived in time
+    kSilent,       // no data, or not the whole list, arrived in time
     kExpired,      // 410: the version, or the list's continuation, is too old
-    kTooNew,       // the server does not know such a new version
+    kTooNew,       // the version is newer than any that the server knows
     kThrottled,    // 429
     kUnsupported,  // 400, 422: the server has no streaming lists
     kRefused,      // any other code: no permission, no such resource, …
-    kGarbage,      // not a list or not an event, or an ERROR event of unknown meaning
+    kGarbage,      // not a list or an event, or an ERROR event of unknown meaning
   };
   Kind kind = Kind::kClean;
   std::optional<Duration> retry_after;
-  Status status;  // for people
+  Status status;  // for logs
 };
-// The end caused by a refusal's code or by an ERROR event.
+// Returns the end that an error response or, if `in_stream`, an ERROR event causes.
 WatchEnd EndOf(const ApiError& error, bool in_stream);
 
 class WatchState {
@@ -82,28 +86,29 @@ class WatchState {
 
   WatchStep Next(Duration now);
 
-  // Report the result of the last step. For a page or an event, the action says what to do with
-  // its objects.
+  // The functions below report the results of the last step. For a page or an event, the returned
+  // action determines what to do with its objects.
   enum class Action {
     kNothing,  // for bookmarks
-    kDiscard,  // drop what was collected; start collecting with these objects
+    kDiscard,  // discard the collected objects and start again with these
     kCollect,  // part of a list that continues
-    kReplace,  // the last part of a list: pass the whole list to the sink
-    kDeliver,  // a change
+    kReplace,  // the list is complete: pass it to the sink
+    kDeliver,  // a change: pass it to the sink
   };
   Action OnPage(const std::string& resource_version, const std::string& continue_token);
   Action OnEvent(const WatchEvent& event);
   void OnProbed();
-  // A stream's answer has begun, with code 200.
+  // Reports that a stream has begun, with response code 200.
   void OnOpened(Duration now);
-  // The step has ended. For pages and probes, call it only if they failed.
+  // Reports that the step has ended. For pages and probes, call it only if they failed.
   void OnEnd(const WatchEnd& end, Duration now);
 
-  // Consecutive failures, for the log.
+  // The number of consecutive failures, for logs.
   int failures() const { return failures_; }
-  // The version at which a watch continues; "": nothing is listed.
+  // The version from which a watch continues; "" if nothing has been listed.
   const std::string& resource_version() const { return resource_version_; }
-  // True between the first and the last page of a list: the collected objects are part of it.
+  // True between the first and the last page of a list, while the collected objects are
+  // still needed.
   bool has_pages() const { return !continue_token_.empty(); }
 
  private:
@@ -119,12 +124,12 @@ class WatchState {
   int broken_lists_ = 0;          // streaming lists that broke off, in a row
   bool probe_ = false;            // before the next watch
 
-  // For a list in progress.
+  // State of the list in progress.
   std::string continue_token_;
   bool collecting_ = false;
-  bool whole_list_ = false;  // pages expired before the last one: request all at once
+  bool whole_list_ = false;  // pages expired before the last one: request the list at once
 
-  // For the current stream.
+  // State of the current stream.
   Duration opened_{0};
   bool open_ = false;
   bool saw_event_ = false;

@@ -9,7 +9,7 @@ using Action = WatchState::Action;
 using End = WatchEnd::Kind;
 using Kind = WatchStep::Kind;
 
-// A state machine with a clock that the script moves.
+// Drives a WatchState, with a clock that the test advances.
 class Script {
  public:
   explicit Script(bool streaming = true, uint64_t seed = 1) : state_(Policy(streaming), seed) {}
@@ -21,7 +21,8 @@ class Script {
   }
 
   WatchStep Next() { return state_.Next(now_); }
-  // Returns the next step other than a wait, after waiting; `waited` receives the time waited.
+  // Waits as long as the state asks for, and returns the step after that. `waited` receives the
+  // time waited.
   WatchStep AfterWait(Duration* waited = nullptr) {
     const Duration start = now_;
     WatchStep step = Next();
@@ -48,7 +49,7 @@ class Script {
     return state_.OnEvent(event);
   }
   void Probed() { state_.OnProbed(); }
-  // Runs the probe that the next step asks for and returns the watch that follows.
+  // Expects a probe as the next step, completes it, and returns the watch that follows.
   WatchStep ProbedWatch() {
     const WatchStep probe = AfterWait();
     EXPECT_EQ(probe.kind, Kind::kProbe);
@@ -57,7 +58,7 @@ class Script {
     EXPECT_EQ(watch.resource_version, probe.resource_version);
     return watch;
   }
-  // From the start to an open watch at version 10.
+  // Goes from the start to an open watch at version 10.
   void Watch() {
     Next();
     Opened();
@@ -198,7 +199,7 @@ TEST(WatchState, TriesThePageAgainThatDidNotCome) {
   }
 }
 
-// An API server whose etcd is restored may end its streams cleanly when it is stopped.
+// An API server that is stopped because its etcd is being restored may end its streams cleanly.
 TEST(WatchState, ProbesAfterEveryStream) {
   for (const End end : {End::kClean, End::kSilent, End::kThrottled, End::kRefused}) {
     Script script;

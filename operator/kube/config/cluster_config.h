@@ -1,5 +1,5 @@
-// Describes how to reach one API server and as which user, whatever the source (kubeconfig.h,
-// in_cluster.h; load.h documents the order in which they are tried).
+// Describes how to reach an API server, and as which user, whatever the source of the configuration
+// (kubeconfig.h or in_cluster.h; load.h documents the order in which they are tried).
 #pragma once
 
 #include <memory>
@@ -12,43 +12,47 @@
 
 namespace tfjob::kube {
 
-// PEM text, given inline or as a file. Read a file again for every connection, since Kubernetes
-// replaces it in place.
+// PEM text, given inline or as a file. The file must be read again for every connection, because
+// Kubernetes replaces it in place.
 struct PemSource {
   std::string data;  // takes precedence over path
-  std::string path;  // absolute, or relative to the working folder
+  std::string path;  // absolute or relative to the working folder
 
   bool empty() const { return data.empty() && path.empty(); }
-  // "" if empty. Errors name the path.
+  // Returns the text; "" if there is none. Errors name the path.
   StatusOr<std::string> Read() const;
 };
 
 struct ClusterConfig {
-  // "https://host:6443", or with a path: "https://host/clusters/a". No trailing slash; IPv6 hosts
-  // in brackets. "http://…" is possible (kubectl proxy, tests).
+  // "https://host:6443", or with a path: "https://host/clusters/a". There is no trailing slash, and
+  // IPv6 hosts are in brackets. "http://…" is possible (kubectl proxy, tests).
   std::string server;
-  // Trusted instead of the system's store, not in addition to it. Empty: the system's store.
+  // The authorities to trust. They replace the system's store rather than adding to it. If empty,
+  // the system's store is trusted.
   PemSource certificate_authority;
-  // The name that the server's certificate must have, also sent as SNI; "": the server's host.
+  // The name that the server's certificate must have, which is also sent as SNI. "" means the
+  // server's host.
   std::string tls_server_name;
-  // Trust any certificate. `warnings` then says so.
+  // Trust any certificate. If set, `warnings` mentions it.
   bool insecure_skip_tls_verify = false;
-  // "http://[user:password@]host:port", always with a port; "": connect directly. HTTPS_PROXY,
-  // HTTP_PROXY and NO_PROXY are already taken into account. For https, use it with CONNECT.
+  // "http://[user:password@]host:port", always with a port; "" to connect directly. HTTPS_PROXY,
+  // HTTP_PROXY and NO_PROXY have already been taken into account. For https servers, the proxy is
+  // used with CONNECT.
   std::string proxy_url;
-  // Do not ask for compressed answers.
+  // Do not ask for compressed responses.
   bool disable_compression = false;
 
-  // The namespace of commands that specify none; never empty.
+  // The namespace for commands that do not specify one; never empty.
   std::string default_namespace = "default";
-  // Headers of every request: Impersonate-User, -Uid, -Group, -Extra-….
+  // Headers to send with every request: Impersonate-User, -Uid, -Group, -Extra-….
   std::vector<std::pair<std::string, std::string>> headers;
-  // Never null: NoCredentials() if there are none.
+  // Never null; NoCredentials() if there are none.
   std::shared_ptr<Credentials> credentials;
 
-  // For people: "context "kind" of /home/x/.kube/config", "in-cluster".
+  // Where the configuration comes from, for users: "context "kind" of
+  // /home/x/.kube/config", "in-cluster".
   std::string source;
-  // Lines to log once; each names its file.
+  // Lines to log once. Each names the file concerned.
   std::vector<std::string> warnings;
 };
 

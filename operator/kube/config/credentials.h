@@ -1,8 +1,9 @@
-// Identifies us to an API server.
+// Provides the credentials with which requests are sent to an API server.
 //
-// A request first calls Get() and uses the result: it sends the Authorization header on a
-// connection that was made with the client certificate. After a 401 it passes the same value to
-// Unauthorized() and may retry once with a new Get().
+// For each request, the caller first calls Get(). It sends the returned Authorization header, on
+// a connection that was made with the returned client certificate. If the server answers 401, the
+// caller passes the same credentials to Unauthorized() and may retry once with the result of a
+// new Get().
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace tfjob::kube {
 
-// A client certificate with its key, both as PEM. Never printed.
+// A client certificate and its key, both as PEM. Never printed.
 struct CertificatePair {
   std::string certificate;  // the chain, leaf first
   std::string key;
@@ -22,14 +23,14 @@ struct CertificatePair {
   bool operator==(const CertificatePair&) const = default;
 };
 
-// The credentials of one request.
+// The credentials for a request.
 struct RequestCredentials {
-  // The value of the Authorization header ("Bearer …", "Basic …"); "": no such header.
+  // The value of the Authorization header ("Bearer …", "Basic …"); "" if there is no such header.
   std::string authorization;
-  // nullptr: none. The pointer stays the same as long as the certificate does. Close a connection
-  // that was made with another certificate (drop the http client).
+  // The client certificate; nullptr if there is none. The pointer changes only if the certificate
+  // does. Do not use connections that were made with another certificate (drop the http client).
   std::shared_ptr<const CertificatePair> certificate;
-  // The refresh that it comes from; for Unauthorized().
+  // The number of the refresh that these credentials come from, for Unauthorized().
   uint64_t version = 0;
 };
 
@@ -37,19 +38,21 @@ struct RequestCredentials {
 class Credentials {
  public:
   virtual ~Credentials() = default;
-  // Returns the credentials to use now, usually at once. It may block: it may read a file (at most
-  // once a minute) or run the exec plugin of a kubeconfig (seconds, with a timeout). Call it on the
-  // thread that makes the request, never on a network thread. Errors are Unauthenticated and name
-  // the file or command. Good credentials continue to be returned after an error until they expire.
+  // Returns the credentials to use now. Usually returns immediately, but may block to read a file
+  // (normally at most every 50 s) or to run the exec plugin of a kubeconfig (for seconds, with a
+  // timeout). Call it on the thread that makes the request, never on a network thread. If the
+  // credentials cannot be renewed, continues to return the previous ones until they expire. After
+  // that, or if there are none, returns Unauthenticated with the name of the file or command.
   virtual StatusOr<RequestCredentials> Get() = 0;
-  // Reports that the server answered 401 to a request that used these credentials. The next Get()
-  // renews them, once per version, however many callers report it. Returns at once.
+  // Reports that the server answered 401 to a request with these credentials. The next Get() renews
+  // them. Each version is renewed only once, however many callers report it. Returns immediately.
   virtual void Unauthorized(const RequestCredentials& used) = 0;
 };
 
-// For anonymous requests.
+// Returns credentials for anonymous requests.
 std::shared_ptr<Credentials> NoCredentials();
-// True if the text can be a token in the Authorization header: visible ASCII, no spaces.
+// True if the text can be a token in the Authorization header: it is not empty and contains only
+// visible ASCII characters without spaces.
 bool IsToken(std::string_view text);
 
 }  // namespace tfjob::kube

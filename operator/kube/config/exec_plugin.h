@@ -1,5 +1,5 @@
-// Gets credentials from a program (`exec` of a kubeconfig's user). The program prints an
-// ExecCredential with a token or a client certificate, which is kept until it expires or a server
+// Gets credentials from a program (`exec` of a user in a kubeconfig). The program prints an
+// ExecCredential with a token or a client certificate, which is used until it expires or a server
 // answers 401.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
 #pragma once
@@ -21,21 +21,21 @@ namespace tfjob::kube {
 enum class InteractiveMode { kNever, kIfAvailable, kAlways };
 
 struct ExecConfig {
-  std::string where;    // "FILE: users[0].user.exec", for errors
+  std::string where;    // for errors: "FILE: users[0].user.exec"
   std::string command;  // a path with a slash is absolute, or relative to the working folder
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;  // in addition to the process's own
-  std::string api_version;  // client.authentication.k8s.io/v1 or …/v1beta1; the answer must match
+  std::string api_version;  // client.authentication.k8s.io/v1 or …/v1beta1; the output must match
   InteractiveMode interactive_mode = InteractiveMode::kIfAvailable;
-  std::string install_hint;  // for people, if the command does not exist
-  // spec.cluster of the program's input, as JSON; "": provideClusterInfo is off.
+  std::string install_hint;  // for users, if the command does not exist
+  // spec.cluster of the program's input, as JSON; "" if provideClusterInfo is off.
   std::string cluster_info;
 };
 
 struct ExecOptions {
   Clock* clock = &RealClock();
   Duration timeout{60s};
-  // After a failure the program is not run again for this long; callers get the same error.
+  // After a failure, the program is not run again for this long, and callers get the same error.
   Duration pause_after_failure{5s};
   bool terminal = false;  // standard input is a terminal
   std::function<StatusOr<std::string>(const ProgramOptions&)> run = RunProgram;  // tests replace it
@@ -49,10 +49,11 @@ struct ExecCredential {
   std::optional<Time> expires;
 };
 
-// Parses an ExecCredential. Errors name JSON paths ("status.token") and never show values.
+// Parses an ExecCredential. Errors contain JSON paths ("status.token") but never secrets.
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
 
-// Thread-safe. The program runs in the calling thread, one run at a time; other callers wait.
+// Returns thread-safe credentials. A caller that needs a renewal runs the program and waits for it;
+// other callers wait, too.
 std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
 
 }  // namespace tfjob::kube

@@ -20,7 +20,7 @@ bool Contains(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// A plugin whose program is a function.
+// Tests a plugin whose program is a function.
 class ExecTest : public ::testing::Test {
  protected:
   ExecTest() {
@@ -79,7 +79,7 @@ TEST_F(ExecTest, ARefusalRefreshesOnceForEachCredential) {
   for (int i = 0; i < 5; ++i) credentials().Unauthorized(first);
   EXPECT_EQ(Header(), "Bearer u");
   EXPECT_EQ(runs_, 2);
-  credentials().Unauthorized(first);  // a late answer to an old request
+  credentials().Unauthorized(first);  // a late response to an old request
   EXPECT_EQ(Header(), "Bearer u");
   EXPECT_EQ(runs_, 2);
   credentials().Unauthorized(*credentials().Get());

@@ -23,7 +23,7 @@ std::string TokenPath(const InClusterOptions& options) {
   return StrCat(options.folder, "/token");
 }
 
-// Returns why this process is not in a cluster, or OK.
+// Returns OK if this process is in a cluster, and otherwise the reason why it is not.
 Status CheckInCluster(const InClusterOptions& options) {
   for (const char* name : {kHost, kPort}) {
     if (Value(options, name).empty()) {
@@ -39,14 +39,15 @@ Status CheckInCluster(const InClusterOptions& options) {
 
 StatusOr<Url> ServerOf(const InClusterOptions& options) {
   std::string host = Value(options, kHost);
-  // The transport does not support IPv6 addresses; the server's certificate includes this name too.
+  // The transport does not support IPv6 addresses. The server's certificate is also valid for
+  // this name.
   if (host.find(':') != host.npos) host = "kubernetes.default.svc";
   StatusOr<Url> url = ParseUrl(StrCat("https://", host, ":", Value(options, kPort)));
   if (!url.ok()) return Annotate(url.status(), StrCat(kHost, " and ", kPort));
   return url;
 }
 
-// Returns the pod's own namespace, from the mounted file.
+// Returns the pod's namespace from the mounted file.
 std::string NamespaceOf(const InClusterOptions& options) {
   const StatusOr<std::string> content = ReadFile(StrCat(options.folder, "/namespace"));
   const std::string name(content.ok() ? absl::StripAsciiWhitespace(*content) : "");

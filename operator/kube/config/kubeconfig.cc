@@ -11,16 +11,15 @@ namespace {
 
 constexpr char kExecExtension[] = "client.authentication.k8s.io/exec";
 
-// Reads a string, or an unquoted number or boolean ("password: 123456"), which client-go accepts as
-// a string too.
+// Reads a string. Like client-go, also accepts an unquoted number or boolean ("password: 123456").
 StatusOr<std::string> Text(const JsonField& field) {
   const bool scalar =
       field.present() && (field.value()->is_number() || field.value()->is_boolean());
   return scalar ? PrintJson(*field.value()) : field.StringOr("");
 }
 
-// Parses one file. Its errors name the path inside the document; the caller prepends the
-// file's name.
+// Parses one file. Errors contain the path in the document; the caller prepends the name of
+// the file.
 class Parser {
  public:
   explicit Parser(const std::string& path)
@@ -57,7 +56,7 @@ class Parser {
       if (entries.count(name) > 0) {
         return InvalidArgument(element["name"].path(), ": \"", name, "\" is used twice");
       }
-      // Pass the field and not its value: a missing member has no value, but it has a path.
+      // Passes the field rather than its value, because a missing member has a path but no value.
       const JsonField field = element[member];
       ASSIGN_OR_RETURN(T entry, read(field));
       entry.where = StrCat(path_, ": ", element.path(), ".", member);
@@ -124,14 +123,15 @@ class Parser {
     return context;
   }
 
-  // Inconsistent settings are an error for users of the entry, not for the file.
+  // Inconsistent settings do not make the file invalid. They are stored in `problem` and reported
+  // only if the entry is used.
   StatusOr<ExecConfig> ReadExec(const JsonField& field, Status& problem) {
     ExecConfig exec;
     exec.where = StrCat(path_, ": ", field.path());
     ASSIGN_OR_RETURN(exec.command, Text(field["command"]));
     if (exec.command.find('/') != exec.command.npos) {
       exec.command = Resolve(exec.command);
-      // A name without a slash would be looked up in PATH.
+      // Without a slash, the name would be looked up in PATH.
       if (exec.command.find('/') == exec.command.npos) exec.command.insert(0, "./");
     }
     ASSIGN_OR_RETURN(exec.arguments, ReadStrings(field["args"]));

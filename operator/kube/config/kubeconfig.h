@@ -1,9 +1,9 @@
-// Reads kubeconfig files as client-go does: parses each file, merges them and resolves the result
+// Reads kubeconfig files as client-go does: parses each file, merges them, and resolves the result
 // to a ClusterConfig.
 // https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/
 //
-// Unknown members are ignored, as in client-go. Every error names the file and the path of the
-// member in it; secrets are never shown.
+// As in client-go, unknown members are ignored. Every error contains the file and the path of the
+// member in it, but never a secret.
 #pragma once
 
 #include <map>
@@ -22,8 +22,8 @@
 
 namespace tfjob::kube {
 
-// File paths in the entries are absolute, or relative to the working folder if the kubeconfig's own
-// path is relative.
+// File paths in the entries are absolute or, if the kubeconfig's own path is relative, relative to
+// the working folder.
 struct KubeconfigCluster {
   std::string where;  // "FILE: clusters[0].cluster"
   std::string server;
@@ -47,9 +47,9 @@ struct KubeconfigUser {
   std::string as_uid;
   std::vector<std::string> as_groups;
   std::map<std::string, std::vector<std::string>> as_user_extra;
-  std::string auth_provider;  // its name: an error if the user is chosen
+  std::string auth_provider;  // its name; not supported, so an error if the user is chosen
   std::optional<ExecConfig> exec;
-  Status exec_problem;  // why `exec` cannot be used; reported only if it is needed
+  Status exec_problem;  // why `exec` cannot be used; reported only if `exec` is needed
 };
 
 struct KubeconfigContext {
@@ -68,12 +68,12 @@ struct Kubeconfig {
   std::vector<std::string> warnings;
 };
 
-// `path` names the file in errors; relative paths start at its folder. An empty text yields an
-// empty value. InvalidArgument if the text is not YAML, a type is wrong, two entries have the same
-// name, or base64 is malformed.
+// Parses the text of a kubeconfig. `path` names the file in errors, and relative paths in the text
+// start at its folder. An empty text results in an empty value. Returns InvalidArgument if the text
+// is not YAML, a member has the wrong type, two entries have the same name, or base64 is malformed.
 StatusOr<Kubeconfig> ParseKubeconfig(std::string_view text, const std::string& path);
 
-// For each entry, and for current-context, the first file that has it wins.
+// Merges kubeconfigs. Each entry, and current-context, is taken from the first file that has it.
 Kubeconfig MergeKubeconfigs(std::vector<Kubeconfig> files);
 
 struct ResolveOptions {
@@ -82,8 +82,8 @@ struct ResolveOptions {
   Clock* clock = &RealClock();
 };
 
-// Resolves the context's cluster, user and namespace. Files that it names are read now, so that a
-// missing or broken one is reported at once; exec plugins run later.
+// Resolves the context's cluster, user and namespace. Files that these refer to are read now, so
+// that a missing or broken file is reported immediately. Exec plugins run later.
 StatusOr<ClusterConfig> ResolveKubeconfig(const Kubeconfig& config, const ResolveOptions& options);
 
 }  // namespace tfjob::kube

@@ -52,7 +52,7 @@ StatusOr<ClusterConfig> Resolve(const std::string& text, const std::string& cont
   return ResolveKubeconfig(config, options);
 }
 
-// One cluster and one user, with these members.
+// Returns a kubeconfig with one cluster and one user that have the given members.
 std::string Config(const std::string& cluster, const std::string& user) {
   return StrCat("{\"current-context\": c, clusters: [{name: c, cluster: {", cluster,
                 "}}], users: [{name: u, user: {", user,
@@ -270,7 +270,7 @@ TEST(Merge, TheFirstFileToHaveSomethingWins) {
       MergeKubeconfigs({*ParseKubeconfig(first, "/a"), *ParseKubeconfig(second, "/b")});
   EXPECT_EQ(merged.current_context, "c");
   EXPECT_EQ(merged.users.at("u").token, "first");
-  EXPECT_EQ(merged.users.at("u").as, "");  // a whole entry wins, not single members
+  EXPECT_EQ(merged.users.at("u").as, "");  // entries are not merged member by member
   EXPECT_EQ(merged.users.count("v"), 1u);
   ResolveOptions options;
   options.environment = NoVariables;

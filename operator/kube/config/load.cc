@@ -22,7 +22,7 @@ class Loader {
     if (!list.empty()) {
       const std::vector<std::string> files = absl::StrSplit(list, ':', absl::SkipEmpty());
       StatusOr<ClusterConfig> config = FromFiles(files, false);
-      // A controller that was told where to look does not look elsewhere.
+      // If KUBECONFIG is set, a controller does not try other places.
       if (config.status().code() != StatusCode::kNotFound || controller) return Or(config);
     }
     const auto in_cluster = [this] { return FromPod(); };
@@ -34,7 +34,7 @@ class Loader {
   }
 
  private:
-  // If no configuration was found, returns an error that lists the places tried.
+  // Returns `config` or, if no configuration was found, an error that lists the places tried.
   StatusOr<ClusterConfig> Or(StatusOr<ClusterConfig> config) {
     if (config.status().code() != StatusCode::kNotFound) return config;
     return NotFound("no cluster is configured: ", absl::StrJoin(tried_, "; "),

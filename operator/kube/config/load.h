@@ -1,4 +1,4 @@
-// Finds the configuration of the cluster to talk to.
+// Finds the configuration of the cluster to use.
 #pragma once
 
 #include <string>
@@ -16,16 +16,17 @@ enum class LoadOrder {
 };
 
 struct LoadOptions {
-  std::string kubeconfig;  // --kubeconfig: only this file; an error if it does not exist
-  std::string context;     // --context: instead of current-context; rules out the service account
+  std::string kubeconfig;  // --kubeconfig: only this file is tried, and it must exist
+  std::string context;     // --context: replaces current-context, excludes the service account
   LoadOrder order = LoadOrder::kController;
   InClusterOptions in_cluster;  // its environment and clock also apply to kubeconfigs
 };
 
 // Returns the first configuration in the order that exists. KUBECONFIG is a colon-separated list of
-// files, which are merged; files that do not exist are skipped, and so is a missing ~/.kube/config.
-// NotFound, listing all places tried, if there is none. Every other error names the file and the
-// path in it.
+// files, which are merged. Those that do not exist are skipped. If KUBECONFIG is set,
+// ~/.kube/config is not tried, and with kController, neither is the service account. Returns
+// NotFound, with all places tried, if there is no configuration. Every other error contains the
+// file and the path in it.
 StatusOr<ClusterConfig> LoadClusterConfig(const LoadOptions& options = {});
 
 }  // namespace tfjob::kube

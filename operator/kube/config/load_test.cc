@@ -17,7 +17,7 @@ std::string KubeconfigTo(const std::string& server) {
                 "c}}]}");
 }
 
-// A machine: files in a temporary folder, environment in a map.
+// Simulates a machine, with files in a temporary folder and the environment in a map.
 class LoadTest : public ::testing::Test {
  protected:
   LoadTest() {
@@ -51,7 +51,7 @@ class LoadTest : public ::testing::Test {
     Write("serviceaccount/namespace", "team\n");
   }
   void MakeHome() { Write("home/.kube/config", KubeconfigTo("https://home")); }
-  // Returns the server or the error.
+  // Returns the server, or the error message.
   std::string Load() {
     const StatusOr<ClusterConfig> config = LoadClusterConfig(options_);
     return config.ok() ? config->server : std::string(Message(config.status()));
@@ -176,7 +176,7 @@ TEST_F(LoadTest, WithoutAnythingThePlacesAreNamed) {
   EXPECT_NE(Load().find("/serviceaccount/token does not exist"), std::string::npos) << Load();
 }
 
-// Tools write relative paths for a user's certificate files.
+// Tools may write relative paths for a user's certificate files.
 TEST_F(LoadTest, CertificatesBesideTheKubeconfigAreRead) {
   const CertificatePair pair = authority_.IssueClient("me");
   Write("k/ca.crt", authority_.certificate());

@@ -1,5 +1,5 @@
-// Parses PEM text into OpenSSL objects that free themselves. Do not include it in widely used
-// headers: OpenSSL's headers are heavy.
+// Parses PEM text into OpenSSL objects that free themselves. Do not include this file in widely
+// used headers, because OpenSSL's headers are large.
 #pragma once
 
 #include <openssl/evp.h>
@@ -25,17 +25,19 @@ struct OpenSslDeleter {
 using X509Certificate = std::unique_ptr<X509, OpenSslDeleter<X509_free>>;
 using PrivateKey = std::unique_ptr<EVP_PKEY, OpenSslDeleter<EVP_PKEY_free>>;
 
-// Returns the reason of OpenSSL's last error in this thread and empties its queue.
+// Returns the reason for OpenSSL's last error in this thread, and empties its error queue.
 std::string TakeOpenSslError();
 
-// In the order of the text, at least one. InvalidArgument if one is broken.
+// Returns the certificates in the order of the text, at least one. Returns InvalidArgument if there
+// is none, or if one is malformed.
 StatusOr<std::vector<X509Certificate>> ParseCertificates(std::string_view pem);
 
 struct ParsedPair {
   std::vector<X509Certificate> chain;  // leaf first
   PrivateKey key;                      // the leaf's
 };
-// Never asks for a passphrase: an encrypted key is an error.
+// Parses a certificate chain and its key. Never asks for a passphrase: an encrypted key is
+// an error.
 StatusOr<ParsedPair> ParseCertificatePair(const CertificatePair& pair);
 
 }  // namespace tfjob::kube

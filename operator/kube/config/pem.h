@@ -1,5 +1,5 @@
-// Checks PEM text, so that a broken certificate is reported as an error of its file and not of
-// a connection.
+// Checks PEM text, so that a malformed certificate is reported as an error in its file rather than
+// as an error of a connection.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace tfjob::kube {
 
-// Requires at least one certificate, all of them readable.
+// Returns OK if there is at least one certificate and all of them can be parsed.
 Status CheckCertificates(std::string_view pem);
-// Checks a certificate chain and the private key of its first certificate. Encrypted keys are
+// Checks a certificate chain and the private key of its first certificate. An encrypted key is
 // an error.
 Status CheckCertificatePair(const CertificatePair& pair);
 

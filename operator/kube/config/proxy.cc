@@ -14,7 +14,7 @@
 namespace tfjob::kube {
 namespace {
 
-// An IP address as its 4 or 16 bytes.
+// An IP address with its 4 or 16 bytes.
 struct Address {
   std::array<unsigned char, 16> bytes{};
   int bits = 0;
@@ -58,13 +58,14 @@ bool InNetwork(const std::string& entry, const std::string& host) {
          SharePrefix(*network, *address, bits);
 }
 
-// Removes ":port" from the end of an entry and returns the port; 0 if there was none.
+// Removes ":port" from the end of an entry, and brackets around it, and returns the port; 0 if
+// there was none.
 int TakePort(std::string& entry) {
   const bool bracketed = entry[0] == '[';
   const size_t colon = entry.rfind(':');
   const size_t bracket = entry.rfind(']');
   int port = 0;
-  // Several colons without brackets are an IPv6 address without a port.
+  // An entry with several colons but no brackets is an IPv6 address without a port.
   const bool has_port =
       colon != entry.npos &&
       (bracketed ? bracket != entry.npos && colon == bracket + 1 : entry.find(':') == colon) &&
@@ -93,7 +94,7 @@ bool EntryMatches(std::string entry, const std::string& host, int port) {
   return host == entry || EndsWith(host, StrCat(".", entry));
 }
 
-// Returns the first variable that is set and not empty, with its name.
+// Returns the name and value of the first variable that is set and not empty.
 std::pair<const char*, std::string> FirstOf(std::initializer_list<const char*> names,
                                             const EnvironmentLookup& environment) {
   for (const char* name : names) {

@@ -1,5 +1,5 @@
-// Chooses the proxy, if any, between us and a server: proxy-url of a kubeconfig, else the
-// environment as Go's net/http reads it.
+// Determines the proxy, if any, through which a server is reached: the proxy-url of the kubeconfig,
+// or else the one from the environment, which is read as by Go's net/http.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace tfjob::kube {
 
-// Returns `text` in the form of ClusterConfig::proxy_url: "http://[user@]host:port"; the default
-// port is 80. InvalidArgument for another scheme (https and socks5 proxies are not supported) and
-// for text that is not a URL.
+// Returns `text` in the form of ClusterConfig::proxy_url, "http://[user@]host:port", with port 80
+// if none is given. Returns InvalidArgument for other schemes (https and socks5 proxies are not
+// supported) and for text that is not a URL.
 StatusOr<std::string> ParseProxyUrl(std::string_view text);
 
-// Reads HTTPS_PROXY (for https) or HTTP_PROXY (for http) and NO_PROXY, upper case before lower.
-// Returns "" if the server is to be reached directly, as loopback addresses and "localhost" always
-// are. Errors name the variable.
+// Reads HTTPS_PROXY (for https) or HTTP_PROXY (for http) and NO_PROXY. The variables in upper case
+// take precedence over those in lower case. Returns "" if the server should be reached directly,
+// which is always true of loopback addresses and "localhost". Errors name the variable.
 StatusOr<std::string> ProxyFromEnvironment(const Url& server, const EnvironmentLookup& environment);
 
-// True if the list NO_PROXY covers host:port. Its entries:
+// Returns whether the list `no_proxy` covers host:port. Entries are:
 //   "*"                                everything
 //   "example.com"                      the domain and its subdomains
 //   ".example.com", "*.example.com"    only the subdomains

@@ -72,7 +72,7 @@ class Resolver {
                            "\" (available: ", Names(config_.clusters), ")");
   }
 
-  // A context without a user is anonymous.
+  // A context without a user makes anonymous requests.
   StatusOr<const KubeconfigUser*> FindUser(const KubeconfigContext& context) {
     if (context.user.empty()) return &nobody_;
     const auto found = config_.users.find(context.user);
@@ -103,7 +103,7 @@ class Resolver {
     return SetProxy(cluster, *url);
   }
 
-  // For a server that is reached without TLS.
+  // Adds a warning if credentials would be sent to a server without TLS.
   void WarnOfPlainText(const KubeconfigCluster& cluster, const KubeconfigUser& user) {
     constexpr std::string_view kPlain = "http://";
     const bool secret = !user.token.empty() || !user.token_file.empty() || !user.username.empty() ||
@@ -178,7 +178,7 @@ class Resolver {
     result_.headers.emplace_back(std::move(name), std::move(value));
   }
 
-  // Percent-encodes characters that a header name must not contain, and the percent sign.
+  // Percent-encodes the percent sign and all characters that a header name must not contain.
   static std::string EscapeHeaderName(const std::string& key) {
     constexpr std::string_view kAllowed = "!#$&'*+-.^_`|~";
     std::string name;
@@ -242,7 +242,7 @@ class Resolver {
 
   Status UseExec(const KubeconfigUser& user, const KubeconfigCluster& cluster) {
     if (!user.exec_problem.ok()) {
-      // "FILE: users[0].user" → "FILE": the problem already includes the path.
+      // Shortens "FILE: users[0].user" to "FILE", because the problem already contains the path.
       return Annotate(user.exec_problem, user.where.substr(0, user.where.rfind(": ")));
     }
     ExecConfig exec = *user.exec;
@@ -252,14 +252,14 @@ class Resolver {
     ExecOptions options;
     options.clock = options_.clock;
     options.terminal = isatty(STDIN_FILENO) != 0;
-    // The user may have to log in.
+    // Allows for the time that the user may need to log in.
     if (options.terminal) options.timeout = 5min;
     options.environment = EnvironmentBlock();
     result_.credentials = ExecCredentials(std::move(exec), std::move(options));
     return OkStatus();
   }
 
-  // Returns spec.cluster of an ExecCredential.
+  // Returns the value of spec.cluster in an ExecCredential.
   StatusOr<std::string> ClusterInfo(const KubeconfigCluster& cluster) {
     Json info = {{"server", cluster.server}};
     if (!cluster.tls_server_name.empty()) info["tls-server-name"] = cluster.tls_server_name;

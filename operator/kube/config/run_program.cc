@@ -42,7 +42,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// Carries the child's output; our end does not block.
+// A pipe for the child's output. This process's end does not block.
 struct Pipe {
   Descriptor read;
   Descriptor write;
@@ -55,7 +55,7 @@ struct Pipe {
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     return OkStatus();
   }
-  // Appends the available data; closes at the end of the stream.
+  // Appends the available data to `text`. Closes the pipe at the end of the stream.
   void Drain(std::string& text) {
     char buffer[4096];
     while (read.get() >= 0) {
@@ -111,8 +111,8 @@ class Program {
         return FailedPrecondition("it wrote more than ", options_.max_output, " bytes");
       }
     }
-    // Processes that it started may keep the pipes open: only output written before its
-    // exit counts.
+    // Processes that the program started may keep the pipes open, so only output written before the
+    // program's exit is read.
     Drain();
     return Result();
   }
@@ -130,7 +130,8 @@ class Program {
     posix_spawn_file_actions_adddup2(&actions, output_.write.get(), 1);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 
-    // A process group of its own can be killed as a whole, but must not read from the terminal.
+    // With its own process group, the program can be killed together with its children, but it
+    // could not read from the terminal.
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     if (!options_.interactive) flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, flags);
@@ -152,7 +153,7 @@ class Program {
     return FailedPrecondition("it cannot be started: ", reason);
   }
 
-  // True if it has exited; takes its exit status.
+  // Returns true if the program has exited, and stores its exit status.
   bool Reap() {
     if (pid_ < 0) return true;
     if (waitpid(pid_, &status_, WNOHANG) != pid_) return false;
@@ -168,7 +169,7 @@ class Program {
     }
   }
 
-  // The end of its standard error, as the end of an error message.
+  // Returns the end of the program's standard error as a suffix for error messages.
   std::string Said() const {
     const std::string text(absl::StripAsciiWhitespace(errors_text_));
     return text.empty() ? "" : StrCat(": ", text);

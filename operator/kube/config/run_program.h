@@ -1,4 +1,4 @@
-// Runs another program to its end and keeps its output.
+// Runs another program until it exits, and returns its output.
 #pragma once
 
 #include <string>
@@ -10,18 +10,20 @@
 namespace tfjob::kube {
 
 struct ProgramOptions {
-  std::vector<std::string> arguments;    // [0] is the program: a path, or a name looked up in PATH
-  std::vector<std::string> environment;  // "NAME=value", complete
-  // The program shares our terminal: standard input and standard error are ours. Otherwise its
-  // input is empty, and the end of its standard error becomes part of the error message.
+  std::vector<std::string> arguments;    // [0] is the program: a path, or a name to find in PATH
+  std::vector<std::string> environment;  // the whole environment: "NAME=value"
+  // If true, the program shares this process's terminal: its standard input and standard error are
+  // those of this process. Otherwise, its input is empty, and the end of its standard error becomes
+  // part of the error message.
   bool interactive = false;
   Duration timeout{60s};
   size_t max_output = 1 << 20;
 };
 
-// Returns the program's standard output. NotFound: no such program. FailedPrecondition: it exited
-// with a code other than 0 or wrote more than max_output. DeadlineExceeded: it timed out and was
-// killed together with the processes that it started. Blocks the calling thread.
+// Returns the program's standard output. Returns NotFound if the program does not exist;
+// FailedPrecondition if it exited with a code other than 0, was killed by a signal, or wrote more
+// than max_output; and DeadlineExceeded if it timed out and was killed, together with the processes
+// that it started. Blocks the calling thread.
 StatusOr<std::string> RunProgram(const ProgramOptions& options);
 
 }  // namespace tfjob::kube

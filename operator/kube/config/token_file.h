@@ -1,6 +1,6 @@
-// Reads credentials from files that are renewed in place (bearer tokens and client certificates),
-// with client-go's rules. Kubernetes swaps such files through a symbolic link (..data), so they are
-// always opened by their path.
+// Reads credentials (bearer tokens and client certificates) from files that are renewed in place,
+// by the rules of client-go. Kubernetes replaces such files by changing a symbolic link (..data),
+// so they are always opened by their path.
 #pragma once
 
 #include <memory>
@@ -18,20 +18,21 @@ namespace tfjob::kube {
 // A bearer token in a file. Thread-safe.
 class TokenFile {
  public:
-  // `initial` is used until the file can be read; may be "".
+  // `initial`, which may be "", is used until the file can be read.
   TokenFile(std::string path, std::string initial, Clock& clock);
 
   struct Token {
     std::string text;
-    uint64_t version = 0;  // grows with every read
+    uint64_t version = 0;  // incremented with every read
   };
 
-  // Returns the token, read again if it is older than 50 s (one minute minus 10 s of margin) or was
-  // refused. White space around it is removed. If the file cannot be read, is empty or does not
-  // hold a token, the previous token stays valid; if there is none, the error is Unauthenticated
-  // and names the path.
+  // Returns the token. Reads the file again if the token is older than 50 s (one minute minus a
+  // margin of 10 s) or was refused, and removes white space around it. If the file cannot be read,
+  // is empty or does not contain a token, the previous token remains valid. If there is none,
+  // returns Unauthenticated with the path.
   StatusOr<Token> Get();
-  // Reports that a server refused this version: the next Get() reads the file, once per version.
+  // Reports that a server refused this version of the token, so that the next Get() reads the file.
+  // A version that is no longer current is ignored.
   void Refuse(uint64_t version);
 
  private:
@@ -49,9 +50,9 @@ class CertificateFiles {
  public:
   CertificateFiles(PemSource certificate, PemSource key, Clock& clock);
 
-  // Returns the pair, read again every 5 minutes; the pointer stays the same while the contents do.
-  // If the files cannot be read or do not match (one is replaced before the other), the old pair
-  // stays valid; if there is none, the error is Unauthenticated and names the path.
+  // Returns the pair, which is read again every 5 minutes. The pointer changes only if the contents
+  // do. If the files cannot be read or do not match (because one was replaced before the other),
+  // the old pair remains valid. If there is none, returns Unauthenticated with the path.
   StatusOr<std::shared_ptr<const CertificatePair>> Get();
 
  private:

@@ -12,8 +12,8 @@
 namespace tfjob::kube {
 namespace {
 
-// A folder as the kubelet fills it: the files are links through ..data, which is
-// swapped atomically.
+// A folder as the kubelet writes it: the files are links through ..data, which is
+// replaced atomically.
 class ProjectedFolder {
  public:
   ProjectedFolder() {
@@ -81,7 +81,7 @@ TEST_F(TokenFileTest, ARefusalReadsAgainOnceForEachToken) {
   const TokenFile::Token second = *file_.Get();
   EXPECT_EQ(second.text, "two");
   folder_.Publish({{"token", "three"}});
-  file_.Refuse(first.version);  // a late answer to an old request
+  file_.Refuse(first.version);  // a late response to an old request
   EXPECT_EQ(Get(), "two");
   file_.Refuse(second.version);
   EXPECT_EQ(Get(), "three");

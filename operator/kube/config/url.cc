@@ -25,7 +25,8 @@ bool IsHost(std::string_view text, bool bracketed) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_allowed);
 }
 
-// Splits "host:port". False if the host is not a name, an IPv4 address or a bracketed IPv6 address.
+// Splits "host:port". Returns false if the host is not a name, an IPv4 address or an IPv6 address
+// in brackets, or if the port is invalid.
 bool SplitAuthority(std::string_view text, Url& url) {
   std::string_view port;
   bool has_port = false;

@@ -1,4 +1,4 @@
-// The parts of a URL that are needed to reach a server.
+// Parses the parts of a URL that are needed to reach a server.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ struct Url {
   int port = 0;        // 0: not given
   std::string path;    // "" or "/…", without a trailing slash
 
-  // With brackets around an IPv6 address; without user, query and fragment.
+  // Prints the URL with brackets around an IPv6 address, and without the user.
   std::string Print() const;
-  // "host" or "host:port", as written, without the user.
+  // Returns "host" or "host:port", as written, without the user.
   std::string Authority() const;
 };
 
-// Parses an absolute URL "scheme://[user@]host[:port][/path]". InvalidArgument says what was
-// expected and what was found, but never shows the user part. Control characters and spaces
-// are errors.
+// Parses an absolute URL "scheme://[user@]host[:port][/path]". Otherwise, returns InvalidArgument
+// with a message that says what was expected and found, but never contains the user. Control
+// characters, spaces, queries and fragments are errors.
 StatusOr<Url> ParseUrl(std::string_view text);
 
 }  // namespace tfjob::kube

@@ -1,5 +1,5 @@
-// Static credentials: a token, a user with a password or a client certificate, each inline or
-// in files.
+// Provides static credentials: a token, a user with a password, or a client certificate. The token
+// and the certificate may be in files.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A Transport for tests that takes its answers from a function, in process.
+// A Transport for tests that gets its responses from a function in the same process.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@ namespace tfjob::kube {
 struct FakeAnswer {
   enum class End { kClean, kBroken, kSilent };
 
-  HttpResponse response;            // its body: for Send(), and for streams that are not 200
+  HttpResponse response;            // the body is for Send(), and for streams that are not 200
   std::vector<std::string> pieces;  // for streams with code 200
-  End end = End::kClean;            // for streams; silent: until cancelled
+  End end = End::kClean;            // for streams; kSilent lasts until cancelled
 };
 
 inline FakeAnswer Answer(int code, std::string body) {

@@ -1,5 +1,5 @@
 // A candidate for the lease, for tests: an election over a network that fails on demand, with a
-// clock that is moved by hand.
+// clock that the test sets.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace tfjob::kube {
 
 inline const client::Key kLeaseKey{client::Kind::kLease, "tfjob-system", "tfjob-operator"};
 
-// Both times are set by hand, independently of each other.
+// The test sets both times, independently of each other.
 class TestClock : public Clock {
  public:
   Time Now() override { return wall; }
@@ -56,7 +56,7 @@ class Candidate {
 
   bool leads() const { return election->leading(); }
   std::optional<Duration> Step() { return election->Step(); }
-  // From now on every call fails before it reaches the server.
+  // Makes every call from now on fail before it reaches the server.
   void Cut() {
     client.Inject({[](const client::Call&) { return true; }, 1, 1 << 30,
                    Unavailable("connection refused"), false, nullptr});
@@ -78,7 +78,7 @@ inline store::Options StoreOptions() {
   return options;
 }
 
-// Makes the next call of that kind fail.
+// Returns a fault that makes the next call with this verb fail.
 inline client::Fault FaultOf(client::Verb verb, Status error, bool executed = false) {
   return {[verb](const client::Call& call) { return call.verb == verb; },
           1,

@@ -123,7 +123,8 @@ int64_t VersionOf(const Object& object) {
   return version;
 }
 
-// The object as a watch reports it; for an object that is gone, the part that is still known.
+// Returns the object as a watch reports it. If the object has since changed or been deleted, only
+// the part that is still known.
 Json Print(store::Store& store, Kind kind, const Object& object) {
   const objects::ObjectMeta& metadata = client::MetadataOf(object);
   StatusOr<Json> whole = store.GetJson({kind, metadata.name_space, metadata.name});
@@ -138,7 +139,7 @@ Json Print(store::Store& store, Kind kind, const Object& object) {
   return json;
 }
 
-// The changes of one kind, in order.
+// Records the changes to objects of one kind, in order.
 class EventLog : public client::WatchSink {
  public:
   EventLog(store::Store& store, Kind kind) : store_(store), kind_(kind) {
@@ -155,7 +156,7 @@ class EventLog : public client::WatchSink {
   void OnUpserted(Object object) override { Note(false, std::move(object)); }
   void OnDeleted(Object object) override { Note(true, std::move(object)); }
 
-  // Returns the entries from `next` on and moves `next` past them.
+  // Returns the entries from `next` on, and advances `next` past them.
   std::vector<Entry> Read(size_t& next) {
     MutexLock lock(mutex_);
     std::vector<Entry> entries(entries_.begin() + static_cast<std::ptrdiff_t>(next),
@@ -178,7 +179,7 @@ class EventLog : public client::WatchSink {
   std::unique_ptr<client::Subscription> subscription_;
 };
 
-// The objects reported to a watcher: namespace and name → UID.
+// The objects that were reported to a watcher: (namespace, name) → UID.
 using Known = std::map<std::pair<std::string, std::string>, std::string>;
 
 std::string Line(const char* type, Json object) {
@@ -252,7 +253,8 @@ class StoreServer::Impl {
     return Json{{"kind", "Status"}, {"status", "Success"}};
   }
 
-  // Pages are cut by position: sufficient as long as nothing changes between them.
+  // A continue token is a position in the list, which is sufficient as long as nothing changes
+  // between pages.
   StatusOr<Json> List(const Route& route) {
     ASSIGN_OR_RETURN(const auto objects,
                      store_.List(route.key.kind, route.key.name_space, route.selector()));
@@ -268,7 +270,7 @@ class StoreServer::Impl {
     return Json{{"kind", "List"}, {"metadata", metadata}, {"items", items}};
   }
 
-  // The newest version of any kind: the store counts versions across kinds.
+  // Returns the newest version of all kinds, because the store numbers versions across kinds.
   int64_t NewestVersion() {
     int64_t newest = 0;
     for (const Kind kind : kKinds) {

@@ -1,5 +1,5 @@
-// An API server for tests: serves the REST interface over the store in memory, so that the client's
-// contract is checked through HTTP without a cluster. Supports only what the client uses.
+// An API server for tests. Serves the REST interface over the in-memory store, so that the contract
+// of the client can be tested over HTTP without a cluster. Supports only what the client uses.
 #pragma once
 
 #include <memory>

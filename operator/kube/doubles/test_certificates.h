@@ -1,4 +1,4 @@
-// Certificates for tests: a throw-away authority and the certificates that it signs, all as PEM.
+// Certificates for tests: a temporary authority and the certificates that it signs, all as PEM.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ class TestAuthority {
 
   // The authority's own certificate.
   const std::string& certificate() const { return certificate_; }
-  // For a server: `names` are host names or addresses ("127.0.0.1").
+  // Issues a certificate for a server. `names` are host names or addresses ("127.0.0.1").
   CertificatePair IssueServer(const std::vector<std::string>& names);
-  // For a client of that name.
+  // Issues a certificate for the client `name`.
   CertificatePair IssueClient(const std::string& name);
 
  private:

@@ -46,7 +46,7 @@ TestRequest ToTest(const http::request<http::string_body>& request) {
   return test;
 }
 
-// Works over a plain socket or a TLS stream.
+// A connection over a plain socket or a TLS stream.
 template <typename Channel>
 class Connection : public TestConnection {
  public:

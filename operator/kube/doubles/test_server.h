@@ -1,5 +1,5 @@
-// An HTTPS server for tests that behaves, or misbehaves, as told: one thread per connection, and
-// the handler controls every byte of the answer.
+// An HTTPS server for tests with one thread per connection. The handler controls every byte of the
+// response, so that it can also send a malformed one.
 #pragma once
 
 #include <functional>
@@ -21,18 +21,18 @@ struct TestRequest {
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection of a request. Only for its handler's thread.
+// The connection of a request. To be used only in the handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;
-  // Writes raw bytes. Returns false once the client has gone.
+  // Writes raw bytes. Returns false if the client has closed the connection.
   virtual bool Write(std::string_view bytes) = 0;
-  // Closes without a TLS shutdown; the handler should then return.
+  // Closes the connection without a TLS shutdown. The handler should then return.
   virtual void Abort() = 0;
   // Waits until the client closes the connection or the server is stopped.
   virtual void AwaitEnd() = 0;
 
-  // Sends a whole answer with Content-Length. `headers` are lines that end with \r\n.
+  // Sends a whole response with Content-Length. `headers` are lines that end with \r\n.
   void Reply(int code, std::string_view body, std::string_view headers = "",
              std::string_view content_type = "application/json");
   void StartChunks(int code = 200);
@@ -46,13 +46,13 @@ class TestServer {
   struct Options {
     bool tls = true;
     CertificatePair certificate;
-    std::string client_authority;  // PEM; "": no client certificate is requested
-    int port = 0;                  // 0: any free port
+    std::string client_authority;  // PEM; if "", no client certificate is requested
+    int port = 0;                  // 0 means any free port
   };
 
-  // Listens on 127.0.0.1. Handlers run on the connections' threads.
+  // Listens on 127.0.0.1. Handlers run on the threads of the connections.
   TestServer(Options options, Handler handler);
-  // Ends all connections and joins.
+  // Ends all connections and joins the threads.
   ~TestServer();
 
   int port() const;

@@ -5,7 +5,7 @@
 namespace tfjob::kube {
 namespace {
 
-// Returns "Pod ns/name" for a whole object, as far as its metadata is present.
+// Returns "Pod ns/name" for a JSON object. Parts that its metadata lacks are empty.
 std::string Describe(client::Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
   return client::ToString({kind, metadata["namespace"].StringOr("").value_or(""),

@@ -1,5 +1,5 @@
-// A Client whose writes pass only while this process leads. Reads and watches always pass, so that
-// the caches of a standby are warm.
+// A Client that passes on writes only while this process leads. It always passes on reads and
+// watches, so that the caches of a standby are up to date.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace tfjob::kube {
 
-// Thread-safe. After the lease is lost, every write fails with FailedPrecondition at once, without
-// a call. The caller's on_lost must cancel writes that were already handed to `inner`.
+// Thread-safe. Unless this process leads, every write fails immediately with FailedPrecondition,
+// without a call. When the lease is lost, the caller's on_lost must cancel writes that have already
+// been passed to `inner`.
 class LeaderGate : public client::ForwardingClient {
  public:
-  // Both must outlive it.
+  // Both arguments must outlive the gate.
   LeaderGate(client::Client& inner, const Leadership& leadership)
       : ForwardingClient(inner), leadership_(leadership) {}
 

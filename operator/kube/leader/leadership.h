@@ -1,4 +1,4 @@
-// Holds the time until which this process may act as the leader. Writers check it before
+// Holds the time until which this process may act as the leader. Writers check this before
 // each write.
 #pragma once
 
@@ -8,15 +8,16 @@
 
 namespace tfjob::kube {
 
-// Thread-safe; a check costs one atomic load and one read of the clock. Starts as not held.
-// Leadership ends by itself if it is not extended in time, and once ended it stays ended.
+// Thread-safe. A check costs one atomic load and one read of the clock. Initially, leadership
+// is not held. It ends by itself if it is not extended in time, and cannot be regained after it
+// has ended.
 class Leadership {
  public:
   explicit Leadership(Clock& clock) : clock_(clock) {}
 
   bool held() const;
-  // Extends leadership until this time of Clock::Monotonic(). Returns false and changes nothing if
-  // leadership has ended or had already expired.
+  // Extends leadership until the time `until` of Clock::Monotonic(). Returns false and changes
+  // nothing if leadership has ended or expired, or if `until` has already passed.
   bool Extend(Duration until);
   // Ends leadership permanently.
   void End();

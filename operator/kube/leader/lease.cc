@@ -21,7 +21,7 @@ const Logger kLeaseLog("lease");
 constexpr Duration kCheckTolerance = 20s;
 constexpr int kReleaseTries = 3;
 
-// True if the server's answer means that another process was first.
+// Returns true if the error means that another process was first.
 bool IsLostTry(const Status& status) {
   return status.code() == StatusCode::kAborted || status.code() == StatusCode::kAlreadyExists ||
          status.code() == StatusCode::kNotFound;
@@ -139,7 +139,8 @@ std::optional<Duration> LeaderElection::Step() {
 }
 
 StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
-  // A leader writes without reading first, as long as no other process writes.
+  // A leader renews without reading first. This succeeds as long as no other process writes
+  // the lease.
   if (led() && observed_) {
     const StatusOr<Try> renewed = Write(*observed_);
     if (renewed.ok() || !IsLostTry(renewed.status())) return renewed;
@@ -156,7 +157,7 @@ StatusOr<LeaderElection::Try> LeaderElection::AcquireOrRenew() {
     if (options_.clock->Monotonic() < observed_at_ + valid) return Try::kNotHeld;
   }
   const StatusOr<Try> taken = Write(held);
-  // Another process was faster; the next attempt will see which.
+  // Another process was faster. The next attempt will see which one.
   if (IsLostTry(taken.status())) return Try::kNotHeld;
   return taken;
 }
@@ -171,7 +172,7 @@ StatusOr<LeaderElection::Try> LeaderElection::Create() {
   if (IsLostTry(stored.status()) && stored.status().code() != StatusCode::kNotFound) {
     return Try::kNotHeld;
   }
-  // NotFound: the namespace does not exist.
+  // NotFound here means that the namespace does not exist.
   if (!stored.ok()) return Annotate(stored.status(), "creating the lease");
   RETURN_IF_ERROR(Note(*stored));
   return Try::kHeld;
@@ -220,7 +221,8 @@ Status LeaderElection::Note(const client::Object& stored) {
 }
 
 void LeaderElection::Renewed(Duration started) {
-  // Counted from the start of the call: no other candidate can have seen the record change earlier.
+  // The deadline counts from the start of the call, because no other candidate can have seen the
+  // record change earlier.
   const bool in_time = leadership_.Extend(started + options_.renew_deadline);
   bool first = false;
   {
@@ -230,7 +232,7 @@ void LeaderElection::Renewed(Duration started) {
       renewed_at_ = started;
       last_error_ = OkStatus();
     } else if (!led_) {
-      return;  // acquired too slowly to be valid: the next attempt renews it
+      return;  // the call took too long for the lease to be valid; the next attempt renews it
     }
   }
   if (first) {
@@ -266,7 +268,8 @@ void LeaderElection::Lose(const Status& why) {
   if (callbacks_.on_lost) callbacks_.on_lost(why);
 }
 
-// Lets another process take the lease at once. If another has taken it already, it is left alone.
+// Releases the lease, so that another process can take it immediately. If another process has
+// already taken it, nothing is written.
 void LeaderElection::Release() {
   for (int i = 0; i < kReleaseTries; ++i) {
     if (!observed_ || observed_->holder != options_.identity) return;

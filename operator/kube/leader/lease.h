@@ -1,15 +1,16 @@
-// Elects a leader over a coordination.k8s.io/v1 Lease, with the rules and times of client-go: only
-// one of several operators writes at a time.
+// Elects a leader with a coordination.k8s.io/v1 Lease, by the rules and times of client-go, so that
+// only one of several operators writes at a time.
 //
-// The lease says who holds it and for how long. A candidate never compares the times in it with its
-// own clock. It notes, on its steady clock, when it saw the record change, and considers the holder
-// gone once the record has not changed for the duration that it states. A holder renews every
-// retry_period. It stops by itself if no renewal has succeeded for renew_deadline, which is before
-// any other candidate may take over. Every write of the lease carries the resourceVersion that the
-// decision was based on.
+// The lease records its holder and for how long the holder has it. A candidate never compares the
+// times in the lease with its own clock. Instead, it remembers, on its monotonic clock, when it saw
+// the record change, and considers the holder gone once the record has not changed for the duration
+// in it. A holder renews the lease every retry_period. If no renewal succeeds for renew_deadline,
+// it stops by itself, before any other candidate may take over. Every write of the lease carries
+// the resourceVersion on which the decision was based.
 //
-// This is not fencing: a write in flight when leadership ends may still arrive. Hence deterministic
-// names, UID preconditions and LeaderGate (leader_gate.h), which checks the time before each write.
+// This is not fencing: a write that is in progress when leadership ends may still reach the server.
+// For this reason, names are deterministic, deletes have UID preconditions, and LeaderGate
+// (leader_gate.h) checks the time before each write.
 #pragma once
 
 #include <functional>
@@ -31,70 +32,76 @@ namespace tfjob::kube {
 struct LeaseOptions {
   std::string name_space;
   std::string name;      // --leader-election-id
-  std::string identity;  // of this process, unique among all: NewIdentity()
+  std::string identity;  // of this process, unique among all candidates: NewIdentity()
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};
-  // A process that does not lead tries every retry_period · [1, 1 + jitter).
+  // A process that does not lead tries again after retry_period · [1, 1 + jitter).
   double jitter = 1.2;
-  // Release the lease in Stop(), so that another process may take it at once.
+  // Release the lease in Stop(), so that another process can take it immediately.
   bool release_on_stop = true;
   Clock* clock = &RealClock();
   std::function<double()> uniform;  // in [0, 1); empty: random
 };
 
-// InvalidArgument for times that cannot work. Create checks them too.
+// Returns InvalidArgument for times that cannot work. Create also checks this.
 Status CheckLeaseTimes(const LeaseOptions& options);
 
-// "<host name>_<random UUID>".
+// Returns "<host name>_<random UUID>".
 std::string NewIdentity();
 
-// Called on the election's threads; they must return quickly. Members may be empty.
+// Functions that the election calls on its threads. They must return quickly, and may be empty.
 struct LeaseCallbacks {
   std::function<void()> on_started_leading;
-  // Leadership was lost, and why. LeaderGate now blocks all writes. Called at most once, possibly
-  // while another callback runs, and not for Stop(). The process is expected to stop all work and
-  // to exit with an error.
+  // Called when leadership was lost, with the reason. LeaderGate already blocks all writes. Called
+  // at most once, possibly while another callback runs, and not because of Stop(). The process is
+  // expected to stop all work and to exit with an error.
   std::function<void(const Status& why)> on_lost;
-  // The leader has changed (perhaps to this process); "" if the lease was released.
+  // Called when the leader has changed (perhaps to this process); `identity` is "" if the lease
+  // was released.
   std::function<void(const std::string& identity)> on_new_leader;
-  // This process leads, but the lease changed since its last write: it is read before it
-  // is renewed.
+  // Called if this process leads, but the lease has changed since its last write, so that it must
+  // be read before it can be renewed.
   std::function<void()> on_slow_renewal;
 };
 
-// Thread-safe. Leads at most once: after a loss it remains a standby.
+// Thread-safe. Leads at most once: after losing the lease, it never tries again.
 class LeaderElection {
  public:
-  // `client` must outlive it. Pass a client of its own, with a deadline of at most renew_deadline /
-  // 2 and no flow control shared with others. InvalidArgument unless lease_duration >
-  // renew_deadline > retry_period · jitter, and if a name is missing. Starts nothing yet.
+  // Creates an election that has not started yet. `client` must outlive it, and should be a
+  // separate client with a deadline of at most renew_deadline / 2 and without flow control that is
+  // shared with others. Returns InvalidArgument unless lease_duration > renew_deadline >
+  // retry_period · jitter, retry_period is positive, lease_duration is at least 1 s, and all names
+  // are set.
   static StatusOr<std::unique_ptr<LeaderElection>> Create(client::Client& client,
                                                           LeaseOptions options,
                                                           LeaseCallbacks callbacks);
   // Calls Stop().
   ~LeaderElection();
 
-  // Starts two threads: `lease` calls the server; `lease-watch` notices the deadline while a
-  // call hangs.
+  // Starts two threads: `lease` calls the server; `lease-watch` notices if the deadline passes
+  // while a call hangs.
   void Start();
-  // Ends the election and, if leading, releases the lease. Call it once all workers have stopped
-  // and nothing writes any more. Takes as long as a call in progress. Idempotent.
+  // Ends the election and, if this process holds the lease and release_on_stop is set, releases the
+  // lease. Call it once all workers have stopped and nothing writes any more. Waits for a call in
+  // progress. Idempotent.
   void Stop();
 
-  // Without Start(), for tests: one attempt (acquire or renew) and its consequences. Returns the
-  // delay until the next attempt; nullopt once leadership was lost.
+  // For tests, without Start(): makes one attempt to acquire or renew the lease, and handles its
+  // result. Returns the delay until the next attempt; nullopt once leadership was lost or the
+  // election was stopped.
   std::optional<Duration> Step();
-  // Without Start(): what `lease-watch` does; notices that a renewal is overdue.
+  // For tests, without Start(): does what `lease-watch` does, which is to notice that a renewal
+  // is overdue.
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
-  // For a LeaderGate. Lives as long as this object.
+  // Returns the leadership for a LeaderGate. It lives as long as this object.
   const Leadership& leadership() const { return leadership_; }
-  // The last leader seen; "" if none.
+  // Returns the last leader seen; "" if there was none.
   std::string leader();
-  // For /healthz: an error if this process led and its last renewal is older than lease_duration +
-  // 20 s, so that a stuck process is killed. Also after a loss.
+  // For /healthz: returns an error if this process led and its last renewal is older than
+  // lease_duration + 20 s, even after a loss, so that a stuck process is killed.
   Status Check();
 
  private:
@@ -105,7 +112,7 @@ class LeaderElection {
   StatusOr<Try> AcquireOrRenew();
   StatusOr<Try> Create();
   StatusOr<Try> Write(const LeaseRecord& from);
-  // Reads the lease and notes what changed. NotFound if it does not exist.
+  // Reads the lease and records what has changed. Returns NotFound if it does not exist.
   Status Observe();
   Status Note(const client::Object& stored);
   void Renewed(Duration started);
@@ -120,11 +127,11 @@ class LeaderElection {
   const LeaseCallbacks callbacks_;
   Leadership leadership_;
 
-  // Only for the thread that steps.
+  // Used only by the thread that makes the attempts.
   std::optional<LeaseRecord> observed_;  // nullopt: no lease, or not read yet
   Duration observed_at_{0};              // when its spec last changed
 
-  StopSource wake_;  // waits on the steady clock, unlike a CondVar: the wall clock may jump
+  StopSource wake_;  // unlike a CondVar, waits on the steady clock: the wall clock may jump
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool led_ ABSL_GUARDED_BY(mutex_) = false;

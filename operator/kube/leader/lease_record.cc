@@ -28,7 +28,8 @@ StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object) {
   LeaseRecord record;
   ASSIGN_OR_RETURN(record.holder, spec["holderIdentity"].StringOr(""));
   ASSIGN_OR_RETURN(const int64_t seconds, spec["leaseDurationSeconds"].IntOr(0));
-  // A day is longer than any lease and short enough to be added to any time.
+  // A day is longer than any real lease, yet small enough that adding it to a time does
+  // not overflow.
   constexpr int64_t kMaxSeconds = 24 * 3600;
   record.duration = std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kMaxSeconds));
   ASSIGN_OR_RETURN(record.acquire_time, ReadTime(spec["acquireTime"]));

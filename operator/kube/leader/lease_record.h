@@ -1,4 +1,4 @@
-// A Lease's record of its holder.
+// Defines the record of the holder in a Lease.
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
 #pragma once
 
@@ -15,18 +15,20 @@ struct LeaseRecord {
   std::string holder;                  // "": free
   Duration duration{0};                // whole seconds
   Time acquire_time;                   // when the holder acquired it
-  Time renew_time;                     // for people; never compared with a clock
+  Time renew_time;                     // for users; never compared with a clock
   int64_t transitions = 0;             // how often the holder changed
-  std::string resource_version;        // of the object it was read from; "": not stored yet
+  std::string resource_version;        // of the object it was read from; "" if not stored yet
   std::shared_ptr<const Json> object;  // that object, for its unknown members. May be null
 
-  // True if the spec is the same: the lease was neither renewed nor taken in between.
+  // True if the specs are the same, that is, if the lease was neither renewed nor taken in between.
   bool SameAs(const LeaseRecord& other) const;
 };
 
-// Parses a Lease object. Missing members are empty; a wrong type is InvalidArgument with its path.
+// Parses a Lease object. Missing members are left empty. Returns InvalidArgument, with the path, if
+// a member has the wrong type.
 StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object);
-// Returns the whole object to send: `record.object`, or a new one, with the members that we write.
+// Returns the whole object to send: `record.object`, or a new object, with its spec and
+// metadata set.
 Json ToJson(const LeaseRecord& record, const std::string& name_space, const std::string& name);
 
 }  // namespace tfjob::kube

@@ -9,8 +9,8 @@ namespace {
 
 using client::Verb;
 
-// Three candidates in steps of 100 ms, each with pauses and a network that fails, delays and
-// loses answers.
+// Simulates three candidates in steps of 100 ms. Each may pause, and has a network that fails,
+// delays calls and loses responses.
 class Simulation {
  public:
   explicit Simulation(unsigned seed) : random_(seed) {

@@ -19,7 +19,7 @@ class LeaseTest : public ::testing::Test {
   LeaseRecord Stored() {
     return *ParseLease(std::make_shared<const Json>(*server_.GetJson(kLeaseKey)));
   }
-  // Another process writes the lease, whoever holds it.
+  // Writes the lease as another process, whoever holds it.
   void Overwrite(const std::string& holder, Time renewed) {
     LeaseRecord record = Stored();
     record.holder = holder;
@@ -88,7 +88,7 @@ TEST_F(LeaseTest, TakesOverWhenTheRecordStandsStillForItsDuration) {
   Candidate b(server_, "b", clock_);
   a.Step();
   clock_.Advance(1s);
-  b.Step();  // sees the record for the first time: 15 s from here
+  b.Step();  // sees the record for the first time: the 15 s begin
   clock_.Advance(14999ms);
   b.Step();
   EXPECT_FALSE(b.leads());
@@ -120,14 +120,14 @@ TEST_F(LeaseTest, NeverComparesTheTimesInTheRecordWithItsOwnClock) {
   Candidate a(server_, "a", clock_);
   Candidate b(server_, "b", clock_);
   a.Step();
-  // Renewals by a holder whose clock is a year behind: alive.
+  // A holder whose clock is a year behind, but which renews the lease, counts as alive.
   for (int i = 0; i < 20; ++i) {
     Overwrite("c", clock_.wall - 24h * 365);
     clock_.Advance(5s);
     b.Step();
     EXPECT_FALSE(b.leads());
   }
-  // A holder whose clock is a year ahead and which no longer renews: gone.
+  // A holder whose clock is a year ahead, but which no longer renews the lease, counts as gone.
   Overwrite("c", clock_.wall + 24h * 365);
   b.Step();
   clock_.Advance(15s);
@@ -175,7 +175,7 @@ TEST_F(LeaseTest, WithoutRenewalForTheDeadlineLeadershipIsLostBeforeAnyoneTakesO
   b.Step();
   EXPECT_TRUE(b.leads());
 
-  // It never leads again, even if the network is back and the lease is free.
+  // It never leads again, even if the network works again and the lease is free.
   a.client.Clear();
   b.election->Stop();
   EXPECT_EQ(a.Step(), std::nullopt);

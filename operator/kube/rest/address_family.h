@@ -1,5 +1,5 @@
-// Finds the address family of a host. A socket that other code connects later can be opened only if
-// its family is known.
+// Finds the address family of a host. It must be known to open a socket that other code will
+// connect later.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace tfjob::kube {
 
-// Returns AF_INET, AF_INET6, or nullopt if the name does not resolve now. Blocks for as long as
-// DNS does.
+// Returns AF_INET or AF_INET6; nullopt if the name cannot be resolved now. Blocks while the name is
+// being resolved.
 std::optional<int> FamilyOf(const std::string& host);
 
 // Thread-safe.
@@ -21,10 +21,10 @@ class AddressFamily {
   // `family` is the family of `host`, if known.
   AddressFamily(std::string host, std::optional<int> family, Resolve resolve = FamilyOf);
 
-  // nullopt until the name has been resolved.
+  // Returns nullopt until the name has been resolved.
   std::optional<int> known() const;
-  // Resolves the name, unless that has already succeeded or is in progress. Call it after an answer
-  // from the host: its name can then be resolved.
+  // Resolves the name, unless this has already succeeded or is in progress. Call it after a
+  // response from the host, because its name can then be resolved.
   void Learn();
 
  private:

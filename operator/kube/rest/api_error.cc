@@ -7,7 +7,7 @@ namespace {
 
 constexpr size_t kMaxQuoted = 300;
 
-// The beginning of a body that is not a Status, printable and on one line.
+// Returns the beginning of a body that is not a Status, as printable text on one line.
 std::string Quote(std::string_view body) {
   std::string text;
   for (const char c : body.substr(0, kMaxQuoted)) {
@@ -34,7 +34,8 @@ StatusCode CodeOf(const ApiError& error) {
       return error.HasCause("NamespaceTerminating") ? StatusCode::kFailedPrecondition
                                                     : StatusCode::kPermissionDenied;
     case 404:
-      // Without a name, the server does not know the path: no such resource.
+      // A 404 without the name of an object means that the server does not know the path, that is,
+      // the resource.
       return error.name.empty() ? StatusCode::kUnavailable : StatusCode::kNotFound;
     case 409:
       return error.reason == "AlreadyExists" ? StatusCode::kAlreadyExists : StatusCode::kAborted;

@@ -1,4 +1,4 @@
-// An API server's refusal: a metav1.Status, or whatever a proxy in between sent.
+// Defines an error response of an API server: a metav1.Status, or whatever a proxy in between sent.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace tfjob::kube {
 
 struct ApiError {
   int code = 0;                     // HTTP status code
-  bool is_status = false;           // the server itself answered, not a proxy in between
+  bool is_status = false;           // a Status: the server answered, not a proxy in between
   std::string reason;               // "AlreadyExists"; "" if there was no Status
   std::string message;              // never empty
   std::string name;                 // details.name: the object in question
@@ -22,17 +22,18 @@ struct ApiError {
   std::optional<Duration> retry_after;
 
   bool HasCause(std::string_view reason) const;
-  // The requested resourceVersion is too old (410), or newer than any that the server knows.
+  // Return whether the requested resourceVersion is too old (410), or newer than any that the
+  // server knows.
   bool expired() const { return code == 410; }
   bool too_new() const;
 };
 
-// For any answer whose code is not 2xx.
+// Parses a response whose code is not 2xx.
 ApiError ParseApiError(const HttpResponse& response);
-// For the object of a watch's ERROR event.
+// Parses the object of an ERROR event in a watch.
 ApiError ParseApiError(const JsonView& status);
 
-// Returns the codes listed in operator/client/client.h; OutOfRange for 410.
+// Returns a status with one of the codes in operator/client/client.h, or OutOfRange for 410.
 Status ToStatus(const ApiError& error);
 
 }  // namespace tfjob::kube

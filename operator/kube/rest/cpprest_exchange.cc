@@ -13,8 +13,8 @@ namespace streams = concurrency::streams;
 using web::http::http_response;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// The target to which cpprestsdk writes a body: one call per chunk, without a copy. The other
-// operations of a stream buffer are never used.
+// The buffer to which cpprestsdk writes a body, with one call per chunk and without a copy. The
+// other operations of a stream buffer are not used.
 class BodyBuffer : public streams::details::streambuf_state_manager<uint8_t> {
  public:
   explicit BodyBuffer(std::shared_ptr<Exchange> exchange)
@@ -62,7 +62,7 @@ class BodyBuffer : public streams::details::streambuf_state_manager<uint8_t> {
   const std::shared_ptr<Exchange> exchange_;
 };
 
-// Returns the text of `299 - "the text" "date"`.
+// Returns "the text" for a header `299 - "the text" "date"`.
 std::string WarningText(const std::string& header) {
   const size_t begin = header.find('"');
   if (begin == std::string::npos) return header;
@@ -203,7 +203,7 @@ std::optional<StatusOr<HttpResponse>> Exchange::AwaitHead(SteadyTime deadline) {
   while (!head_ && !end_) {
     if (!changed_.WaitUntil(mutex_, deadline) && !head_ && !end_) return std::nullopt;
   }
-  // The answer may have broken off since; Read reports that.
+  // If the response has broken off in the meantime, Read reports it.
   const bool cancelled = end_ && end_->code() == StatusCode::kCancelled;
   if (!head_ || cancelled) return StatusOr<HttpResponse>(*end_);
   return StatusOr<HttpResponse>(*head_);
@@ -215,7 +215,8 @@ std::optional<StatusOr<std::string>> Exchange::AwaitBytes(SteadyTime deadline) {
   while (!ready()) {
     if (!changed_.WaitUntil(mutex_, deadline) && !ready()) return std::nullopt;
   }
-  // A cancelled stream returns no more data; one that broke off first returns what had arrived.
+  // A cancelled stream returns no more data. A stream that broke off first returns the data that
+  // had arrived.
   if (end_ && (body_.empty() || end_->code() == StatusCode::kCancelled)) {
     if (!end_->ok()) return StatusOr<std::string>(*end_);
     return StatusOr<std::string>(std::string());

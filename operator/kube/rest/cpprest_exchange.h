@@ -1,9 +1,9 @@
-// One request and its answer on cpprestsdk: the state shared by the waiting caller and the network
-// thread. Private to the transport.
+// A request and its response on cpprestsdk: the state that the waiting caller and the network
+// thread share. Private to the transport.
 //
-// All of cpprestsdk runs on the single thread of its pool, including cancellations. With
-// more threads, or with a cancellation from another thread, it closes sockets under
-// operations in flight.
+// All of cpprestsdk, including cancellations, must run on the single thread of its pool. With
+// more threads, or if another thread cancels, it closes sockets while operations on them are
+// in progress.
 #pragma once
 
 #include <cpprest/http_client.h>
@@ -22,29 +22,32 @@ namespace tfjob::kube {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Options {
-    // Unary: the whole body is kept, up to `max_bytes`, and only the end wakes the caller. Stream:
-    // up to `max_bytes` are buffered for the reader; after that the server has to wait.
+    // If false, the whole body is kept, up to `max_bytes`, and the caller is woken only at the end.
+    // If true, up to `max_bytes` are buffered for the reader; after that, the server has to wait.
     bool stream = false;
     size_t max_bytes = 0;
-    // Converts an exception of cpprestsdk to an error.
+    // Converts an exception from cpprestsdk to an error.
     std::function<Status(std::exception_ptr)> translate;
-    std::function<void()> on_end;  // once, when cpprestsdk is done with it; on its thread
+    std::function<void()> on_end;  // called once on cpprestsdk's thread, when the exchange is over
   };
   explicit Exchange(Options options) : options_(std::move(options)) {}
 
   // Call once.
   void Start(web::http::client::http_client& client, web::http::http_request request);
 
-  // Returns the whole answer; nullopt if it is not complete by the deadline.
+  // Returns the whole response; nullopt if it is not complete by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitEnd(std::chrono::steady_clock::time_point deadline);
-  // For streams.
+  // For streams: return the status line and headers, or the next bytes; nullopt if they have not
+  // arrived by the deadline.
   std::optional<StatusOr<HttpResponse>> AwaitHead(std::chrono::steady_clock::time_point deadline);
   std::optional<StatusOr<std::string>> AwaitBytes(std::chrono::steady_clock::time_point deadline);
 
-  // Ends the exchange: waiting callers get `why` at once; the connection is closed soon after.
+  // Ends the exchange. Waiting callers get `why` immediately; the connection is closed
+  // soon afterwards.
   void Cancel(const Status& why);
 
-  // Called by the body's stream buffer on the pool's thread. The task completes when more may come.
+  // Called by the body's stream buffer on the pool's thread. The task completes when more bytes can
+  // be accepted.
   pplx::task<size_t> OnBytes(const uint8_t* bytes, size_t count);
 
  private:
@@ -61,7 +64,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string body_ ABSL_GUARDED_BY(mutex_);
   std::optional<Status> end_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // on_end was called
-  // Set while the server waits for the reader; completed with the count to continue.
+  // Set while the server has to wait for the reader. Completing it with the count resumes
+  // the transfer.
   std::optional<pplx::task_completion_event<size_t>> paused_ ABSL_GUARDED_BY(mutex_);
   size_t paused_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -19,7 +19,7 @@ using web::http::client::http_client;
 using web::http::client::http_client_config;
 using SteadyClock = std::chrono::steady_clock;
 
-// Streams may be silent until the server ends them, within its own limit of an hour.
+// Streams may be silent until the server ends them, which it does within an hour.
 constexpr auto kStreamInactivity = std::chrono::minutes(65);
 constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // total deadlines are shorter
 constexpr size_t kStreamBytes = size_t{4} << 20;
@@ -50,7 +50,8 @@ std::string HostOf(const std::string& server) {
   }
 }
 
-// cpprestsdk uses a socket that is already open as it is; this is the only way to set its options.
+// Opens the socket and sets its options before cpprestsdk does. cpprestsdk uses a socket that is
+// already open unchanged, and there is no other way to set options.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;
@@ -73,8 +74,8 @@ std::string OpenSslReason(int code) {
   return reason == nullptr ? "" : StrCat(" (", reason, ")");
 }
 
-// Translates an exception of cpprestsdk. Its error category is lost; of its codes only these two
-// are reliable.
+// Converts an exception from cpprestsdk to a status. The exception's error category is lost, and
+// only the two codes below are reliable.
 Status Translate(std::exception_ptr exception, const std::string& server, TlsSettings* tls) {
   try {
     std::rethrow_exception(exception);
@@ -110,7 +111,7 @@ struct Register {
   std::map<int64_t, std::weak_ptr<Exchange>> exchanges ABSL_GUARDED_BY(mutex);
 };
 
-// The connections made with one client certificate.
+// The HTTP clients, with their connections, for one client certificate.
 struct Clients {
   std::shared_ptr<const CertificatePair> certificate;
   std::shared_ptr<TlsSettings> tls;  // null: plain HTTP
@@ -199,7 +200,7 @@ class CpprestTransport : public Transport {
     for (const auto& exchange : running) exchange->Cancel(Stopped());
   }
 
-  // Reports errors early that would make every request fail.
+  // Returns, in advance, errors that would make every request fail.
   Status Check() { return ClientsFor(nullptr).status(); }
 
  private:
@@ -232,8 +233,8 @@ class CpprestTransport : public Transport {
     return exchange;
   }
 
-  // Headers cannot be injected: the configuration's readers and the credentials reject control
-  // characters, and targets are escaped.
+  // Values cannot inject headers, because control characters are rejected when the configuration
+  // and the credentials are read, and targets are escaped.
   StatusOr<web::http::http_request> ToCpprest(HttpRequest request,
                                               const RequestCredentials& credentials) const {
     web::http::http_request message(request.method);
@@ -256,7 +257,7 @@ class CpprestTransport : public Transport {
   StatusOr<std::shared_ptr<const Clients>> ClientsFor(
       const std::shared_ptr<const CertificatePair>& certificate) {
     MutexLock lock(mutex_);
-    // Connections with another certificate close when their last request ends.
+    // Connections with another certificate are closed when their last request ends.
     if (clients_ == nullptr || clients_->certificate != certificate) {
       ASSIGN_OR_RETURN(clients_, MakeClients(certificate));
     }
@@ -290,7 +291,7 @@ class CpprestTransport : public Transport {
     } else {
       config.set_timeout(kUnaryInactivity);
     }
-    config.set_max_redirects(0);  // they would send our token wherever they point
+    config.set_max_redirects(0);  // a redirect could send the token to any server
     config.set_validate_certificates(!config_.insecure_skip_tls_verify);
     if (tls != nullptr) {
       config.set_ssl_context_callback([tls](boost::asio::ssl::context& context) {
@@ -345,7 +346,7 @@ StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
   RETURN_IF_ERROR(StartPool());
   const std::string host = HostOf(config.server);
   if (host.find(':') != std::string::npos) {
-    // cpprestsdk would resolve it including its brackets.
+    // cpprestsdk would try to resolve the address including its brackets.
     return InvalidArgument("server ", config.server,
                            ": IPv6 addresses are not supported; use the server's name");
   }

@@ -28,7 +28,7 @@ Status Stopped() {
   return Cancelled("the client was stopped");
 }
 
-// How long the server asks us to wait; nullopt if it does not.
+// Returns how long the server asks the client to wait; nullopt if it does not.
 std::optional<Duration> AskedPatience(const ApiError& error) {
   if (error.code == 429) return error.retry_after.value_or(kDefaultPatience);
   if (error.code >= 500) return error.retry_after;

@@ -1,5 +1,5 @@
 // Sends requests to an API server with credentials, rate limits, deadlines and retries, and reports
-// each call to an observer. Knows nothing about kinds.
+// each call to an observer. Does not depend on kinds.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,14 @@
 
 namespace tfjob::kube {
 
-// One attempt of a request, answered or failed. For watches: until the answer began.
+// One attempt to send a request, whether it was answered or failed. For streams, it covers the time
+// until the response began.
 struct RestCall {
-  std::string_view method;  // "POST", and "WATCH" for watches; valid during OnCall
+  std::string_view method;  // "POST"; for streams "LIST" or "WATCH"; valid during OnCall
   std::string_view host;    // RestOptions::host; valid during OnCall
-  int code = 0;             // HTTP status code; 0: no answer
+  int code = 0;             // HTTP status code; 0 if there was no response
   Duration duration{0};
-  Duration limiter_wait{0};  // time spent before it in our own flow control
+  Duration limiter_wait{0};  // time spent before it in the client's flow control
   bool retry = false;        // the request was sent before
   size_t request_bytes = 0;
   size_t response_bytes = 0;
@@ -40,13 +41,14 @@ struct RestOptions {
   double qps = 300;  // 0: no limit
   int burst = 500;
   int max_in_flight = 64;  // each uses a connection
-  // Per call, including waiting. Longer than the 34 s after which an API server gives up a write.
+  // For each call, including all waiting. Longer than the 34 s after which an API server abandons
+  // a write.
   Duration deadline{45s};
   RestObserver* observer = nullptr;  // must outlive the client
   std::string host;                  // "10.96.0.1:443", for the observer
-  // Called before each request other than GET, after all waiting for a turn and for the server. If
-  // it returns false, the request is not sent and fails with FailedPrecondition. Must be
-  // thread-safe and fast. Empty: all requests may be sent.
+  // Called before each request other than GET, after all waiting for a turn or for the server. If
+  // it returns false, the request fails with FailedPrecondition and is not sent. Must be
+  // thread-safe and fast. If empty, all requests may be sent.
   std::function<bool()> may_write;
 };
 
@@ -56,22 +58,24 @@ class RestClient {
   RestClient(std::unique_ptr<Transport> transport, std::shared_ptr<Credentials> credentials,
              RestOptions options);
 
-  // Returns the answer if its code is 2xx, else the server's error (api_error.h). A 429, or a 5xx
-  // with Retry-After, is retried after a wait, at most ten times and within the deadline; a 401 is
-  // retried once, with renewed credentials.
+  // Returns the response if its code is 2xx, and otherwise the server's error (api_error.h). A 429,
+  // or a 5xx with Retry-After, is retried after a wait, at most ten times and within the deadline.
+  // A 401 is retried once with renewed credentials.
   StatusOr<HttpResponse> Call(HttpRequest request);
 
-  // A stream that has begun to answer: `head` is its answer, whatever the code. Flow control does
-  // not delay it; that is for calls that cost the server a write. No retries.
+  // A stream whose response has begun. `head` is its status line and headers, whatever the code.
+  // Flow control does not delay streams, because it is for calls that cost the server a write.
+  // Streams are not retried.
   struct Opened {
     HttpResponse head;
     std::unique_ptr<HttpStream> stream;
   };
-  // `started` gets the stream before its answer is awaited, so that another thread can cancel it.
+  // Calls `started` with the stream before waiting for the response, so that another thread can
+  // cancel it.
   StatusOr<Opened> Open(HttpRequest request, std::string_view method, Duration patience,
                         const std::function<void(HttpStream*)>& started);
 
-  // Ends all calls with Cancelled, including those that wait.
+  // Makes all calls end with Cancelled, including those that are waiting.
   void Stop();
 
  private:

@@ -63,7 +63,7 @@ TEST(ApiError, BecomesTheCodesOfTheClient) {
   }
 }
 
-// Records the credentials that are reported back to it.
+// Records which credentials are reported as unauthorized.
 class TestCredentials : public Credentials {
  public:
   StatusOr<RequestCredentials> Get() override {
@@ -298,7 +298,7 @@ TEST_F(RestClientTest, AsksWhetherItMayWriteWhenAllWaitingIsOver) {
       [&](const TestRequest& request, TestConnection& connection) {
         if (request.method == "GET") return connection.Reply(200, "{}");
         ++writes;
-        // Leadership ends while the client backs off or waits for its turn.
+        // Leadership ends before the client retries.
         leads = false;
         connection.Reply(429, "", "Retry-After: 0\r\n");
       },

@@ -25,10 +25,11 @@ StatusOr<Store> MakeStore(const std::string& pem) {
   return store;
 }
 
-// Returns the file of the system's certificates. After the first call OpenSSL no longer finds it:
-// cpprestsdk would otherwise read it for every connection, at 20 ms of CPU time each, only for
-// Apply to replace the result. Programs that we start get the original environment (LoadOptions).
-// Adding a single variable once does not disturb other threads that read the environment.
+// Returns the file with the system's certificates, and from the first call on hides it from
+// OpenSSL. cpprestsdk would otherwise read it for every connection, at 20 ms of CPU time each,
+// although Apply replaces the result. Programs that this process starts get the original
+// environment (LoadOptions). Adding a single variable once does not disturb other threads that read
+// the environment.
 const std::string& HiddenSystemFile() {
   static const std::string file = [] {
     const char* name = X509_get_default_cert_file_env();
@@ -94,7 +95,7 @@ Status TlsSettings::LoadAuthority() {
 }
 
 Status TlsSettings::Apply(ssl_ctx_st* context) {
-  // A file is replaced in place and may be missing for a moment.
+  // Errors are ignored: a file that is being replaced may be missing for a moment.
   if (impl_->authority.data.empty()) LoadAuthority().IgnoreError();
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_cert_verify_callback(context, &TlsSettings::Verify, this);
@@ -119,7 +120,7 @@ int TlsSettings::Verify(x509_store_ctx_st* context, void* settings) {
   const int error = X509_STORE_CTX_get_error(context);
   Impl& impl = *static_cast<TlsSettings*>(settings)->impl_;
   MutexLock lock(impl.mutex);
-  // If OpenSSL reports no error of its own, the subsequent check of the name failed.
+  // If OpenSSL reports no error of its own, the check of the name, which follows, has failed.
   const bool named = error != X509_V_OK && error != X509_V_ERR_UNSPECIFIED;
   impl.verify_error =
       !named ? "its certificate is for another name" : X509_verify_cert_error_string(error);

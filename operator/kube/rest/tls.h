@@ -1,5 +1,5 @@
-// Our side of TLS connections: the authorities that we trust and the certificate that we show,
-// parsed from text into OpenSSL objects once and shared by all connections.
+// The client's side of TLS connections: the trusted authorities and the client certificate. They
+// are parsed into OpenSSL objects once and shared by all connections.
 #pragma once
 
 #include <memory>
@@ -15,22 +15,22 @@ struct x509_store_ctx_st;
 
 namespace tfjob::kube {
 
-// Thread-safe. Must outlive the connections that it was applied to.
+// Thread-safe. Must outlive the connections to which it was applied.
 class TlsSettings {
  public:
-  // Empty `authority`: the system's store. InvalidArgument if a PEM does not parse or if
-  // certificate and key do not match. `certificate` may be null.
+  // If `authority` is empty, uses the system's store. `certificate` may be null. Returns
+  // InvalidArgument if PEM text cannot be parsed, or if the certificate and the key do not match.
   static StatusOr<std::shared_ptr<TlsSettings>> Create(
       PemSource authority, std::shared_ptr<const CertificatePair> certificate);
   ~TlsSettings();
 
-  // Prepares a fresh SSL_CTX: at least TLS 1.2, trusts only the authority, shows the certificate.
-  // An authority in a file is read again and used if it has changed; if it cannot be read, its last
-  // content stays in use.
+  // Prepares a new SSL_CTX: requires at least TLS 1.2, trusts only the authority, and presents the
+  // certificate. If the authority is a file, reads it again and uses the new content. If it cannot
+  // be read, the last content remains in use.
   Status Apply(ssl_ctx_st* context);
 
-  // Why the latest handshake that did not trust the server failed: "unable to get local issuer
-  // certificate". "" if there was none since the last call.
+  // Returns why the last handshake that did not trust the server failed, such as "unable to get
+  // local issuer certificate"; "" if there was none since the last call.
   std::string TakeVerifyError();
 
  private:

@@ -1,4 +1,4 @@
-// Flow control as pure arithmetic: limits the average rate of calls and the size of bursts.
+// Limits the average rate of calls and the size of bursts. Pure arithmetic.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,13 @@ namespace tfjob::kube {
 // Not thread-safe. Callers are served in the order of their calls.
 class TokenBucket {
  public:
-  // `rate` tokens per second, at most `burst` saved up; starts full. `rate` 0: no limit.
+  // Adds `rate` tokens per second, up to `burst` tokens. Starts full. If `rate` is 0, there is
+  // no limit.
   TokenBucket(double rate, int burst);
 
-  // Takes a token that is available now or later and returns how long the caller must wait for it.
-  // Returns nullopt and takes nothing if the wait is longer than `patience`. `now` never goes back.
+  // Takes a token that is available now or later, and returns how long the caller must wait for
+  // it. If the wait is longer than `patience`, takes nothing and returns nullopt. `now` must not
+  // go back.
   std::optional<Duration> Take(Duration now, Duration patience);
 
  private:

@@ -1,13 +1,13 @@
-// HTTP to one server and nothing else: no Kubernetes, no JSON, no flow control. The only
-// implementation is MakeTransport(), over cpprestsdk (cpprest_transport.cc). All communication with
-// an API server goes through this interface.
+// Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control. The
+// only implementation is MakeTransport(), over cpprestsdk (cpprest_transport.cc). All communication
+// with an API server goes through this interface.
 //
-// Errors: Unavailable (no connection, TLS, an answer that breaks off), DeadlineExceeded, Cancelled,
-// InvalidArgument (certificates or URLs that do not parse). Each names the server. An answer is not
-// an error here, whatever its code.
+// Errors: Unavailable (no connection, a TLS error, a response that breaks off), DeadlineExceeded,
+// Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each names the server. A
+// response is not an error here, whatever its code.
 //
-// If a reused connection turns out to be closed, the request is sent once more on a new one,
-// whatever its method: the server may see it twice.
+// If a reused connection turns out to be closed, the request is sent again on a new connection,
+// whatever its method, so the server may receive it twice.
 #pragma once
 
 #include <memory>
@@ -39,18 +39,19 @@ struct HttpResponse {
   std::string body;                     // not for streams, see Read()
 };
 
-// An answer that arrives in pieces. For one thread, except Cancel(). The destructor cancels.
+// A response that arrives in pieces. Must be used by one thread, except for Cancel(). The
+// destructor cancels the request.
 class HttpStream {
  public:
   virtual ~HttpStream() = default;
   // Waits for the status line and headers.
   virtual StatusOr<HttpResponse> Head(Duration timeout) = 0;
-  // Returns the available bytes of the body, waiting for some if there are none. "": the body
-  // is complete. DeadlineExceeded: nothing arrived for that long; the caller may continue
-  // reading. After 4 MiB of unread data the server has to wait. The string has kReadPadding of
-  // spare capacity.
+  // Returns the available bytes of the body; waits for some if there are none. Returns "" if the
+  // body is complete, and DeadlineExceeded if nothing arrived within `timeout`; the caller may then
+  // continue reading. Once 4 MiB of data are unread, the server has to wait. The string has
+  // kReadPadding bytes of spare capacity.
   virtual StatusOr<std::string> Read(Duration timeout) = 0;
-  // From any thread: Head and Read return Cancelled, now and later.
+  // Makes current and later calls of Head and Read return Cancelled. May be called from any thread.
   virtual void Cancel() = 0;
 };
 
@@ -60,29 +61,31 @@ inline constexpr size_t kReadPadding = 64;
 class Transport {
  public:
   virtual ~Transport() = default;
-  // The whole exchange, within `timeout`.
+  // Sends the request and returns the whole response. The exchange must end within `timeout`.
   virtual StatusOr<HttpResponse> Send(HttpRequest request, const RequestCredentials& credentials,
                                       Duration timeout) = 0;
-  // Sends and returns; Head() reports the outcome. Streams have connections of their own.
+  // Starts sending the request and returns immediately; Head() reports the result. Streams do not
+  // share connections with Send().
   virtual StatusOr<std::unique_ptr<HttpStream>> Open(HttpRequest request,
                                                      const RequestCredentials& credentials) = 0;
-  // Ends everything in progress and refuses later requests, with Cancelled. The server may still
-  // carry out what it has already read.
+  // Makes current and later requests fail with Cancelled. The server may still execute requests
+  // that it has already received.
   virtual void Stop() = 0;
 };
 
 struct TransportOptions {
   std::string user_agent = "tfjob-operator";
-  // Longer answers to Send() are Unavailable.
+  // A longer response to Send() causes an Unavailable error.
   size_t max_response_bytes = size_t{256} << 20;
-  // Time after which a silent peer counts as dead: TCP keepalive on connections of streams.
+  // The idle time after which TCP keepalive probes the peer, on the connections of streams. A peer
+  // that does not answer counts as dead after twice this time.
   Duration keepalive_idle{30s};
 };
 
-// The caller must log the config's warnings. The first call in a process starts cpprestsdk's
-// single thread: FailedPrecondition if other code has already started its pool with more threads.
-// Every transport must be destroyed before main ends. InvalidArgument if the server is given by an
-// IPv6 address.
+// Creates a transport. The caller must log the config's warnings. The first call in a process
+// starts cpprestsdk's single thread; if other code has already started cpprestsdk's pool with more
+// threads, returns FailedPrecondition. Returns InvalidArgument if the server is given as an IPv6
+// address. Every transport must be destroyed before main ends.
 StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
                                                    const TransportOptions& options = {});
 

@@ -46,7 +46,7 @@ HttpRequest Get(std::string target) {
   return {"GET", std::move(target), "", ""};
 }
 
-// The whole body of a stream, and how it ended.
+// The body of a stream, and the status with which it ended.
 struct Streamed {
   std::string body;
   Status end;
@@ -134,7 +134,7 @@ TEST(Transport, ATooLongAnswerIsAnError) {
 }
 
 TEST(Transport, TheDeadlineIsForTheWholeExchange) {
-  // A byte every 20 ms would keep any inactivity timer from firing.
+  // A byte every 20 ms prevents any inactivity timer from expiring.
   Pair pair([](const TestRequest&, TestConnection& connection) {
     connection.Write("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n");
     while (connection.Write("x")) std::this_thread::sleep_for(20ms);
@@ -166,7 +166,7 @@ TEST(Transport, ATruncatedAnswerIsAnError) {
 TEST(Transport, ARequestOnADeadConnectionIsSentAgain) {
   std::atomic<int> posts = 0;
   Pair pair([&posts](const TestRequest& request, TestConnection& connection) {
-    // The first POST is executed, but its answer is lost.
+    // The first POST is executed, but its response is lost.
     if (request.method == "POST" && ++posts == 1) return connection.Abort();
     connection.Reply(200, "{}");
   });
@@ -302,7 +302,7 @@ TEST(Transport, AStreamComesAsItIsWritten) {
   EXPECT_TRUE(rest.end.ok()) << rest.end;
 }
 
-// True if our connections to the port have TCP keepalive.
+// Returns, for each of this process's connections to the port, whether it has TCP keepalive.
 std::vector<bool> Keepalives(int port) {
   std::vector<bool> keepalives;
   for (int descriptor = 0; descriptor < 1024; ++descriptor) {
@@ -367,7 +367,7 @@ TEST(Transport, AReaderThatIsSlowHoldsTheServerUp) {
   });
   auto stream = *pair.transport().Open(Get("/watch"), kNobody);
   ASSERT_TRUE(stream->Head(10s).ok());
-  // Until the server stalls: its buffers and ours are full.
+  // Waits until the server stalls because its buffers and those of the client are full.
   int before = -1;
   while (written != before) {
     before = written;

@@ -15,8 +15,7 @@ std::optional<Slot> SlotOfName(std::string_view job_name, std::string_view objec
       continue;
     }
     rest.remove_prefix(word.size() + 2);
-    if (rest.front() == '0' && rest.size() > 1)
-      return std::nullopt;  // the operator never writes it
+    if (rest.front() == '0' && rest.size() > 1) return std::nullopt;  // names have no leading 0
     int32_t index = 0;
     const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), index);
     if (error != std::errc() || stop != rest.data() + rest.size() || index < 0) return std::nullopt;
