@@ -1,5 +1,5 @@
-// Checks that every pass keeps the values of fetches and variables: runs random graphs with
-// and without it.
+// Checks that every pass keeps the values of fetches and variables, by running random graphs with
+// and without the pass.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class RandomGraph {
     b_.AddFetch("last", matrices_.back());
   }
 
-  // One SGD step on the variable, towards a lower mean of the last value.
+  // Adds one SGD step on the variable, which lowers the mean of the last value.
   void Train() {
     optimizer::Optimizer sgd;
     sgd.learning_rate = 0.1;

@@ -1,6 +1,6 @@
-// One function per op: appends the op to the builder and returns its output. Names, argument order
-// and meaning are TensorFlow's. Binary elementwise ops broadcast as NumPy does. For the attributes
-// of each op see op.h.
+// Declares one function per op, which appends the op to the builder and returns its output. Names,
+// argument order and meaning are TensorFlow's. Binary elementwise ops broadcast as NumPy does. For
+// the attributes of each op see op.h.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ Output Sigmoid(Builder& b, Output x);
 Output SigmoidGrad(Builder& b, Output y, Output dy);
 Output Tanh(Builder& b, Output x);
 Output TanhGrad(Builder& b, Output y, Output dy);
-Output Softmax(Builder& b, Output x);  // over the last axis, like the next
+Output Softmax(Builder& b, Output x);  // over the last axis; so is LogSoftmax
 Output LogSoftmax(Builder& b, Output x);
 
 // Losses per row: loss [n], and backprop [n,c] = d loss / d logits. Labels are int32 or int64 [n],
@@ -76,7 +76,7 @@ Output Sqrt(Builder& b, Output x);
 Output Rsqrt(Builder& b, Output x);  // 1 / sqrt(x)
 Output Abs(Builder& b, Output x);
 Output ClipByValue(Builder& b, Output x, double low, double high);
-Output Cast(Builder& b, Output x, DType dtype);  // x itself if it has that type
+Output Cast(Builder& b, Output x, DType dtype);  // returns x itself if it has that type
 
 // Reductions. Empty axes mean all axes. A negative axis counts from the end.
 Output Sum(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims = false);

@@ -1,5 +1,6 @@
-// The attributes of an op: name → value, the part of a node that is known before any tensor is.
-// Graph nodes carry attributes, and kernels are prepared from them. A plain value, ordered by name.
+// Holds the attributes of an op by name. They are the part of a node that is known before any
+// tensor is. Graph nodes carry attributes, and kernels are prepared from them. A plain value,
+// ordered by name.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +50,7 @@ class Attributes {
   // elements. Stable.
   std::string ToString() const;
 
-  // Tensors are equal if dtype, shape and bytes are.
+  // Tensors are equal if their dtypes, shapes and bytes are equal.
   bool operator==(const Attributes& other) const;
 
  private:

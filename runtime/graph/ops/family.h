@@ -28,7 +28,7 @@ std::vector<Op> ShapeOps();
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64
 
-// Any op that writes a variable.
+// Infers the outputs of any op that writes a variable.
 InferResult InferWrite(InferenceContext& context);
 
 // Returns the gradient of an operand that was broadcast from `shape`, summed over the axes along
