@@ -63,7 +63,7 @@ struct Key {
   std::string unset_doc = {};  // describes the default if it is not a value
 };
 
-// In the order of the documentation.
+// Returns all keys, in the order of the documentation.
 const std::vector<Key>& Keys();
 
 // Returns null if there is no such key.

@@ -146,7 +146,7 @@ Status Override(TrainingConfig& config, std::string_view path, std::string_view 
 // a limit, and that no key makes another one meaningless.
 Status Validate(const TrainingConfig& config);
 
-// When the chief saves: every 600 s unless the file says otherwise. 0 means off.
+// How often the chief saves: every 600 s unless the file says otherwise. 0 means off.
 struct CheckpointTriggers {
   double secs = 600;
   int64_t steps = 0;

@@ -24,7 +24,7 @@ class Pipeline::Maker {
                                                  const PipelineOptions& options);
 
   BatchSlot NewSlot() const;
-  // Returns false after the last epoch. Allocates nothing.
+  // Fills the slot with the next batch. Returns false after the last epoch. Allocates nothing.
   bool Fill(BatchSlot& slot);
 
   Position next() const { return next_; }

@@ -27,7 +27,7 @@ struct Device {
   // Allocates memory aligned to 64 bytes. Returns ResourceExhausted if the device does
   // not have that much.
   std::function<StatusOr<DeviceMemory>(size_t bytes)> allocate;
-  // Returns the stride that the rows of a tensor, or of a variable, should have in the plan.
+  // Returns the stride that the rows of a tensor or a variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
 };
 

@@ -29,8 +29,8 @@ Tensor RandomTensor(const Shape& shape, std::mt19937& random) {
   return tensor;
 }
 
-// A graph of random ops over [4,4], [4] and [] values. Some values are fetched; one variable is
-// read, written and read again.
+// Builds a graph of random ops over [4,4], [4] and [] values. Some values are fetched; one variable
+// is read, written and read again.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {
@@ -198,7 +198,8 @@ TEST(Passes, KeepTheStepsOfTraining) {
   }
 }
 
-// A loss over probabilities, and the same with the fused op.
+// Returns the graph of a loss over probabilities and its gradient. If `fuse` is set, the
+// loss is fused first.
 Graph CrossEntropyOverProbabilities(bool fuse) {
   Builder b;
   const Output x = Placeholder(b, "x", kF64, {2, 3});

@@ -1,8 +1,8 @@
 // Lays out a graph for a device, before any memory is allocated: decides where each value lives,
-// and which kernels run in which order. Values share memory where no data has to move: a read of
-// a variable is the variable's memory unless that changes too early, Identity and Reshape use
-// their input's memory, and a kernel that may work in place overwrites an input that is not
-// needed afterwards.
+// and which kernels run in which order. Values share memory where no data has to move: a read of a
+// variable is the variable's memory (unless the value is fetched, or the variable is written before
+// the last use), Identity and Reshape use their input's memory, and a kernel that may work in place
+// overwrites an input that is not needed afterwards.
 #pragma once
 
 #include <string>

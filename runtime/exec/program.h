@@ -59,7 +59,7 @@ struct CompileOptions {
   // Fetches (gradients) that Run announces as soon as they are computed. The schedule is cut into
   // segments at these points.
   std::vector<std::string> announced;
-  // Runs the passes of graph/passes.h first.
+  // If set, the passes of graph/passes.h run first.
   bool optimize = true;
 };
 
@@ -86,12 +86,14 @@ class Program {
   // (default-constructed) or has another dtype or size, returns InvalidArgument, with a message
   // that names it, and runs nothing. The versions of written variables grow by one.
   Status Run(std::span<const Feed> feeds);
-  // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as the announced fetch i
-  // (its position in fetches()) has been computed. The value is final and stays valid until the
-  // next Run. `on_ready` must not run the program.
+  // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as the announced
+  // fetch i (its position in fetches()) has been computed. Fetches are announced in the order
+  // of the schedule. The value is final and stays valid until the next Run. `on_ready` must
+  // not run the program.
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
-  // Returns the dense value of a fetch, valid until the next Run. Zeros before the first Run.
+  // Returns the dense value of a fetch, valid until the next Run. Before the first Run, computed
+  // values are zeros.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {

@@ -90,9 +90,9 @@ Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
-// Random numbers are Philox4x32-10 (seed, op_id, replica, step), without state. Step and seed are
-// int64 scalars fed at each run. `op_id` distinguishes the ops of one graph (the builder numbers
-// them), `replica` the tasks that run the graph with the same seed.
+// Random numbers are Philox4x32-10 of (seed, op_id, replica, step), so there is no state. Step and
+// seed are int64 scalars fed at each run. `op_id` distinguishes the ops of one graph (the builder
+// numbers them), `replica` the tasks that run the graph with the same seed.
 Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
                int64_t replica = 0);  // scales the kept elements by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,

@@ -27,8 +27,8 @@ StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 // broadcast constants whose elements are equal by scalars.
 Graph Simplify(const Graph& graph);
 
-// Merges nodes with equal op, inputs, attributes and device. Reads of a variable merge if there is
-// no write between them.
+// Merges nodes with the same op, inputs, attributes and device. Reads of a variable merge if there
+// is no write between them.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
 // Replaces -Σ y·log(softmax(x)), and a cross-entropy over log(softmax(x)), by the loss op over x,

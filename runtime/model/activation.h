@@ -1,4 +1,4 @@
-// Activation functions by their Keras names.
+// Declares the activation functions, with their Keras names.
 #pragma once
 
 #include "runtime/model/layers.h"

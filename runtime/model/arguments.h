@@ -56,9 +56,9 @@ class Arguments {
   // Accepts an argument that has no effect here.
   void Ignore(std::string_view name) { (*this)[name]; }
 
-  // Returns InvalidArgument if there is an argument that was not read.
+  // Returns InvalidArgument if an argument was not read.
   Status Finish() const;
-  // Returns the error with the subject before it.
+  // Prepends the subject to the error message.
   Status Named(const Status& error) const { return Annotate(error, subject_); }
 
  private:

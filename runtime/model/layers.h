@@ -106,7 +106,7 @@ struct ReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Over the last axis.
+// Applies softmax over the last axis.
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
 

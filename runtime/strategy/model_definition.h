@@ -1,5 +1,6 @@
 // Defines what a job trains: the model, the shape of its batches, its loss and metrics, its
-// variables and their optimizer. Equal in every task of the job unless noted otherwise.
+// variables and their optimizer. The definition is the same in every task of the job, unless
+// noted otherwise.
 #pragma once
 
 #include <cstdint>

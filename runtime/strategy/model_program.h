@@ -1,5 +1,5 @@
-// Runs a model's graph on batches: one compiled program per mode and batch size, with the places of
-// its feeds and fetches.
+// Runs a model's graph on batches: one compiled program per mode and batch size, with the positions
+// of its feeds and fetches.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ class ModelProgram {
 
   // Adds the totals of the last run to `totals`.
   void AddTotals(MetricTotals& totals) const;
-  // Returns the gradient of variable `v`, at an address that stays the same across runs. Empty
-  // if it has none.
+  // Returns the gradient of variable `v`, or an empty span if it has none. The address stays the
+  // same across runs.
   std::span<const std::byte> Gradient(int v) const;
 
   const exec::Program& program() const { return *program_; }

@@ -16,7 +16,7 @@ bool IsChief(const cluster::TfConfig& tf_config) {
 
 // ---- parameter_server
 
-// By index.
+// Returns the addresses of the servers, by index.
 std::vector<std::string> ServersOf(const cluster::TfConfig& tf_config) {
   std::vector<std::string> addresses;
   const cluster::Job* job = tf_config.cluster.job("ps");

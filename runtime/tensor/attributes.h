@@ -46,8 +46,8 @@ class Attributes {
 
   const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
 
-  // Returns `rate=0.5, shape=[2,3], transpose_a=true`; a tensor as its dtype, shape and first 8
-  // elements. Stable.
+  // Returns `rate=0.5, shape=[2,3], transpose_a=true`. A tensor is printed as its dtype, shape and
+  // first 8 elements. The output is stable.
   std::string ToString() const;
 
   // Tensors are equal if their dtypes, shapes and bytes are equal.

@@ -23,7 +23,7 @@ class Chief : public StepObserver {
   // Call before the first step, with a prepared trainer. Detects every reason for refusal (a
   // checkpoint of another model, unusable evaluation data that this task will need, a folder that
   // is not writable), and only then changes model_dir: it creates the folder and removes the end
-  // mark of an older run.
+  // marks of an older run.
   Status Prepare();
 
   Status OnStart(int64_t step) override;

@@ -24,7 +24,7 @@ namespace tfjob::train {
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // The variables have values; training continues from `step`.
+  // The variables now have values, and training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
   // Called after each step of this task.
   virtual Status OnStep(const strategy::MetricTotals& batch,

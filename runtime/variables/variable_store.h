@@ -49,7 +49,7 @@ class Variable {
   void* data() { return buffer_.data(); }
   const void* data() const { return buffer_.data(); }
 
-  // Bytes of the dense value, which CopyOut writes and CopyIn reads.
+  // Returns the size of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
 
   // Copy the dense row-major value. Return InvalidArgument, with a message that names the variable,
@@ -98,14 +98,14 @@ class VariableStore {
   // for an empty name, a dimension below 0, or more than 2^40 elements.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Returns null if there is none. Pointers stay valid as long as the store.
+  // Returns null if there is no such variable. Pointers stay valid as long as the store.
   Variable* Find(std::string_view name) const;
-  // Returns NotFound, with the first 10 existing names, if there is none.
+  // Returns NotFound, with a message that lists the first 10 names, if there is no such variable.
   StatusOr<Variable*> Get(std::string_view name) const;
 
-  // In the order of creation.
+  // Returns the variables in the order of creation.
   const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
-  // Total dense bytes of all variables.
+  // Returns the total size of the dense values, in bytes.
   size_t num_bytes() const;
 
  private:

@@ -1,4 +1,4 @@
-// Elementwise arithmetic, comparisons, activations and dropout.
+// Implements elementwise arithmetic, comparisons, activations and dropout.
 #include <utility>
 
 #include "runtime/graph/ops.h"

@@ -1,4 +1,4 @@
-// Linear algebra, softmax and losses.
+// Implements linear algebra, softmax and losses.
 #include "runtime/graph/ops.h"
 #include "runtime/graph/ops/family.h"
 

@@ -1,4 +1,4 @@
-// Reductions, and ops that change a shape.
+// Implements reductions, and ops that change a shape.
 #include <algorithm>
 #include <numeric>
 #include <set>

@@ -1,4 +1,4 @@
-// The op table: the rows of every family.
+// Builds the op table from the rows of every family.
 #include <algorithm>
 
 #include "runtime/graph/op.h"

@@ -15,10 +15,10 @@ inline constexpr int64_t kGrain = 16384;
 
 // Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.
 Status ExpectOperands(const KernelRequest& request, size_t inputs, size_t outputs);
-// Returns InvalidArgument unless inputs [first, last) and output 0 have one shape and one dtype.
+// Returns InvalidArgument unless inputs [first, last) and output 0 have the same shape and dtype.
 Status ExpectAlike(const KernelRequest& request, size_t first, size_t last);
 Status ExpectShape(const Operand& operand, const Shape& shape);
-// Returns Unimplemented, naming the dtype.
+// Returns Unimplemented, with a message that names the dtype.
 Status NoKernelFor(DType dtype);
 // Returns InvalidArgument unless the operand is an int64 scalar, as the step and the seed are.
 Status ExpectInt64Scalar(const Operand& operand);
