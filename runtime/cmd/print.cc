@@ -10,7 +10,8 @@
 namespace tfjob::cmd {
 namespace {
 
-// With parameter servers the graph fetches gradients; without them it applies the updates itself.
+// Returns whether the graph applies the updates itself. If there are parameter servers, the graph's
+// gradients are fetched instead.
 bool AppliesUpdates(const cluster::TfConfig& tf_config) {
   return tf_config.cluster.size("ps") == 0;
 }

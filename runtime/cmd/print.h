@@ -10,7 +10,7 @@
 
 namespace tfjob::cmd {
 
-// Returns one line per task: its role and its address, with an arrow before this task.
+// Returns one line per task with its role and address. An arrow marks this task.
 std::string PrintCluster(const cluster::TfConfig& config);
 
 // Returns which bytes of which variable are on which server, and the total that each server holds,
@@ -19,7 +19,7 @@ std::string PrintPlacement(const ps::Definition& definition, int servers);
 
 // Returns the stage "config", "model", "graph", "placement" or "program" of the training task at
 // the full batch size. Reads the data, since the shapes come from it. Returns InvalidArgument for
-// "placement" without parameter servers.
+// "placement" if there are no parameter servers.
 StatusOr<std::string> PrintStage(const std::string& stage, const config::TrainingConfig& config,
                                  const cluster::TfConfig& tf_config);
 

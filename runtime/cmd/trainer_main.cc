@@ -1,4 +1,5 @@
-// tfjob-trainer runs one task of a job: flags, wiring, exit codes. TF_CONFIG decides the role.
+// The program tfjob-trainer, which runs one task of a job: its flags, wiring and exit codes.
+// TF_CONFIG decides the task's role.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -89,7 +90,8 @@ class StopGuard {
   std::thread thread_;
 };
 
-// See docs/errors.md: 1 to 127 mean that a retry will not help, 138 that it may.
+// Exit codes are documented in docs/errors.md: 1 to 127 mean that a retry will not help,
+// 138 that it may.
 int ExitCode(const Status& status, const StopSource& stop) {
   if (status.ok()) return 0;
   if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();

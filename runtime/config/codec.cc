@@ -17,7 +17,7 @@ struct Overloaded : Fs... {
 template <typename... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-// Formats a limit. Limits are whole numbers.
+// Formats a limit, which must be a whole number.
 std::string Limit(double value) {
   return StrCat(static_cast<int64_t>(value));
 }
@@ -124,7 +124,7 @@ StatusOr<std::vector<double>> ReadNumbers(const Key& key, const JsonField& field
   return values;
 }
 
-// Assigns the value, or returns the error.
+// Assigns the value to `target`, or returns the error.
 template <typename Target, typename Source>
 Status Store(Target& target, StatusOr<Source> source) {
   if (!source.ok()) return source.status();

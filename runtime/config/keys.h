@@ -13,13 +13,13 @@
 
 namespace tfjob::config {
 
-// Accessors of a key's value in the TrainingConfig.
+// Access a key's value in the TrainingConfig.
 template <typename T>
 struct Ref {
   T& (*mutate)(TrainingConfig&);
   const T& (*read)(const TrainingConfig&);
 };
-// Accessors of an enumeration, whose values index Key::choices.
+// Access an enumeration, whose values index Key::choices.
 struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
@@ -52,8 +52,8 @@ struct Key {
   KeyType type;
   Binding binding;
   std::string doc;  // one or two sentences for docs/training-file.md
-  // The values allowed for a string, or for each element of kStrings; empty: any. The file cannot
-  // contain an empty name.
+  // The values allowed for a string, or for each element of kStrings. If empty, any value is
+  // allowed. The file cannot contain an empty name.
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
@@ -63,20 +63,20 @@ struct Key {
   std::string unset_doc = {};  // describes the default if it is not a value
 };
 
-// In the order of the documentation.
+// Returns all keys, in the order of the documentation.
 const std::vector<Key>& Keys();
 
 // Returns null if there is no such key.
 const Key* FindKey(std::string_view path);
 
-// Returns true for sections whose value may be a plain string, which then sets their key "name":
-// loss, optimizer and strategy.
+// Returns whether the section's value may be a plain string, which then sets its key "name". This
+// holds for loss, optimizer and strategy.
 bool HasShortForm(std::string_view section);
 
 // Stores the field's value in the config after checking its type, choices and range.
 Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field);
 
-// Returns the value as the file represents it, or null if it is unset.
+// Returns the key's value as the file represents it, or null if it is unset.
 Json GetKey(const TrainingConfig& config, const Key& key);
 
 }  // namespace tfjob::config

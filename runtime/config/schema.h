@@ -9,16 +9,16 @@
 
 namespace tfjob::config {
 
-// Returns a JSON Schema, draft 2020-12; docs/training.schema.json contains it, indented. It
-// rejects every file that the parser rejects for an unknown key, a type, a choice or a range.
-// Rules that involve several keys (Validate) are left to the parser.
+// Returns a JSON Schema, draft 2020-12; docs/training.schema.json contains it, indented. It rejects
+// every file that the parser rejects for an unknown key, a wrong type, an unknown choice or a value
+// out of range. Rules that involve several keys (Validate) are left to the parser.
 Json TrainingSchema();
 
 // Returns a Markdown table with key, type, default and meaning.
 std::string KeyTable();
 
-// Returns the text with everything between the lines "<!-- keys: begin -->" and
-// "<!-- keys: end -->" replaced by KeyTable().
+// Returns `markdown` with everything between the lines "<!-- keys: begin -->" and "<!-- keys: end
+// -->" replaced by KeyTable().
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

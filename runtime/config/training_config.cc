@@ -34,8 +34,8 @@ std::vector<std::string> NamesIn(std::string_view section) {
   return names;
 }
 
-// Finds a key of the same name in another section: "mode" at the top is a misplaced
-// "strategy.mode".
+// Returns a key of the same name in another section, or "". For example, "mode" at the top level is
+// a misplaced "strategy.mode".
 std::string SameNameElsewhere(std::string_view name) {
   const std::string suffix = StrCat(".", name);
   for (const Key& key : Keys()) {
@@ -83,7 +83,8 @@ void Place(Json& document, const std::string& path, Json value) {
   (*at)[path.substr(begin)] = std::move(value);
 }
 
-// Returns false for a key of another format or optimizer, which has no effect.
+// Returns whether the key has an effect. False for a key that belongs to a format, loss, optimizer
+// or schedule other than the configured one.
 bool Applies(const TrainingConfig& config, const Key& key) {
   if (key.when_key.empty()) return true;
   const Json selector = GetKey(config, *FindKey(key.when_key));

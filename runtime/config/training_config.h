@@ -1,13 +1,13 @@
 // Represents the training file as a value: what to train, on what data, how and for how long. The
-// file is YAML or JSON. Its keys are the table in keys.h; docs/training-file.md documents them and
-// docs/training.schema.json is their JSON Schema.
+// file is YAML or JSON. Its keys are listed in the table of keys.h. docs/training-file.md documents
+// them, and docs/training.schema.json is their JSON Schema.
 //
 //   ASSIGN_OR_RETURN(TrainingConfig config, ParseTrainingConfig(text, "training.yaml"));
-//   RETURN_IF_ERROR(Override(config, "strategy.mode", "sync"));        // --strategy.mode=sync
+//   RETURN_IF_ERROR(Override(config, "strategy.mode", "sync"));        // --set strategy.mode=sync
 //   RETURN_IF_ERROR(Validate(config));
 //
-// Errors are InvalidArgument and name the path of the key, the expected value and the
-// actual value.
+// All errors are InvalidArgument; their messages name the path of the key, the expected value and
+// the actual value.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace tfjob::config {
 
-// Exactly one of the two is set.
+// Exactly one of the two members is set.
 struct ModelConfig {
   std::shared_ptr<const Json> layers;  // a list, parsed by the package model; null: none
   std::string keras_json;              // a file written by Keras' model.to_json()
@@ -95,7 +95,7 @@ struct StrategyConfig {
   StrategyKind kind =
       StrategyKind::kAuto;  // parameter_server if the cluster has a ps, else one_device
   PsMode mode = PsMode::kAsync;
-  int64_t replicas_to_aggregate = 0;  // 0: the number of workers
+  int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
   int64_t shard_bytes = 32 << 20;  // larger variables are split across servers; 0: never
 };
@@ -114,7 +114,8 @@ struct TrainingConfig {
   OptimizerConfig optimizer;
   DataConfig data;
   int64_t batch_size = 32;
-  // Training ends at whichever is reached first; 0: no limit. At least one is set.
+  // Training ends at whichever limit is reached first. 0 means no limit; at least one
+  // of the two is set.
   int64_t epochs = 0;
   int64_t max_steps = 0;
   StrategyConfig strategy;
@@ -132,20 +133,20 @@ struct TrainingConfig {
   int64_t threads = 0;  // 0: as many as the cgroup grants
 };
 
-// Parses the text; `what` names it in errors. Validate checks keys that depend on each other,
-// after the overrides.
+// Parses the text; `what` names it in error messages. Keys that depend on each other are checked by
+// Validate, after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
-// Sets one key ("data.train.images", "epochs") from text that is parsed as YAML, as a flag
-// provides it. The text may also be a list or a map ("metrics", "[accuracy]"). On error the config
-// is unchanged.
+// Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
+// The text may also be a list or a map: Override(config, "metrics", "[accuracy]"). On error the
+// config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
 // Checks what can be decided only from all keys together: that there are a model, a loss, data and
-// an end, and that no key is made meaningless by another.
+// a limit, and that no key makes another one meaningless.
 Status Validate(const TrainingConfig& config);
 
-// When the chief saves: every 600 s unless the file says otherwise. 0 means off.
+// How often the chief saves: every 600 s unless the file says otherwise. 0 means off.
 struct CheckpointTriggers {
   double secs = 600;
   int64_t steps = 0;
@@ -153,7 +154,8 @@ struct CheckpointTriggers {
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
 // Returns the number of gradients that one global step takes. `training_tasks` is the number of
-// tasks that compute gradients; 0: unknown. Returns 0 if the number is needed and unknown.
+// tasks that compute gradients, or 0 if it is unknown. Returns 0 if the result depends on that
+// number and it is unknown.
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 
 // Returns data.labels or, for `auto`, the kind that the loss needs: class numbers for
@@ -161,8 +163,8 @@ int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 // clipped_crossentropy, plain values for the others. Never returns kAuto.
 LabelKind ResolvedLabels(const TrainingConfig& config);
 
-// Returns a file that represents this value, with defaults written out and unset keys left out.
-// Parsing it yields the same value.
+// Return a training file that represents `config`. It contains the defaults, but neither unset keys
+// nor keys that have no effect. If `config` is valid, parsing the file yields the same value.
 std::string PrintTrainingConfig(const TrainingConfig& config);  // YAML
 Json TrainingConfigToJson(const TrainingConfig& config);
 

@@ -1,4 +1,5 @@
-// Checks what can be decided only from all keys together.
+// Implements Validate, which checks what can be decided only from all keys together, and what
+// follows from several keys.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -11,12 +12,12 @@ std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
 
-// Rejects a key that is set although its selector has another value: momentum for adagrad, a csv's
-// file for idx.
+// Rejects a key that is set although its selector has another value, such as momentum for adagrad,
+// or the file of a csv for idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = GetKey(config, *FindKey(key.when_key));
-  if (selector.is_null()) return OkStatus();  // the missing selector is the error
+  if (selector.is_null()) return OkStatus();  // a missing selector is another error
   for (const std::string& value : key.when_values) {
     if (selector == value) return OkStatus();
   }
@@ -56,7 +57,7 @@ Status CheckSource(const SourceConfig& source, const std::string& at) {
   return Missing(at + ".format", "one of idx, csv, linear");
 }
 
-// Returns true if the section data.eval has keys but no format.
+// Returns whether the section data.eval has keys but no format.
 bool HalfGiven(const TrainingConfig& config, const TrainingConfig& defaults) {
   if (config.data.eval.present()) return false;
   for (const Key& key : Keys()) {

@@ -118,7 +118,7 @@ bool Pipeline::Maker::Fill(BatchSlot& slot) {
   return true;
 }
 
-// The Fisher-Yates shuffle, as a function of seed and epoch.
+// Shuffles by the Fisher-Yates method. The order depends only on the seed and the epoch.
 void Pipeline::Maker::Shuffle(int64_t epoch) {
   PhiloxStream random(
       PhiloxKey(PhiloxKey(options_.seed, "shuffle") + static_cast<uint64_t>(epoch), "epoch"));
@@ -146,8 +146,8 @@ void Pipeline::Maker::CopyFeatures(int64_t first, Batch& batch) const {
     return base + static_cast<size_t>(Row(first + i) * width) * element;
   };
   for (int64_t i = 0; i < size; ++i, to += width) {
-    // Rows are scattered in memory; the hardware prefetcher must see their first cache lines to
-    // know where they continue.
+    // Rows are scattered in memory, so the start of each is prefetched here. The hardware
+    // prefetcher then follows the row from its first cache lines.
     if (i + 2 < size) __builtin_prefetch(at(i + 2));
     const std::byte* from = at(i);
     if (bytes) {

@@ -1,5 +1,5 @@
-// Produces the batches of one worker's share: order, gather, conversion. The part of Pipeline
-// without threads.
+// Produces the batches of one worker's share: orders, gathers and converts the examples. This is
+// the part of Pipeline that has no threads.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Pipeline::Maker {
                                                  const PipelineOptions& options);
 
   BatchSlot NewSlot() const;
-  // Returns false after the last epoch. Allocates nothing.
+  // Fills the slot with the next batch. Returns false after the last epoch. Allocates nothing.
   bool Fill(BatchSlot& slot);
 
   Position next() const { return next_; }
@@ -52,7 +52,7 @@ class Pipeline::Maker {
   Position next_;
   std::vector<int64_t> classes_;  // kClass, kOneHot
   std::vector<float> values_;     // kValue
-  std::vector<uint32_t> order_;   // rows of all workers; empty without shuffling
+  std::vector<uint32_t> order_;   // rows of all workers; empty if not shuffled
   int64_t ordered_epoch_ = -1;
 };
 

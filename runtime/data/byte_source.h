@@ -1,5 +1,5 @@
-// Reads a file from front to back, plain or compressed with gzip. The first bytes decide, not
-// the file's name.
+// Reads a file from front to back. Whether it is plain or compressed with gzip is decided by its
+// first bytes, not by its name.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,13 @@ class ByteSource {
   // Fills the span until it is full or the file ends, and returns the number of bytes. Returns
   // DataLoss for gzip data that ends early or is damaged.
   StatusOr<size_t> Read(std::span<std::byte> bytes);
-  // Fills the span. Returns DataLoss if the file ends early; `what` names what was being read.
+  // Fills the span. Returns DataLoss if the file ends early; `what` says what was being read,
+  // for the message.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   const std::string& path() const { return path_; }
-  // Returns an upper bound on the total that Read can return, against which sizes that the file
-  // claims can be checked.
+  // Returns an upper bound on the bytes that Read can return in total. Sizes that the file claims
+  // can be checked against it.
   uint64_t max_bytes() const { return max_bytes_; }
 
  private:

@@ -1,4 +1,5 @@
-// The inner loops of producing a batch. Compiled with -O3 so that gcc vectorises them.
+// Declares the inner loops of producing a batch. They are compiled with -O3, so that gcc
+// vectorises them.
 #pragma once
 
 #include <cstdint>

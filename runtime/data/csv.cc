@@ -22,7 +22,7 @@ StatusOr<std::string> ReadText(const std::string& path) {
   }
 }
 
-// Returns the text of the first line without its '\n', and removes the line from the rest.
+// Removes the first line from `rest`, and returns it without its '\n'.
 std::string_view TakeLine(std::string_view& rest) {
   const size_t end = std::min(rest.find('\n'), rest.size());
   std::string_view line = rest.substr(0, end);

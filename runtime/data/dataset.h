@@ -1,6 +1,6 @@
-// Holds examples in memory as their files store them: images stay bytes until they become part of
-// a batch. Loading checks the whole file. Every error is InvalidArgument, DataLoss or the file's
-// own, and names the file and, where possible, the row.
+// Holds examples in memory as their files store them: images stay bytes until they become part of a
+// batch. Loading checks the whole file. Errors are InvalidArgument, DataLoss or those of reading
+// the file; their messages name the file and, where possible, the row.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct Dataset {
   Shape feature_shape() const;
 };
 
-// MNIST's format (yann.lecun.com/exdb/mnist): the big-endian magic 00 00 type rank, the dimensions
-// as 32-bit integers, then the values row by row. Only unsigned bytes (type 08), plain or gz.
-// Labels have rank 1.
+// Loads MNIST's format (yann.lecun.com/exdb/mnist): the big-endian magic 00 00 type rank, the
+// dimensions as 32-bit integers, then the values row by row. Only unsigned bytes (type 08) are
+// supported, plain or gz. Labels must have rank 1.
 struct IdxOptions {
   std::string images;
   std::string labels;
 };
 StatusOr<Dataset> LoadIdx(const IdxOptions& options);
 
-// Rows of decimal numbers, plain or gz. Every row has as many columns as the first. All columns
-// but the label's are features, in file order, with shape [columns - 1].
+// Loads rows of decimal numbers, plain or gz. Every row must have as many columns as the first. All
+// columns but the label's are features, in file order, with shape [columns - 1].
 struct CsvOptions {
   std::string file;
   bool header = true;
@@ -46,8 +46,9 @@ struct CsvOptions {
 };
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
-// Generates y = x·weights + bias + noise·N(0, 1) as a function of the seed. A single feature is
-// spaced evenly from low to high (both included); several are drawn uniformly.
+// Generates y = x·weights + bias + noise·N(0, 1); the same seed yields the same data. A
+// single feature is spaced evenly from low to high (both included), and several features are
+// drawn uniformly.
 struct LinearOptions {
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33, low = -1, high = 1;

@@ -9,13 +9,13 @@
 
 namespace tfjob::data {
 
-// A ring of slots that the background thread fills in turn and the owner empties in turn. The
-// thread sleeps until half of them are empty, then fills all: two wake-ups per half ring instead
-// of one per batch.
+// A ring of slots, which the background thread fills in turn and the owner empties in turn. The
+// thread sleeps until half of the slots are empty, then fills them all. It is therefore woken once
+// per half ring instead of once per batch.
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
-    // One more for the batch that the owner is using.
+    // Has one more slot, for the batch that the owner is using.
     for (int64_t i = 0; i < prefetch + 1; ++i) slots_.push_back(maker.NewSlot());
     empty_ = slots_.size();
     refill_ = (slots_.size() + 1) / 2;
@@ -71,7 +71,7 @@ class Pipeline::Ring {
 
   Maker& maker_;
   std::vector<BatchSlot>
-      slots_;  // a slot is used by the thread or by the owner, never by both: see the counts
+      slots_;  // the counts below say whether the thread or the owner uses a slot
   size_t refill_;
   std::thread thread_;
   Mutex mutex_;

@@ -19,7 +19,8 @@ namespace tfjob::data {
 //   kValue    float32 [b]
 enum class LabelKind { kClass, kOneHot, kValue };
 
-// A position in the sequence of batches: the epoch and the batch within it, both from 0.
+// A position in the sequence of batches: the epoch, and the batch within the epoch,
+// both counted from 0.
 struct Position {
   int64_t epoch = 0;
   int64_t batch = 0;
@@ -55,9 +56,9 @@ struct BatchSlot;
 // Owned by one thread. The background thread belongs to the pipeline and ends with it.
 class Pipeline {
  public:
-  // Checks every label against the kind; the InvalidArgument names file, row, value and the
-  // allowed range. Also returns InvalidArgument if a worker would have no rows or drop_remainder
-  // would leave no batch.
+  // Checks every label. If one does not suit the label kind, returns InvalidArgument with a message
+  // that names the file, the row, the value and the allowed range. Also returns InvalidArgument if
+  // a worker would have no rows or drop_remainder would leave no batch.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   ~Pipeline();
@@ -68,8 +69,8 @@ class Pipeline {
   // epoch. Allocates nothing. May wait for the background thread.
   const Batch* Next();
 
-  // Returns the position of the batch that Next will return. Save it and pass it as `start` to
-  // continue from there.
+  // Returns the position of the batch that Next will return. A pipeline that gets it as `start`
+  // continues from there.
   Position position() const;
   int64_t batches_per_epoch() const;  // of this worker
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none. All other

@@ -26,7 +26,7 @@ void operator delete(void* memory, size_t) noexcept {
 namespace tfjob::data {
 namespace {
 
-// Row i has the pixels i, i and the label i mod 10.
+// Returns `count` rows. Row i has the pixels i, i and the label i mod 10.
 std::shared_ptr<const Dataset> Rows(int64_t count) {
   Dataset dataset{.labels_name = "labels.gz"};
   dataset.features = Tensor(DType::kUInt8, {count, 2});

@@ -19,7 +19,7 @@ size_t PhysicalBytes() {
   return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-// Refuses what cannot fit: Linux would grant it and kill the process later.
+// Refuses more memory than the machine has. Linux would grant it and kill the process later.
 StatusOr<DeviceMemory> AllocateHost(size_t bytes) {
   if (bytes > PhysicalBytes()) {
     return ResourceExhausted("the program needs ", bytes, " bytes of memory, but the machine has ",

@@ -1,6 +1,6 @@
-// The device that a program is compiled for, as a value: its kernels, its memory, the alignment of
-// its rows. Only CPUs now. Another device is another function that makes such a value (twin files),
-// and the rest of exec does not depend on it.
+// Describes, as a value, the device that a program is compiled for: its kernels, its memory and the
+// strides of its rows. Only CPUs are supported so far. Another device needs another function that
+// makes such a value, in a twin file; the rest of exec does not depend on the device.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +24,17 @@ struct Device {
   std::string name;                     // "/device:CPU:0"
   const kernels::KernelTable* kernels;  // with ApplyOptimizer; lives as long as the process
   ThreadPool* pool = nullptr;  // helps the thread that runs a program; borrowed, null for none
-  // Allocates memory aligned to 64 bytes. Returns ResourceExhausted for more than the device has.
+  // Allocates memory aligned to 64 bytes. Returns ResourceExhausted if the device does
+  // not have that much.
   std::function<StatusOr<DeviceMemory>(size_t bytes)> allocate;
-  // Returns the stride that the rows of a tensor, or of a variable, should have in the plan.
+  // Returns the stride that the rows of a tensor or a variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
 };
 
 Device CpuDevice(ThreadPool* pool = nullptr);
 
-// Returns the row stride for CPUs, in elements. This is the size of the last dimension, plus one
-// cache line if rows of rank-2 floats would begin at a multiple of a large power of two and fall
+// Returns the row stride for CPUs, in elements: the size of the last dimension. If the rows of a
+// matrix take a multiple of 1 KiB, one cache line is added to each, since they would otherwise fall
 // into few sets of the cache.
 int64_t RowStride(DType dtype, const Shape& shape);
 

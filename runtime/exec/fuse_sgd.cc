@@ -21,8 +21,8 @@ bool IsPlainSgd(const Node& node) {
          optimizer->schedule.decay == optimizer::Decay::kNone;
 }
 
-// Returns the MatMul that computes the gradient of an SGD step and has no other use; null if
-// there is none.
+// Returns the MatMul that computes the gradient of the SGD step `apply`, if the product has no
+// other use; otherwise null.
 const Node* ProductOf(const Graph& graph, const std::map<Output, int>& uses, const Node& apply) {
   if (!IsPlainSgd(apply)) return nullptr;
   const Output gradient = apply.inputs[0];

@@ -22,7 +22,7 @@ using Inputs = std::vector<Output>;
 constexpr DType kF64 = DType::kFloat64;
 constexpr double kStep = 1e-6;
 
-// A function of float64 inputs with values from `low` to `high`.
+// A function of float64 inputs, whose values are drawn from `low` to `high`.
 struct Case {
   const char* op;
   std::vector<Shape> shapes;
@@ -46,8 +46,8 @@ double LossAt(Program& program, const std::vector<Tensor>& inputs) {
   return program.Fetch<double>(0)[0];
 }
 
-// The loss is a sum with random weights, so that symmetry hides no part of the gradient. Fetches:
-// the loss, then the gradient of each input.
+// The loss is a sum with random weights, so that symmetry does not hide any part of the gradient.
+// The fetches are the loss, followed by the gradient of each input.
 StatusOr<graph::Graph> LossAndGradients(const Case& test, std::mt19937& random) {
   Builder b;
   Inputs inputs;
@@ -184,8 +184,8 @@ std::vector<Case> ShapeCases() {
   cases.push_back({"BroadcastTo", {{3, 1}}, [](Builder& b, const Inputs& in) {
                      return BroadcastTo(b, in[0], {2, 3, 4});
                    }});
-  // A cast through float32 would be too coarse for differences; only the gradient's
-  // way back matters.
+  // Casts float64 to float64: going through float32 would be too coarse for central differences.
+  // The test is only about how the gradient flows back through Cast.
   cases.push_back({"Cast", {{3}}, [](Builder& b, const Inputs& in) {
                      return Mul(b, in[0], b.Add("Cast", {in[0]}, {{"dtype", kF64}}));
                    }});

@@ -22,7 +22,8 @@ struct Range {
   size_t end;
 };
 
-// Returns the start of the smallest gap of `bytes` between sorted ranges, else the end of the last.
+// Returns the start of the smallest gap of at least `bytes` before or between the ranges, which are
+// sorted by start; if there is none, the end of the range that reaches furthest.
 size_t TightestGap(const std::vector<Range>& taken, size_t bytes) {
   size_t end = 0;
   size_t best = 0;

@@ -6,7 +6,7 @@
 
 namespace tfjob::exec {
 
-// Steps are numbers. A buffer is in use from `first` to `last`, both included.
+// A buffer is in use from step `first` to step `last`, both included.
 struct Lifetime {
   size_t bytes = 0;
   int first = 0;
@@ -19,9 +19,10 @@ struct MemoryPlan {
   size_t unshared_bytes = 0;  // without reuse
 };
 
-// Plans the arena. Buffers in use at the same time do not overlap. Greedy: places large buffers
-// first, each in the tightest gap between those whose lifetimes overlap its own. The arena usually
-// has the size of the largest sum of buffers in use at once.
+// Plans the arena, so that buffers in use at the same time do not overlap. The algorithm is
+// greedy: it places the largest buffers first, each in the smallest gap that fits between the
+// buffers whose lifetimes overlap its own. The arena is usually no larger than the buffers in use
+// at the busiest step.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& buffers);
 
 }  // namespace tfjob::exec

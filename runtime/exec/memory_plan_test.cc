@@ -23,7 +23,7 @@ void ExpectDisjoint(const std::vector<Lifetime>& buffers, const MemoryPlan& plan
 }
 
 TEST(PlanMemory, GivesTheMemoryOfADeadBufferToTheNext) {
-  // A chain: each buffer lives for two steps, so two suffice.
+  // In a chain, each buffer lives for two steps, so the memory of two buffers suffices.
   const std::vector<Lifetime> chain = {{1024, 0, 1}, {1024, 1, 2}, {1024, 2, 3}, {1024, 3, 4}};
   const MemoryPlan plan = PlanMemory(chain);
   ExpectDisjoint(chain, plan);

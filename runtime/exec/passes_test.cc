@@ -1,5 +1,5 @@
-// Checks that every pass keeps the values of fetches and variables: runs random graphs with
-// and without it.
+// Checks that every pass keeps the values of fetches and variables, by running random graphs with
+// and without the pass.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +29,8 @@ Tensor RandomTensor(const Shape& shape, std::mt19937& random) {
   return tensor;
 }
 
-// A graph of random ops over [4,4], [4] and [] values. Some values are fetched; one variable is
-// read, written and read again.
+// Builds a graph of random ops over [4,4], [4] and [] values. Some values are fetched; one variable
+// is read, written and read again.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {
@@ -47,7 +47,7 @@ class RandomGraph {
     b_.AddFetch("last", matrices_.back());
   }
 
-  // One SGD step on the variable, towards a lower mean of the last value.
+  // Adds one SGD step on the variable, which lowers the mean of the last value.
   void Train() {
     optimizer::Optimizer sgd;
     sgd.learning_rate = 0.1;
@@ -198,7 +198,8 @@ TEST(Passes, KeepTheStepsOfTraining) {
   }
 }
 
-// A loss over probabilities, and the same with the fused op.
+// Returns the graph of a loss over probabilities and its gradient. If `fuse` is set, the
+// loss is fused first.
 Graph CrossEntropyOverProbabilities(bool fuse) {
   Builder b;
   const Output x = Placeholder(b, "x", kF64, {2, 3});

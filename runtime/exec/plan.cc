@@ -96,7 +96,7 @@ class Planner {
     return OkStatus();
   }
 
-  // Identity and Reshape use their input's memory, unless rows with padding would have to move.
+  // Identity and Reshape use their input's memory. Only a Reshape of padded rows has to move data.
   Status PlanView(int id) {
     const Node& node = graph_.node(id);
     Value value = values_[node.inputs[0]];
@@ -216,7 +216,8 @@ class Planner {
 
   Lifetime& BufferOf(const Value& value) { return plan_.buffers[static_cast<size_t>(value.index)]; }
 
-  // Returns the value as an input of the next step.
+  // Returns the value for use as an input of the next step, and extends its
+  // buffer's lifetime to it.
   Value Use(Output output) {
     const Value& value = values_[output];
     if (value.home == Home::kArena) {
@@ -276,7 +277,7 @@ class Planner {
   std::vector<int> schedule_;
   std::map<Output, Uses> uses_;
   std::map<Output, Value> values_;
-  std::map<Output, int> ready_;  // of sources that a step computes: number of steps run by then
+  std::map<Output, int> ready_;        // by source: the number of steps after which it is computed
   std::pair<int, int> taken_{-1, -1};  // node and buffer of the last output placed in place
   int position_ = 0;
   Plan plan_;

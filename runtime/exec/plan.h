@@ -1,7 +1,8 @@
-// A graph laid out for a device, before any memory exists: where each value lives, and which
-// kernels run in which order. Values are aliased where no data has to move: a read of a variable is
-// the variable's memory, Identity and Reshape use their input's memory, and a kernel that may work
-// in place overwrites an input that is not needed afterwards.
+// Lays out a graph for a device, before any memory is allocated: decides where each value lives,
+// and which kernels run in which order. Values share memory where no data has to move: a read of a
+// variable is the variable's memory (unless the value is fetched, or the variable is written before
+// the last use), Identity and Reshape use their input's memory, and a kernel that may work in place
+// overwrites an input that is not needed afterwards.
 #pragma once
 
 #include <string>
@@ -36,7 +37,7 @@ struct PlannedStep {
 struct PlannedFetch {
   std::string name;
   Value value;    // dense
-  int ready = 0;  // the number of steps after which it is computed
+  int ready = 0;  // it is computed after this many steps
 };
 
 struct Plan {
@@ -50,7 +51,7 @@ struct Plan {
 };
 
 // Plans the graph. Returns FailedPrecondition if a variable is missing from the store, and
-// InvalidArgument if it is not what the graph expects.
+// InvalidArgument if its dtype or shape differs from what the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device);
 

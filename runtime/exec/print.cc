@@ -6,8 +6,8 @@
 namespace tfjob::exec {
 namespace {
 
-// Prints the operand and its place: "x" is a feed, "dense/kernel" a variable, "const 2" a constant,
-// "@1024" an offset into the arena.
+// Prints the value's place and its operand. The place of a feed or variable is its name, such as
+// "x" or "dense/kernel"; that of a constant is "const"; "@1024" is an offset in the arena.
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {
   const auto i = static_cast<size_t>(value.index);

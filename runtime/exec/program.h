@@ -1,4 +1,5 @@
-// A graph compiled for one device: a static schedule of prepared kernels over planned memory.
+// Compiles a graph for one device and runs it: a static schedule of prepared kernels
+// over planned memory.
 //
 //   ASSIGN_OR_RETURN(auto program, Compile(graph, store, CpuDevice(&pool), {}));
 //   // In the order of program->feeds():
@@ -6,9 +7,10 @@
 //   RETURN_IF_ERROR(program->Run(feeds));
 //   float loss = program->Fetch<float>(program->FindFetch("loss"))[0];
 //
-// Compiling may be slow and may fail. Run neither allocates nor fails once the feeds fit. A program
-// borrows the store's variables and the device's pool, which must outlive it. Programs over one
-// store share its variables; at most one of them runs at a time, in any thread.
+// Compiling may be slow and may fail. Run allocates nothing (apart from packing buffers inside
+// oneDNN), and fails only if the feeds do not fit. A program borrows the store's variables and the
+// device's pool, which must outlive it. Programs over one store share its variables, so only one of
+// them may run at a time, on any thread.
 #pragma once
 
 #include <memory>
@@ -51,16 +53,17 @@ struct Feed {
 };
 
 struct CompileOptions {
-  // Names of the graph's fetches, in the order in which the program numbers them. Empty: all
+  // Names of the fetches, in the order in which the program numbers them. If empty, all
   // fetches of the graph.
   std::vector<std::string> fetches;
-  // Fetches (gradients) that Run announces as soon as they are computed. Each ends a segment.
+  // Fetches (gradients) that Run announces as soon as they are computed. The schedule is cut into
+  // segments at these points.
   std::vector<std::string> announced;
-  // Runs the passes of graph/passes.h first.
+  // If set, the passes of graph/passes.h run first.
   bool optimize = true;
 };
 
-// A feed or fetch as a caller sees it: dense.
+// A feed or fetch as the caller sees it. Its value is dense.
 struct Port {
   std::string name;
   graph::TensorType type;
@@ -72,23 +75,25 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The graph's placeholders, in its order, and the fetches.
+  // The feeds are the graph's placeholders, in the graph's order.
   const std::vector<Port>& feeds() const;
   const std::vector<Port>& fetches() const;
-  // Return the position of a name; -1 if there is none.
+  // Return the position of the feed or fetch with this name, or -1 if there is none.
   int FindFeed(std::string_view name) const;
   int FindFetch(std::string_view name) const;
 
-  // Runs the program once. `feeds` are in the order of feeds(). Before anything runs, returns
-  // InvalidArgument, naming the feed, if a feed is missing (empty bytes) or has another dtype or
-  // size. The versions of written variables grow by one.
+  // Runs the program once. `feeds` are in the order of feeds(). If a feed is missing
+  // (default-constructed) or has another dtype or size, returns InvalidArgument, with a message
+  // that names it, and runs nothing. The versions of written variables grow by one.
   Status Run(std::span<const Feed> feeds);
-  // Calls `on_ready(i)` in the running thread when announced fetch i (its position in fetches()) is
-  // computed, in the order of the schedule. The value stays valid until Run returns and afterwards.
-  // `on_ready` must not run the program.
+  // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as the announced
+  // fetch i (its position in fetches()) has been computed. Fetches are announced in the order
+  // of the schedule. The value is final and stays valid until the next Run. `on_ready` must
+  // not run the program.
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
-  // Returns the dense value of a fetch, valid until the next Run. Zeros before the first Run.
+  // Returns the dense value of a fetch, valid until the next Run. Before the first Run, computed
+  // values are zeros.
   std::span<const std::byte> FetchBytes(int fetch) const;
   template <typename T>
   std::span<const T> Fetch(int fetch) const {
@@ -98,11 +103,12 @@ class Program {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // Bytes of the arena, and the bytes that the same values would take without reuse.
+  // The size of the arena, and the size that it would have without reuse of memory.
   size_t arena_bytes() const;
   size_t unshared_bytes() const;
 
-  // Prints feeds, buffers with offsets, the schedule with its segments, fetches and totals. Stable.
+  // Prints totals, feeds, the schedule with its segments and the offsets of buffers, and fetches.
+  // The output is stable.
   std::string ToString() const;
 
  private:
@@ -113,8 +119,8 @@ class Program {
 };
 
 // Compiles the graph. Creates the slots that ApplyOptimizer ops need and the store lacks. Fails if
-// a variable is missing or differs from what the graph expects, if the device lacks a kernel, or
-// for a fetch that is not in the graph.
+// a variable is missing or differs from what the graph expects, if the device lacks a kernel, or if
+// the graph lacks a requested fetch.
 StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph,
                                            variables::VariableStore& store, const Device& device,
                                            const CompileOptions& options = {});

@@ -1,4 +1,4 @@
-// The internals of a Program, shared by its compiler, its run and its printing.
+// Defines the internals of a Program, which compiling, running and printing share.
 #pragma once
 
 #include <map>
@@ -38,7 +38,7 @@ struct Program::State {
   MemoryPlan memory;
   std::string device;
   DeviceMemory arena;
-  void* workspace = nullptr;  // in the arena, after the buffers; size of the largest kernel's
+  void* workspace = nullptr;  // in the arena, after the buffers; fits every kernel
   size_t workspace_bytes = 0;
   std::vector<Port> feeds;
   std::vector<Port> fetches;

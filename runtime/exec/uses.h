@@ -1,5 +1,6 @@
-// Finds the uses of each value of a scheduled graph, and the last one. Identity and Reshape pass on
-// their input's memory, so uses of them count as uses of the value behind them, their source.
+// Finds how each value of a scheduled graph is used, and where it is used last. Identity and
+// Reshape pass on their input's memory, so a use of their output counts as a use of the value that
+// owns the memory (its source).
 #pragma once
 
 #include <map>
@@ -11,12 +12,12 @@ namespace tfjob::exec {
 
 struct Uses {
   int last = -1;             // position in the schedule of the last node that may read the memory
-  bool fetched = false;      // kept until the next run, and dense
-  bool reshaped = false;     // dense, so that Reshape costs nothing
-  bool overwritten = false;  // a source in a variable's memory that is written before the last use
+  bool fetched = false;      // must be dense, and kept until the next run
+  bool reshaped = false;     // should be dense, so that Reshape costs nothing
+  bool overwritten = false;  // read from a variable that is written before the last use
 };
 
-// Follows Identity and Reshape to the value that the memory comes from.
+// Follows Identity and Reshape back to the value that owns the memory.
 graph::Output SourceOf(const graph::Graph& graph, graph::Output output);
 
 // Returns the uses of each source.

@@ -10,8 +10,8 @@
 //   ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
 //
 // Errors stick: the builder keeps the first one, and Finish returns it. Later calls that depend on
-// its output return invalid Outputs and do nothing. The error names the node, the op, the shapes it
-// got and what was expected. Owned by one thread.
+// its output return invalid Outputs and do nothing. The error message names the node, the op, the
+// shapes it got and what was expected. Owned by one thread.
 #pragma once
 
 #include <map>
@@ -26,7 +26,7 @@ namespace tfjob::graph {
 class Builder {
  public:
   Builder() = default;
-  // Continues an existing graph.
+  // Continues the given graph.
   explicit Builder(Graph graph);
 
   // Appends a node, or returns an invalid Output (and keeps the error). An empty `name` means the
@@ -68,7 +68,7 @@ class Builder {
   std::map<std::string, int, std::less<>> names_;  // name → number of requests for it
 };
 
-// While it lives, names of new nodes begin with "name/".
+// While an object of this class exists, names of new nodes begin with "name/".
 class NameScope {
  public:
   NameScope(Builder& builder, std::string_view name);
@@ -81,8 +81,8 @@ class NameScope {
   std::string outer_;
 };
 
-// While it lives, new nodes carry this device constraint, merged with the outer one. Parts of the
-// inner constraint win.
+// While an object of this class exists, new nodes carry its device constraint, merged with that of
+// the outer scope. Where both specify a part, the inner scope wins.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

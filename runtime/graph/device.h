@@ -1,5 +1,5 @@
-// A device constraint in TensorFlow's form: "/job:ps/replica:0/task:1/device:CPU:0". Every
-// part is optional.
+// Represents a device constraint in TensorFlow's form: "/job:ps/replica:0/task:1/device:CPU:0".
+// Every part is optional.
 #pragma once
 
 #include <optional>
@@ -17,11 +17,11 @@ struct DeviceSpec {
   std::optional<std::string> type;  // "CPU", "GPU"
   std::optional<int> index;
 
-  // Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent part. InvalidArgument
-  // names the wrong part.
+  // Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent part. Otherwise returns
+  // InvalidArgument with a message that names the invalid part.
   static StatusOr<DeviceSpec> Parse(std::string_view text);
   std::string ToString() const;
-  // Returns `inner`, with this constraint's parts where `inner` has none.
+  // Returns `inner`, completed by the parts of this constraint that `inner` lacks.
   DeviceSpec MergedWith(const DeviceSpec& inner) const;
   bool operator==(const DeviceSpec&) const = default;
 };

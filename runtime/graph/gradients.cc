@@ -10,7 +10,7 @@
 namespace tfjob::graph {
 namespace {
 
-// The gradient of each value so far, summed as contributions arrive.
+// Sums the gradient of each value as its contributions arrive.
 class Accumulated {
  public:
   explicit Accumulated(Builder& b) : b_(b) {}

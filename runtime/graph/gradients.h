@@ -1,4 +1,4 @@
-// Reverse-mode differentiation as a transformation of the graph.
+// Implements reverse-mode differentiation as a transformation of the graph.
 #pragma once
 
 #include <span>
@@ -8,14 +8,15 @@
 
 namespace tfjob::graph {
 
-// Appends the nodes that compute d loss / d wrt[i] and returns them in the order of `wrt`, each
-// with the type of wrt[i]. `loss` is a scalar of a float type. Contributions of several uses are
-// summed, and a broadcast operand's gradient is reduced to its shape. Nodes are appended in reverse
-// order of the forward pass, so gradients of late layers come first.
+// Appends the nodes that compute d loss / d wrt[i]. Returns these gradients in the order of `wrt`;
+// each has the type of wrt[i]. `loss` must be a scalar of a float type. If a value is used several
+// times, its gradient is the sum over its uses. If an operand was broadcast, its gradient is summed
+// over the repeated axes, to the operand's shape. Nodes are appended in reverse order of the
+// forward pass, so the gradients of the last layers come first.
 //
-// Errors stick to the builder: an op without a gradient between wrt and loss, a wrt[i] on which
-// the loss does not depend, a loss that is not a scalar. Integers, booleans and comparisons
-// carry no gradient.
+// Errors stick to the builder. It is an error if an op between wrt[i] and the loss has no gradient,
+// if the loss does not depend on wrt[i], or if the loss is not a scalar of a float type. No
+// gradient flows through integers, booleans and comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
 }  // namespace tfjob::graph

@@ -1,9 +1,9 @@
-// The dataflow graph: nodes with known types and shapes. A graph is built for one mode and
-// one batch size (train, remainder, eval, predict). The graphs of a model share their
+// Defines the dataflow graph: nodes with known types and shapes. A graph is built for one mode
+// and one batch size (train, remainder, eval, predict). The graphs of a model share their
 // variables by name.
 //
-// The list of nodes is a schedule: an input always comes from an earlier node, and the meaning of
-// the nodes is that of running them one after the other. A ReadVariable therefore sees exactly the
+// The list of nodes is a schedule: an input always comes from an earlier node, and a graph means
+// the same as running its nodes one after the other. A ReadVariable therefore sees exactly the
 // writes (Assign, AssignAdd, ApplyOptimizer) that precede it in the list. Code that reorders nodes
 // must keep the order of a variable's reads and writes (StateDependencies).
 //
@@ -42,7 +42,7 @@ struct Output {
 };
 
 struct Node {
-  std::string op;    // TensorFlow's name of it; op.h contains the properties of each op
+  std::string op;    // TensorFlow's name; op.h contains the properties of each op
   std::string name;  // unique in the graph: "dense/MatMul"
   std::vector<Output> inputs;
   Attributes attributes;
@@ -85,8 +85,8 @@ class Graph {
   std::vector<Fetch> fetches_;
 };
 
-// Returns, for each node, the earlier nodes beyond its inputs that must run before it because of a
-// variable. Writes wait for earlier reads and writes, reads for earlier writes.
+// Returns, for each node, the earlier nodes that must run before it because of a variable, in
+// addition to its inputs. Writes wait for earlier reads and writes, reads for earlier writes.
 std::vector<std::vector<int>> StateDependencies(const Graph& graph);
 
 }  // namespace tfjob::graph

@@ -1,7 +1,7 @@
-// The properties of each op: its number of inputs, its attributes, how the types of its outputs
-// follow from those of its inputs, its gradient, its effects. They are in one explicit table
-// (ops/table.cc), whose rows the families list (ops/elementwise.cc, …); ops do not register
-// themselves.
+// Defines the properties of each op: its number of inputs, its attributes, how the types of its
+// outputs follow from those of its inputs, its gradient, its effects. They are in one explicit
+// table (ops/table.cc), whose rows the families list (ops/elementwise.cc, …); ops do not
+// register themselves.
 //
 // The ops are those of runtime/kernels/ops.md, which documents operands, attributes and meanings. A
 // node differs from the kernel that serves it as follows:
@@ -26,20 +26,20 @@
 
 namespace tfjob::graph {
 
-// The view of a node for inference. Inference may normalise attributes (negative axes,
-// -1 in shapes).
+// What an inference function sees of a node. Inference may normalise attributes (negative
+// axes, -1 in shapes).
 struct InferenceContext {
   const std::vector<TensorType>& inputs;
   Attributes& attributes;
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// The view of a node for a gradient function: the node, the gradients of its outputs (an invalid
-// Output where none flows), and the builder to which the function appends. The function returns one
-// Output per input, invalid where no gradient flows.
+// What a gradient function gets: the node, the gradients of its outputs (an invalid Output where
+// none flows), and the builder to which it appends. It returns one Output per input, invalid where
+// no gradient flows.
 struct GradientContext {
   Builder& b;
-  const Node& node;               // a copy: appending does not move it
+  const Node& node;               // a copy, which appending does not move
   int id;                         // its position
   std::vector<Output> gradients;  // d loss / d output
 
@@ -48,7 +48,7 @@ struct GradientContext {
   Output dy() const { return gradients[0]; }
 };
 using GradientFunction = std::vector<Output> (*)(GradientContext& context);
-// For ops through which no gradient flows: integers, booleans, comparisons, sources.
+// Used for ops through which no gradient flows: integers, booleans, comparisons, sources.
 std::vector<Output> NoGradient(GradientContext& context);
 
 enum class Effect {
@@ -63,10 +63,10 @@ struct Op {
   int min_inputs;
   int max_inputs;
   InferenceFunction infer;
-  // Null: no gradient is known, and asking for one is an error.
+  // If null, no gradient is known, and asking for one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
-  // Output i depends only on element i of its (broadcast) inputs.
+  // Element i of the output depends only on element i of the (broadcast) inputs.
   bool elementwise = false;
 };
 
@@ -75,8 +75,8 @@ const Op* FindOp(std::string_view name);
 // Returns every op, in the order of the table.
 const std::vector<Op>& AllOps();
 
-// Checks the number of inputs and infers the types. The error names the op, its input types and
-// what was expected, but not the node.
+// Checks the number of inputs and infers the types. The error message names the op, its input types
+// and what was expected, but not the node.
 StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              const std::vector<TensorType>& inputs,
                                              Attributes& attributes);

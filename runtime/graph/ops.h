@@ -1,6 +1,6 @@
-// One function per op: appends the op to the builder and returns its output. Names, argument order
-// and meaning are TensorFlow's. Binary elementwise ops broadcast as NumPy does. For the attributes
-// of each op see op.h.
+// Declares one function per op, which appends the op to the builder and returns its output. Names,
+// argument order and meaning are TensorFlow's. Binary elementwise ops broadcast as NumPy does. For
+// the attributes of each op see op.h.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ Output Sigmoid(Builder& b, Output x);
 Output SigmoidGrad(Builder& b, Output y, Output dy);
 Output Tanh(Builder& b, Output x);
 Output TanhGrad(Builder& b, Output y, Output dy);
-Output Softmax(Builder& b, Output x);  // over the last axis, like the next
+Output Softmax(Builder& b, Output x);  // over the last axis; so is LogSoftmax
 Output LogSoftmax(Builder& b, Output x);
 
 // Losses per row: loss [n], and backprop [n,c] = d loss / d logits. Labels are int32 or int64 [n],
@@ -76,7 +76,7 @@ Output Sqrt(Builder& b, Output x);
 Output Rsqrt(Builder& b, Output x);  // 1 / sqrt(x)
 Output Abs(Builder& b, Output x);
 Output ClipByValue(Builder& b, Output x, double low, double high);
-Output Cast(Builder& b, Output x, DType dtype);  // x itself if it has that type
+Output Cast(Builder& b, Output x, DType dtype);  // returns x itself if it has that type
 
 // Reductions. Empty axes mean all axes. A negative axis counts from the end.
 Output Sum(Builder& b, Output x, std::vector<int64_t> axes, bool keep_dims = false);
@@ -90,9 +90,9 @@ Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
-// Random numbers are Philox4x32-10 (seed, op_id, replica, step), without state. Step and seed are
-// int64 scalars fed at each run. `op_id` distinguishes the ops of one graph (the builder numbers
-// them), `replica` the tasks that run the graph with the same seed.
+// Random numbers are Philox4x32-10 of (seed, op_id, replica, step), so there is no state. Step and
+// seed are int64 scalars fed at each run. `op_id` distinguishes the ops of one graph (the builder
+// numbers them), `replica` the tasks that run the graph with the same seed.
 Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
                int64_t replica = 0);  // scales the kept elements by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,

@@ -1,6 +1,6 @@
-// Rewriting passes: Graph → Graph with the same fetches, placeholders and effects on variables.
-// Each pass has its own file and tests, and may be called alone. Optimize runs the list that
-// compiling uses.
+// Declares rewriting passes. Each maps a graph to a graph with the same fetches, placeholders and
+// effects on variables. Each pass has its own file and tests, and may be called alone. Optimize
+// runs the passes that compiling uses.
 #pragma once
 
 #include <functional>
@@ -27,27 +27,29 @@ StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 // broadcast constants whose elements are equal by scalars.
 Graph Simplify(const Graph& graph);
 
-// Merges nodes with equal op, inputs, attributes and device. Reads of a variable merge if there is
-// no write between them.
+// Merges nodes with the same op, inputs, attributes and device. Reads of a variable merge if there
+// is no write between them.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
 // Replaces -Σ y·log(softmax(x)), and a cross-entropy over log(softmax(x)), by the loss op over x,
-// which is stable. There may be a clip by Keras' epsilon in between (from_logits=False); y must sum
-// to 1. A model runs this pass before Gradients, so that the gradient is the stable one too.
+// which is numerically stable. There may be a clip by Keras' epsilon in between
+// (from_logits=False). y must sum to 1. A model runs this pass before Gradients, so that the
+// gradient is stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
-// MatMul + BiasAdd + Relu|Sigmoid|Tanh → FusedMatMul, if the parts have no other use.
+// Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh by FusedMatMul if the results in between have no
+// other use. BiasAdd or the activation may be missing.
 Graph FuseMatMul(const Graph& graph);
 
-// Chains and trees of elementwise ops of one dtype and shape, without other uses in between
-// → FusedElementwise.
+// Replaces chains and trees of elementwise ops of one dtype and shape by FusedElementwise if the
+// results in between have no other use.
 Graph FuseElementwise(const Graph& graph);
 
 struct Pass {
   std::string_view name;
   std::function<StatusOr<Graph>(const Graph&)> run;
 };
-// Returns the passes of Optimize in their order, for printing and for testing each.
+// Returns the passes of Optimize, in order, so that each can be printed and tested.
 std::vector<Pass> StandardPasses(Evaluator evaluate);
 StatusOr<Graph> Optimize(const Graph& graph, Evaluator evaluate);
 

@@ -15,7 +15,7 @@ namespace tfjob::io {
 // The location of a tensor in the checkpoint.
 struct BundleEntry {
   int tensorflow_dtype =
-      0;  // TensorFlow's DataType number; may be a type that we cannot hold (7: string)
+      0;  // TensorFlow's DataType number; may be a type that a Tensor cannot hold (7: string)
   Shape shape;
   int shard = 0;
   int64_t offset = 0;
@@ -26,17 +26,18 @@ struct BundleEntry {
 
 class BundleReader {
  public:
-  // Returns NotFound, naming the prefix, if there is no index; the message says so if `prefix` is
-  // one of the checkpoint's files. Returns DataLoss if the index is damaged or a data file is
-  // shorter than the index requires.
+  // Returns NotFound, with a message that names the prefix, if there is no index; if `prefix` is a
+  // file of a checkpoint or a folder, the message says what to pass instead. Returns DataLoss if
+  // the index is damaged or a data file is shorter than the index requires.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
   // Entries by name, sorted.
   const std::map<std::string, BundleEntry>& entries() const { return entries_; }
   bool Has(const std::string& name) const { return entries_.contains(name); }
 
-  // Returns NotFound, naming the tensor, if there is none; Unimplemented for strings, other
-  // unsupported element types and partitioned variables; DataLoss for a wrong checksum.
+  // Returns NotFound, with a message that names the tensor, if there is none; Unimplemented
+  // for strings, other unsupported element types and partitioned variables; and DataLoss for
+  // a wrong checksum.
   StatusOr<Tensor> Read(const std::string& name) const;
 
  private:

@@ -37,7 +37,8 @@ Status RenameFile(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-// The data file, written without a buffer: tensors are large, so a buffer would only copy them.
+// The data file. It is written without a buffer, which would only copy the tensors,
+// since they are large.
 struct BundleWriter::DataFile {
   explicit DataFile(const std::string& path)
       : path(path), fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {}

@@ -4,8 +4,9 @@
 // Format: tensorflow/core/util/tensor_bundle. The table options are those of TensorFlow's writer,
 // so equal tensors produce byte-equal files.
 //
-// Crash-safe: both files are written under temporary names, synced, and renamed by Finish, the
-// data before the index. A prefix whose index exists is therefore complete. Not thread-safe.
+// The writer is crash-safe: both files are written under temporary names, and Finish syncs and
+// renames them, the data before the index. If the index exists, the checkpoint is therefore
+// complete. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -27,7 +28,7 @@ class BundleWriter {
   static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix);
   ~BundleWriter();
 
-  // `bytes` contains the dense values. Returns AlreadyExists for a name added before.
+  // `bytes` contains the dense values. Returns AlreadyExists if the name was added before.
   Status Add(const std::string& name, DType dtype, const Shape& shape,
              std::span<const std::byte> bytes);
   Status Add(const std::string& name, const Tensor& tensor);

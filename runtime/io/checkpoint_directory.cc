@@ -29,7 +29,7 @@ StatusOr<CheckpointState> ReadState(const std::string& folder) {
   return state;
 }
 
-// Paths in the state file may be relative to the folder.
+// Returns the full path: paths in the state file may be relative to the folder.
 std::string Resolve(const std::string& folder, const std::string& path) {
   return path.starts_with('/') ? path : folder + "/" + path;
 }
@@ -46,7 +46,7 @@ bool Exists(const std::string& prefix) {
   return std::filesystem::exists(IndexFileName(prefix), error);
 }
 
-// Deletes the index first: without it the other files are not a checkpoint.
+// Deletes the index first, since the other files are not a checkpoint without it.
 void DeleteFiles(const std::string& prefix) {
   unlink(IndexFileName(prefix).c_str());
   const std::filesystem::path path(prefix);

@@ -28,7 +28,7 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // file. If that checkpoint does not exist, returns the newest listed one that does.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Called once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
+// Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
 // the newest, drops listed checkpoints of later steps (from a run that was rolled back), and
 // deletes the oldest ones beyond `keep` (0: keep all). The state file is written before
 // anything is deleted.

@@ -1,6 +1,7 @@
-// Two implementations. The first uses SSE4.2's crc32 instruction; three interleaved streams hide
-// its latency of three cycles, and the parts are joined by multiplication with x^n modulo the
-// polynomial, from tables. The second uses a table, for other machines.
+// Contains two implementations. The first uses SSE4.2's crc32 instruction: three
+// interleaved streams hide its latency of three cycles, and their checksums are joined by
+// multiplication with x^n modulo the polynomial, which uses tables. The second, for other
+// machines, uses a table per byte.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>
@@ -25,7 +26,7 @@ constexpr std::array<uint32_t, 256> ByteTable() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = ByteTable();
 
-// For each byte of a CRC register: what it becomes after `kStream` zero bytes. The map is linear,
+// For each byte of a CRC register, what it becomes after a number of zero bytes. The map is linear,
 // so the image of a register is the exclusive-or of the images of its four bytes.
 using ShiftTable = std::array<std::array<uint32_t, 256>, 4>;
 

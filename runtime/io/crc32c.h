@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli; RFC 3720, appendix B.4) and TensorFlow's masked form of it.
+// Computes CRC-32C (Castagnoli; RFC 3720, appendix B.4) and TensorFlow's masked form of it.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tfjob::io {
 
-// Returns the checksum of the bytes whose checksum is `crc`, followed by `data`. The checksum of
-// no bytes is 0.
+// Returns the checksum of earlier bytes, whose checksum is `crc`, followed by `data`. The checksum
+// of no bytes is 0.
 uint32_t ExtendCrc32c(uint32_t crc, std::span<const std::byte> data);
 inline uint32_t Crc32c(std::span<const std::byte> data) {
   return ExtendCrc32c(0, data);

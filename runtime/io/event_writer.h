@@ -1,7 +1,7 @@
 // Writes TensorBoard event files: records (record.h) of Event messages in
 // `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
-// since TensorBoard never returns to a file older than the newest. Every call reaches the
-// operating system before it returns. Not thread-safe.
+// since TensorBoard never returns to a file older than the newest. Every call has handed its data
+// to the operating system when it returns. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class EventWriter {
 
   // Adds one point per tag at `step`.
   Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
-  // Call after a restore: makes TensorBoard discard what an earlier run wrote for later steps.
+  // Makes TensorBoard discard what an earlier run wrote for later steps. Call after a restore.
   Status AddStart(int64_t step);
 
   const std::string& path() const { return path_; }

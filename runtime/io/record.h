@@ -1,5 +1,5 @@
-// The framing of TFRecord and event files: length (u64), masked CRC-32C of the length's 8 bytes,
-// payload, masked CRC-32C of the payload; all little-endian.
+// Implements the framing of TFRecord and event files: length (u64), masked CRC-32C of the length's
+// 8 bytes, payload, masked CRC-32C of the payload; all little-endian.
 // https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
 #pragma once
 
@@ -15,8 +15,9 @@ namespace tfjob::io {
 // Appends one framed record to `out`.
 void AppendRecord(std::string_view payload, std::string& out);
 
-// Returns all records of a file's content. A torn last record is left out, since a writer may have
-// died in it. A wrong checksum is DataLoss and names its offset.
+// Returns all records in the content of a file. An incomplete last record is left out, since
+// its writer may have died. If a checksum is wrong, returns DataLoss with a message that
+// names its offset.
 StatusOr<std::vector<std::string>> ParseRecords(std::string_view content);
 
 }  // namespace tfjob::io

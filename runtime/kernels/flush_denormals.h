@@ -1,7 +1,8 @@
-// While an object of this class lives, the calling thread's vector units treat subnormal inputs as
-// zero and return zero instead of subnormal results. Moments of weights whose gradient stays 0
-// decay to subnormals and would stay there, and arithmetic on those is several times slower (Adam
-// on Fashion-MNIST: 83 µs per step instead of 32). Has no effect on processors without this switch.
+// While an object of this class exists, the calling thread's vector units treat subnormal inputs
+// as zero and return zero instead of subnormal results. If a weight's gradient stays 0, its
+// moments decay to subnormal numbers and would stay there, and arithmetic on such numbers is
+// several times slower (Adam on Fashion-MNIST: 83 µs per step instead of 32). Has no effect on
+// processors without this switch.
 #pragma once
 
 #if defined(__SSE__)
@@ -25,7 +26,7 @@ class FlushDenormals {
 
 #if defined(__SSE__)
  private:
-  // From Intel's manual, volume 1, 10.2.3.
+  // See Intel's manual, volume 1, 10.2.3.
   static constexpr unsigned kFlushToZero = 0x8000, kDenormalsAreZero = 0x0040;
   unsigned before_;
 #endif

@@ -1,7 +1,7 @@
-// The interface between exec and a device. A kernel is prepared once for dtypes, shapes, row
-// strides and attributes; this may be slow and may fail. Then it runs many times on a stream with
-// the plan's buffers, without allocating and without failing. ops.md documents the ops, their
-// operands and their attributes.
+// Defines the interface between exec and a device. A kernel is prepared once for dtypes, shapes,
+// row strides and attributes, which may be slow and may fail. Then it runs many times on a stream,
+// with the plan's buffers. A run does not fail and allocates nothing. ops.md documents the ops,
+// their operands and their attributes.
 #pragma once
 
 #include <cstddef>
@@ -36,20 +36,20 @@ struct Operand {
   bool dense() const { return row_stride == cols() || rows() <= 1; }
   // Size of the buffer that holds the tensor, including the padding after the last row.
   size_t bytes() const { return static_cast<size_t>(rows() * row_stride) * SizeOf(dtype); }
-  // Returns "float32[128,512]"; with row padding "float32[128,512:528]".
+  // Returns "float32[128,512]"; if rows are padded, "float32[128,512:528]".
   std::string ToString() const;
 
   bool operator==(const Operand&) const = default;
 };
 
-// Used by one stream at a time.
+// A kernel may be used by only one stream at a time.
 class Kernel {
  public:
   virtual ~Kernel() = default;
 
   // Runs the kernel. Pointers are in the order of the request's operands and aligned to their
-  // elements (64 bytes run fastest). `workspace` has workspace_bytes(), aligned to 64; its contents
-  // are unspecified before and after.
+  // elements (an alignment of 64 bytes is fastest). `workspace` has workspace_bytes(), aligned to
+  // 64; its contents are unspecified before and after.
   virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
                    Stream& stream) = 0;
   virtual size_t workspace_bytes() const { return 0; }
@@ -67,9 +67,9 @@ struct KernelRequest {
 
 using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
 
-// Output `output` may lie in the memory of input `input` if both operands are equal (Reshape: if
-// both are dense). With kAlways it must: Assign, AssignAdd and ApplyOptimizer update their
-// variables in place.
+// Output `output` may lie in the memory of input `input` if both operands are equal (for Reshape,
+// if both are dense). With kAlways it must do so, because the op updates a variable in place
+// (Assign, AssignAdd, ApplyOptimizer).
 struct InPlace {
   enum Rule { kMay, kAlways };
   int output = 0;
@@ -94,11 +94,11 @@ class KernelTable {
   // Returns null for an op that the device does not support.
   const KernelEntry* Find(std::string_view op) const;
 
-  // Prepares a kernel. Unimplemented errors name op, dtypes and device; InvalidArgument errors name
-  // the operand or attribute that does not fit.
+  // Prepares a kernel. Returns Unimplemented, with a message that names the op, dtypes and device,
+  // or InvalidArgument, with a message that names the operand or attribute that does not fit.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
-  // Returns both tables as one. An op in `more` replaces the same op in this table.
+  // Returns the union of both tables. If both contain an op, the entry of `more` is used.
   KernelTable With(const KernelTable& more) const;
 
  private:
@@ -106,7 +106,7 @@ class KernelTable {
   Entries entries_;
 };
 
-// Without ApplyOptimizer, which runtime/optimizer adds: optimizer/apply_kernel.h.
+// Returns the table for CPUs. It lacks ApplyOptimizer, which optimizer/apply_kernel.h provides.
 const KernelTable& CpuKernels();
 
 // Returns Unimplemented in a build without CUDA (no_cuda.cc).

@@ -1,4 +1,4 @@
-// The random words of one op in one step (ops.md, "Randomness"). Each word can be computed
+// Computes the random words of one op in one step (ops.md, "Randomness"). Each word can be computed
 // independently, on any device and by any number of threads.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Where a kernel runs. On a CPU this is the calling thread and the pool that helps it; on a GPU
-// (later) it is the device's stream. The caller keeps it alive; one thread uses it at a time.
+// Represents where a kernel runs. On a CPU, that is the calling thread and the pool that helps it;
+// on a GPU (later), it is the device's stream. The caller keeps the stream alive. Only one thread
+// may use it at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,9 @@ class Stream {
   // Returns the number of threads that work, including the caller.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
 
-  // Calls body(begin, end) over ranges that cover [0, count), each of at least `grain` indices.
-  // With one thread, or too little work for two, this is a plain call.
+  // Calls body(begin, end) over ranges that cover [0, count), each of at least `grain`
+  // indices. If there is only one thread, or too little work for two, calls body(0, count) on
+  // the calling thread.
   template <typename Body>
   void ParallelFor(int64_t count, int64_t grain, const Body& body) {
     const auto flushed = [&body](int64_t begin, int64_t end) {

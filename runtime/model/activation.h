@@ -1,4 +1,4 @@
-// Activation functions by their Keras names.
+// Declares the activation functions, with their Keras names.
 #pragma once
 
 #include "runtime/model/layers.h"
@@ -6,7 +6,7 @@
 namespace tfjob::model {
 
 std::string_view Name(ActivationKind kind);
-// Reads a name, null (linear) or Keras 3's {class_name: function, config: name}.
+// Reads the argument: a name, null (linear) or Keras 3's {class_name: function, config: name}.
 Status ReadActivation(Arguments& arguments, std::string_view argument, ActivationKind& into);
 graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
 

@@ -1,4 +1,4 @@
-// Activation, ReLU, Softmax, Dropout, and the activations that Dense also supports.
+// Implements Activation, ReLU, Softmax and Dropout, and the activations that Dense also supports.
 #include <iterator>
 #include <nlohmann/json.hpp>
 

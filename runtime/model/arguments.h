@@ -23,12 +23,12 @@ struct ClassForm {
   JsonField arguments;  // may be absent
   JsonField stated;     // Keras 3's build_config.input_shape; may be absent
 };
-// `what` names the kind of class in errors: "a layer".
+// `what` names the kind of class in error messages, such as "a layer".
 StatusOr<ClassForm> ReadClassForm(const JsonField& field, std::string_view what);
 
-// The arguments of one class. Every argument that is read counts as known; Finish refuses the
-// others. Errors name the subject ("layer dense_1 (Dense)"), the path of the argument, what is
-// supported and what was found.
+// Reads the arguments of one class. Every argument that is read counts as known; Finish refuses all
+// others. Error messages name the subject ("layer dense_1 (Dense)"), the path of the argument, what
+// is supported and what was found.
 class Arguments {
  public:
   Arguments(std::string subject, const JsonField& arguments)
@@ -37,27 +37,28 @@ class Arguments {
   const std::string& subject() const { return subject_; }
   JsonField operator[](std::string_view name);
 
-  // Store the value in `into` if it is given, and otherwise leave `into` unchanged.
+  // Store the argument's value in `into` if the argument is given, and otherwise leave
+  // `into` unchanged.
   Status Read(std::string_view name, int64_t& into);
   Status Read(std::string_view name, double& into);
   Status Read(std::string_view name, bool& into);
   Status Read(std::string_view name, std::optional<int64_t>& into);
   Status Read(std::string_view name, std::vector<int64_t>& into);
-  // Reads a list whose first element is the batch: null.
+  // Reads a list whose first element, the batch, is null.
   Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
   Status ReadShape(std::string_view name, std::optional<Shape>& into);
 
-  // Checks an argument with only one supported value, `supported`, given as JSON. An absent or null
-  // argument has that value.
+  // Checks an argument that has only one supported value, `supported`, given as JSON. It may also
+  // be absent or null.
   Status Only(std::string_view name, std::string_view supported);
   // Checks several arguments whose only supported value is null.
   Status OnlyNull(std::initializer_list<std::string_view> names);
   // Accepts an argument that has no effect here.
   void Ignore(std::string_view name) { (*this)[name]; }
 
-  // Returns InvalidArgument if there is an argument that was not read.
+  // Returns InvalidArgument if an argument was not read.
   Status Finish() const;
-  // Returns the error with the subject before it.
+  // Prepends the subject to the error message.
   Status Named(const Status& error) const { return Annotate(error, subject_); }
 
  private:

@@ -1,5 +1,5 @@
-// Model → Graph: forward pass, loss, metrics, gradients and updates, for one mode and one batch
-// size. The graphs of a model share their variables by name.
+// Builds the graph of a model, for one mode and one batch size: forward pass, loss, metrics,
+// gradients and updates. The graphs of a model share their variables by name.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct BuildOptions {
   Loss loss;
   std::vector<Metric> metrics;
   int64_t replica = 0;  // kTrain: index among the tasks that share a seed; keeps dropout apart
-  // kTrain: appends ApplyOptimizer for every trainable variable (one device). Without an optimizer
-  // the gradients are fetched.
+  // kTrain: appends ApplyOptimizer for every trainable variable (one device). If there is no
+  // optimizer, the graph has fetches for the gradients instead.
   std::optional<optimizer::Optimizer> optimizer;
 };
 
@@ -64,7 +64,8 @@ struct BuiltGraph {
   int64_t examples = 0;              // the batch size, over which the sums are taken
 };
 
-// Builds the graph. InvalidArgument names the layers and shapes that do not fit.
+// Builds the graph. Returns InvalidArgument, with a message that names the layers and shapes, if
+// they do not fit.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

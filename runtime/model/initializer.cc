@@ -13,7 +13,7 @@ using InitializerKind = Initializer::Kind;
 using ScalingMode = Initializer::Mode;
 using Distribution = Initializer::Distribution;
 
-// A Keras class, its short name, and its value before the arguments.
+// A Keras class, its short name, and its initializer before the arguments are read.
 struct Class {
   std::string_view class_name;
   std::string_view name;
@@ -82,7 +82,7 @@ Status ReadScaling(Arguments& arguments, Initializer& value) {
 }
 
 Status ReadArguments(const Class& entry, Arguments& arguments, Initializer& value) {
-  // Arguments that some versions of Keras write in addition.
+  // Some versions of Keras also write these arguments.
   RETURN_IF_ERROR(arguments.Only("dtype", "\"float32\""));
   RETURN_IF_ERROR(arguments.OnlyNull({"input_axes", "output_axes"}));
   switch (entry.value.kind) {
@@ -133,7 +133,7 @@ Json WriteArguments(const Class& entry, const Initializer& value) {
           {"seed", Seed(value)}};
 }
 
-// Returns the most specific class: GlorotUniform rather than VarianceScaling.
+// Returns the most specific class that fits, such as GlorotUniform rather than VarianceScaling.
 const Class& ClassOf(const Initializer& value) {
   for (const Class& entry : kClasses) {
     if (entry.value.kind != value.kind) continue;

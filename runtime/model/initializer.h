@@ -1,4 +1,4 @@
-// Initial values of variables: Keras' initialisers with Keras' definitions
+// Computes the initial values of variables by Keras' initialisers
 // (keras.io/api/layers/initializers). The random numbers differ from Keras': they are Philox of
 // (seed, name of the variable), so that every task computes the same value.
 #pragma once
@@ -47,17 +47,18 @@ struct Initializer {
 };
 
 // Reads a name ("glorot_uniform", or the class), {Class: {arguments}}, or Keras' {class_name,
-// config}. InvalidArgument names the path, the class or argument, and what is supported.
+// config}. For anything else, returns InvalidArgument with a message that names the path, the class
+// or argument, and what is supported.
 StatusOr<Initializer> ReadInitializer(const JsonField& field);
 
 // Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
-// Returns the value of a float32 or float64 variable; a pure function of its arguments. Fans are
-// computed as in Keras: [in, out]; for higher ranks the product of the leading dimensions is the
-// receptive field. Truncated normals are drawn again beyond two standard deviations, and
-// variance scaling divides by the resulting deviation (0.87962566103423978). N(0, 1) is drawn by
-// Box and Muller.
+// Returns the initial value of a float32 or float64 variable. It depends only on the arguments.
+// Fans are computed as in Keras: [in, out]; for higher ranks the product of the leading dimensions
+// is the receptive field. Truncated normals are drawn again if they are beyond two standard
+// deviations, and variance scaling divides by the resulting deviation (0.87962566103423978). N(0,
+// 1) is drawn by the Box-Muller method.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

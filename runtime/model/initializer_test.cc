@@ -48,7 +48,8 @@ TEST(Initializer, ConstantsAreConstant) {
   }
 }
 
-// Definitions: keras.io/api/layers/initializers. 300 × 500: fan in 300, out 500, mean 400.
+// The definitions are those of keras.io/api/layers/initializers. The shape 300 × 500 has fan in
+// 300, fan out 500, and mean 400.
 TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   const Shape shape({300, 500});
   const struct {

@@ -10,8 +10,8 @@
 namespace tfjob::model {
 namespace {
 
-// Keras' rule: a word begins at a capital that follows a small letter, or that is followed by small
-// letters ("ReLU" → "re_lu").
+// Converts a name by Keras' rule: a word begins at a capital that follows a small letter or is
+// followed by one ("ReLU" → "re_lu").
 std::string SnakeCase(std::string_view name) {
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
@@ -27,7 +27,7 @@ std::string SnakeCase(std::string_view name) {
   return snake;
 }
 
-// Names layers as the file does, else "dense", "dense_1", … Names are unique in a model.
+// Names layers as the file does, or else "dense", "dense_1", … Names must be unique in a model.
 class Names {
  public:
   std::string Next(std::string_view class_name) {
@@ -65,7 +65,7 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Reads Keras 3's record of the shape that the layer was built for. Unknown forms are ignored.
+// Reads Keras 3's record of the shape that the layer was built for. Ignores unknown forms.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;

@@ -145,7 +145,7 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Compares with Keras' output member by member, except for members without a meaning here.
+// Compares with Keras' output, member by member, except for members that have no meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");
   const Json written = WriteKerasJson(*ReadKerasJson(kKeras3, "k"));

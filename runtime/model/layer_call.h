@@ -1,4 +1,4 @@
-// What a layer needs to append its ops to a graph. Private to this package.
+// Defines what a layer needs to append its ops to a graph. Private to this package.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The layers, each a value with the supported subset of the arguments that it has in
-// Keras (keras.io/api/layers).
+// Defines the layers. Each is a value with those of its arguments in Keras (keras.io/api/layers)
+// that are supported.
 //
 // Every layer has these members:
 //   kClass            Keras' class name
@@ -106,7 +106,7 @@ struct ReLU {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// Over the last axis.
+// Applies softmax over the last axis.
 struct Softmax {
   static constexpr std::string_view kClass = "Softmax";
 
@@ -116,7 +116,8 @@ struct Softmax {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// In training only: sets each element to 0 with probability `rate`, else divides it by 1 - rate.
+// In training, sets each element to 0 with probability `rate`, and otherwise divides it by 1 -
+// rate. Does nothing in other modes.
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
   double rate = 0;
@@ -137,7 +138,7 @@ std::vector<std::string> LayerClasses();
 // Returns a layer with its defaults; nullopt if there is no such class.
 std::optional<LayerConfig> MakeLayer(std::string_view class_name);
 
-// Call the layers' functions, for any layer.
+// Call the function of this name of any layer.
 Status ReadArguments(LayerConfig& config, Arguments& arguments);
 void WriteArguments(const LayerConfig& config, Json& json);
 StatusOr<Shape> OutputShape(const LayerConfig& config, const Shape& in);

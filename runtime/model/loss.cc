@@ -30,7 +30,7 @@ StatusOr<Enum> Parse(std::string_view what, std::string_view name,
   return InvalidArgument(what, " ", name, " is not supported", DidYouMean(name, known));
 }
 
-// Returns the logits of a prediction that is a softmax; else an invalid output.
+// Returns the logits if the prediction is a softmax, and otherwise an invalid Output.
 Output LogitsOf(Builder& b, Output prediction) {
   const graph::Node& node = b.graph().node(prediction);
   return node.op == "Softmax" ? node.inputs[0] : Output();

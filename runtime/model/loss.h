@@ -1,5 +1,5 @@
-// Losses and metrics by their Keras names. Each computes a number per example; a batch's loss is
-// their mean, or their sum.
+// Defines losses and metrics, with their Keras names. Each computes a number per example; the loss
+// of a batch is their mean or their sum.
 #pragma once
 
 #include <string_view>
@@ -30,22 +30,25 @@ struct Loss {
   bool from_logits = false;
   bool sum = false;  // over the batch, instead of the mean
 };
-// Parses "sparse_categorical_crossentropy", …; InvalidArgument lists the names.
+// Parses a name such as "sparse_categorical_crossentropy". For any other name, returns
+// InvalidArgument with a message that suggests or lists names.
 StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
 
-// kAccuracy: 1 if the largest output is the label's class, else 0. kMeanSquaredError: as the loss.
+// kAccuracy is 1 if the largest output is that of the label's class, else 0. kMeanSquaredError is
+// defined as the loss is.
 enum class Metric { kAccuracy, kMeanSquaredError };
 StatusOr<Metric> ParseMetric(std::string_view name);
 std::string_view Name(Metric metric);
 
-// Check that the loss or metric fits outputs of shape `output` and labels of this type and shape
-// (all shapes of one example). InvalidArgument contains what was expected.
+// Check that the loss or metric fits outputs of shape `output` and labels of this type and
+// shape (all shapes of one example). Otherwise return InvalidArgument with a message that says
+// what was expected.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Return [b] float32, for a prediction and labels that were checked.
+// Return float32 [b]. The prediction and labels must have been checked.
 graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
                              graph::Output labels);
 graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,

@@ -16,7 +16,7 @@ Input InputOf(const Model& model, const std::vector<Shape>& shapes, const Call& 
   return {shapes[before], Describe(model.layers[static_cast<size_t>(model.calls[before].layer)])};
 }
 
-// A file may contain any numbers, and the resulting sizes must be countable. 2^40 floats are 4 TB.
+// Sizes come from a file, so they may overflow or be absurdly large. 2^40 floats are 4 TB.
 Status CheckSize(const Shape& shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t elements = 1;

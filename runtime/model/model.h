@@ -1,5 +1,5 @@
-// A model as a value: layers, and the calls that connect them. Sequential is a chain of calls. A
-// layer that is called twice shares its variables.
+// Represents a model as a value: layers, and the calls that connect them. A Sequential model is a
+// chain of calls. A layer that is called twice shares its variables.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct Layer {
   std::string name;  // unique in the model: "dense_1"
   LayerConfig config;
   bool trainable = true;
-  // The input shape of one example that the file states for this layer ("input_shape",
+  // The input shape, of one example, that the file states for this layer ("input_shape",
   // "batch_input_shape", "build_config"). Checked against the actual input.
   std::optional<Shape> stated_input = {};
 };
@@ -37,7 +37,7 @@ struct Model {
 // Makes a chain of the layers.
 Model Sequential(std::string name, std::vector<Layer> layers);
 
-// Returns "layer dense_1 (Dense)", for errors.
+// Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
 
 // Returns the shape of one example's features that the model itself states: its InputLayer's, or
@@ -45,16 +45,18 @@ std::string Describe(const Layer& layer);
 std::optional<Shape> StatedFeatureShape(const Model& model);
 
 // Returns the shape of one example after each call, in the order of the calls. `feature_shape` is
-// that of one example of the data. InvalidArgument names both layers and shapes if two do not fit.
+// the shape of one example of the data. If two layers do not fit, returns InvalidArgument with a
+// message that names both layers and shapes.
 StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape);
-// Returns the last of these shapes, with the same errors.
+// Returns the shape of the model's output, with the same errors.
 StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape);
 
-// Returns the variables with their full names, in the order of their layers, with the same errors.
+// Returns the variables with their full names, in the order in which their layers are first called,
+// with the same errors.
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
 
-// Returns one line per layer (name, class, output shape, parameters) and a line with their sum.
-// For --print=model.
+// Returns, for --print=model, a line per call (name and class of the layer, output shape, number of
+// parameters) between a heading and the total number of parameters.
 StatusOr<std::string> Summary(const Model& model, const Shape& feature_shape);
 
 }  // namespace tfjob::model

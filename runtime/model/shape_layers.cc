@@ -1,4 +1,4 @@
-// InputLayer, Flatten, Reshape.
+// Implements InputLayer, Flatten and Reshape.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +9,7 @@
 namespace tfjob::model {
 namespace {
 
-// Returns the value under another shape of one example.
+// Returns the layer's input with each example reshaped to `example`.
 graph::Output Reshaped(const LayerCall& call, const Shape& example) {
   std::vector<int64_t> dims = example.dims();
   dims.insert(dims.begin(), call.b.shape(call.input).dim(0));

@@ -19,7 +19,7 @@ class ApplyKernel : public Kernel {
  public:
   ApplyKernel(const Optimizer& optimizer, const KernelRequest& request)
       : optimizer_(optimizer), inputs_(request.inputs), outputs_(request.outputs) {
-    // Without padding the whole tensor is one row.
+    // If no input has row padding, the whole tensor is treated as one row.
     bool dense = true;
     for (const Operand& input : inputs_) dense &= input.dense();
     const Operand& variable = inputs_[kVariable];

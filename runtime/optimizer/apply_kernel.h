@@ -1,5 +1,5 @@
-// The graph's op ApplyOptimizer on a CPU. CpuKernels().With(optimizer::CpuKernels()) is the
-// complete table.
+// Implements the graph's op ApplyOptimizer on a CPU. The complete table of kernels is
+// kernels::CpuKernels().With(optimizer::CpuKernels()).
 //
 //   inputs      step (int64 scalar: updates before this one), gradient, variable,
 //               slots in the order of Slots()

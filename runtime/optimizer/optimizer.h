@@ -1,4 +1,5 @@
-// An optimizer as a value, and its arithmetic. The graph op and the parameter server share Apply.
+// Represents an optimizer as a value, and implements its arithmetic. The graph op and the parameter
+// server share the arithmetic.
 //
 // The arithmetic is Keras 3's (keras/src/optimizers), with the gradient g, the variable w,
 // and t = step + 1:
@@ -34,8 +35,8 @@ namespace tfjob::optimizer {
 
 enum class Kind { kSgd, kAdagrad, kAdam, kRmsprop };
 
-// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop".
-// InvalidArgument lists them.
+// Parses Keras' class names, ignoring case: "sgd", "adagrad", "adam", "rmsprop". For any other
+// name, returns InvalidArgument with a message that lists the choices.
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
 
@@ -59,10 +60,11 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
-// InvalidArgument names the hyper-parameter by its Keras name, its value and what is allowed.
+// Returns InvalidArgument if a hyper-parameter is invalid. The message gives its Keras name, its
+// value and what is allowed.
 Status Validate(const Optimizer& optimizer);
 
-// An additional value of the variable's shape that the optimizer keeps.
+// An additional value, of the variable's shape, that the optimizer keeps for each variable.
 struct Slot {
   std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient"
   // The slot of variable w is saved as "<w>/<suffix>": TensorFlow 1's name if the contents mean the
@@ -90,8 +92,8 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            std::span<const double> gradient, std::span<const std::span<double>> slots,
            kernels::Stream& stream, double gradient_scale = 1);
 
-// Convert to and from the attributes of the op ApplyOptimizer. FromAttributes refuses what
-// Validate refuses.
+// Convert to and from the attributes of the op ApplyOptimizer. FromAttributes returns the
+// errors of Validate.
 Attributes ToAttributes(const Optimizer& optimizer);
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes);
 

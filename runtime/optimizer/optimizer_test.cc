@@ -142,7 +142,7 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   }
 }
 
-// Moments of weights without a gradient end at zero, and not among the slow subnormal numbers.
+// Moments of weights without a gradient must end at zero, not at slow subnormal numbers.
 TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   for (const Case& test : Cases()) {
     State<float> state(test.optimizer, 40);

@@ -1,4 +1,4 @@
-// How the learning rate changes with the step. The arithmetic is Keras 3's
+// Defines how the learning rate changes with the step. The arithmetic is Keras 3's
 // (keras/src/optimizers/schedules), with s the step from 0, n decay_steps, r the initial rate:
 //
 //   exponential   r decay_rate^(s / n)                   staircase: the quotient's floor
@@ -40,17 +40,19 @@ struct Schedule {
 };
 
 // Parses "exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay",
-// "piecewise_constant_decay", and "" for none. InvalidArgument lists them.
+// "piecewise_constant_decay", and "" for none. For any other name, returns InvalidArgument with a
+// message that lists the choices.
 StatusOr<Decay> ParseDecay(std::string_view name);
 std::string_view Name(Decay decay);
 
-// InvalidArgument names the field, its value and what is allowed.
+// Returns InvalidArgument if a field is invalid. The message gives its name, its value and
+// what is allowed.
 Status Validate(const Schedule& schedule);
 
 // Returns the learning rate of a step, counted from 0.
 double RateAt(const Schedule& schedule, double initial, int64_t step);
 
-// Writes all fields; {} for no schedule.
+// Returns all fields, or {} if there is no schedule.
 Json ToJson(const Schedule& schedule);
 StatusOr<Schedule> ParseSchedule(const JsonField& json);
 

@@ -1,4 +1,4 @@
-// The inner loop of Apply, for callers whose rows are not adjacent (apply_kernel.cc).
+// Provides the inner loop of Apply, for callers whose rows are not adjacent (apply_kernel.cc).
 #pragma once
 
 #include <cstdint>

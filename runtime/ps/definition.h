@@ -34,8 +34,8 @@ struct Definition {
 // replicas_to_aggregate < 1 or max_shard_bytes < 1.
 Status Validate(const Definition& definition);
 
-// What the chief sends to each server. It includes the addresses of all servers ("host:port" by
-// index), since a server with the sparse form of TF_CONFIG knows only its own.
+// The message that the chief sends to each server. It includes the addresses of all servers
+// ("host:port" by index), since a server with the sparse form of TF_CONFIG knows only its own.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;

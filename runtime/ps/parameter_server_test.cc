@@ -33,7 +33,7 @@ TEST_F(ParameterServerTest, AppliesOnArrivalAndCountsSteps) {
   ASSERT_EQ(chief.client->Finish(), OkStatus());
   EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
   EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
-  // Possibly one step later: the request is still being delivered.
+  // Training may go on for some steps while the request is still being delivered.
   Status end = worker.Train();
   for (int i = 0; i < 1000 && end.ok(); ++i) end = worker.Train();
   EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
@@ -191,7 +191,7 @@ TEST_F(ParameterServerTest, ALossSaysWhatWasAwaited) {
   EXPECT_TRUE(lost.starts_with("worker 1 (127.0.0.1:")) << lost;
   EXPECT_NE(lost.find("was lost at step 1, which did not wait for it: "), std::string::npos)
       << lost;
-  // In the middle of a step: no gradient is ready, so no answer can come.
+  // The server is lost in the middle of a step. No gradient is ready, so no answer can come.
   ASSERT_EQ(chief.client->BeginStep(chief.gradient_spans(), chief.value_spans()), OkStatus());
   tasks_[0]->Kill();
   const std::string server = chief.events.Message(state::PeerEvent::Kind::kLost, "ps 0");
@@ -318,7 +318,7 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
     const StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->global_step, 1);
-    // A server that stays down ends the attempts.
+    // If a server stays down, the attempts end.
     tasks_[1]->Kill();
     EXPECT_EQ(chief.client->TakeSnapshot().status().code(), StatusCode::kCancelled);
   }
@@ -448,7 +448,7 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
   std::unique_ptr<ParameterServer> ps =
       *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipe});
   pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
-  // More than may be in flight at once.
+  // This is more than may be in flight at once.
   const Definition definition{.state = {.variables = {{.name = "w", .shape = {6'000'000}}}}};
   {
     Trainer chief(definition), worker(definition);

@@ -21,7 +21,7 @@ void AppendShards(const Definition& definition, int index, std::vector<Shard>& s
   if (row_bytes > definition.max_shard_bytes) row_bytes = element;
   const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, definition.max_shard_bytes / row_bytes);
-  // Uses as few shards as possible, and makes them as equal as whole rows allow.
+  // Makes as few shards as possible, of sizes as equal as whole rows allow.
   const int64_t count = (rows + most_rows - 1) / most_rows;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = rows * i / count, end = rows * (i + 1) / count;
@@ -33,7 +33,8 @@ void AppendShards(const Definition& definition, int index, std::vector<Shard>& s
 void Balance(int servers, std::vector<Shard>& shards) {
   std::vector<size_t> order(shards.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // Stable, and min_element returns the first minimum: every task must compute the same placement.
+  // Every task must compute the same placement, so the sort is stable, and min_element returns the
+  // first minimum.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return shards[a].size > shards[b].size; });
   std::vector<int64_t> load(static_cast<size_t>(servers), 0);

@@ -205,7 +205,7 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
     ASSERT_EQ(chief.Train(), OkStatus());
     second.join();
     EXPECT_EQ(chief.last.global_step, 2);
-    // In the middle of the third step.
+    // Kills and restarts servers in the middle of the third step.
     std::thread third([&] { ASSERT_EQ(worker.Train(), OkStatus()); });
     for (size_t server : killed) tasks_[server]->Kill();
     for (size_t server : killed) tasks_[server]->Start(2);

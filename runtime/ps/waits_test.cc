@@ -27,7 +27,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
                           .patience = 30s,
                           .connector = &connector}),
               OkStatus());
-    // Longer than several report intervals of a waiting server.
+    // Trains for longer than several report intervals of a waiting server.
     const auto end = std::chrono::steady_clock::now() + 1s;
     while (std::chrono::steady_clock::now() < end) ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_FALSE(events.Said("waits for a training task"));

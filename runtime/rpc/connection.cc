@@ -144,7 +144,7 @@ void Connection::WriteLoop() {
 bool Connection::AwaitPen() {
   MutexLock lock(mutex_);
   for (;;) {
-    // Waits for the pen even when closing: no other thread may be writing when Run returns.
+    // Waits for the pen even when closing, since no other thread may be writing when Run returns.
     if (!writing_) {
       if (closing_) return false;
       if (HasWork()) {
@@ -164,7 +164,7 @@ bool Connection::HasWork() const {
 
 void Connection::LayDownPen() {
   writing_ = false;
-  // The writer could not act on work that arrived while this thread was writing.
+  // Work that arrived while this thread was writing did not wake the writer.
   if (closing_ || HasWork()) wake_.NotifyOne();
 }
 
@@ -194,7 +194,7 @@ void Connection::Write(int frames) {
 
 void Connection::Spend(int64_t bytes) {
   MutexLock lock(mutex_);
-  // May become negative: any remaining credit allows a whole frame.
+  // The credit may become negative, since any remaining credit allows a whole frame.
   credit_ -= bytes;
   // There may be more data after this frame.
   data_waits_ = true;

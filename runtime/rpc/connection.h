@@ -45,8 +45,8 @@ class Connection {
   // Requires that Run has returned or was never called.
   ~Connection();
 
-  // Reads on the calling thread until the stream ends, then returns the reason. The writer has
-  // finished by then too.
+  // Reads on the calling thread until the stream ends, then returns the reason. By then the writer
+  // has finished, too.
   Status Run();
 
   // Queues a message with one segment of text, to be sent ahead of waiting data.

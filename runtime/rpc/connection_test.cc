@@ -306,7 +306,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   PeerWatch watch(nullptr, {.suspect_after = 500ms, .lease = 600ms});
   const auto ticket = watch.Add({.connection = &connection, .peer = "ps 0", .on_change = nullptr});
   std::thread reader([&] { EXPECT_EQ(connection.Run().code(), StatusCode::kCancelled); });
-  // Longer than the lease.
+  // Waits for longer than the lease.
   CondVar never;
   Mutex mutex;
   {
@@ -395,7 +395,7 @@ TEST(Connection, FlushWritesFromTheCallingThread) {
   EXPECT_EQ(transport.types, (std::vector<uint16_t>{7, 7}));
   EXPECT_EQ(transport.writers, (std::vector<std::thread::id>(2, std::this_thread::get_id())));
   EXPECT_TRUE(connection.Drained());
-  // A large amount is left to the writer.
+  // Flush leaves a large amount to the writer.
   source.frames = 50;
   connection.Flush();
   EXPECT_TRUE(transport.AwaitWrites(52));

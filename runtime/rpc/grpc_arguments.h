@@ -1,4 +1,4 @@
-// Settings shared by channels and servers. Private to this package.
+// Defines the settings that channels and servers share. Private to this package.
 #pragma once
 
 #include <grpc/grpc.h>

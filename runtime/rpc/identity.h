@@ -13,7 +13,7 @@ namespace tfjob::rpc {
 inline constexpr int32_t kProtocolVersion = 1;
 
 struct Identity {
-  std::string job_uid;  // "" without an operator
+  std::string job_uid;  // empty if there is no operator
   int32_t attempt = 0;
   std::string task_type;  // "worker"
   int32_t task_index = 0;

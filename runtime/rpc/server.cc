@@ -18,8 +18,8 @@ namespace {
 using ServerStream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 constexpr Duration kHandshakeTimeout{10s};
 
-// Determines why a port cannot be bound by binding it again, since gRPC does not report the
-// reason. Used for the message only.
+// Binds the port again to find out why that fails, since gRPC does not report the reason. Used only
+// for the error message.
 Status WhyNot(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -20,8 +20,8 @@ class Transport {
   // Blocks while the transport's own buffers are full. Returns Unavailable if the
   // stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
-  // Blocks until a frame arrives. Returns Unavailable if the peer is gone, the peer's status if it
-  // sent one when closing, and DataLoss for bytes that are not a frame.
+  // Blocks until a frame arrives. Returns Unavailable if the stream is broken or the peer is gone,
+  // and DataLoss for bytes that are not a frame.
   virtual Status Read(IncomingFrame& frame) = 0;
   // Breaks the stream, so that Write and Read return. May be called from any thread.
   virtual void Cancel() = 0;
@@ -31,7 +31,8 @@ class Transport {
 class StreamHandler {
  public:
   virtual ~StreamHandler() = default;
-  // Called after the identity check and before the stream exists. An error refuses the peer.
+  // Called after the identity check, before the stream is accepted. If it returns an error, the
+  // peer is refused.
   virtual Status Admit(const Identity& peer) = 0;
   // Runs on the stream's own thread until the stream ends. `address` is the peer's address.
   virtual void Serve(const Identity& peer, const std::string& address, Transport& transport) = 0;
@@ -47,9 +48,9 @@ struct OpenStream {
 class Connector {
  public:
   virtual ~Connector() = default;
-  // Connects to the task at `address`, introduces `self` and asks for the stream handler
-  // `service`. Returns Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused,
-  // in the peer's words) or Unimplemented (no such service). Every message names the address.
+  // Connects to the task at `address`, introduces `self` and asks for the stream handler `service`.
+  // Returns Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused, in the peer's
+  // words) or Unimplemented (no such service). Every error message names the address.
   virtual StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
                                        const Identity& self, Duration timeout) = 0;
 };

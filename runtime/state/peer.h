@@ -1,5 +1,5 @@
-// Describes the other tasks that a task talks to: how they are, and what happens to them. A
-// strategy reports both, for the log, for progress and for the end of the job.
+// Describes the other tasks that a task communicates with: their health, and what happens to them.
+// A strategy reports both, for the log, for progress and for the end of the job.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ enum class PeerRole {
   kTrains,  // computes gradients
   kServes,  // holds variables for the tasks that train
 };
-// Returns the role of a task by its name: "/job:ps/task:1" serves.
+// Returns the role of the task with this name. For example, "/job:ps/task:1" serves.
 PeerRole RoleOfTask(std::string_view task);
 
 enum class PeerHealth {
@@ -46,7 +46,7 @@ struct PeerEvent {
     kSuspected,  // the peer has been silent for 2 s
     kRecovered,  // a suspected peer sent data again
     kLost,       // the peer's connection closed, or its lease of 10 s expired
-    kWaiting,    // every 10 s of a wait: the peers and what is awaited from them
+    kWaiting,    // repeated every 10 s of a wait: which peers, and what is awaited from them
     kRestoring,  // the chief refills servers
   };
   Kind kind = Kind::kWaiting;
@@ -57,8 +57,8 @@ struct PeerEvent {
   bool operator==(const PeerEvent&) const = default;
 };
 
-// Called on any thread of the strategy's packages. Must return quickly and must not call back into
-// them.
+// May be called on any thread of the strategy's packages. Must return quickly and must not call
+// back into them.
 using PeerEventSink = std::function<void(const PeerEvent&)>;
 
 }  // namespace tfjob::state

@@ -1,4 +1,4 @@
-// Holds the values of a training's state at one step, as a checkpoint stores them.
+// Holds the values of a training run's state at one step, as a checkpoint stores them.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@ struct VariableState {
 struct Snapshot {
   int64_t global_step = 0;
   std::vector<VariableState> variables;  // parallel to TrainingState::variables
-  // Private to the strategy that took the snapshot: which task's contributions are in it. Must be
-  // saved and restored with the rest, unread and unchanged. "": none.
+  // Records which contributions of which task the snapshot contains; empty if there is no
+  // record. Private to the strategy that took the snapshot: others save and restore it
+  // unread and unchanged.
   std::string ledger;
 };
 
-// Returns InvalidArgument, naming the variable, unless types, shapes and slots match `state`. Does
-// not read the ledger.
+// Returns InvalidArgument, with a message that names the variable, unless types, shapes and slots
+// match `state`. Does not read the ledger.
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state);
 
 }  // namespace tfjob::state

@@ -1,5 +1,5 @@
-// Declares the state of a training: its variables, in order, and the optimizer that updates them.
-// Equal in every task of a job. A snapshot (snapshot.h) holds the values.
+// Declares the state of a training run: its variables, in order, and the optimizer that updates
+// them. It is the same in every task of a job. A snapshot (snapshot.h) holds the values.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace tfjob::state {
 
-// How a value that a task contributes to a variable changes it.
+// How a task's contribution to a variable changes the variable.
 enum class Update : uint8_t {
   kGradient = 0,   // one optimizer step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); synchronous: with the mean of the set
-  kAssignAdd = 2,  // adds to it; synchronous: adds the mean of the set
+  kAssign = 1,     // replaces it (moving statistics); if synchronous, by the mean of the set
+  kAssignAdd = 2,  // adds to it; if synchronous, the mean of the set
 };
 
 struct Variable {
@@ -36,12 +36,13 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// Returns the slots that the optimizer keeps for a variable: none unless Update::kGradient.
+// Returns the slots that the optimizer keeps for the variable; none unless its update is kGradient.
 std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
                                      const optimizer::Optimizer& optimizer);
 
-// Returns InvalidArgument, naming the variable or the option, for two variables with one name, a
-// gradient of an integer, a sum of booleans or bytes, or an invalid optimizer.
+// Returns InvalidArgument, with a message that names the variable or the option, for two variables
+// with the same name, a negative dimension, a gradient of an integer, a sum of booleans or bytes,
+// or an invalid optimizer.
 Status Validate(const TrainingState& state);
 
 }  // namespace tfjob::state

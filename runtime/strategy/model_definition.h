@@ -1,5 +1,6 @@
 // Defines what a job trains: the model, the shape of its batches, its loss and metrics, its
-// variables and their optimizer. Equal in every task of the job unless noted otherwise.
+// variables and their optimizer. The definition is the same in every task of the job, unless
+// noted otherwise.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +14,23 @@ namespace tfjob::strategy {
 
 struct ModelDefinition {
   model::Model model;
-  // Except mode, batch_size and optimizer, which depend on the program, and replica, which is
-  // specific to the task.
+  // The options of every graph, except mode, batch_size and optimizer, which depend on the program.
+  // Only replica differs between tasks.
   model::BuildOptions build;
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables
   int64_t seed = 0;
 };
 
-// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument
-// naming layers that do not fit.
+// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument,
+// naming the layers, if layers do not fit, and Unimplemented for layers with trainable: false.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0.
 state::Snapshot InitialState(const ModelDefinition& definition);
 
-// Builds the graph of a mode and batch size. `with_updates` appends the optimizer's
-// update (kTrain).
+// Builds the graph for a mode and batch size. If `with_updates` is set (kTrain), appends the
+// optimizer's update.
 StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model::Mode mode,
                                        int64_t batch_size, bool with_updates);
 

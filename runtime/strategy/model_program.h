@@ -1,5 +1,5 @@
-// Runs a model's graph on batches: one compiled program per mode and batch size, with the places of
-// its feeds and fetches.
+// Runs a model's graph on batches: one compiled program per mode and batch size, with the positions
+// of its feeds and fetches.
 #pragma once
 
 #include <cstddef>
@@ -21,23 +21,24 @@ namespace tfjob::strategy {
 // A compiled graph of the model with the positions of its feeds and fetches.
 class ModelProgram {
  public:
-  // Gradients are announced unless `with_updates` is set.
+  // Compiles the graph of `mode`. In kTrain, the gradients are announced unless
+  // `with_updates` is set.
   static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
                                                          model::Mode mode, int64_t batch_size,
                                                          bool with_updates,
                                                          variables::VariableStore& store,
                                                          const exec::Device& device);
 
-  // For kTrain and kEval. `step` counts the updates before this one; `seed` is the seed of
-  // dropout. Calls on_gradient(v) when the gradient of variable v is ready.
+  // For kTrain and kEval. `step` counts the updates before this one; `seed` is the seed of dropout.
+  // Calls on_gradient(v) as soon as the gradient of variable v is ready.
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
              absl::FunctionRef<void(int)> on_gradient);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
 
-  // Adds the totals of the last run.
+  // Adds the totals of the last run to `totals`.
   void AddTotals(MetricTotals& totals) const;
-  // Returns the gradient of variable `v`, at an address that stays the same across runs. Empty
-  // if it has none.
+  // Returns the gradient of variable `v`, or an empty span if it has none. The address stays the
+  // same across runs.
   std::span<const std::byte> Gradient(int v) const;
 
   const exec::Program& program() const { return *program_; }

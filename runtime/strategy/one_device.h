@@ -1,4 +1,4 @@
-// The strategy that keeps everything in this process: the graph itself applies the optimizer.
+// Makes the strategy that keeps everything in this process. The graph itself applies the optimizer.
 #pragma once
 
 #include <memory>

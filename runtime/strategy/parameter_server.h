@@ -1,7 +1,7 @@
-// The strategy that keeps variables on parameter servers. Each training task computes gradients on
-// its batches, sends each gradient as soon as the backward pass has produced it, and receives
-// fresh values: asynchronously (gradients are applied as they arrive) or synchronously (gradients
-// are averaged).
+// Makes the strategy that keeps variables on parameter servers. Each training task computes
+// gradients on its batches, sends each gradient as soon as the backward pass has produced it, and
+// receives fresh values: asynchronously (gradients are applied as they arrive) or synchronously
+// (gradients are averaged).
 #pragma once
 
 #include "runtime/config/training_config.h"
@@ -19,7 +19,7 @@ class Connector;
 namespace tfjob::strategy {
 
 // Returns what the servers hold and how they update it. `training_tasks` is the number of tasks
-// that compute gradients; 0: unknown.
+// that compute gradients; 0 means that it is unknown.
 ps::Definition DefineParameters(const config::StrategyConfig& config,
                                 const state::TrainingState& state, int training_tasks);
 
@@ -30,7 +30,8 @@ struct ParameterServerOptions {
   rpc::Identity identity;            // identity of this task
   bool chief = false;
   state::PeerEventSink on_event;
-  // Polled several times per second by every wait; returning true ends the wait with Cancelled.
+  // Called several times per second during every wait. If it returns true, the wait
+  // ends with Cancelled.
   std::function<bool()> stop_requested;
   Duration patience{0};                 // 0: wait indefinitely, with reports
   rpc::Connector* connector = nullptr;  // null: gRPC

@@ -16,7 +16,7 @@ bool IsChief(const cluster::TfConfig& tf_config) {
 
 // ---- parameter_server
 
-// By index.
+// Returns the addresses of the servers, by index.
 std::vector<std::string> ServersOf(const cluster::TfConfig& tf_config) {
   std::vector<std::string> addresses;
   const cluster::Job* job = tf_config.cluster.job("ps");
@@ -70,9 +70,10 @@ StatusOr<std::unique_ptr<Strategy>> MakeAlone(TrainingTask, StrategyOptions opti
 
 struct Row {
   config::StrategyKind kind;
-  // Returns whether `auto` means this strategy in this cluster; the first row that suits is taken.
+  // Returns whether `auto` may choose this strategy in the cluster. It chooses the
+  // first row that suits.
   bool (*suits)(const cluster::TfConfig&);
-  // Returns why this task cannot use it in this cluster.
+  // Returns OK, or why this task cannot use the strategy in the cluster.
   Status (*check)(const cluster::TfConfig&);
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions);
 };

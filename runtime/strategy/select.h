@@ -1,5 +1,5 @@
-// Chooses the strategy with which a task trains, and makes it. The only place that knows every
-// strategy: a new one adds its row to the table in select.cc.
+// Chooses the strategy with which a task trains, and makes it. No other file knows every strategy;
+// a new one adds its row to the table in select.cc.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,19 @@
 namespace tfjob::strategy {
 
 // Returns the strategy that the training file names or, for `auto`, the first one that suits the
-// cluster. Returns InvalidArgument or Unimplemented, saying what to change, if the cluster or this
-// task cannot use it. Never returns kAuto.
+// cluster. Returns InvalidArgument or Unimplemented, with a message that says what to change, if
+// this task or the cluster cannot use it. Never returns kAuto.
 StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
                                       const cluster::TfConfig& tf_config);
 
-// What a strategy may need to know of the task that trains with it.
+// What a strategy may need to know about the task that trains with it.
 struct TrainingTask {
   config::StrategyConfig config;
   cluster::TfConfig tf_config;
   rpc::Identity identity;
   state::PeerEventSink on_event;
-  // Polled several times per second by every wait; returning true ends the wait with Cancelled.
+  // Called several times per second during every wait. If it returns true, the wait
+  // ends with Cancelled.
   std::function<bool()> stop_requested;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 using config::StrategyKind;
 
-// TF_CONFIG of a task in a cluster.
+// Returns the TF_CONFIG of a task in a cluster.
 cluster::TfConfig ConfigOf(std::string_view cluster, std::string_view task_type, int index = 0) {
   if (cluster.empty()) return {};
   StatusOr<cluster::TfConfig> config = cluster::ParseTfConfig(StrCat(
@@ -79,7 +79,7 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   }
 }
 
-// The sparse form does not count its tasks.
+// The sparse form of TF_CONFIG does not say how many tasks there are.
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
   EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);

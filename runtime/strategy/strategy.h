@@ -23,7 +23,7 @@ namespace tfjob::strategy {
 struct StepOutcome {
   int64_t global_step = 0;  // after the step
   int64_t staleness = 0;  // updates by others between reading the values and applying this gradient
-  bool dropped = false;   // the gradient was too late for its synchronous step
+  bool dropped = false;   // the gradient came too late for its synchronous step
   bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
 };
 
@@ -39,9 +39,9 @@ class Strategy {
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
-  // Announces that this task makes no further step; others may.
+  // Announces that this task makes no further steps. Other tasks may.
   virtual Status Leave() = 0;
-  // Ends the job: the chief's last call. Makes tasks that only serve exit.
+  // Ends the job, and with it the tasks that only serve. This is the chief's last call.
   virtual Status Finish() = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };

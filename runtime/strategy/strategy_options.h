@@ -1,4 +1,4 @@
-// What a strategy of any kind is made from.
+// Defines the options from which a strategy of any kind is made.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tfjob::strategy {
 struct StrategyOptions {
   ModelDefinition definition;
   exec::Device device;
-  int64_t replica = 0;  // rank among the training tasks: makes their dropout differ
+  int64_t replica = 0;  // rank among the training tasks, so that their dropout differs
   // Provides the values with which the chief fills empty variables: the last checkpoint, or
   // initial values.
   std::function<StatusOr<state::Snapshot>()> provide_state;

@@ -1,5 +1,6 @@
-// The attributes of an op: name → value, the part of a node that is known before any tensor is.
-// Graph nodes carry attributes, and kernels are prepared from them. A plain value, ordered by name.
+// Holds the attributes of an op by name. They are the part of a node that is known before any
+// tensor is. Graph nodes carry attributes, and kernels are prepared from them. A plain value,
+// ordered by name.
 #pragma once
 
 #include <cstdint>
@@ -45,11 +46,11 @@ class Attributes {
 
   const std::map<std::string, AttributeValue, std::less<>>& values() const { return values_; }
 
-  // Returns `rate=0.5, shape=[2,3], transpose_a=true`; a tensor as its dtype, shape and first 8
-  // elements. Stable.
+  // Returns `rate=0.5, shape=[2,3], transpose_a=true`. A tensor is printed as its dtype, shape and
+  // first 8 elements. The output is stable.
   std::string ToString() const;
 
-  // Tensors are equal if dtype, shape and bytes are.
+  // Tensors are equal if their dtypes, shapes and bytes are equal.
   bool operator==(const Attributes& other) const;
 
  private:

@@ -1,4 +1,4 @@
-// Element types, with TensorFlow's numbers for them (types.proto), which checkpoints store.
+// Defines element types, with TensorFlow's numbers for them (types.proto), which checkpoints store.
 #pragma once
 
 #include <cstddef>

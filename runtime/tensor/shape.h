@@ -1,4 +1,5 @@
-// The dimensions of a tensor, all known. Rank 0 is a scalar with one element.
+// Holds the dimensions of a tensor, all of them known. A tensor of rank 0 is a scalar
+// with one element.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A dense, row-major array in host memory. Copying a Tensor shares its buffer; Clone copies the
-// bytes. Not synchronised.
+// Implements a dense, row-major array in host memory. Copying a Tensor shares its buffer; Clone
+// copies the bytes. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ class Buffer {
 class Tensor {
  public:
   Tensor() : Tensor(DType::kFloat32, Shape({0})) {}
-  // Filled with zeros.
+  // Creates a tensor of zeros.
   Tensor(DType dtype, Shape shape);
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
@@ -67,7 +67,7 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {buffer_->data(), num_bytes()}; }
 
   Tensor Clone() const;
-  // Returns the same elements under another shape with the same number of elements.
+  // Returns a tensor with the same elements and another shape, which must have as many elements.
   // Shares the buffer.
   Tensor Reshaped(Shape shape) const;
 

@@ -22,18 +22,20 @@ namespace tfjob::train {
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now);
 
-// Reads a checkpoint written by us or by TensorFlow. Returns NotFound naming a variable that it
-// lacks, and InvalidArgument naming one of another type or shape. Missing slots get their
-// initial values.
+// Reads a checkpoint written by us or by TensorFlow. Returns NotFound if it lacks a variable, and
+// InvalidArgument if a variable has another type or shape; the message names the variable. Missing
+// slots get their initial values.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training);
 
-// Returns the newest checkpoint's snapshot; nullopt if the folder has none. If the newest is
-// damaged, logs a warning and returns the newest intact one.
+// Returns the snapshot of the newest checkpoint, or nullopt if the folder has none. If the
+// newest checkpoint is damaged, logs a warning and returns the newest intact one, or DataLoss
+// if none is intact.
 StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                               const state::TrainingState& training);
 
-// Returns the error that LoadLatestCheckpoint would return, without reading the values. OK if the
+// Returns the error that LoadLatestCheckpoint would return, as far as the checkpoint's index shows
+// it; the values are read only if the newest checkpoint turns out to be damaged. Returns OK if the
 // folder has no checkpoint.
 Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training);
 

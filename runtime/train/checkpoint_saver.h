@@ -1,6 +1,6 @@
-// Saves checkpoints in the background: the caller provides a snapshot, which is a copy, and
-// continues training while a thread writes it. Only one is written at a time; a faster caller
-// waits for the previous write.
+// Saves checkpoints in the background: the caller hands over a snapshot, which is a copy, and
+// continues training while a thread writes it. Only one snapshot is written at a time, so a caller
+// that saves too often waits for the previous write.
 #pragma once
 
 #include <optional>
@@ -22,16 +22,16 @@ struct CheckpointPolicy {
 // Owned by one thread.
 class CheckpointSaver {
  public:
-  // With an empty folder, nothing is saved. `clock` must outlive the saver.
+  // If `folder` is empty, nothing is saved. `clock` must outlive the saver.
   CheckpointSaver(std::string folder, state::TrainingState training, CheckpointPolicy policy,
                   Clock& clock);
   // Waits for the write in progress.
   ~CheckpointSaver();
 
   bool enabled() const { return !folder_.empty(); }
-  // Returns true if a checkpoint at this step is due, counted from the last Save or Skip.
+  // Returns true if a checkpoint is due at `step`, counting from the last Save or Skip.
   bool Due(int64_t step) const;
-  // Acts as if a checkpoint of this step had just been saved. Call after a restore.
+  // Acts as if a checkpoint of `step` had just been saved. Call after a restore.
   void Skip(int64_t step);
   // Hands the snapshot to the background thread. Returns the error of the previous write.
   Status Save(state::Snapshot snapshot);

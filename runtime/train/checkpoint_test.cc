@@ -91,7 +91,7 @@ TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckLatestCheckpoint(folder_, other)));
   other.variables[0].name = "dense_1/kernel";
   EXPECT_TRUE(absl::IsNotFound(CheckLatestCheckpoint(folder_, other)));
-  // The damaged checkpoint is backed by an older one.
+  // Now an older checkpoint is intact.
   const std::string index = io::CheckpointPrefix(folder_, 4) + ".index";
   ASSERT_TRUE(WriteFileAtomically(index, "no index").ok());
   EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
@@ -119,8 +119,8 @@ TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
   ASSERT_TRUE(saver.Save(SnapshotAt(5, training_)).ok());
   const int looks = clock.looks();
   std::thread disk([&] {
-    // The first reading begins the wait, the second finds 10 s over, and the report comes
-    // before the third.
+    // The wait begins with the first reading of the clock, 10 s have passed at the second, and the
+    // report is written before the third.
     while (clock.looks() < looks + 3) std::this_thread::sleep_for(1ms);
     close(open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
   });
@@ -182,7 +182,7 @@ TEST_F(TrainCheckpointTest, WithoutAJobUidAMarkFromBeforeTheRunDoesNotCount) {
   // A matching UID overrides the time.
   ASSERT_TRUE(MarkFinished(folder_, {.job_uid = "u"}, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .oldest = Time(1001s)}), 42);
-  // Written by an earlier version of the trainer.
+  // An earlier version of the trainer wrote such a mark.
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/finished.json", R"({"global_step":7})").ok());
   EXPECT_EQ(*FinishedStep(folder_, {.oldest = Time(999s)}), std::nullopt);
   EXPECT_EQ(*FinishedStep(folder_, {}), 7);

@@ -18,8 +18,8 @@
 namespace tfjob::train {
 namespace {
 
-// How long the end of the job waits for workers to notice it, for an evaluator that does not
-// answer, and for an evaluator that does.
+// How long the chief waits, at the end of the job, for workers to leave, for an evaluator that does
+// not answer, and for an evaluator that does.
 constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
@@ -85,7 +85,7 @@ Status Chief::OnStart(int64_t step) {
     saver_.Skip(step);
     return OkStatus();
   }
-  return Save();  // so that lost state can always be restored
+  return Save();  // so that a lost state can always be restored
 }
 
 Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {

@@ -1,4 +1,4 @@
-// The chief's duties besides training: checkpoints, summaries and the end of the job.
+// Implements the chief's duties besides training: checkpoints, summaries and the end of the job.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class Chief : public StepObserver {
   // Call before the first step, with a prepared trainer. Detects every reason for refusal (a
   // checkpoint of another model, unusable evaluation data that this task will need, a folder that
   // is not writable), and only then changes model_dir: it creates the folder and removes the end
-  // mark of an older run.
+  // marks of an older run.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -31,16 +31,17 @@ class Chief : public StepObserver {
   Status OnRestore() override;
   Status OnStop() override;
 
-  // Call after the last step. Waits for the other tasks' last steps and saves. Returns false if
-  // the variables were reset to an older checkpoint meanwhile, so that more training is needed.
+  // Call after the last step. Waits for the other tasks to finish their last steps, and saves.
+  // Returns false if the variables were reset to an older checkpoint meanwhile, so that more
+  // training is needed.
   StatusOr<bool> SaveLast();
 
-  // Call after SaveLast. Evaluates if the job has no evaluator, waits for the evaluator if it has
-  // one, and makes the tasks that only serve exit.
+  // Call after SaveLast. Waits for the evaluator if the job has one, and otherwise evaluates if
+  // there is evaluation data. Then ends the tasks that only serve.
   Status EndJob();
 
  private:
-  // Returns true if this task evaluates the last checkpoint itself.
+  // Returns whether this task evaluates the last checkpoint itself.
   bool Evaluates() const;
   Status PrepareModelDirectory() const;
   Status Save();

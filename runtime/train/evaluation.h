@@ -32,8 +32,8 @@ namespace tfjob::train {
 // Owned by one thread.
 class Evaluation {
  public:
-  // Returns InvalidArgument for data that does not fit the model: the shape of its examples, or
-  // labels out of range.
+  // Returns InvalidArgument if the data does not fit the model: its examples have another shape, or
+  // labels are out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       const strategy::ModelDefinition& definition,
                                                       std::shared_ptr<const data::Dataset> dataset,
@@ -53,8 +53,8 @@ class Evaluation {
   const std::unique_ptr<State> state_;
 };
 
-// Reports the result for the checkpoint of `step` to the log, to the task's progress and, if not
-// null, to `events`.
+// Reports the result for the checkpoint of `step` to the log, to the task's progress and to
+// `events`, which may be null.
 Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
                          const strategy::MetricTotals& totals, ProgressBoard& board,
                          io::EventWriter* events);

@@ -1,4 +1,4 @@
-// The role of an evaluator, which watches the model's folder.
+// Implements the role of an evaluator, which watches the model's folder.
 #include <algorithm>
 
 #include "runtime/data/dataset.h"
@@ -63,8 +63,9 @@ class Evaluator {
     return OkStatus();
   }
 
-  // Returns the oldest checkpoint that was not evaluated yet. At the end of the run, if throttling
-  // may have let checkpoints pile up, returns the newest instead, since the chief waits for it.
+  // Returns the oldest checkpoint that has not been evaluated yet. At the end of the run, if
+  // throttling may have let checkpoints pile up, returns the newest one instead, since the chief is
+  // waiting for it.
   StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool finished) const {
     ASSIGN_OR_RETURN(std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder_));
     std::erase_if(listed, [&](const io::Checkpoint& c) { return c.step <= evaluated_; });
@@ -91,7 +92,7 @@ class Evaluator {
     StatusOr<state::Snapshot> snapshot =
         LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state);
     if (!snapshot.ok() && !IsListed(checkpoint))
-      return OkStatus();  // deleted in favour of newer ones
+      return OkStatus();  // it was deleted in favour of newer ones
     RETURN_IF_ERROR(snapshot.status());
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                      evaluation_->Run(*snapshot, context_.stop()));

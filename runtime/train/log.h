@@ -1,4 +1,5 @@
-// The loggers of the roles, and how often a continuing wait is reported. Private to this package.
+// Defines the loggers of the roles, and how often a wait is reported while it lasts. Private to
+// this package.
 #pragma once
 
 #include "runtime/base/clock.h"

@@ -1,4 +1,4 @@
-// The role of a ps task.
+// Implements the role of a ps task.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -12,8 +12,8 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowServerEvery = 100ms;
-// All tasks of a job are asked to stop together, but the chief still needs this server to save and
-// the workers need it to finish their step.
+// All tasks of a job are asked to stop together, but the chief still needs this server in order to
+// save, and the workers need it in order to finish their step.
 constexpr Duration kStopGrace = 20s;
 
 void ShowProgress(ps::ParameterServer& ps, ProgressBoard& board) {

@@ -1,5 +1,5 @@
-// Holds the task's progress. Written by the task's loop, read by the service on its
-// port. Thread-safe.
+// Holds the task's progress, which the task's loop writes and the service on its port
+// reads. Thread-safe.
 #pragma once
 
 #include <utility>

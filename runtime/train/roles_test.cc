@@ -101,7 +101,7 @@ model_dir: )",
     }
     return address;
   }
-  // Call when no further address is needed: releases the ports for their tasks.
+  // Releases the ports for their tasks. Call when no further address is needed.
   void FreeAddresses() { held_.clear(); }
 
   cluster::TfConfig Static(const Task& task, const std::vector<Task>& all) {
@@ -134,7 +134,7 @@ model_dir: )",
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
-  // Returns a worker's connection to the servers, without a worker.
+  // Returns a connection to the servers like a worker's, but without a worker.
   StatusOr<std::unique_ptr<ps::ParameterClient>> Stranger(const config::TrainingConfig& config,
                                                           std::vector<Tensor>& values) {
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, {1}, 2));
@@ -344,7 +344,7 @@ TEST_F(RolesTest, WorkersOfASparseJobComeAndGo) {
   FreeAddresses();
   RunningTask ps0(Config(steps), Sparse({"ps", 0}, "chief"));
   RunningTask ps1(Config(steps), Sparse({"ps", 1}, "chief"));
-  // Starts before the chief and must not be taken for it.
+  // This worker starts before the chief and must not be mistaken for it.
   RunningTask leaves(Config(steps), Sparse({"worker", 0}, "chief"));
   RunningTask chief(Config(steps), Sparse({"chief", 0}, "chief"));
   ASSERT_TRUE(leaves.AwaitStep(20));

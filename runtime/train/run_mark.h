@@ -1,4 +1,4 @@
-// Marks the end of a run in its folder, for tasks that only see the folder.
+// Marks the end of a run in its folder, for tasks that see only the folder.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace tfjob::train {
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
-  // Only without a job UID: a mark from before this time belongs to an older run.
+  // Used only if there is no job UID: a mark from before this time belongs to an older run.
   Time oldest{};
 };
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now);
 Status ClearFinished(const std::string& folder);
-// Returns the step of the run's last checkpoint; nullopt while the run continues.
+// Returns the step of the run's last checkpoint, or nullopt while the run continues.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

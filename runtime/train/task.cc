@@ -14,7 +14,7 @@
 namespace tfjob::train {
 namespace {
 
-// How far apart the tasks of one run may start.
+// The tasks of one run may start this far apart.
 constexpr Duration kChiefStarts = 60s;
 
 rpc::Identity IdentityOf(const TaskOptions& options) {
@@ -35,8 +35,9 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// A loopback address is served on loopback only. Any other is served on all addresses of the
-// machine, since a pod's service name is not an address of the pod.
+// Returns the host and port to listen on. For a loopback address this is loopback only; for any
+// other address it is all addresses of the machine, since a pod's service name is not an
+// address of the pod.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;

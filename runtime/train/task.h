@@ -33,7 +33,7 @@ struct TaskOptions {
   config::TrainingConfig config;
   cluster::TfConfig tf_config;
   cluster::JobIdentity job;
-  // Address at which progress is served if there is no cluster; "": nowhere.
+  // Address at which progress is served if there is no cluster. If empty, it is not served.
   std::string lone_address;
 };
 
@@ -46,8 +46,8 @@ class TaskContext {
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
-  // The result changes once: marks older than this task are ignored until the chief, which removes
-  // such a mark before its first step, has had time to start.
+  // The result changes once, after 60 s. Until then, marks older than this task are ignored,
+  // because the chief, which removes such marks before its first step, may not have started yet.
   RunMark run() const;
   const StopSource& stop() const { return stop_; }
   Clock& clock() const { return clock_; }
@@ -71,12 +71,13 @@ class TaskContext {
   std::unique_ptr<grpc::Service, void (*)(grpc::Service*)> progress_;
 };
 
-// The role of chief and worker: computes gradients until the last step. The chief also initialises
-// or restores the variables, saves, writes summaries and ends the job.
+// Runs the role of a chief or a worker: computes gradients until the last step. The chief also
+// initialises or restores the variables, saves, writes summaries and ends the job.
 Status RunTraining(TaskContext& context);
-// Holds and updates variables until the chief ends the job.
+// Runs the role of a ps: holds and updates variables until the chief ends the job.
 Status RunParameterServer(TaskContext& context);
-// Evaluates every new checkpoint that it can, and always the last one.
+// Runs the role of an evaluator: evaluates as many new checkpoints as it can, and
+// always the last one.
 Status RunEvaluator(TaskContext& context);
 
 // Runs the role that TF_CONFIG assigns to this task.

@@ -57,7 +57,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .tf_config = context_.tf_config(),
       .identity = context_.identity(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // The chief's own mark shows that the run is over, but not that the servers know it.
+      // Only workers look for the mark of the run's end: the chief writes it itself, before the
+      // servers know that the run is over.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
   return strategy::MakeStrategy(std::move(task),
@@ -89,7 +90,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
 
 bool Trainer::ShouldNotWait() {
   if (context_.stop().requested()) return true;
-  // A worker that restarts after the end does not find any servers.
+  // A worker that restarts after the end of the run finds no servers, but it finds the
+  // mark of the end.
   const std::string& folder = context_.config().model_dir;
   const Duration now = context_.clock().Monotonic();
   if (folder.empty() || now - looked_for_end_ < kLookForEnd) return false;
@@ -154,7 +156,7 @@ Status Trainer::Loop() {
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
     const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
-    // The last completed step is still worth saving.
+    // The last completed step should still be saved.
     if (!outcome.ok() && context_.stop().requested()) return Stop();
     RETURN_IF_ERROR(outcome.status());
     if (job_over_) break;

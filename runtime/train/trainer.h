@@ -1,5 +1,5 @@
-// The loop of a task that computes gradients: passes batches through the strategy until the last
-// global step, with log lines and progress.
+// Runs the loop of a task that computes gradients: passes batches to the strategy until the last
+// global step, and reports to the log and the task's progress.
 #pragma once
 
 #include <memory>
@@ -24,12 +24,12 @@ namespace tfjob::train {
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // The variables have values; training continues from `step`.
+  // The variables now have values, and training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
   // Called after each step of this task.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
-  // Lost variables are about to be refilled from the last checkpoint.
+  // Variables without values are about to be filled, from the last checkpoint if there is one.
   virtual Status OnRestore() = 0;
   // The task was asked to stop, between two steps or during a step that was abandoned.
   virtual Status OnStop() = 0;
@@ -43,10 +43,10 @@ class Trainer {
 
   // Reads the data and builds the model and the strategy. Does not wait for any other task.
   Status Prepare();
-  // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to
-  // stop. `observer` may be null. May be called again if the step went back.
+  // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to stop.
+  // `observer` may be null. May be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
-  // Announces that this task makes no further step. Best effort: a closed connection has
+  // Announces that this task makes no further steps. If this fails, closing the connection has
   // the same effect.
   void Leave();
 
@@ -60,7 +60,7 @@ class Trainer {
  private:
   StatusOr<std::unique_ptr<strategy::Strategy>> MakeStrategy();
   StatusOr<state::Snapshot> ProvideState();
-  // Returns true if a worker's wait for others should end: it was asked to stop, or
+  // Returns whether a worker should stop waiting for others, because it was asked to stop or
   // the run is over.
   bool ShouldNotWait();
   void OnPeerEvent(const state::PeerEvent& event);

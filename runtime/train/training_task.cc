@@ -1,4 +1,4 @@
-// The roles of chief and worker.
+// Implements the roles of chief and worker.
 #include "runtime/rpc/server.h"
 #include "runtime/train/chief.h"
 #include "runtime/train/task.h"

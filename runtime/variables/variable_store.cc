@@ -60,7 +60,8 @@ Status Variable::CheckRange(size_t offset, size_t size) const {
                          num_bytes(), " bytes, got bytes ", offset, " to ", offset + size);
 }
 
-// Calls move(bytes into the dense value's part, bytes into memory, size) for each contiguous piece.
+// Calls move(offset in the part, offset in memory, size) for each contiguous piece of the part,
+// which has `size` bytes and begins at `offset` of the dense value.
 template <typename Move>
 void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
   if (size == 0) return;

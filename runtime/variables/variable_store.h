@@ -1,13 +1,13 @@
-// The only store of a task's variables: name → memory, type, kind and version, in the
-// order of creation.
+// Implements the only store of a task's variables. It maps a variable's name to its memory, type,
+// kind and version, and keeps the order of creation.
 //
 // The store owns the memory, which never moves and lives as long as the store; programs hold
 // pointers into it. A variable may have padding between its rows (row_stride). The wire and
 // checkpoints see only dense logical values, through CopyOut and CopyIn.
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
-// owner (a strategy, a shard of the parameter server) ensures this. `version` may be read by any
-// thread at any time.
+// owner (a strategy, a shard of the parameter server) ensures this. Any thread may read
+// `version` at any time.
 #pragma once
 
 #include <atomic>
@@ -41,29 +41,31 @@ class Variable {
   const Shape& shape() const { return shape_; }
   Kind kind() const { return kind_; }
 
-  // Elements from the start of a row (all dimensions but the last, flattened) to the start of the
-  // next; the size of the last dimension if dense. Padding may contain anything.
+  // Returns the number of elements from the start of a row to the start of the next one, where all
+  // dimensions but the last are flattened into rows. It is the size of the last dimension if there
+  // is no padding. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
   void* data() { return buffer_.data(); }
   const void* data() const { return buffer_.data(); }
 
-  // Bytes of the dense value, which CopyOut writes and CopyIn reads.
+  // Returns the size of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
 
-  // Copy the dense row-major value. InvalidArgument names the variable if the sizes differ.
+  // Copy the dense row-major value. Return InvalidArgument, with a message that names the variable,
+  // if the sizes differ.
   Status CopyOut(std::span<std::byte> dense) const;
   Status CopyIn(std::span<const std::byte> dense);
   // Copy the bytes [offset, offset + size) of the dense value, for streams of chunks.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
-  // The same with tensors; dtype and shape must agree.
+  // Copy the value to or from a tensor, whose dtype and shape must agree.
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
-  // Number of writes of the whole value: incremented by CopyIn of the whole value, and once per
-  // run by each program that writes the variable. The owner calls CountWrite after writing
-  // through data().
+  // Returns the number of writes of the whole value. It is incremented by CopyIn of the whole
+  // value, and once per run by each program that writes the variable. The owner calls CountWrite
+  // after writing through data().
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -84,7 +86,7 @@ class Variable {
   std::atomic<int64_t> version_{0};
 };
 
-// Chooses the row stride of a new variable. exec::RowStride is the one for CPUs.
+// Returns the row stride of a new variable. For CPUs, use exec::RowStride.
 using RowStrideFunction = int64_t (*)(DType dtype, const Shape& shape);
 int64_t DenseRowStride(DType dtype, const Shape& shape);
 
@@ -96,14 +98,14 @@ class VariableStore {
   // for an empty name, a dimension below 0, or more than 2^40 elements.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Returns null if there is none. Pointers stay valid as long as the store.
+  // Returns null if there is no such variable. Pointers stay valid as long as the store.
   Variable* Find(std::string_view name) const;
-  // Returns NotFound, with the first 10 existing names, if there is none.
+  // Returns NotFound, with a message that lists the first 10 names, if there is no such variable.
   StatusOr<Variable*> Get(std::string_view name) const;
 
-  // In the order of creation.
+  // Returns the variables in the order of creation.
   const std::vector<std::unique_ptr<Variable>>& variables() const { return variables_; }
-  // Total dense bytes of all variables.
+  // Returns the total size of the dense values, in bytes.
   size_t num_bytes() const;
 
  private:

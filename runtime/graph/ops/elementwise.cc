@@ -1,4 +1,4 @@
-// Elementwise arithmetic, comparisons, activations and dropout.
+// Implements elementwise arithmetic, comparisons, activations and dropout.
 #include <utility>
 
 #include "runtime/graph/ops.h"
@@ -140,7 +140,7 @@ Output Times(GradientContext& c, Output x, double factor) {
   return Mul(c.b, x, Scalar(c.b, c.b.dtype(x), factor));
 }
 
-// Passes dy to input 0 where `first` holds, else to input 1.
+// Passes dy to input 0 where `first` is true, and to input 1 elsewhere.
 Gradient Route(GradientContext& c, Output first) {
   const Output zeros = Zeros(c, c.dy());
   return {SumToInput(c, Select(c.b, first, c.dy(), zeros), 0),

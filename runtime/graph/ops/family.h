@@ -1,8 +1,9 @@
-// Shared by the families of ops, one file each: a family's file holds the inference, the gradients,
-// the rows of the op table and the builder functions (ops.h) of its ops. Private to this package.
+// Declares what the families of ops share. Each family has one file, which holds the inference,
+// the gradients, the rows of the op table and the builder functions (ops.h) of its ops. Private
+// to this package.
 //
 // An inference function derives the types of the outputs from the types of the inputs and the
-// attributes. Errors contain what was expected; InferTypes prepends the op and its inputs.
+// attributes. Error messages say what was expected; InferTypes prepends the op and its inputs.
 //
 // A gradient function returns one gradient per input, of that input's type. A comment beside each
 // body gives the formula, with d_ for "d loss / d".
@@ -28,7 +29,7 @@ std::vector<Op> ShapeOps();
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64
 
-// Any op that writes a variable.
+// Infers the outputs of any op that writes a variable.
 InferResult InferWrite(InferenceContext& context);
 
 // Returns the gradient of an operand that was broadcast from `shape`, summed over the axes along

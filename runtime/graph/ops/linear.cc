@@ -1,4 +1,4 @@
-// Linear algebra, softmax and losses.
+// Implements linear algebra, softmax and losses.
 #include "runtime/graph/ops.h"
 #include "runtime/graph/ops/family.h"
 
@@ -94,7 +94,7 @@ InferResult InferCrossEntropy(InferenceContext& context) {
 
 // ---- gradients
 
-// Reshapes one value per row, [n], to a column [n,1] that broadcasts over the rows.
+// Reshapes [n], one value per row, to a column [n,1], so that each value broadcasts along its row.
 Output Column(Builder& b, Output rows) {
   return Reshape(b, rows, {b.shape(rows).dim(0), 1});
 }
@@ -118,7 +118,7 @@ Gradient MatMulGradient(GradientContext& c) {
   const bool tb = c.node.attributes.Get("transpose_b", false);
   const Output a = c.input(0);
   const Output b = c.input(1);
-  // The weights' gradient comes first: it is sent while the rest is computed.
+  // The weights' gradient comes first, so that it can be sent while the rest is computed.
   const Output d_b = tb ? MatMul(c.b, c.dy(), a, true, ta) : MatMul(c.b, a, c.dy(), !ta, false);
   const Output d_a = ta ? MatMul(c.b, b, c.dy(), tb, true) : MatMul(c.b, c.dy(), b, false, !tb);
   return {d_a, d_b};

@@ -1,4 +1,4 @@
-// Reductions, and ops that change a shape.
+// Implements reductions, and ops that change a shape.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -12,7 +12,7 @@ namespace {
 
 // ---- inference
 
-// Returns the axes from 0, ascending; all axes if none is given.
+// Returns the attribute `axes`, counted from 0 and ascending; all axes if none is given.
 StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank) {
   std::vector<int64_t> axes = attributes.Get("axes", std::vector<int64_t>());
   if (axes.empty()) {
@@ -133,7 +133,7 @@ InferResult InferBroadcastTo(InferenceContext& context) {
 
 // ---- gradients
 
-// Returns the input's shape with the reduced axes as 1, whatever keep_dims was.
+// Returns the input's shape with each reduced axis as 1, whatever keep_dims is.
 Shape KeptShape(GradientContext& c) {
   std::vector<int64_t> dims = c.b.shape(c.input(0)).dims();
   for (int64_t axis : c.node.attributes.Get("axes", std::vector<int64_t>())) {
@@ -159,7 +159,7 @@ Gradient MeanGradient(GradientContext& c) {
   return {BroadcastTo(c.b, Kept(c, part), shape)};
 }
 
-// dy in equal parts to the elements that are the extreme
+// dy, split equally among the elements that are the extreme
 Gradient ExtremeGradient(GradientContext& c) {
   const DType dtype = c.b.dtype(c.dy());
   const Output is_extreme = Cast(c.b, Equal(c.b, c.input(0), Kept(c, c.output(0))), dtype);

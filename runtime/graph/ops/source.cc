@@ -1,4 +1,4 @@
-// Sources, variables and random numbers.
+// Implements sources, variables and random numbers.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-// The op table: the rows of every family.
+// Builds the op table from the rows of every family.
 #include <algorithm>
 
 #include "runtime/graph/op.h"
@@ -13,7 +13,7 @@ std::string Describe(std::string_view op, const std::vector<TensorType>& inputs)
   return text + ")";
 }
 
-// Keeps sizes in bytes, and sums of them, far from the limits of int64.
+// Keeps sizes in bytes, and their sums, far below the limit of int64.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 Status CheckSize(const TensorType& type) {

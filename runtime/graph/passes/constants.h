@@ -7,8 +7,8 @@
 
 namespace tfjob::graph {
 
-// Returns the common value of all elements of a Const or Fill of floats or integers; nullopt if
-// they differ or there are none.
+// Returns the common value of all elements of a Fill, or of a Const of float32, float64 or int32.
+// Returns nullopt for anything else, and if the elements differ or there are none.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
 // Returns a scalar of a numeric dtype.

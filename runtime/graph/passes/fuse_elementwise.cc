@@ -28,7 +28,8 @@ bool IsFusible(const Node& node) {
   return op != nullptr && op->elementwise && floats;
 }
 
-// The inputs that the kernel can read: the whole shape, its last dimension alone, or one element.
+// Returns whether the kernel can read the input, which must have the output's shape, only its last
+// dimension, or one element.
 bool IsReadable(const Shape& input, const Shape& output) {
   if (input == output || input.num_elements() == 1) return true;
   return input.rank() == 1 && output.rank() > 1 && input.dim(0) == output.dim(-1);
@@ -41,7 +42,7 @@ bool ReadsReadable(const Graph& graph, const Node& node, const Shape& shape) {
   return true;
 }
 
-// The nodes that one kernel computes: a root, and nodes of its type that are used
+// The nodes that one kernel computes: a root, and nodes of the same type that are used
 // only in the group.
 class Group {
  public:
@@ -53,7 +54,7 @@ class Group {
     nodes_.insert(root);
     std::set<int> candidates = InputsOf(root);
     while (!candidates.empty()) {
-      const int id = *candidates.rbegin();  // the latest: its users are decided
+      const int id = *candidates.rbegin();  // the latest one, since its users are decided
       candidates.erase(id);
       const Node& node = graph.node(id);
       const bool inside = std::ranges::includes(nodes_, users[static_cast<size_t>(id)]);
@@ -102,7 +103,7 @@ class Group {
     return ids;
   }
 
-  // A constant of one element becomes part of the program.
+  // Returns whether the input is a constant of one element, which becomes part of the program.
   bool IsInline(Output input) const {
     return graph_.type(input).shape.num_elements() == 1 && UniformValue(graph_, input).has_value();
   }
@@ -132,7 +133,7 @@ class Group {
   std::set<int> nodes_;
 };
 
-// A fetched value has the user -1, which no group contains.
+// Returns the users of each node. A fetched value also has the user -1, which no group contains.
 std::vector<std::set<int>> UsersOf(const Graph& graph) {
   std::vector<std::set<int>> users(graph.nodes().size());
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {

@@ -9,8 +9,8 @@ namespace {
 constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
 constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
 
-// Keras' backend epsilon. A clip by it stands for the result that logits would give. Any other clip
-// is intentional.
+// Keras' backend epsilon. A clip by it only protects the logarithm, so the result from the logits
+// may replace it. Any other clip is intentional.
 constexpr double kEpsilon = 1e-7;
 
 bool IsKerasClip(const Node& node) {
@@ -18,8 +18,8 @@ bool IsKerasClip(const Node& node) {
          node.attributes.Get("clip_value_max", 0.0) == 1 - kEpsilon;
 }
 
-// Returns the logits x of log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x); invalid for
-// anything else.
+// Returns the logits x of log(softmax(x)), log(clip(softmax(x))) or logsoftmax(x); an invalid
+// Output for anything else.
 Output LogitsOfLog(const Graph& graph, Output output) {
   const Node& log = graph.node(output);
   if (log.op == "LogSoftmax") return log.inputs[0];
@@ -59,8 +59,8 @@ Graph FuseSoftmaxCrossEntropy(const Graph& graph) {
   Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    // Keras passes log-probabilities to the op that takes logits: their softmax is the
-    // probabilities again.
+    // Keras passes log-probabilities to the op that takes logits, since the softmax of
+    // log-probabilities is the probabilities again.
     const bool loss_op = node.op == kDense || node.op == kSparse;
     const Output logits = loss_op ? LogitsOfLog(graph, node.inputs[0]) : Output();
     if (logits.valid()) {

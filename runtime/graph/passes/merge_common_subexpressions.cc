@@ -9,8 +9,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Nodes with the same key are candidates; their attributes decide. `writes` distinguishes reads
-// of one variable.
+// Nodes with the same key are merged if their attributes are also equal. `writes` distinguishes
+// reads of a variable with a write between them.
 struct Key {
   std::string op;
   std::vector<Output> inputs;

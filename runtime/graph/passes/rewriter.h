@@ -1,5 +1,5 @@
-// Builds the rewritten graph of a pass while the pass walks the old one. Keeps track of which new
-// value replaces which old one.
+// Builds the new graph while a pass walks the old one. Keeps track of which new value replaces
+// which old one.
 #pragma once
 
 #include <map>
@@ -25,7 +25,8 @@ class Rewriter {
   // Makes `now` replace `old`, which must have the same type.
   void Replace(Output old, Output now);
   // Appends a new node in place of the old node `id`, with its device and its name (plus `suffix`).
-  // `inputs` are of the new graph. The types are inferred. The node does not replace any value yet.
+  // `inputs` are values of the new graph. The types are inferred. The node does not replace any old
+  // value until Replace is called.
   Output Append(int id, std::string op, std::vector<Output> inputs, Attributes attributes,
                 std::string_view suffix = "");
   // Adds the fetches of the old graph and returns the new graph.

@@ -11,7 +11,7 @@ bool Is(Output constant, const Graph& graph, double value) {
   return UniformValue(graph, constant) == value;
 }
 
-// x·1, x+0, x-0 and x/1 are x, if x has the result's type.
+// Returns x for x·1, x+0, x-0 and x/1 if x has the result's type.
 std::optional<Output> DropNeutral(const Graph& now, const Node& node,
                                   const std::vector<Output>& inputs) {
   const bool commutes = node.op == "Mul" || node.op == "Add";
@@ -24,7 +24,7 @@ std::optional<Output> DropNeutral(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// Ops that return their input.
+// Returns the input of an op that does not change it.
 std::optional<Output> DropNoOp(const Graph& now, const Node& node,
                                const std::vector<Output>& inputs) {
   const bool keeps = node.op == "Identity" || node.op == "Reshape" || node.op == "BroadcastTo" ||

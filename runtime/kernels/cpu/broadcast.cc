@@ -1,4 +1,4 @@
-// Ops with several operands and NumPy's broadcasting.
+// Implements ops with several operands and NumPy's broadcasting.
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/prepare.h"
@@ -32,7 +32,7 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   });
 }
 
-// The innermost loop, with constants for the strides that gcc can vectorise.
+// Runs the innermost loop. Common strides are written as constants, so that gcc can vectorise them.
 template <typename F, typename Out, typename T>
 void MapTwo(const StridedLoop& loop, int64_t count, Out* out, const T* a, const T* b) {
   const F f;

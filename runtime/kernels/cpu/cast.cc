@@ -7,13 +7,14 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Defined for every value, unlike C++'s conversion of a float outside an integer's range.
+// Converts any value. C++ does not define the conversion of a float outside an integer's range.
 template <typename Out, typename In>
 Out Convert(In value) {
   if constexpr (std::is_same_v<Out, bool>) {
     return value != 0;
   } else if constexpr (std::is_floating_point_v<In> && std::is_integral_v<Out>) {
-    // Converted to floating point the limits round away from zero, so >= is correct for both.
+    // The limits round away from zero when converted to floating point, so the comparisons must
+    // include equality.
     if (value >= static_cast<In>(std::numeric_limits<Out>::max())) {
       return std::numeric_limits<Out>::max();
     }

@@ -20,15 +20,16 @@ struct Case {
                             // thousandth of it
 };
 
-// Compares all results with `expected`: dense and padded rows (the padding holds NaN and must not
-// spread), one thread and three, and each permitted way of running in place. Reports through gtest.
+// Runs the op with dense and with padded rows (the padding holds NaN, which must not spread), with
+// one thread and with three, and in place in every permitted way. Compares all results with
+// `expected`, and reports differences through gtest.
 void Check(const Case& test);
 
 // Returns the error of preparing the op for these operands.
 Status PrepareError(const std::string& op, const Attributes& attributes,
                     std::vector<Operand> inputs, std::vector<Operand> outputs);
 
-// Returns values in [low, high], the same for the same arguments.
+// Returns values in [low, high] that depend only on the arguments.
 Tensor Values(DType dtype, const Shape& shape, int seed, double low = -3, double high = 3);
 
 double ValueAt(const Tensor& tensor, int64_t i);

@@ -1,4 +1,4 @@
-// Kernel entries of each family of ops, for the table.
+// Returns the kernel entries of each family of ops, for the table.
 #pragma once
 
 #include "runtime/kernels/kernel.h"

@@ -1,5 +1,5 @@
-// Scalar functions of the elementwise ops, shared by the kernels of single ops and
-// by FusedElementwise.
+// Defines the scalar functions of the elementwise ops, for the kernels of single ops and for
+// FusedElementwise.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// NaN passes through Maximum, Minimum and Relu, as in NumPy: a diverged run must not look healthy.
+// Maximum, Minimum and Relu pass NaN through, as in NumPy, so that a diverged run does
+// not look healthy.
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {
@@ -33,7 +34,8 @@ struct Div {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      // The smallest number divided by -1 overflows and, like a zero divisor, would trap.
+      // A division by zero would trap, and so would the smallest value divided by -1,
+      // which overflows.
       if (b == 0) return 0;
       return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;
     } else {

@@ -1,5 +1,5 @@
-// FusedElementwise: a short program of elementwise steps, run block by block, so that intermediate
-// results never leave the first-level cache.
+// Implements FusedElementwise, which runs a short program of elementwise steps block by block, so
+// that intermediate results never leave the first-level cache.
 #include <array>
 #include <charconv>
 #include <sstream>
@@ -86,7 +86,7 @@ struct Program {
 
 template <typename T>
 StatusOr<Source> Program<T>::Parse(const std::string& word, size_t inputs) {
-  // "inf" is a number.
+  // "inf" is a number, not an input.
   const bool named = (word[0] == 'i' || word[0] == 't') && word.substr(1, 1) != "n";
   const char *begin = word.data() + (named ? 1 : 0), *end = word.data() + word.size();
   double number = 0;
@@ -139,7 +139,7 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// How an input is read: it has the output's shape, or is one row that repeats, or one element.
+// How an input is read. It has the output's shape, is one row that repeats, or is one element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;

@@ -6,7 +6,8 @@
 
 #include "runtime/base/check.h"
 
-// From <omp.h>, which only gcc has; oneDNN runs on gcc's OpenMP, whatever compiles this file.
+// Declared in <omp.h>, which only gcc has. oneDNN runs on gcc's OpenMP, whichever compiler
+// compiles this file.
 extern "C" void omp_set_num_threads(int threads);
 
 namespace tfjob::kernels::cpu {
@@ -16,7 +17,7 @@ template <typename T>
 void Scale(int64_t m, int64_t n, T beta, Matrix<T> c) {
   for (int64_t i = 0; i < m; ++i) {
     T* row = c.data + i * c.row_stride;
-    // Not by multiplication: the old value may be NaN.
+    // If beta is 0, sets 0 rather than multiplying, since the old value may be NaN.
     for (int64_t j = 0; j < n; ++j) row[j] = beta == 0 ? T{0} : row[j] * beta;
   }
 }

@@ -2,9 +2,9 @@
 // the transposition. Uses oneDNN's sgemm for float (no other file uses oneDNN), and plain loops for
 // double, which only gradient checks need.
 //
-// Runs in a single thread whatever OMP_NUM_THREADS says: Debian's oneDNN is an OpenMP build, whose
-// spinning barriers collapse when cores are shared. Callers split the product into blocks instead.
-// oneDNN allocates and frees packing buffers itself.
+// Always runs on a single thread, whatever OMP_NUM_THREADS says, because Debian's oneDNN is built
+// with OpenMP, whose spinning barriers become very slow when cores are shared. Callers split the
+// product into blocks instead. oneDNN allocates and frees packing buffers itself.
 #pragma once
 
 #include <cstdint>

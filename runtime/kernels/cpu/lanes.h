@@ -1,5 +1,5 @@
-// Reduces contiguous elements in kLanes partial results, which gcc keeps in vector registers
-// without having to reorder arithmetic. The result does not depend on the number of threads.
+// Reduces contiguous elements to kLanes partial results, which gcc can keep in vector registers
+// without reordering the arithmetic. The result does not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace tfjob::kernels::cpu {
 
 inline constexpr int64_t kLanes = 16;
 
-// Computes combine(…combine(start, map(x[0])), …). `start` is combine's neutral element.
+// Combines `start` and map(x[i]) for all i. `start` must be combine's neutral element.
 template <typename T, typename Combine, typename MapElement>
 inline T ReduceLanes(int64_t count, const T* x, T start, const Combine& combine,
                      const MapElement& map) {

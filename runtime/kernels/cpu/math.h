@@ -1,7 +1,7 @@
-// Elementary functions without branches, calls or tables, so that gcc vectorises the loops around
-// them. The float versions use the minimax polynomials of the Cephes library: the relative error
-// stays below 3e-7 (about two units in the last place), and NaN, infinities, zeros and subnormals
-// behave as in <cmath>. The double versions are <cmath>'s.
+// Defines elementary functions without branches, calls or tables, so that gcc vectorises the loops
+// around them. The float versions use the minimax polynomials of the Cephes library: the relative
+// error stays below 3e-7 (about two units in the last place), and NaN, infinities, zeros and
+// subnormals behave as in <cmath>. The double versions are <cmath>'s.
 #pragma once
 
 #include <algorithm>

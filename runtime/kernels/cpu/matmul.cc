@@ -8,7 +8,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Threads take blocks of whole tiles of the vector units, large enough to pay for a wake-up.
+// Each thread takes blocks of whole tiles of the vector units. A block is large enough to be worth
+// waking a thread.
 constexpr int64_t kTile = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 
@@ -45,7 +46,7 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Splits along the longer side: every thread reads the operand of the other side.
+    // Splits along the longer side, because every thread reads the whole operand of the other side.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tiles = (length + kTile - 1) / kTile;

@@ -1,4 +1,4 @@
-// Ops that move or set elements.
+// Implements ops that move or set elements.
 #include <cstring>
 
 #include "runtime/kernels/cpu/families.h"
@@ -41,7 +41,7 @@ Prepared PrepareIdentity(const KernelRequest& request) {
   return Make<CopyRows>(request.inputs[0], request.outputs[0], 0);
 }
 
-// Input and output have different rows: elements are copied in dense order.
+// Copies elements in dense order. Input and output have rows of different lengths.
 template <typename T>
 class ReshapeRows : public Kernel {
  public:
@@ -85,7 +85,7 @@ class Transpose : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* in = static_cast<const T*>(inputs[0]);
     auto* out = static_cast<T*>(outputs[0]);
-    // With two loops, the input's rows are the output's columns. Tiles use whole cache
+    // If there are two loops, the input's rows are the output's columns, and tiles use whole cache
     // lines of both.
     const int64_t tile = loop_.rank() == 2 ? kTile : 1;
     const int64_t groups = (loop_.outer() + tile - 1) / tile;

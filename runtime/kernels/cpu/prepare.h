@@ -1,5 +1,4 @@
-// Shared by the prepare functions: checks of a request's operands, and the choice of a
-// template by dtype.
+// Helps prepare functions check a request's operands and choose a template by dtype.
 #pragma once
 
 #include <memory>
@@ -11,17 +10,17 @@ namespace tfjob::kernels::cpu {
 
 using Prepared = StatusOr<std::unique_ptr<Kernel>>;
 
-// Amount of work that justifies waking a second thread, in elements of a cheap loop.
+// The amount of work that justifies waking a second thread, in elements of a cheap loop.
 inline constexpr int64_t kGrain = 16384;
 
 // Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.
 Status ExpectOperands(const KernelRequest& request, size_t inputs, size_t outputs);
-// Returns InvalidArgument unless inputs [first, last) and output 0 have one shape and one dtype.
+// Returns InvalidArgument unless inputs [first, last) and output 0 have the same shape and dtype.
 Status ExpectAlike(const KernelRequest& request, size_t first, size_t last);
 Status ExpectShape(const Operand& operand, const Shape& shape);
-// Returns Unimplemented, naming the dtype.
+// Returns Unimplemented, with a message that names the dtype.
 Status NoKernelFor(DType dtype);
-// Expects an int64 scalar, as the step and the seed are.
+// Returns InvalidArgument unless the operand is an int64 scalar, as the step and the seed are.
 Status ExpectInt64Scalar(const Operand& operand);
 // Returns the attribute `axes` counted from 0 and sorted; every axis if it is absent.
 StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank);

@@ -1,4 +1,5 @@
-// Ops that draw random numbers. ops.md documents which word of which block each element uses.
+// Implements ops that draw random numbers. ops.md documents which word of which block
+// each element uses.
 #include <cmath>
 #include <numbers>
 
@@ -12,11 +13,11 @@ namespace {
 constexpr int64_t kWeight = 8;    // cost of a word relative to an addition
 constexpr int64_t kChunk = 1024;  // words drawn at a time
 
-// Ten rounds on `kCounters` counters side by side. With fewer lanes gcc unrolls the loop over them
-// and then fails to vectorise it.
+// FillBlocks runs the ten rounds of Philox on this many counters side by side. With fewer lanes,
+// gcc unrolls the loop over them and then fails to vectorise it.
 constexpr int64_t kCounters = 32;
 
-// Writes whole lanes: up to kCounters - 1 blocks more than requested.
+// Writes at least `blocks` blocks. Writes whole lanes, that is, up to kCounters - 1 blocks more.
 void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint32_t* words) {
   for (int64_t at = 0; at < blocks; at += kCounters) {
     uint32_t c0[kCounters], c1[kCounters], c2[kCounters], c3[kCounters];
@@ -30,7 +31,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kCounters; ++i) {
-        // Everything is read before anything is written, and gcc must be able to see that.
+        // Reads everything before writing anything, in a way that gcc recognises.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         const uint32_t third_word = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;
@@ -49,8 +50,8 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
   }
 }
 
-// Calls body(word of the first element, element, count) for the dense elements [begin, end),
-// chunk by chunk.
+// Calls body(words, element, count) for the dense elements [begin, end), chunk by chunk; `words`
+// begins with the word of `element`.
 template <typename Body>
 void ForWords(const RandomStream& stream, int64_t begin, int64_t end, const Body& body) {
   alignas(64) uint32_t words[kChunk + 4 * kCounters];

@@ -1,4 +1,4 @@
-// Sum, Mean, Max, Min over any axes, and ArgMax.
+// Implements Sum, Mean, Max and Min over any axes, and ArgMax.
 #include <limits>
 
 #include "runtime/kernels/cpu/families.h"
@@ -34,8 +34,8 @@ struct MinOf : Minimum {
   static constexpr T kStart = Highest<T>();
 };
 
-// Blocks bound the error of a long sum: it grows with the logarithm of the length, not
-// with the length.
+// Reduces in blocks, so that the error of a long sum grows with the logarithm of its length, not
+// with its length.
 template <typename T, typename F>
 T ReduceContiguous(int64_t count, const T* x) {
   constexpr int64_t kBlock = 1024;

@@ -1,4 +1,5 @@
-// Loops over operands of the same shape, row by row. Without padding the whole tensor is one row.
+// Loops over operands of the same shape, row by row. If no operand has row padding, the whole
+// tensor is treated as one row.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +39,9 @@ struct Rows {
   }
 };
 
-// Sets out[i] = f(in[i]...). `out` may be one of the inputs: no iteration reads what another wrote,
-// which the pragma tells gcc. `f` is a copy, so that nothing it holds can alias the elements.
+// Sets out[i] = f(in[i]...). `out` may be one of the inputs; the pragma tells gcc that no
+// iteration reads what another one wrote. `f` is passed by value, so that nothing in it can
+// alias the elements.
 template <typename F, typename Out, typename... In>
 inline void Map(int64_t count, F f, Out* out, const In*... in) {
 #pragma GCC ivdep

@@ -1,6 +1,6 @@
-// Softmax and the cross entropies, one row at a time. The row's maximum is subtracted first, so
-// that no exponential overflows. The loss is computed from log(sum) and never from the logarithm of
-// a probability, which may be 0.
+// Implements softmax and the cross entropies, one row at a time. The row's maximum is subtracted
+// first, so that no exponential overflows. The loss is computed from log(sum) and never from the
+// logarithm of a probability, which may be 0.
 #include <limits>
 
 #include "runtime/kernels/cpu/families.h"
@@ -36,7 +36,8 @@ void LogSoftmaxRow(int64_t count, const T* x, T* y) {
   const T maximum = RowMaximum(count, x);
   T sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += Exp(x[i] - maximum);
-  // Subtracts the two shifts separately: their sum would round away the small one.
+  // Subtracts the two shifts separately, because in their sum the smaller one would
+  // be rounded away.
   Map(count, [maximum, log_sum = Log(sum)](T value) { return (value - maximum) - log_sum; }, y, x);
 }
 
@@ -75,7 +76,7 @@ T SparseCrossEntropyRow(int64_t classes, const T* x, Label label, T* backprop) {
     return nan;
   }
   const T maximum = RowMaximum(classes, x);
-  const T logit = x[index] - maximum;  // before backprop, which may be x, is written
+  const T logit = x[index] - maximum;  // read before backprop is written, which may be x
   const T sum = ShiftedExponentials(classes, maximum, x, backprop);
   Map(classes, [scale = 1 / sum](T value) { return value * scale; }, backprop, backprop);
   backprop[index] -= 1;

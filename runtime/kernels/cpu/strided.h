@@ -1,6 +1,6 @@
-// A nest of loops over up to four operands with any strides: broadcasting, transposition,
-// reduction. Neighbouring dimensions that all operands traverse as one are merged, so that the
-// common cases are one or two loops.
+// Implements a nest of loops over up to four operands with any strides, for broadcasting,
+// transposition and reduction. Neighbouring dimensions that all operands traverse like a single one
+// are merged, so that common cases need only one or two loops.
 #pragma once
 
 #include <array>
@@ -14,20 +14,23 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-using Strides = std::array<int64_t, kMaxRank>;  // elements per dimension; 0 where repeated
+using Strides =
+    std::array<int64_t, kMaxRank>;  // elements per dimension; 0 where the operand repeats
 
 // Returns the strides of an operand's own dimensions.
 Strides StridesOf(const Operand& operand);
-// Returns the strides with which the operand fills `shape`: its dimensions are aligned at the end,
-// and those of size 1 repeat. Returns InvalidArgument if it does not broadcast.
+// Returns the strides with which the operand is broadcast to `shape`: the dimensions of both are
+// aligned at the end, and those of size 1 repeat. Returns InvalidArgument if the operand does not
+// broadcast to `shape`.
 StatusOr<Strides> BroadcastStrides(const Operand& operand, const Shape& shape);
 
 class StridedLoop {
  public:
-  // Returns Unimplemented for more than kMaxRank dimensions.
+  // Returns Unimplemented if `shape` has more than kMaxRank dimensions.
   static StatusOr<StridedLoop> Create(const Shape& shape, std::span<const Strides> operands);
 
-  // Iterations of all loops but the innermost, and of the innermost.
+  // Return the number of iterations of the innermost loop (inner), and of all other loops
+  // together (outer).
   int64_t outer() const { return outer_; }
   int64_t inner() const { return dims_[rank_ - 1]; }
   int64_t inner_stride(int operand) const { return strides_[operand][rank_ - 1]; }

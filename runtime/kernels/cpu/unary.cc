@@ -1,4 +1,4 @@
-// Elementwise ops whose operands all have the output's shape.
+// Implements elementwise ops whose operands all have the output's shape.
 #include <cmath>
 
 #include "runtime/kernels/cpu/families.h"

@@ -52,7 +52,7 @@ struct ClientOptions {
   // are connected, it waits up to 5 s longer for the answer to its gradient, and TakeSnapshot still
   // repairs once.
   std::function<bool()> stop_requested;
-  // When a silent server is reported, and when its connection is given up.
+  // Decides when a silent server is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
   // How long a refusal (the address belongs to another job, attempt or definition) is attributed to
   // a predecessor that is about to exit.
@@ -109,7 +109,7 @@ class ParameterClient {
   // which may differ from shard to shard. Call between steps only. Repairs losses as EndStep does.
   // If the servers were rolled back meanwhile, the next EndStep reports it.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
-  // Replaces the state of all servers. Chief only, between steps.
+  // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
   // Announces that this task computes no further gradients (its data or its work has ended).
   virtual Status Leave() = 0;

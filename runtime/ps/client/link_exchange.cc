@@ -27,7 +27,7 @@ void Link::Start(int64_t epoch) {
   ready_.clear();
   sent_ = offset_ = 0;
   ready_bytes_ = 0;
-  // After a restart all values are sent again, so the count starts over.
+  // After a restart of the exchange, all values are sent again, so the count starts over.
   bytes_to_come_ = bytes_;
   if (live_ == nullptr) return;
   if (step.pull) {

@@ -122,7 +122,7 @@ Status Link::AwaitCopy(Duration timeout) {
   MutexLock lock(context_.mutex);
   state::Snapshot& snapshot = *copy_;
   copy_ = nullptr;
-  // ps 0 owns the step; the other servers only estimate it.
+  // ps 0 owns the step. In asynchronous mode, the other servers only estimate it.
   if (server_ == 0) snapshot.global_step = answer->header.step;
   snapshot.ledger += answer->body;
   return OkStatus();

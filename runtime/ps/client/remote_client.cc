@@ -14,8 +14,8 @@ namespace {
 // A connection is established as soon as the server is up, so a long timeout costs nothing.
 constexpr Duration kConnectTimeout{3s};
 constexpr Duration kStopInterval{250ms};
-// How long a chief that was asked to stop still waits for the answer to its step: longer than an
-// exchange takes, shorter than any grace period.
+// How long a chief that was asked to stop still waits for the answer to its step. This is longer
+// than an exchange takes and shorter than any grace period.
 constexpr Duration kStopPatience{5s};
 
 }  // namespace
@@ -162,7 +162,8 @@ StatusOr<StepResult> RemoteClient::Result() {
     const rpc::FrameHeader& answer = link->answer();
     result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
-    // The values may be of different steps. The next gradient then counts for the oldest.
+    // The values may be of different steps. The next gradient then counts as one for
+    // the oldest of them.
     if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
   }
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;

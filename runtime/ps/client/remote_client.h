@@ -35,7 +35,7 @@ class RemoteClient : public ParameterClient {
 
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  // Waits until every link has answered; repairs losses meanwhile.
+  // Waits until the step is answered, and repairs losses meanwhile.
   Status Complete();
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();

@@ -42,8 +42,8 @@ void Coordinator::Break(CoordinatorActions& actions) {
   staged_.clear();
   complete_.clear();
   last_commit_.reset();
-  // The members stay: their connections outlive the state, and they will contribute to the next
-  // one.
+  // The members are kept: their connections outlive the state, and they will contribute
+  // to the next one.
   for (auto& [worker, member] : members_) {
     member.waiting.reset();
     member.granted = 0;

@@ -5,7 +5,7 @@
 namespace tfjob::ps::protocol {
 namespace {
 
-// A commit with more names is rejected as garbled.
+// A commit with more names is treated as unreadable.
 constexpr size_t kMostNames = 1 << 20;
 
 std::ostream& operator<<(std::ostream& out, const Name& name) {

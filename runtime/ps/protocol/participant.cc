@@ -49,8 +49,8 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     actions.answers.push_back({.name = name, .step = step_, .dropped = true});
   } else {
     staged_[name] = step;
-    // If its step is being committed, the contribution is too late; Applied answers it with that
-    // step's values.
+    // If its step is being committed, the contribution is too late, so it is not reported. Applied
+    // will answer it with that step's values.
     if (!applying_ || step > applying_->step) {
       actions.messages.push_back(StagedReport{epoch, step, name});
     }

@@ -1,4 +1,4 @@
-// Implements a server's part in the synchronous protocol: decides which contributions the server
+// Implements a server's part of the synchronous protocol: decides which contributions the server
 // keeps, which set it applies next, and how it answers each worker.
 #pragma once
 

@@ -39,7 +39,7 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   EXPECT_FALSE(DecodeToCoordinator("staged 1 x"));
 }
 
-// One coordinator over two servers that hold epoch 1, step 5.
+// Tests one coordinator of two servers that hold epoch 1, step 5.
 class CoordinatorTest : public testing::Test {
  protected:
   void Begin(int aggregate) {
@@ -67,7 +67,7 @@ TEST_F(CoordinatorTest, CommitsTheFirstThatAreStagedEverywhereInWorkerOrder) {
   EXPECT_TRUE(Committed(Stage(kC, 1)).empty());
   EXPECT_EQ(Committed(Stage(kA, 1)), (std::vector{Of(kA, 1), Of(kC, 1)}));
   EXPECT_EQ(coordinator_.step(), 6);
-  // The backup's contribution is too late.
+  // The contribution of the backup worker is too late.
   EXPECT_TRUE(Committed(Stage(kB, 1)).empty());
   EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
 }
@@ -155,7 +155,7 @@ TEST(Participant, AppliesTheSetAndDropsTheRest) {
   EXPECT_EQ(
       actions.answers,
       (std::vector<Answer>{{Of(kA, 1), 6, true}, {Of(kB, 1), 6, false}, {Of(kC, 1), 6, true}}));
-  // Repeated because its answer was lost.
+  // The workers repeat their contributions because the answers were lost.
   EXPECT_EQ(participant.Staged(3, 5, Of(kB, 1)).answers,
             (std::vector<Answer>{{Of(kB, 1), 6, false}}));
   EXPECT_EQ(participant.Staged(3, 5, Of(kA, 1)).answers,

@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kFaultsEnd{3s};
 constexpr Duration kEnd{6s};
 
-// History of a state: its contributions, step by step.
+// The history of a state: the contributions to each step.
 using Lineage = std::vector<std::vector<Name>>;
 
 class Simulation {

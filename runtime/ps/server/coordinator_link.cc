@@ -9,7 +9,7 @@
 namespace tfjob::ps {
 namespace {
 
-// Short, because a connection attempt cannot be interrupted and the destructor waits for it.
+// This is short because a connection attempt cannot be interrupted and the destructor waits for it.
 constexpr Duration kCoordinatorTimeout{1s};
 
 }  // namespace

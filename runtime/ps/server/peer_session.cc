@@ -303,7 +303,7 @@ void PeerSession::EndPush() {
   if (Synchronizer* synchronizer = service_.synchronizer()) {
     return synchronizer->Staged(push_.name, store->epoch(), push_.step, std::move(push_.staging));
   }
-  // The values of a store that was replaced meanwhile are outdated.
+  // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }
@@ -342,7 +342,7 @@ void PeerSession::SendValues(bool from_here) {
 void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values) {
   {
     MutexLock lock(mutex_);
-    // The exchange was refused, or the peer has begun another one since.
+    // The exchange was refused, or the peer has begun another one in the meantime.
     if (reply_.sequence != sequence || reply_.store == nullptr) return;
     if (with_values) {
       reply_.shards.assign(reply_.store->shards().begin(), reply_.store->shards().end());
@@ -361,8 +361,8 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool w
 void PeerSession::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
-    // Values of a refused exchange that are not sent yet are dropped, so that none follows the
-    // refusal.
+    // Drops the values of the exchange that have not been sent yet, so that none
+    // follow the refusal.
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }
@@ -424,7 +424,8 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
     store = reply_.store;
     total = PlanValues(frame);
   }
-  // Values are copied without the session's lock: a copy takes the shard's lock and may take long.
+  // Values are copied without the session's lock, since a copy needs the shard's lock
+  // and may take long.
   if (chunks_.empty()) return true;
   rpc::OwnedLease lease(buffers_->Take(total));
   std::span<std::byte> to = lease->bytes(total);

@@ -81,7 +81,7 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t part = 0;  // to send next
     size_t offset = 0;
   };
-  // Bytes of a shard to be put into a frame.
+  // A range of bytes of a shard, to be put into a frame.
   struct Chunk {
     int shard = 0;
     size_t offset = 0;
@@ -101,7 +101,7 @@ class PeerSession : public rpc::ConnectionHandler {
   void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void EndPush();
 
-  // Sends the values that are ready. `from_here`: this thread may write them itself.
+  // Sends the values that are ready. If `from_here` is set, this thread may write them itself.
   void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
   size_t PlanValues(rpc::OutgoingFrame& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -30,10 +30,10 @@ struct ServerOptions {
   // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
   rpc::Credentials credentials;
-  // When a silent peer is reported, and when its connection is given up.
+  // Decides when a silent peer is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
-  // How often the server reports to on_event whom it waits for, while it has no state or no
-  // training task is connected.
+  // While the server has no state or no training task is connected, it reports to on_event at this
+  // interval what it waits for.
   Duration report_every{10s};
 };
 
@@ -50,7 +50,7 @@ struct ServerState {
 class ParameterServer : public rpc::StreamHandler {
  public:
   static StatusOr<std::unique_ptr<ParameterServer>> Create(ServerOptions options);
-  // All streams must have ended: shut down the rpc::Server first.
+  // All streams must have ended, so shut down the rpc::Server first.
   ~ParameterServer() override = default;
 
   // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended

@@ -170,8 +170,8 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
     if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
     epoch_ = epoch;
     coordinator_ = assignment.servers[0];
-    // The old state goes out of service now, not when the new one is complete: no task may mix
-    // values of two states.
+    // The old state goes out of service now, not when the new one is complete, because no task may
+    // mix values of two states.
     store_ = nullptr;
     filling_ = store;
   }
@@ -382,7 +382,7 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
           .liveness = options_.liveness});
 }
 
-// Drops events after the end: ps 0 exits too, and that is not a loss.
+// Drops events after the end of the job: ps 0 exits then, too, and that is not a loss.
 void Service::TellOfCoordinator(const state::PeerEvent& event) {
   {
     MutexLock lock(mutex_);

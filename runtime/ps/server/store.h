@@ -27,10 +27,10 @@ class Store {
 
   const Definition& definition() const { return definition_; }
   int64_t epoch() const { return epoch_; }
-  // Number of servers that share the variables.
+  // Returns the number of servers that share the variables.
   int servers() const { return servers_; }
   uint64_t fingerprint() const { return fingerprint_; }
-  // This server's shards, ascending.
+  // Returns this server's shards, ascending.
   const std::vector<int>& shards() const { return own_; }
   bool Owns(uint32_t shard) const { return shard < local_.size() && local_[shard] >= 0; }
   // Returns the shard's index in shards().
@@ -39,7 +39,7 @@ class Store {
   }
   size_t bytes_of(int shard) const { return At(shard).bytes; }
   int slots_of(int shard) const { return At(shard).slots; }
-  // Size of all values and slots.
+  // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
 
   // The global step. It is exact on server 0 and in synchronous mode. Otherwise it is the greatest
@@ -64,17 +64,17 @@ class Store {
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
-  // For filling, before any other use of the store. CheckFill returns InvalidArgument if the bytes
-  // do not fit; FillTarget returns where to write them.
+  // Used to fill the store, before any other use of it. CheckFill returns InvalidArgument if the
+  // bytes do not fit; FillTarget returns where to write them.
   Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived.
   bool filled() const { return unfilled_ == 0; }
 
-  // Ledgers as text, one entry per line: "shard type index incarnation sequence". Shard -1 is the
-  // step counter. Entries of other servers' shards are skipped. RunLine identifies the run that
-  // wrote the ledger. Entries of another run are skipped too: its tasks cannot repeat anything, and
-  // its clocks may have differed.
+  // Read and write ledgers as text, with one entry per line: "shard type index incarnation
+  // sequence". Shard -1 is the step counter. Entries of other servers' shards are skipped. RunLine
+  // identifies the run that wrote the ledger. Entries of another run are skipped too: its tasks
+  // cannot repeat anything, and its clocks may have differed.
   Status SetLedger(const std::string& text, const std::string& run_line);
   std::string CounterLedger();
   static std::string RunLine(const std::string& job_uid, int32_t attempt);

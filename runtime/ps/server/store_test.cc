@@ -20,7 +20,7 @@ std::span<const std::byte> Bytes(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// One variable per kind of update, each with one shard, all initially zero.
+// Tests a store with one variable per kind of update, each with one shard, all initially zero.
 class StoreTest : public testing::Test {
  protected:
   static Definition Kinds() {
@@ -87,7 +87,7 @@ TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
 
 TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
   const std::vector<Name> names = {Of(0, 1), Of(1, 1), Of(2, 1)};
-  // Larger than any shard, as it is in a server.
+  // The scratch memory is larger than any shard, as in a server.
   std::vector<std::byte> sum(64, std::byte{0xff});
   const std::vector<float> a = {1, 2, 3}, b = {3, 4, 5};
   auto mean = [&](int shard, const auto& first, const auto& second) {
@@ -125,7 +125,7 @@ TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
   EXPECT_TRUE(restored.Apply(2, Of(0, 1), Bytes<float>({2, 4}), 0, stream_));
   EXPECT_EQ(restored.Count(Of(1, 1)), 0);
   EXPECT_EQ(restored.step(), 0);
-  // A ledger of another attempt, and one of a version that wrote no run line.
+  // Reads a ledger of another attempt, and one of a version that wrote no run line.
   ASSERT_EQ(next.SetLedger(run + ledger, Store::RunLine("uid", 1)), OkStatus());
   EXPECT_TRUE(next.Incarnations().empty());
   ASSERT_EQ(older.SetLedger(ledger, run), OkStatus());
