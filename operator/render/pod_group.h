@@ -1,5 +1,5 @@
-// Builds a job's PodGroup for its scheduler, and makes pods members of it. native_group.h builds the
-// PodGroup of Kubernetes' own scheduler.
+// Builds a job's PodGroup for its scheduler, and makes pods members of it. native_group.h builds
+// the PodGroup of Kubernetes' own scheduler.
 // https://github.com/volcano-sh/apis (scheduling/v1beta1)
 // https://github.com/kubernetes-sigs/scheduler-plugins (scheduling/v1alpha1)
 #pragma once

@@ -263,8 +263,7 @@ std::string ListEnd(const std::string& version) {
 
 class ReflectorTest : public KubeClientTest {
  protected:
-  // Subscribes, waits for `count` notes and returns the notes. requests_ then contains
-  // the requests.
+  // Subscribes, waits for `count` notes and returns them; requests_ then has the requests.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count,
                                  KubeClientOptions options = QuickOptions()) {
     Serve(std::move(answers), options);
