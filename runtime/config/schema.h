@@ -17,8 +17,8 @@ Json TrainingSchema();
 // Returns a Markdown table with key, type, default and meaning.
 std::string KeyTable();
 
-// Returns `markdown` with everything between the lines "<!-- keys: begin -->" and "<!-- keys: end
-// -->" replaced by KeyTable().
+// Returns `markdown` with everything between the lines "<!-- keys: begin -->" and
+// "<!-- keys: end -->" replaced by KeyTable().
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

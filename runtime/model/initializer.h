@@ -57,8 +57,8 @@ Json WriteInitializer(const Initializer& initializer);
 // Returns the initial value of a float32 or float64 variable. It depends only on the arguments.
 // Fans are computed as in Keras: [in, out]; for higher ranks the product of the leading dimensions
 // is the receptive field. Truncated normals are drawn again if they are beyond two standard
-// deviations, and variance scaling divides by the resulting deviation (0.87962566103423978). N(0,
-// 1) is drawn by the Box-Muller method.
+// deviations, and variance scaling divides by the resulting deviation (0.87962566103423978). Normal
+// numbers are drawn by the Box-Muller method.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -116,8 +116,8 @@ struct Softmax {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// In training, sets each element to 0 with probability `rate`, and otherwise divides it by 1 -
-// rate. Does nothing in other modes.
+// In training, sets each element to 0 with probability `rate`, else divides it by 1 - rate. Does
+// nothing in other modes.
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
   double rate = 0;

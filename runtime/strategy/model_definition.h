@@ -14,8 +14,8 @@ namespace tfjob::strategy {
 
 struct ModelDefinition {
   model::Model model;
-  // The options of every graph, except mode, batch_size and optimizer, which depend on the program.
-  // Only replica differs between tasks.
+  // The options of every graph, except for mode, batch_size and optimizer, which depend on the
+  // program. Only `replica` differs between tasks.
   model::BuildOptions build;
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables

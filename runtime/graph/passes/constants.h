@@ -8,7 +8,7 @@
 namespace tfjob::graph {
 
 // Returns the common value of all elements of a Fill, or of a Const of float32, float64 or int32.
-// Returns nullopt for anything else, and if the elements differ or there are none.
+// Returns nullopt for anything else, and for a Const whose elements differ or that has none.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
 // Returns a scalar of a numeric dtype.

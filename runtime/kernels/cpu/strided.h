@@ -14,8 +14,8 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-using Strides =
-    std::array<int64_t, kMaxRank>;  // elements per dimension; 0 where the operand repeats
+// In elements, one per dimension; 0 where the operand repeats.
+using Strides = std::array<int64_t, kMaxRank>;
 
 // Returns the strides of an operand's own dimensions.
 Strides StridesOf(const Operand& operand);
