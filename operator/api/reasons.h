@@ -101,7 +101,7 @@ std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
 // `scheduler`: the gang's scheduler. It will not place the pods made from the type's template.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
-// `owner`: the controller of the existing object; "nobody" if it has none.
+// `owner`: the controller of the existing object, or "nobody".
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);

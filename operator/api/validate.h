@@ -23,8 +23,8 @@ inline constexpr int64_t kMaxReplicas = 100'000;
 
 // Returns the errors of a job, sorted by path; empty if it is valid. The job may be as written or
 // have defaults. An invalid annotation, which a CRD cannot reject, is an error only until the job
-// has started (status.startTime): a running job should not end because of an annotation, so after
-// the start it is ignored. Pod templates may have any shape; none causes a crash.
+// has started (status.startTime). It is ignored later, because a running job should not end because
+// of an annotation. Pod templates may be any JSON; this function never crashes on one.
 std::vector<FieldIssue> Validate(const TFJob& job);
 
 // Returns probable mistakes that are nevertheless accepted, also by the CRD: minAvailable below 0

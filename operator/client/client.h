@@ -41,7 +41,6 @@ namespace tfjob::client {
 
 // Kinds and their functions are defined in operator/objects.
 using objects::IsClusterScoped;
-using objects::IsPodGroup;
 using objects::Kind;
 using objects::Name;
 using objects::NewestApiVersion;

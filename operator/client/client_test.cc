@@ -51,7 +51,7 @@ class NullSink : public WatchSink {
 TEST(ForwardingClient, PassesEveryCallOn) {
   store::Store store;
   FaultyClient inner(store);
-  ForwardingClient client(static_cast<Client&>(inner));
+  ForwardingClient client(inner);
   const Key key{Kind::kPod, "ns", "a"};
   const Json pod = {{"apiVersion", "v1"},
                     {"kind", "Pod"},

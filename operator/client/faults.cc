@@ -78,40 +78,38 @@ auto FaultyClient::Run(const Call& call, Operation operation) -> decltype(operat
 }
 
 StatusOr<Object> FaultyClient::Get(const Key& key) {
-  return Run({Verb::kGet, key}, [&] { return ForwardingClient::Get(key); });
+  return Run({Verb::kGet, key}, [&] { return inner_.Get(key); });
 }
 
 StatusOr<Json> FaultyClient::GetJson(const Key& key) {
-  return Run({Verb::kGet, key}, [&] { return ForwardingClient::GetJson(key); });
+  return Run({Verb::kGet, key}, [&] { return inner_.GetJson(key); });
 }
 
 StatusOr<std::vector<Object>> FaultyClient::List(Kind kind, const std::string& name_space,
                                                  const LabelSelector& selector) {
   return Run({Verb::kList, {kind, name_space, ""}},
-             [&] { return ForwardingClient::List(kind, name_space, selector); });
+             [&] { return inner_.List(kind, name_space, selector); });
 }
 
 StatusOr<Object> FaultyClient::Create(Kind kind, const Json& object) {
-  return Run({Verb::kCreate, KeyOf(kind, object)},
-             [&] { return ForwardingClient::Create(kind, object); });
+  return Run({Verb::kCreate, KeyOf(kind, object)}, [&] { return inner_.Create(kind, object); });
 }
 
 StatusOr<Object> FaultyClient::Update(Kind kind, const Json& object) {
-  return Run({Verb::kUpdate, KeyOf(kind, object)},
-             [&] { return ForwardingClient::Update(kind, object); });
+  return Run({Verb::kUpdate, KeyOf(kind, object)}, [&] { return inner_.Update(kind, object); });
 }
 
 StatusOr<Object> FaultyClient::UpdateStatus(Kind kind, const Json& object) {
   return Run({Verb::kUpdateStatus, KeyOf(kind, object)},
-             [&] { return ForwardingClient::UpdateStatus(kind, object); });
+             [&] { return inner_.UpdateStatus(kind, object); });
 }
 
 StatusOr<Object> FaultyClient::Patch(const Key& key, const Json& merge_patch) {
-  return Run({Verb::kPatch, key}, [&] { return ForwardingClient::Patch(key, merge_patch); });
+  return Run({Verb::kPatch, key}, [&] { return inner_.Patch(key, merge_patch); });
 }
 
 Status FaultyClient::Delete(const Key& key, const DeleteOptions& options) {
-  return Run({Verb::kDelete, key}, [&] { return ForwardingClient::Delete(key, options); });
+  return Run({Verb::kDelete, key}, [&] { return inner_.Delete(key, options); });
 }
 
 StatusOr<std::unique_ptr<Subscription>> FaultyClient::Subscribe(Kind kind,
@@ -119,7 +117,7 @@ StatusOr<std::unique_ptr<Subscription>> FaultyClient::Subscribe(Kind kind,
                                                                 const LabelSelector& selector,
                                                                 WatchSink& sink) {
   return Run({Verb::kWatch, {kind, name_space, ""}},
-             [&] { return ForwardingClient::Subscribe(kind, name_space, selector, sink); });
+             [&] { return inner_.Subscribe(kind, name_space, selector, sink); });
 }
 
 }  // namespace tfjob::client

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/client/forwarding_client.h"
+#include "operator/client/client.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::client {
@@ -32,10 +32,10 @@ struct Fault {
   std::function<void()> before_call;
 };
 
-class FaultyClient : public ForwardingClient {
+class FaultyClient : public Client {
  public:
   // `inner` must outlive this.
-  explicit FaultyClient(Client& inner) : ForwardingClient(inner) {}
+  explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);
   // Removes all faults.
@@ -70,6 +70,7 @@ class FaultyClient : public ForwardingClient {
   template <typename Operation>
   auto Run(const Call& call, Operation operation) -> decltype(operation());
 
+  Client& inner_;
   Mutex mutex_;
   std::vector<Armed> faults_ ABSL_GUARDED_BY(mutex_);
   std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);

@@ -23,11 +23,6 @@ namespace {
 using objects::Kind;
 using render::DesiredObject;
 
-// Returns true for the kinds that must exist before any pod is created.
-bool IsOfGang(Kind kind) {
-  return kind == Kind::kWorkload || objects::IsPodGroup(kind);
-}
-
 policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
   const objects::OwnerReference* controller = metadata.controller();
   return {controller == nullptr ? "nobody" : StrCat(controller->kind, " ", controller->name),
@@ -72,7 +67,7 @@ Outcome Creator::CreateAll(const Turn& turn) {
     const size_t count = static_cast<size_t>(end - left.begin());
     Outcome outcome = CreateKind(turn, left.first(count));
     left = left.subspan(count);
-    const bool ends = IsOfGang(kind) || !ConcernsOneObject(outcome.error);
+    const bool ends = objects::IsGangKind(kind) || !ConcernsOneObject(outcome.error);
     if (outcome.next != Next::kDone && ends && first.ok()) return outcome;
     KeepFirst(first, std::move(outcome.error));
   }
@@ -156,7 +151,7 @@ Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObjec
   if (!metadata.IsControlledBy(turn.job().metadata.uid)) {
     return {.holder = HolderOf(metadata, tools_.clock.Now())};
   }
-  if (IsOfGang(wanted.kind) && metadata.terminating()) {
+  if (objects::IsGangKind(wanted.kind) && metadata.terminating()) {
     return {.status = Unavailable(client::ToString(key), " is still being deleted")};
   }
   return {.object = *std::move(object), .was_there = true};
@@ -166,7 +161,7 @@ Outcome Creator::Record(const Turn& turn, const DesiredObject& wanted, CreateRes
                         std::vector<Child>& created) {
   policy::History& history = turn.memory.history;
   auto& blocked = wanted.kind == Kind::kPod ? history.blocked_pods : history.blocked_services;
-  if (result.holder && IsOfGang(wanted.kind)) {
+  if (result.holder && objects::IsGangKind(wanted.kind)) {
     result.status = InvalidArgument(Name(wanted.kind), " ", wanted.name, " belongs to ",
                                     result.holder->holder, ", not to this job");
   }
@@ -185,7 +180,7 @@ Outcome Creator::RecordFailure(const Turn& turn, const DesiredObject& wanted, St
   // The namespace is being deleted.
   if (absl::IsFailedPrecondition(error)) return {Next::kJobIsGone};
   tools_.observer.OnCreateFailed(wanted.kind, turn.name_space());
-  const bool kind_is_unknown = IsOfGang(wanted.kind) && absl::IsNotFound(error);
+  const bool kind_is_unknown = objects::IsGangKind(wanted.kind) && absl::IsNotFound(error);
   if (absl::IsNotFound(error) && !kind_is_unknown) return {Next::kJobIsGone};
   if (IsRefusal(error) || kind_is_unknown) {
     std::string& refusal = turn.memory.history.refusal;

@@ -28,7 +28,7 @@ struct Observation {
   std::optional<Duration> check_nodes_after;
 };
 
-// What to do about the job.
+// The actions that a reconcile takes for the job.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;

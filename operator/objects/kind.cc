@@ -60,4 +60,8 @@ bool IsPodGroup(Kind kind) {
          kind == Kind::kNativePodGroup;
 }
 
+bool IsGangKind(Kind kind) {
+  return kind == Kind::kWorkload || IsPodGroup(kind);
+}
+
 }  // namespace tfjob::objects

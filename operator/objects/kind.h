@@ -24,6 +24,8 @@ std::string_view Name(Kind kind);
 bool IsClusterScoped(Kind kind);
 // Returns whether the kind is any scheduler's pod group.
 bool IsPodGroup(Kind kind);
+// Returns true for the kinds that make up a gang, pod groups and workloads. Clusters may lack them.
+bool IsGangKind(Kind kind);
 // Returns the newest apiVersion of the kind that this project supports:
 // "scheduling.k8s.io/v1beta1". A server may only have an older one (client::Discovery).
 std::string_view NewestApiVersion(Kind kind);

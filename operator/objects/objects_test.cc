@@ -257,6 +257,7 @@ TEST(Kind, HasANameAVersionAndAScope) {
     std::string_view name;
     std::string_view api_version;
     bool is_pod_group = false;
+    bool is_gang_kind = false;
     bool is_cluster_scoped = false;
   } kCases[] = {
       {Kind::kTFJob, "TFJob", "kubeflow.org/v1"},
@@ -264,17 +265,18 @@ TEST(Kind, HasANameAVersionAndAScope) {
       {Kind::kService, "Service", "v1"},
       {Kind::kConfigMap, "ConfigMap", "v1"},
       {Kind::kEvent, "Event", "v1"},
-      {Kind::kPodGroup, "PodGroup", "scheduling.volcano.sh/v1beta1", true},
-      {Kind::kCoschedulingPodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha1", true},
-      {Kind::kWorkload, "Workload", "scheduling.k8s.io/v1beta1"},
-      {Kind::kNativePodGroup, "PodGroup", "scheduling.k8s.io/v1beta1", true},
+      {Kind::kPodGroup, "PodGroup", "scheduling.volcano.sh/v1beta1", true, true},
+      {Kind::kCoschedulingPodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha1", true, true},
+      {Kind::kWorkload, "Workload", "scheduling.k8s.io/v1beta1", false, true},
+      {Kind::kNativePodGroup, "PodGroup", "scheduling.k8s.io/v1beta1", true, true},
       {Kind::kLease, "Lease", "coordination.k8s.io/v1"},
-      {Kind::kNode, "Node", "v1", false, true},
+      {Kind::kNode, "Node", "v1", false, false, true},
   };
   for (const auto& expected : kCases) {
     EXPECT_EQ(Name(expected.kind), expected.name);
     EXPECT_EQ(NewestApiVersion(expected.kind), expected.api_version) << expected.name;
     EXPECT_EQ(IsPodGroup(expected.kind), expected.is_pod_group) << expected.api_version;
+    EXPECT_EQ(IsGangKind(expected.kind), expected.is_gang_kind) << expected.api_version;
     EXPECT_EQ(IsClusterScoped(expected.kind), expected.is_cluster_scoped) << expected.name;
   }
 }

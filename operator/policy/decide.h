@@ -26,8 +26,8 @@ namespace tfjob::policy {
 
 Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options);
 
-// Fails a job that cannot run because its validation or rendering failed permanently. The message
-// of `why` becomes part of the condition. Then cleans up and applies the TTL, as for every job that
+// Fails a job that cannot run because its validation or rendering failed permanently. The
+// condition contains the message of `why`. Then cleans up and applies the TTL, as for any job that
 // has ended. A job that had already ended is only cleaned up, as by Decide.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
                const Options& options);

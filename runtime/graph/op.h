@@ -26,7 +26,7 @@
 
 namespace tfjob::graph {
 
-// What an inference function sees of a node. Inference may normalise attributes (negative
+// The parts of a node that an inference function sees. Inference may normalise attributes (negative
 // axes, -1 in shapes).
 struct InferenceContext {
   const std::vector<TensorType>& inputs;
@@ -34,7 +34,7 @@ struct InferenceContext {
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// What a gradient function gets: the node, the gradients of its outputs (an invalid Output where
+// The input of a gradient function: the node, the gradients of its outputs (an invalid Output where
 // none flows), and the builder to which it appends. It returns one Output per input, invalid where
 // no gradient flows.
 struct GradientContext {

@@ -21,7 +21,7 @@ namespace tfjob::strategy {
 StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
                                       const cluster::TfConfig& tf_config);
 
-// What a strategy may need to know about the task that trains with it.
+// The facts about a training task that a strategy may need.
 struct TrainingTask {
   config::StrategyConfig config;
   cluster::TfConfig tf_config;

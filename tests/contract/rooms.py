@@ -28,8 +28,10 @@ def rooms():
 
 def read_table():
     """Returns {room: (what it includes, what its tests include as well)}."""
-    rows = TABLE.search((ROOT / "docs/architecture.md").read_text()).group(1)
-    table = {}
+    found = TABLE.search((ROOT / "docs/architecture.md").read_text())
+    if not found:
+        sys.exit("docs/architecture.md: expected a table with the columns room, includes, its tests also; found none")
+    rows, table = found.group(1), {}
     for row in rows.splitlines():
         room, *lists = [cell.strip() for cell in row.strip("|").split("|")]
         table[room] = tuple(set() if cell == "–" else set(cell.split(", ")) for cell in lists)
@@ -62,6 +64,8 @@ def users(table, room):
 def update(table, room):
     build = ROOT / room / "BUILD"
     text = build.read_text()
+    if not VISIBILITY.search(text):
+        sys.exit(f"{room}/BUILD: expected a list of visible packages, in package(default_visibility) or VISIBLE; found none")
     labels = sorted(users(table, room))
     if room.rpartition("/")[0] not in table or TESTS in VISIBILITY.search(text).group(2):
         labels.append(TESTS)

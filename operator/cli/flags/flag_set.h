@@ -1,4 +1,5 @@
-// Declares and parses the flags and arguments of a command line. Only flag_set.cc includes CLI11.
+// Declares and parses the flags and arguments of a command line. In operator/cli,
+// only flag_set.cc includes CLI11.
 //
 //   CommandParser parser("tfjob", "Runs TFJobs.");
 //   FlagSet& get = parser.AddCommand("get", "List TFJobs");
@@ -32,7 +33,7 @@ class Option;
 
 namespace tfjob::cli {
 
-// What a shell offers as completions of a value.
+// The completions that a shell offers for a value.
 enum class CompleteWith {
   kNothing,
   kWords,       // Flag::words()

@@ -11,7 +11,7 @@
 
 namespace tfjob::cli {
 
-// What a verb is run with. All of it must outlive the verb.
+// The arguments of Verb::Run. They must outlive the verb.
 struct Invocation {
   const ClusterFlags& cluster;
   const Connect& connect;

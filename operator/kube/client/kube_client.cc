@@ -8,6 +8,7 @@
 #include "operator/kube/client/decode.h"
 #include "operator/kube/client/resource.h"
 #include "operator/kube/config/url.h"
+#include "operator/objects/kind.h"
 
 namespace tfjob::kube {
 namespace {
@@ -33,10 +34,6 @@ StatusOr<Key> KeyOf(Kind kind, const Json& object) {
                            client::IsClusterScoped(kind) ? "none" : "a namespace, got none");
   }
   return key;
-}
-
-bool MayBeAbsent(Kind kind) {
-  return client::IsPodGroup(kind) || kind == Kind::kWorkload;
 }
 
 Status Explain(const Status& status, std::string_view verb, const std::string& what) {
@@ -191,7 +188,7 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
   // A 404 without a name may come from a proxy. For kinds that may not be installed, ask the server
   // whether it serves them.
-  if (MayBeAbsent(kind) && created.status().code() == StatusCode::kUnavailable) {
+  if (objects::IsGangKind(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;
   }

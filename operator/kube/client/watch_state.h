@@ -25,7 +25,7 @@ namespace tfjob::kube {
 
 struct WatchPolicy {
   int page_size = 500;
-  // Whether to request the initial list as a stream, which takes less memory in the server and in
+  // True to request the initial list as a stream, which takes less memory in the server and in
   // this process. Pages are requested instead once the server does not support streaming lists, a
   // streaming list is not complete in time, or `broken_lists` in a row have broken off.
   bool streaming_list = true;

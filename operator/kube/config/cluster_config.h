@@ -12,8 +12,8 @@
 
 namespace tfjob::kube {
 
-// PEM text, given inline or as a file. The file must be read again for every connection, because
-// Kubernetes replaces it in place.
+// PEM text, given inline or as a file. Read the file again for every connection, because Kubernetes
+// replaces it in place.
 struct PemSource {
   std::string data;  // takes precedence over path
   std::string path;  // absolute or relative to the working folder

@@ -25,9 +25,9 @@ StatusOr<Store> MakeStore(const std::string& pem) {
   return store;
 }
 
-// Returns the file with the system's certificates, and from the first call on hides it from
-// OpenSSL. cpprestsdk would otherwise read it for every connection, at 20 ms of CPU time each,
-// although Apply replaces the result. Programs that this process starts get the original
+// Returns the file with the system's certificates. The first call hides the file from OpenSSL,
+// because cpprestsdk would read it for every connection, which takes 20 ms of CPU time, although
+// Apply replaces the result. Programs that this process starts get the original
 // environment (LoadOptions). Adding a single variable once does not disturb other threads that read
 // the environment.
 const std::string& HiddenSystemFile() {

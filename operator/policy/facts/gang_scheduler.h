@@ -46,7 +46,7 @@ struct GangTraits {
   // No pods or services are created until the group's status.phase shows that its queue has
   // admitted it.
   bool waits_for_admission = false;
-  // Whether the group's spec has these optional fields.
+  // True for each of these optional fields that the group's spec has.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;

@@ -13,7 +13,7 @@ namespace {
 
 using objects::PodPhase;
 
-// What the status records about one type.
+// The part of the status that concerns one replica type.
 struct Memory {
   api::IndexSet completed;
   const std::vector<std::string>* replacing = nullptr;  // sorted

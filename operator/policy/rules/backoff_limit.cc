@@ -7,7 +7,7 @@
 namespace tfjob::policy {
 namespace {
 
-// What the restarts that are due in this reconcile would add to the restarts in the status.
+// The numbers that the restarts due in this reconcile would add to those in the status.
 struct Due {
   int64_t recreations = 0;
   int64_t container_restarts = 0;

@@ -20,9 +20,9 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// What the caller must do. `apply` comes before `forget`, because it takes over staged bytes,
-// and `messages` come last: on ps 0 the coordinator may reply to a message at once, which
-// yields further actions.
+// The actions that the caller must take. `apply` comes before `forget`, because it takes over
+// staged bytes. `messages` come last, because on ps 0 the coordinator may reply to a message at
+// once, which yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
