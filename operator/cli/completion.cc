@@ -75,7 +75,7 @@ Words NamesInCluster(const Context& context, const Connect& connect, bool namesp
   const auto cluster = connect(flags);
   if (!cluster.ok()) return {};
   const std::string place = namespaces ? "" : (*cluster)->name_space();
-  const auto objects = (*cluster)->client().List(client::Kind::kTFJob, place, {});
+  const auto objects = (*cluster)->client().List(objects::Kind::kTFJob, place, {});
   if (!objects.ok()) return {};
   std::set<std::string> found;
   for (const client::Object& object : *objects) {

@@ -109,14 +109,14 @@ TEST_F(ConnectTest, FindsServerAndNamespace) {
 TEST_F(ConnectTest, AServerThatIsAwayIsAnErrorOfTheCall) {
   const auto cluster = ConnectToCluster({.kubeconfig = kubeconfig_, .request_timeout = 5s});
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  EXPECT_EQ((*cluster)->client().List(client::Kind::kTFJob, "team", {}).status().code(),
+  EXPECT_EQ((*cluster)->client().List(objects::Kind::kTFJob, "team", {}).status().code(),
             StatusCode::kUnavailable);
 }
 
 TEST_F(ConnectTest, ATimeoutOf0IsNoLimit) {
   const auto cluster = ConnectToCluster({.kubeconfig = kubeconfig_, .request_timeout = 0s});
   ASSERT_TRUE(cluster.ok()) << cluster.status();
-  const Status away = (*cluster)->client().List(client::Kind::kTFJob, "team", {}).status();
+  const Status away = (*cluster)->client().List(objects::Kind::kTFJob, "team", {}).status();
   EXPECT_EQ(away.code(), StatusCode::kUnavailable) << away;
 }
 

@@ -141,7 +141,7 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   const Stage stage = asked.stage;
   if (stage == Stage::kDefaults) return std::vector<Json>{manifest::ToJson(job)};
   const Time now = asked.now.value_or(RealClock().Now());
-  const policy::Options& options = asked.options;
+  const policy::DecisionOptions& options = asked.options;
   policy::Snapshot snapshot = SnapshotOf(job, observed);
   policy::History history;
   snapshot.history = &history;

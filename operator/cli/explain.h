@@ -5,7 +5,7 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/view/console.h"
 #include "runtime/base/clock.h"
 
@@ -21,7 +21,7 @@ struct ExplainOptions {
   std::optional<Time> now;  // the current time if not set
   // The operator's settings.
   std::string cluster_domain;
-  policy::Options options;
+  policy::DecisionOptions options;
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 

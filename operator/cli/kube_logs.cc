@@ -41,7 +41,7 @@ std::string LogTarget(const LogRequest& request) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(*request.since).count();
     query.Add("sinceSeconds", StrCat(std::max<int64_t>(1, seconds)));
   }
-  const client::Key pod{client::Kind::kPod, request.name_space, request.pod};
+  const client::Key pod{objects::Kind::kPod, request.name_space, request.pod};
   return kube::ObjectPath(pod, "v1", "log") + query.text();
 }
 

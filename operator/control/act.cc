@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "operator/control/act_context.h"
 #include "operator/control/cache.h"
 #include "operator/control/call_errors.h"
 #include "operator/control/memory.h"
@@ -13,7 +14,6 @@
 #include "operator/control/pacing.h"
 #include "operator/control/report.h"
 #include "operator/control/send_events.h"
-#include "operator/control/turn.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/thread_pool.h"
 
@@ -27,125 +27,131 @@ constexpr int64_t kDefaultGraceSeconds = 30;
 
 }  // namespace
 
-Outcome Actor::Act(const Turn& turn) {
-  Status first = Adopt(turn);
-  const Status changed = ChangePodGroup(turn);
+Outcome Actor::Act(const ActContext& context) {
+  Status first = Adopt(context);
+  const Status changed = ChangePodGroup(context);
   KeepFirst(first, changed);
   if (changed.ok()) {
-    Outcome created = creator_.CreateAll(turn);
-    if (created.next == Next::kJobIsGone) turn.memory.reconcile_again = false;
+    Outcome created = creator_.CreateAll(context);
+    if (created.next == Next::kJobIsGone) context.memory.reconcile_again = false;
     KeepFirst(first, std::move(created.error));
   }
   if (absl::IsCancelled(first)) return OutcomeOf(std::move(first));
-  const plan::Plan& plan = turn.decision.plan;
+  const plan::Plan& plan = context.decision.plan;
   if (plan.status != nullptr) {
-    Outcome written = WriteStatus(turn);
+    Outcome written = WriteStatus(context);
     if (written.next != Next::kDone) return written;
   }
-  tools_.cache.Acknowledge(turn.observation.key, turn.observation.snapshot);
-  KeepFirst(first, DeleteAll(turn));
-  turn.memory.events.insert(turn.memory.events.end(), plan.events.begin(), plan.events.end());
-  SendEvents(tools_, record_, turn.memory);
+  dependencies_.cache.Acknowledge(context.observation.key, context.observation.snapshot);
+  KeepFirst(first, DeleteAll(context));
+  context.memory.events.insert(context.memory.events.end(), plan.events.begin(), plan.events.end());
+  SendEvents(dependencies_, record_, context.memory);
   return OutcomeOf(std::move(first));
 }
 
-Status Actor::Adopt(const Turn& turn) {
+Status Actor::Adopt(const ActContext& context) {
   Status first;
-  for (const plan::Adopt& adopt : turn.decision.plan.adopts) {
-    const client::Key key{Kind::kService, turn.name_space(), adopt.name};
-    const Status status = tools_.client.Patch(key, *adopt.patch).status();
+  for (const plan::Adopt& adopt : context.decision.plan.adopts) {
+    const client::Key key{Kind::kService, context.name_space(), adopt.name};
+    const Status status = dependencies_.client.Patch(key, *adopt.patch).status();
     if (IsGoneOrTaken(status)) continue;
     KeepFirst(first, Annotate(status, StrCat("adopting ", client::ToString(key))));
   }
   return first;
 }
 
-Status Actor::ChangePodGroup(const Turn& turn) {
-  if (!turn.decision.plan.change_pod_group) return OkStatus();
-  const plan::ChangePodGroup& change = *turn.decision.plan.change_pod_group;
-  const client::Key key{change.kind, turn.name_space(), change.name};
-  const Status status = tools_.client.Patch(key, *change.patch).status();
+Status Actor::ChangePodGroup(const ActContext& context) {
+  if (!context.decision.plan.change_pod_group) return OkStatus();
+  const plan::ChangePodGroup& change = *context.decision.plan.change_pod_group;
+  const client::Key key{change.kind, context.name_space(), change.name};
+  const Status status = dependencies_.client.Patch(key, *change.patch).status();
   if (IsGoneOrTaken(status)) return OkStatus();
-  if (IsRefusal(status)) turn.ReportOnce(ChangeFailedEvent(turn.job(), status));
+  if (IsRefusal(status)) context.ReportOnce(ChangeFailedEvent(context.job(), status));
   return Annotate(status, StrCat("changing ", client::ToString(key)));
 }
 
-Outcome Actor::WriteStatus(const Turn& turn) {
-  const api::TFJob& job = turn.job();
-  const policy::Verdict& verdict = turn.decision.verdict;
-  const Json& wanted = *turn.decision.plan.status;
-  const StatusOr<client::Object> written = tools_.client.UpdateStatus(Kind::kTFJob, wanted);
+Outcome Actor::WriteStatus(const ActContext& context) {
+  const api::TFJob& job = context.job();
+  const policy::Verdict& verdict = context.decision.verdict;
+  const Json& wanted = *context.decision.plan.status;
+  const StatusOr<client::Object> written = dependencies_.client.UpdateStatus(Kind::kTFJob, wanted);
   const Status& error = written.status();
   if (written.ok()) {
-    tools_.cache.RecordWrite(turn.observation.key, job.metadata.resource_version, *written);
-    tools_.observer.OnStatus(job.metadata, job.status, verdict.status, tools_.clock.Now());
+    dependencies_.cache.RecordWrite(context.observation.key, job.metadata.resource_version,
+                                    *written);
+    dependencies_.observer.OnStatus(job.metadata, job.status, verdict.status,
+                                    dependencies_.clock.Now());
     return {};
   }
   // The conflict may be with this write itself: if a connection breaks, the request is sent again.
   if (MayHaveBeenExecuted(error) || absl::IsAborted(error)) {
-    turn.memory.unanswered = {PrintJson(wanted["status"]), turn.decision.plan.events, job.status,
-                              verdict.status};
+    context.memory.unanswered = {PrintJson(wanted["status"]), context.decision.plan.events,
+                                 job.status, verdict.status};
   }
   if (absl::IsAborted(error)) return ReadAgain(Message(error));
   if (absl::IsNotFound(error)) return {Next::kJobIsGone};
-  return OutcomeOf(Annotate(error, StrCat("writing the status of TFJob ", turn.observation.key)));
+  return OutcomeOf(
+      Annotate(error, StrCat("writing the status of TFJob ", context.observation.key)));
 }
 
-Status Actor::DeleteAll(const Turn& turn) {
-  const std::vector<plan::Delete>& deletes = turn.decision.plan.deletes;
+Status Actor::DeleteAll(const ActContext& context) {
+  const std::vector<plan::Delete>& deletes = context.decision.plan.deletes;
   const size_t count = std::min(deletes.size(), kMaxDeletes);
-  turn.memory.reconcile_again |= count < deletes.size();
+  context.memory.reconcile_again |= count < deletes.size();
   std::vector<Status> results(count);
-  tools_.pool.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(turn, deletes[i]);
+  dependencies_.pool.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(context, deletes[i]);
   });
   Status first;
-  for (size_t i = 0; i < count; ++i) KeepFirst(first, RecordDelete(turn, deletes[i], results[i]));
-  ReportDeletes(turn, results);
+  for (size_t i = 0; i < count; ++i)
+    KeepFirst(first, RecordDelete(context, deletes[i], results[i]));
+  ReportDeletes(context, results);
   return first;
 }
 
-void Actor::ReportDeletes(const Turn& turn, const std::vector<Status>& results) {
+void Actor::ReportDeletes(const ActContext& context, const std::vector<Status>& results) {
   std::vector<Child> deleted;
   for (size_t i = 0; i < results.size(); ++i) {
-    const plan::Delete& wanted = turn.decision.plan.deletes[i];
+    const plan::Delete& wanted = context.decision.plan.deletes[i];
     if (results[i].ok()) deleted.push_back({wanted.name, wanted.uid});
     // Kinds with the same name share an event, such as the pod groups of several schedulers.
     const bool is_last = i + 1 == results.size() ||
-                         Name(turn.decision.plan.deletes[i + 1].kind) != Name(wanted.kind);
+                         Name(context.decision.plan.deletes[i + 1].kind) != Name(wanted.kind);
     if (!is_last || deleted.empty()) continue;
-    turn.memory.events.push_back(DeletedEvent(turn.job(), wanted.kind, std::exchange(deleted, {})));
+    context.memory.events.push_back(
+        DeletedEvent(context.job(), wanted.kind, std::exchange(deleted, {})));
   }
 }
 
-Status Actor::DeleteOne(const Turn& turn, const plan::Delete& wanted) {
-  const client::Key key{wanted.kind, turn.name_space(), wanted.name};
+Status Actor::DeleteOne(const ActContext& context, const plan::Delete& wanted) {
+  const client::Key key{wanted.kind, context.name_space(), wanted.name};
   client::DeleteOptions options;
   options.uid = wanted.uid;
   options.grace_period_seconds = wanted.grace_period_seconds;
-  const Status status = tools_.client.Delete(key, options);
+  const Status status = dependencies_.client.Delete(key, options);
   if (!absl::IsAborted(status)) return status;
   // Either another object has the name now, or the delete conflicted with another write.
-  const StatusOr<client::Object> found = tools_.ReadObject(key);
+  const StatusOr<client::Object> found = dependencies_.ReadObject(key);
   if (!found.ok()) return found.status();
   if (client::MetadataOf(*found).uid != wanted.uid) return NotFound(Message(status));
   return WithoutConflict(status);
 }
 
-Status Actor::RecordDelete(const Turn& turn, const plan::Delete& wanted, const Status& status) {
-  Cache& cache = tools_.cache;
-  const std::string& key = turn.observation.key;
+Status Actor::RecordDelete(const ActContext& context, const plan::Delete& wanted,
+                           const Status& status) {
+  Cache& cache = dependencies_.cache;
+  const std::string& key = context.observation.key;
   if (absl::IsNotFound(status)) {
     cache.RecordGone(key, wanted.uid);
     return OkStatus();
   }
   if (!status.ok()) {
     if (IsRefusal(status)) {
-      turn.ReportOnce(DeleteFailedEvent(turn.job(), wanted.kind, wanted.uid, status));
+      context.ReportOnce(DeleteFailedEvent(context.job(), wanted.kind, wanted.uid, status));
     }
     return Annotate(status, StrCat("deleting ", wanted.name));
   }
-  tools_.observer.OnDeleted(wanted.kind, turn.name_space());
+  dependencies_.observer.OnDeleted(wanted.kind, context.name_space());
   if (wanted.kind != Kind::kPod || wanted.grace_period_seconds == 0) {
     cache.RecordGone(key, wanted.uid);
     return OkStatus();
@@ -153,7 +159,7 @@ Status Actor::RecordDelete(const Turn& turn, const plan::Delete& wanted, const S
   // The grace period is an assumption, because the server's response does not contain it. The watch
   // will report it.
   cache.RecordDelete(key, wanted.uid,
-                     {TruncateToSeconds(tools_.clock.Now()),
+                     {TruncateToSeconds(dependencies_.clock.Now()),
                       wanted.grace_period_seconds.value_or(kDefaultGraceSeconds)});
   return OkStatus();
 }

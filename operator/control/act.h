@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "operator/control/create.h"
+#include "operator/control/dependencies.h"
 #include "operator/control/outcome.h"
 #include "operator/control/settings.h"
-#include "operator/control/tools.h"
 
 namespace tfjob::plan {
 struct Delete;
@@ -17,36 +17,36 @@ struct Delete;
 
 namespace tfjob::control {
 
-struct Turn;
+struct ActContext;
 
 // Thread-safe, but only one worker at a time may act on a job.
 class Actor {
  public:
-  Actor(const Tools& tools, RecordEvent record)
-      : tools_(tools), record_(std::move(record)), creator_(tools) {}
+  Actor(const Dependencies& dependencies, RecordEvent record)
+      : dependencies_(dependencies), record_(std::move(record)), creator_(dependencies) {}
 
   // Returns the first error. Errors from sending events are not returned, because they do not
   // justify a retry. If the status cannot be written, the actions after it are skipped, and the
   // outcome is kReadAgain if the decision was based on an old version of the job, kJobIsGone if the
   // job does not exist, and the error otherwise.
-  Outcome Act(const Turn& turn);
+  Outcome Act(const ActContext& context);
 
   // Makes creates in progress end after the current calls; Act then returns Cancelled.
   void Stop() { creator_.Stop(); }
 
  private:
-  Status Adopt(const Turn& turn);
-  Status ChangePodGroup(const Turn& turn);
-  Outcome WriteStatus(const Turn& turn);
-  Status DeleteAll(const Turn& turn);
+  Status Adopt(const ActContext& context);
+  Status ChangePodGroup(const ActContext& context);
+  Outcome WriteStatus(const ActContext& context);
+  Status DeleteAll(const ActContext& context);
   // Returns NotFound if the object with the wanted UID is gone.
-  Status DeleteOne(const Turn& turn, const plan::Delete& wanted);
-  Status RecordDelete(const Turn& turn, const plan::Delete& wanted, const Status& status);
+  Status DeleteOne(const ActContext& context, const plan::Delete& wanted);
+  Status RecordDelete(const ActContext& context, const plan::Delete& wanted, const Status& status);
   // Reports the deleted objects, with one event per kind. `results` belong to the first deletes of
   // the plan.
-  void ReportDeletes(const Turn& turn, const std::vector<Status>& results);
+  void ReportDeletes(const ActContext& context, const std::vector<Status>& results);
 
-  const Tools tools_;
+  const Dependencies dependencies_;
   const RecordEvent record_;
   Creator creator_;
 };

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "operator/control/act_context.h"
 #include "operator/control/cache.h"
 #include "operator/control/call_errors.h"
 #include "operator/control/memory.h"
@@ -13,7 +14,6 @@
 #include "operator/control/observer.h"
 #include "operator/control/pacing.h"
 #include "operator/control/report.h"
-#include "operator/control/turn.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/thread_pool.h"
 
@@ -54,18 +54,18 @@ struct Creator::BatchResult {
   std::set<api::ReplicaType> refused;
 };
 
-Outcome Creator::CreateAll(const Turn& turn) {
-  const std::vector<DesiredObject>& creates = turn.decision.plan.creates;
-  turn.memory.history.refusal.clear();
+Outcome Creator::CreateAll(const ActContext& context) {
+  const std::vector<DesiredObject>& creates = context.decision.plan.creates;
+  context.memory.history.refusal.clear();
   Wanted left(creates.data(), std::min(creates.size(), kMaxCreates));
-  turn.memory.reconcile_again |= left.size() < creates.size();
+  context.memory.reconcile_again |= left.size() < creates.size();
   Status first;
   while (!left.empty()) {
     const Kind kind = left.front().kind;
     const auto end = std::find_if(left.begin(), left.end(),
                                   [kind](const DesiredObject& next) { return next.kind != kind; });
     const size_t count = static_cast<size_t>(end - left.begin());
-    Outcome outcome = CreateKind(turn, left.first(count));
+    Outcome outcome = CreateKind(context, left.first(count));
     left = left.subspan(count);
     const bool ends = objects::IsGangKind(kind) || !ConcernsOneObject(outcome.error);
     if (outcome.next != Next::kDone && ends && first.ok()) return outcome;
@@ -74,25 +74,26 @@ Outcome Creator::CreateAll(const Turn& turn) {
   return OutcomeOf(std::move(first));
 }
 
-Outcome Creator::CreateKind(const Turn& turn, Wanted wanted) {
+Outcome Creator::CreateKind(const ActContext& context, Wanted wanted) {
   std::vector<Child> created;
-  Outcome outcome = CreateInBatches(turn, wanted, created);
+  Outcome outcome = CreateInBatches(context, wanted, created);
   if (!created.empty()) {
-    turn.memory.events.push_back(CreatedEvent(turn.job(), wanted.front().kind, created));
+    context.memory.events.push_back(CreatedEvent(context.job(), wanted.front().kind, created));
   }
   return outcome;
 }
 
-Outcome Creator::CreateInBatches(const Turn& turn, Wanted wanted, std::vector<Child>& created) {
+Outcome Creator::CreateInBatches(const ActContext& context, Wanted wanted,
+                                 std::vector<Child>& created) {
   std::vector<DesiredObject> left(wanted.begin(), wanted.end());
   Status first;
   for (int batch = 0; !left.empty(); ++batch) {
     if (stopping_) return OutcomeOf(Cancelled("the operator is stopping"));
-    if (!tools_.cache.JobExists(turn.observation.key, turn.job().metadata.uid)) {
+    if (!dependencies_.cache.JobExists(context.observation.key, context.job().metadata.uid)) {
       return {Next::kJobIsGone};
     }
     const size_t count = std::min(BatchSize(batch), left.size());
-    BatchResult result = CreateBatch(turn, Wanted(left).first(count), created);
+    BatchResult result = CreateBatch(context, Wanted(left).first(count), created);
     if (result.of_all.next != Next::kDone) return result.of_all;
     KeepFirst(first, std::move(result.of_one));
     left.erase(left.begin(), left.begin() + static_cast<ptrdiff_t>(count));
@@ -103,16 +104,18 @@ Outcome Creator::CreateInBatches(const Turn& turn, Wanted wanted, std::vector<Ch
   return OutcomeOf(std::move(first));
 }
 
-Creator::BatchResult Creator::CreateBatch(const Turn& turn, Wanted wanted,
+Creator::BatchResult Creator::CreateBatch(const ActContext& context, Wanted wanted,
                                           std::vector<Child>& created) {
   std::vector<CreateResult> results(wanted.size());
-  tools_.pool.ParallelFor(static_cast<int64_t>(wanted.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) results[i] = CreateOne(turn, wanted[i]);
-  });
+  dependencies_.pool.ParallelFor(static_cast<int64_t>(wanted.size()), 1,
+                                 [&](int64_t begin, int64_t end) {
+                                   for (int64_t i = begin; i < end; ++i)
+                                     results[i] = CreateOne(context, wanted[i]);
+                                 });
   BatchResult batch;
   std::vector<TriedCreate> tried;
   for (size_t i = 0; i < wanted.size(); ++i) {
-    Outcome outcome = Record(turn, wanted[i], std::move(results[i]), created);
+    Outcome outcome = Record(context, wanted[i], std::move(results[i]), created);
     tried.push_back({wanted[i].slot.type, outcome.error});
     if (ConcernsOneObject(outcome.error)) {
       KeepFirst(batch.of_one, std::move(outcome.error));
@@ -127,20 +130,20 @@ Creator::BatchResult Creator::CreateBatch(const Turn& turn, Wanted wanted,
 // If the name is taken, the create succeeds if the existing object belongs to this job: the
 // response to an earlier create was lost, or the watch has not reported the object yet. If the
 // response to this create is lost, the object is also looked up.
-Creator::CreateResult Creator::CreateOne(const Turn& turn, const DesiredObject& wanted) {
+Creator::CreateResult Creator::CreateOne(const ActContext& context, const DesiredObject& wanted) {
   StatusOr<client::Object> object =
-      tools_.client.Create(wanted.kind, turn.decision.desired.Build(wanted));
+      dependencies_.client.Create(wanted.kind, context.decision.desired.Build(wanted));
   if (absl::IsAlreadyExists(object.status()) || MayHaveBeenExecuted(object.status())) {
-    return ReadExisting(turn, wanted, object.status());
+    return ReadExisting(context, wanted, object.status());
   }
   if (!object.ok()) return {.status = WithoutConflict(object.status())};
   return {.object = *std::move(object)};
 }
 
-Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObject& wanted,
+Creator::CreateResult Creator::ReadExisting(const ActContext& context, const DesiredObject& wanted,
                                             const Status& create_error) {
-  const client::Key key{wanted.kind, turn.name_space(), wanted.name};
-  StatusOr<client::Object> object = tools_.ReadObject(key);
+  const client::Key key{wanted.kind, context.name_space(), wanted.name};
+  StatusOr<client::Object> object = dependencies_.ReadObject(key);
   if (absl::IsNotFound(object.status())) {
     // The object was not created, or is already gone. The next reconcile tries again.
     if (absl::IsInternal(create_error)) return {.status = create_error};
@@ -148,8 +151,8 @@ Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObjec
   }
   if (!object.ok()) return {.status = WithoutConflict(object.status())};
   const objects::ObjectMeta& metadata = client::MetadataOf(*object);
-  if (!metadata.IsControlledBy(turn.job().metadata.uid)) {
-    return {.holder = HolderOf(metadata, tools_.clock.Now())};
+  if (!metadata.IsControlledBy(context.job().metadata.uid)) {
+    return {.holder = HolderOf(metadata, dependencies_.clock.Now())};
   }
   if (objects::IsGangKind(wanted.kind) && metadata.terminating()) {
     return {.status = Unavailable(client::ToString(key), " is still being deleted")};
@@ -157,55 +160,56 @@ Creator::CreateResult Creator::ReadExisting(const Turn& turn, const DesiredObjec
   return {.object = *std::move(object), .was_there = true};
 }
 
-Outcome Creator::Record(const Turn& turn, const DesiredObject& wanted, CreateResult result,
+Outcome Creator::Record(const ActContext& context, const DesiredObject& wanted, CreateResult result,
                         std::vector<Child>& created) {
-  policy::History& history = turn.memory.history;
+  policy::History& history = context.memory.history;
   auto& blocked = wanted.kind == Kind::kPod ? history.blocked_pods : history.blocked_services;
   if (result.holder && objects::IsGangKind(wanted.kind)) {
     result.status = InvalidArgument(Name(wanted.kind), " ", wanted.name, " belongs to ",
                                     result.holder->holder, ", not to this job");
   }
-  if (!result.status.ok()) return RecordFailure(turn, wanted, std::move(result.status));
+  if (!result.status.ok()) return RecordFailure(context, wanted, std::move(result.status));
   if (result.holder) {
     blocked[wanted.name] = *std::move(result.holder);
-    turn.memory.reconcile_again = true;
+    context.memory.reconcile_again = true;
     return {};
   }
   blocked.erase(wanted.name);
-  RecordObject(turn, wanted, result, created);
+  RecordObject(context, wanted, result, created);
   return {};
 }
 
-Outcome Creator::RecordFailure(const Turn& turn, const DesiredObject& wanted, Status error) {
+Outcome Creator::RecordFailure(const ActContext& context, const DesiredObject& wanted,
+                               Status error) {
   // The namespace is being deleted.
   if (absl::IsFailedPrecondition(error)) return {Next::kJobIsGone};
-  tools_.observer.OnCreateFailed(wanted.kind, turn.name_space());
+  dependencies_.observer.OnCreateFailed(wanted.kind, context.name_space());
   const bool kind_is_unknown = objects::IsGangKind(wanted.kind) && absl::IsNotFound(error);
   if (absl::IsNotFound(error) && !kind_is_unknown) return {Next::kJobIsGone};
   if (IsRefusal(error) || kind_is_unknown) {
-    std::string& refusal = turn.memory.history.refusal;
+    std::string& refusal = context.memory.history.refusal;
     if (refusal.empty()) refusal = std::string(Message(error));
-    turn.ReportOnce(CreateFailedEvent(turn.job(), wanted.kind, error));
+    context.ReportOnce(CreateFailedEvent(context.job(), wanted.kind, error));
   }
   if (kind_is_unknown) error = FailedPrecondition(Message(error));
   return OutcomeOf(Annotate(error, StrCat("creating ", Name(wanted.kind), " ", wanted.name)));
 }
 
-void Creator::RecordObject(const Turn& turn, const DesiredObject& wanted,
+void Creator::RecordObject(const ActContext& context, const DesiredObject& wanted,
                            const CreateResult& result, std::vector<Child>& created) {
   // Something could be created, so later refusals are reported again.
-  std::erase_if(turn.memory.history.reported, IsCreateFailed);
+  std::erase_if(context.memory.history.reported, IsCreateFailed);
   const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {
-    turn.memory.events.push_back(CreatedEvent(turn.job(), wanted.kind, {child}));
+    context.memory.events.push_back(CreatedEvent(context.job(), wanted.kind, {child}));
   } else {
     created.push_back(child);
   }
-  tools_.cache.RecordCreate(turn.observation.key, wanted.kind, *result.object);
-  if (LacksItsGroup(*result.object, turn.decision.verdict.gang)) {
-    turn.ReportOnce(SchedulingGroupDroppedEvent(turn.job(), wanted.name));
+  dependencies_.cache.RecordCreate(context.observation.key, wanted.kind, *result.object);
+  if (LacksItsGroup(*result.object, context.decision.verdict.gang)) {
+    context.ReportOnce(SchedulingGroupDroppedEvent(context.job(), wanted.name));
   }
-  tools_.observer.OnCreated(wanted.kind, turn.name_space());
+  dependencies_.observer.OnCreated(wanted.kind, context.name_space());
 }
 
 }  // namespace tfjob::control

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "operator/control/dependencies.h"
 #include "operator/control/outcome.h"
-#include "operator/control/tools.h"
 
 namespace tfjob::render {
 struct DesiredObject;
@@ -16,18 +16,18 @@ struct DesiredObject;
 namespace tfjob::control {
 
 struct Child;
-struct Turn;
+struct ActContext;
 
 // Thread-safe, but only one worker at a time may create a job's objects.
 class Creator {
  public:
-  explicit Creator(const Tools& tools) : tools_(tools) {}
+  explicit Creator(const Dependencies& dependencies) : dependencies_(dependencies) {}
 
   // Creates the plan's objects in order, up to the limit for one reconcile. Stops at an error that
   // would affect all further objects. Also stops if a pod group or workload is missing, because
   // without it, pods would be placed one by one. Returns the first error, Cancelled after Stop(),
   // or kJobIsGone if the job or its namespace is gone or being deleted.
-  Outcome CreateAll(const Turn& turn);
+  Outcome CreateAll(const ActContext& context);
 
   // Makes CreateAll end after the current calls.
   void Stop() { stopping_ = true; }
@@ -39,22 +39,23 @@ class Creator {
   struct BatchResult;
 
   // Creates objects of one kind, and reports them in one event.
-  Outcome CreateKind(const Turn& turn, Wanted wanted);
-  Outcome CreateInBatches(const Turn& turn, Wanted wanted, std::vector<Child>& created);
-  BatchResult CreateBatch(const Turn& turn, Wanted wanted, std::vector<Child>& created);
-  CreateResult CreateOne(const Turn& turn, const render::DesiredObject& wanted);
+  Outcome CreateKind(const ActContext& context, Wanted wanted);
+  Outcome CreateInBatches(const ActContext& context, Wanted wanted, std::vector<Child>& created);
+  BatchResult CreateBatch(const ActContext& context, Wanted wanted, std::vector<Child>& created);
+  CreateResult CreateOne(const ActContext& context, const render::DesiredObject& wanted);
   // Reads the object after a create whose name was taken, or which may have been executed despite
   // its error.
-  CreateResult ReadExisting(const Turn& turn, const render::DesiredObject& wanted,
+  CreateResult ReadExisting(const ActContext& context, const render::DesiredObject& wanted,
                             const Status& create_error);
   // Record the result of a create.
-  Outcome Record(const Turn& turn, const render::DesiredObject& wanted, CreateResult result,
-                 std::vector<Child>& created);
-  Outcome RecordFailure(const Turn& turn, const render::DesiredObject& wanted, Status error);
-  void RecordObject(const Turn& turn, const render::DesiredObject& wanted,
+  Outcome Record(const ActContext& context, const render::DesiredObject& wanted,
+                 CreateResult result, std::vector<Child>& created);
+  Outcome RecordFailure(const ActContext& context, const render::DesiredObject& wanted,
+                        Status error);
+  void RecordObject(const ActContext& context, const render::DesiredObject& wanted,
                     const CreateResult& result, std::vector<Child>& created);
 
-  const Tools tools_;
+  const Dependencies dependencies_;
   std::atomic<bool> stopping_ = false;
 };
 

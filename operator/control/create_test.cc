@@ -6,12 +6,12 @@
 
 #include "operator/api/names.h"
 #include "operator/client/faults.h"
+#include "operator/control/act_context.h"
 #include "operator/control/cache.h"
 #include "operator/control/memory.h"
 #include "operator/control/native_api.h"
 #include "operator/control/observation.h"
 #include "operator/control/observer.h"
-#include "operator/control/turn.h"
 #include "operator/local/store/store.h"
 #include "operator/policy/testing.h"
 #include "operator/render/address.h"

@@ -9,7 +9,7 @@
 
 namespace tfjob::control {
 
-Decision Decide(const Observation& observation, const policy::Options& options,
+Decision Decide(const Observation& observation, const policy::DecisionOptions& options,
                 const render::AddressScheme& address) {
   const api::TFJob& job = observation.job;
   const policy::Snapshot& snapshot = observation.snapshot;

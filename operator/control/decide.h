@@ -2,7 +2,7 @@
 // only combines the packages policy, render and plan.
 #pragma once
 
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/render/address.h"
 
 namespace tfjob::control {
@@ -11,7 +11,7 @@ struct Decision;
 struct Observation;
 
 // A job whose objects cannot be rendered is refused, as is a job that was not admitted.
-Decision Decide(const Observation& observation, const policy::Options& options,
+Decision Decide(const Observation& observation, const policy::DecisionOptions& options,
                 const render::AddressScheme& address);
 
 }  // namespace tfjob::control

@@ -7,12 +7,12 @@
 
 #include "operator/api/names.h"
 #include "operator/control/cache.h"
+#include "operator/control/dependencies.h"
 #include "operator/control/log.h"
 #include "operator/control/native_api.h"
 #include "operator/control/outcome.h"
 #include "operator/control/pacing.h"
 #include "operator/control/reconcile.h"
-#include "operator/control/tools.h"
 #include "operator/control/work_queue.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/thread_pool.h"
@@ -28,7 +28,7 @@ constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 // arrives; the attempt to create a pod group then reports the reason.
 constexpr Duration kPodGroupPatience = 3s;
 
-std::set<std::string> NamespacesOf(const Options& options) {
+std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   std::set<std::string> name_spaces(options.name_spaces.begin(), options.name_spaces.end());
   if (name_spaces.empty()) name_spaces.insert("");
   return name_spaces;
@@ -49,7 +49,7 @@ Result ResultOf(const Outcome& outcome) {
 
 }  // namespace
 
-Manager::Manager(client::Client& client, Options options)
+Manager::Manager(client::Client& client, ManagerOptions options)
     : options_(std::move(options)),
       client_(client),
       queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer)),
@@ -58,12 +58,12 @@ Manager::Manager(client::Client& client, Options options)
       pool_(std::make_unique<ThreadPool>("control-write", options_.parallel_writes)),
       native_api_(std::make_unique<NativeApi>(options_.discovery, *options_.clock)),
       reconciler_(std::make_unique<Reconciler>(
-          Tools{
+          Dependencies{
               client, *cache_, *options_.clock, *pool_, *options_.observer, *native_api_,
               [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); }},
           options_.settings)) {}
 
-StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, Options options) {
+StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, ManagerOptions options) {
   std::unique_ptr<Manager> manager(new Manager(client, std::move(options)));
   const policy::GangScheduler gang = manager->options_.settings.policy.gang.scheduler;
   if (gang != policy::GangScheduler::kNone) manager->WatchPodGroups(gang, true);

@@ -33,7 +33,7 @@ class NativeApi;
 class Reconciler;
 class WorkQueue;
 
-struct Options {
+struct ManagerOptions {
   std::vector<std::string> name_spaces;  // empty: all
   int workers = 4;
   int parallel_writes = 16;  // 0: a plan's writes are sent one by one
@@ -49,7 +49,7 @@ class Manager {
  public:
   // Subscribes to the watches and starts the workers. `client` must outlive the manager. The jobs
   // of a namespace are reconciled once its first lists have arrived.
-  static StatusOr<std::unique_ptr<Manager>> Start(client::Client& client, Options options);
+  static StatusOr<std::unique_ptr<Manager>> Start(client::Client& client, ManagerOptions options);
   // Calls Stop().
   ~Manager();
 
@@ -81,7 +81,7 @@ class Manager {
     std::vector<std::unique_ptr<client::Subscription>> subscriptions;
   };
 
-  Manager(client::Client& client, Options options);
+  Manager(client::Client& client, ManagerOptions options);
 
   Status Subscribe(const std::string& name_space);
   // Subscribes, unless there already is a subscription to the same version. Returns false while the
@@ -92,7 +92,7 @@ class Manager {
   void Work();
   void ReconcileOne(const std::string& key);
 
-  const Options options_;
+  const ManagerOptions options_;
   client::Client& client_;
   const std::unique_ptr<WorkQueue> queue_;
   const std::unique_ptr<Cache> cache_;

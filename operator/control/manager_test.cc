@@ -42,8 +42,8 @@ size_t CountPods(store::Store& store) {
 // Runs the manager step by step. The watch reports changes only when the test calls Deliver().
 class SteppedManagerTest : public ::testing::Test {
  public:
-  static store::Options StoreOptions(Clock& clock) {
-    store::Options options;
+  static store::StoreOptions StoreOptions(Clock& clock) {
+    store::StoreOptions options;
     options.clock = &clock;
     options.deliver_by_hand = true;
     options.node_name = "node-1";
@@ -53,7 +53,7 @@ class SteppedManagerTest : public ::testing::Test {
  protected:
   SteppedManagerTest() : store_(StoreOptions(clock_)), client_(store_) {
     ConfigureLogging(LogLevel::kError, LogFormat::kText);
-    Options options;
+    ManagerOptions options;
     options.workers = 0;
     options.parallel_writes = 0;
     options.clock = &clock_;
@@ -119,7 +119,7 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store(SteppedManagerTest::StoreOptions(clock));
   JobSinkKeeper client(store);
-  Options options;
+  ManagerOptions options;
   options.workers = options.parallel_writes = 0;
   options.clock = &clock;
   options.settings.address = render::ClusterDns("");
@@ -149,11 +149,11 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
 // this immediately.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
-  store::Options store_options = SteppedManagerTest::StoreOptions(clock);
+  store::StoreOptions store_options = SteppedManagerTest::StoreOptions(clock);
   store_options.keep_changes = true;
   store::Store store(store_options);
   client::FaultyClient client(store);
-  Options options;
+  ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock;
@@ -278,7 +278,7 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   store::Store store;
   RunningKubelet kubelet(store);
   const auto watch = store.Subscribe(Kind::kPod, "", {}, kubelet);
-  Options options;
+  ManagerOptions options;
   options.workers = 3;
   options.parallel_writes = 3;
   options.settings.address = render::ClusterDns("");
@@ -314,7 +314,7 @@ TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
   PruningClient client(store);
-  Options options;
+  ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock;
@@ -341,7 +341,7 @@ TEST(CountPatience, PodsThatStartOneAfterTheOtherMakeOneWrite) {
   store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
   client::FaultyClient client(store);
   RunningKubelet kubelet(store);
-  Options options;
+  ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock;

@@ -47,7 +47,7 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
                                                       const CustomResource& stored,
                                                       Memory& memory) {
   if (memory.unanswered) return ReadAgain("a status write had no answer");
-  if (tools_.cache.IsInDoubt(key)) return ReadAgain("a list lacks our status write");
+  if (dependencies_.cache.IsInDoubt(key)) return ReadAgain("a list lacks our status write");
   if (Status confirmed = ConfirmOwnWrites(key); !confirmed.ok()) return OutcomeOf(confirmed);
 
   Admission admission = Admit(stored, settings_.default_clean_pod_policy);
@@ -61,10 +61,10 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
   observation.id = id;
   observation.job = std::move(admission.job);
   observation.admitted = std::move(admission.verdict);
-  observation.snapshot = tools_.cache.SnapshotOf(key, stored.metadata.uid);
+  observation.snapshot = dependencies_.cache.SnapshotOf(key, stored.metadata.uid);
   observation.snapshot.native_version = *std::move(native_version);
-  observation.now = tools_.clock.Now();
-  Unblock(tools_.cache.TakeFreed(key), memory.history);
+  observation.now = dependencies_.clock.Now();
+  Unblock(dependencies_.cache.TakeFreed(key), memory.history);
   ObserveNodes(observation);
   observation.snapshot.history = &memory.history;
   policy::Remember(observation.job, observation.snapshot, observation.now, settings_.policy,
@@ -73,25 +73,25 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
 }
 
 Status JobReader::ConfirmOwnWrites(const std::string& key) {
-  for (const client::Key& object : tools_.cache.ObjectsToRead(key, kWatchPatience)) {
-    StatusOr<client::Object> found = tools_.client.Get(object);
+  for (const client::Key& object : dependencies_.cache.ObjectsToRead(key, kWatchPatience)) {
+    StatusOr<client::Object> found = dependencies_.client.Get(object);
     if (!found.ok() && !absl::IsNotFound(found.status())) {
       return Annotate(found.status(), StrCat("reading ", client::ToString(object)));
     }
-    tools_.cache.RecordRead(key, object,
-                            found.ok() ? std::optional(*std::move(found)) : std::nullopt);
+    dependencies_.cache.RecordRead(key, object,
+                                   found.ok() ? std::optional(*std::move(found)) : std::nullopt);
   }
   return OkStatus();
 }
 
 StatusOr<std::string> JobReader::NativeVersionFor(const policy::Gang& gang) {
   if (gang.scheduler != policy::GangScheduler::kNative) return std::string();
-  return tools_.native_api.Version();
+  return dependencies_.native_api.Version();
 }
 
 bool JobReader::SeesPodGroup(const api::TFJob& job, const policy::Gang& gang) {
   return gang.scheduler == policy::GangScheduler::kNone || policy::IsManagedElsewhere(job) ||
-         tools_.watch_pod_groups(gang.scheduler);
+         dependencies_.watch_pod_groups(gang.scheduler);
 }
 
 void JobReader::ObserveNodes(Observation& observation) {
@@ -104,14 +104,14 @@ void JobReader::ObserveNodes(Observation& observation) {
 
 Outcome JobReader::ReadJob(const std::string& key, const std::string& known_version,
                            Memory& memory) {
-  const StatusOr<client::Object> found = tools_.client.Get(ObjectKeyOf(key));
+  const StatusOr<client::Object> found = dependencies_.client.Get(ObjectKeyOf(key));
   if (absl::IsNotFound(found.status())) {
     memory.unanswered.reset();
     return {Next::kJobIsGone};
   }
   if (!found.ok()) return OutcomeOf(Annotate(found.status(), StrCat("reading TFJob ", key)));
   SettleUnanswered(*client::As<CustomResource>(*found), memory);
-  tools_.cache.RecordWrite(key, known_version, *found);
+  dependencies_.cache.RecordWrite(key, known_version, *found);
   return {};
 }
 
@@ -122,7 +122,8 @@ void JobReader::SettleUnanswered(const CustomResource& found, Memory& memory) {
   // Compares parsed values, because the server adds defaults.
   const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
   if (PrintJson(status) != attempt.status) return;
-  tools_.observer.OnStatus(found.metadata, attempt.before, attempt.after, tools_.clock.Now());
+  dependencies_.observer.OnStatus(found.metadata, attempt.before, attempt.after,
+                                  dependencies_.clock.Now());
   memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
 }
 

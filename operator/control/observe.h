@@ -6,9 +6,9 @@
 #include <string>
 #include <variant>
 
+#include "operator/control/dependencies.h"
 #include "operator/control/outcome.h"
 #include "operator/control/settings.h"
-#include "operator/control/tools.h"
 
 namespace tfjob::objects {
 struct CustomResource;
@@ -23,7 +23,8 @@ struct Observation;
 class JobReader {
  public:
   // `settings` must outlive this object.
-  JobReader(const Tools& tools, const Settings& settings) : tools_(tools), settings_(settings) {}
+  JobReader(const Dependencies& dependencies, const Settings& settings)
+      : dependencies_(dependencies), settings_(settings) {}
 
   // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if the newest
   // known version of the job is in doubt, kDone if its pod group is not known yet, and kFailed if
@@ -49,7 +50,7 @@ class JobReader {
   // have received twice.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
-  const Tools tools_;
+  const Dependencies dependencies_;
   const Settings& settings_;
 };
 

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "operator/control/act.h"
+#include "operator/control/act_context.h"
 #include "operator/control/cache.h"
 #include "operator/control/decide.h"
 #include "operator/control/log.h"
@@ -12,7 +13,6 @@
 #include "operator/control/observation.h"
 #include "operator/control/observe.h"
 #include "operator/control/pacing.h"
-#include "operator/control/turn.h"
 #include "operator/policy/verdict.h"
 #include "runtime/base/clock.h"
 
@@ -43,11 +43,11 @@ void LogDecision(const Observation& observation, const Decision& decision) {
 
 }  // namespace
 
-Reconciler::Reconciler(const Tools& tools, Settings settings)
-    : tools_(tools),
+Reconciler::Reconciler(const Dependencies& dependencies, Settings settings)
+    : dependencies_(dependencies),
       settings_(std::move(settings)),
-      reader_(std::make_unique<JobReader>(tools, settings_)),
-      actor_(std::make_unique<Actor>(tools, settings_.record)) {}
+      reader_(std::make_unique<JobReader>(dependencies, settings_)),
+      actor_(std::make_unique<Actor>(dependencies, settings_.record)) {}
 
 Reconciler::~Reconciler() = default;
 
@@ -59,7 +59,7 @@ Outcome Reconciler::Reconcile(const std::string& key) {
   const uint64_t id = ++last_id_;
   Outcome outcome;
   for (int i = 0; i < kConflictTries; ++i) {
-    const auto stored = tools_.cache.Job(key);
+    const auto stored = dependencies_.cache.Job(key);
     if (stored == nullptr) {
       Forget(key);
       return {.id = id};
@@ -84,9 +84,9 @@ Outcome Reconciler::ReconcileOnce(const std::string& key, uint64_t id,
   return Act({observation, decision, memory});
 }
 
-Outcome Reconciler::Act(const Turn& turn) {
-  const auto& [observation, decision, memory] = turn;
-  if (const auto wait = TimeToWait(turn)) {
+Outcome Reconciler::Act(const ActContext& context) {
+  const auto& [observation, decision, memory] = context;
+  if (const auto wait = TimeToWait(context)) {
     return {.again_after = Earlier(observation.check_nodes_after, wait)};
   }
   const bool wants_group = decision.verdict.create_pod_group.has_value();
@@ -94,29 +94,29 @@ Outcome Reconciler::Act(const Turn& turn) {
     return ReadAgain("the pod group is gone");
   }
   LogDecision(observation, decision);
-  Outcome outcome = actor_->Act(turn);
+  Outcome outcome = actor_->Act(context);
   if (!decision.verdict.delete_pod_groups.empty()) memory.had_group = false;
   if (wants_group && !outcome.NeedsRetry()) memory.had_group = true;
-  if (!memory.history.refusal.empty()) tools_.native_api.Doubt();
+  if (!memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after =
       RequeueAfter({.check_nodes_after = observation.check_nodes_after,
                     .plan = decision.plan.requeue_after,
                     .has_more_work = std::exchange(memory.reconcile_again, false),
                     .needs_retry = outcome.NeedsRetry(),
                     .has_events = !memory.events.empty(),
-                    .waits_for_watch = tools_.cache.WaitsForWatch(observation.key)});
+                    .waits_for_watch = dependencies_.cache.WaitsForWatch(observation.key)});
   return outcome;
 }
 
-std::optional<Duration> Reconciler::TimeToWait(const Turn& turn) {
-  const auto& [observation, decision, memory] = turn;
+std::optional<Duration> Reconciler::TimeToWait(const ActContext& context) {
+  const auto& [observation, decision, memory] = context;
   if (!memory.events.empty() ||
       !OnlyWritesCounts(decision.plan, observation.job.status, decision.verdict.status)) {
     memory.counts_behind.reset();
     return std::nullopt;
   }
   const CountsDelay delay =
-      DelayCounts(memory.counts_behind, tools_.clock.Monotonic(), settings_.count_patience);
+      DelayCounts(memory.counts_behind, dependencies_.clock.Monotonic(), settings_.count_patience);
   memory.counts_behind = delay.behind_since;
   return delay.left;
 }

@@ -7,9 +7,9 @@
 #include <string>
 #include <unordered_map>
 
+#include "operator/control/dependencies.h"
 #include "operator/control/outcome.h"
 #include "operator/control/settings.h"
-#include "operator/control/tools.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::objects {
@@ -21,12 +21,12 @@ namespace tfjob::control {
 class Actor;
 class JobReader;
 struct Memory;
-struct Turn;
+struct ActContext;
 
 // Thread-safe, but only one worker at a time may reconcile a key.
 class Reconciler {
  public:
-  Reconciler(const Tools& tools, Settings settings);
+  Reconciler(const Dependencies& dependencies, Settings settings);
   ~Reconciler();
 
   // If the job has changed in the meantime, starts again. Tries up to kConflictTries times in all.
@@ -38,14 +38,14 @@ class Reconciler {
  private:
   Outcome ReconcileOnce(const std::string& key, uint64_t id, const objects::CustomResource& stored,
                         Memory& memory);
-  Outcome Act(const Turn& turn);
+  Outcome Act(const ActContext& context);
   // Returns how long the plan can wait if it only updates counts; nullopt if it must be carried
   // out now.
-  std::optional<Duration> TimeToWait(const Turn& turn);
+  std::optional<Duration> TimeToWait(const ActContext& context);
   std::shared_ptr<Memory> MemoryOf(const std::string& key, const std::string& uid);
   void Forget(const std::string& key);
 
-  const Tools tools_;
+  const Dependencies dependencies_;
   const Settings settings_;
   const std::unique_ptr<JobReader> reader_;
   const std::unique_ptr<Actor> actor_;

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "operator/control/call_errors.h"
+#include "operator/control/dependencies.h"
 #include "operator/control/log.h"
 #include "operator/control/memory.h"
 #include "operator/control/pacing.h"
-#include "operator/control/tools.h"
 #include "operator/objects/event.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/thread_pool.h"
@@ -20,22 +20,24 @@ void MarkReported(const plan::NamedEvent& event, Memory& memory) {
   if (event.standing) memory.history.reported.insert(event.cause);
 }
 
-std::vector<Status> CreateEvents(const Tools& tools, const std::vector<plan::NamedEvent>& events) {
+std::vector<Status> CreateEvents(const Dependencies& dependencies,
+                                 const std::vector<plan::NamedEvent>& events) {
   std::vector<Status> results(events.size());
-  const Time now = tools.clock.Now();
-  tools.pool.ParallelFor(static_cast<int64_t>(events.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Json event = objects::ToJson(events[i].event, now);
-      event["metadata"]["name"] = events[i].name;
-      results[i] = tools.client.Create(objects::Kind::kEvent, event).status();
-    }
-  });
+  const Time now = dependencies.clock.Now();
+  dependencies.pool.ParallelFor(
+      static_cast<int64_t>(events.size()), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          Json event = objects::ToJson(events[i].event, now);
+          event["metadata"]["name"] = events[i].name;
+          results[i] = dependencies.client.Create(objects::Kind::kEvent, event).status();
+        }
+      });
   return results;
 }
 
 }  // namespace
 
-void SendEvents(const Tools& tools, const RecordEvent& record, Memory& memory) {
+void SendEvents(const Dependencies& dependencies, const RecordEvent& record, Memory& memory) {
   if (memory.events.empty()) return;
   std::vector<plan::NamedEvent> events = std::exchange(memory.events, {});
   if (record) {
@@ -45,7 +47,7 @@ void SendEvents(const Tools& tools, const RecordEvent& record, Memory& memory) {
     }
     return;
   }
-  const std::vector<Status> results = CreateEvents(tools, events);
+  const std::vector<Status> results = CreateEvents(dependencies, events);
   for (size_t i = 0; i < events.size(); ++i) {
     // The name is derived from the cause, so a taken name means that the event was sent before.
     if (results[i].ok() || absl::IsAlreadyExists(results[i])) {

@@ -6,10 +6,10 @@
 namespace tfjob::control {
 
 struct Memory;
-struct Tools;
+struct Dependencies;
 
 // Passes memory.events to `record` or, if `record` is empty, sends them through the client like
 // other calls. Events that fail for a transient reason are kept for a later reconcile.
-void SendEvents(const Tools& tools, const RecordEvent& record, Memory& memory);
+void SendEvents(const Dependencies& dependencies, const RecordEvent& record, Memory& memory);
 
 }  // namespace tfjob::control

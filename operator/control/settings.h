@@ -6,7 +6,7 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/control/lost_nodes.h"
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/render/address.h"
 #include "runtime/base/clock.h"
 
@@ -20,7 +20,7 @@ namespace tfjob::control {
 using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 
 struct Settings {
-  policy::Options policy;
+  policy::DecisionOptions policy;
   render::AddressScheme address;  // required
   // The cleanPodPolicy of jobs that do not set it.
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;

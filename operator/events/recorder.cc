@@ -12,7 +12,7 @@
 namespace tfjob::events {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 const Logger kLog("events");
 
@@ -24,7 +24,7 @@ double Random() {
   return std::uniform_real_distribution<double>(0, 1)(generator);
 }
 
-Options Complete(Options options) {
+RecorderOptions Complete(RecorderOptions options) {
   if (!options.uniform) options.uniform = Random;
   return options;
 }
@@ -72,7 +72,7 @@ Json EventPatch(const Observation& observation) {
 
 }  // namespace
 
-Recorder::Recorder(client::Client& client, Options options)
+Recorder::Recorder(client::Client& client, RecorderOptions options)
     : client_(client), options_(Complete(std::move(options))), correlator_(options_.correlator) {
   for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
 }

@@ -42,7 +42,7 @@
 
 namespace tfjob::events {
 
-struct Options {
+struct RecorderOptions {
   Clock* clock = &RealClock();
   CorrelatorOptions correlator;
   // The largest number of events that may wait to be sent. Beyond it, new events are dropped. If
@@ -64,7 +64,7 @@ struct Options {
 class Recorder {
  public:
   // `client` must outlive the recorder.
-  Recorder(client::Client& client, Options options);
+  Recorder(client::Client& client, RecorderOptions options);
   // Calls Stop(0).
   ~Recorder();
 
@@ -108,7 +108,7 @@ class Recorder {
   bool Deliver();
 
   client::Client& client_;
-  const Options options_;
+  const RecorderOptions options_;
   Mutex mutex_;
   CondVar changed_;
   Correlator correlator_ ABSL_GUARDED_BY(mutex_);

@@ -13,8 +13,8 @@ namespace tfjob::events {
 namespace {
 
 using client::FaultyClient;
-using client::Kind;
 using client::Verb;
+using objects::Kind;
 
 constexpr char kCreated[] = "SuccessfulCreatePod";
 
@@ -68,7 +68,7 @@ class RecorderTest : public ::testing::Test {
   FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store server_;
   FaultyClient client_{server_};
-  Options options_;
+  RecorderOptions options_;
   std::unique_ptr<Recorder> recorder_;
 };
 

@@ -96,7 +96,7 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   plan.creates = desired.objects();
   if (verdict.status != job.status) plan.status = StatusUpdate(job, verdict.status);
   plan.deletes = MakeDeletes(job, verdict);
-  for (const policy::Event& event : verdict.events) {
+  for (const policy::JobEvent& event : verdict.events) {
     plan.events.push_back(
         MakeEvent(job, event.type, event.reason, event.message, event.cause, event.standing));
   }

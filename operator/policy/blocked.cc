@@ -7,7 +7,8 @@
 namespace tfjob::policy {
 
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
-                                    const std::string& name, Time now, const Options& options) {
+                                    const std::string& name, Time now,
+                                    const DecisionOptions& options) {
   const auto found = names.find(name);
   if (found == names.end()) return std::nullopt;
   const Duration left = found->second.tried_at + options.blocked_retry - now;
@@ -33,8 +34,8 @@ void WarnAboutBlockedNames(Draft& draft) {
     for (const auto& [name, blocked] : names) {
       if (IsOurs(ours, name)) continue;
       if (!draft.replicas.Has(SlotOfName(draft.job.metadata.name, name))) continue;
-      draft.AddEvent(Event{objects::EventType::kWarning, reason, message(name, blocked.holder),
-                           StrCat("blocked/", name, "/", blocked.holder_uid), true});
+      draft.AddEvent(JobEvent{objects::EventType::kWarning, reason, message(name, blocked.holder),
+                              StrCat("blocked/", name, "/", blocked.holder_uid), true});
       draft.RequeueAfter(
           TimeBlocked(names, name, draft.now, draft.options).value_or(draft.options.blocked_retry));
     }

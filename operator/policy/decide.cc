@@ -41,7 +41,7 @@ void WriteCreated(Draft& draft) {
   if (api::Find(draft.status(), ConditionType::kCreated) != nullptr) return;
   api::SetCondition(draft.status(), ConditionType::kCreated, true, api::kReasonCreated,
                     api::CreatedMessage(draft.job), draft.now);
-  for (Event& event : WarnAboutSpec(draft.job, draft.verdict.gang))
+  for (JobEvent& event : WarnAboutSpec(draft.job, draft.verdict.gang))
     draft.AddEvent(std::move(event));
 }
 
@@ -140,7 +140,7 @@ void Continue(Draft& draft) {
   WantServices(draft);
   WantPods(draft);
   WarnAboutBlockedNames(draft);
-  for (Event& event : WarnAboutAnnotations(draft.job)) draft.AddEvent(std::move(event));
+  for (JobEvent& event : WarnAboutAnnotations(draft.job)) draft.AddEvent(std::move(event));
   if (const auto left = TimeToDeadline(draft.job, draft.status(), draft.now)) {
     draft.RequeueAfter(*left);
   }
@@ -163,7 +163,8 @@ void Run(Draft& draft) {
 
 }  // namespace
 
-Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options) {
+Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now,
+               const DecisionOptions& options) {
   if (IsNotOurs(job)) return Ignore(job);
   Draft draft(job, snapshot, now, options);
   draft.verdict.gang = GangOf(job, options);
@@ -185,7 +186,7 @@ Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const 
 }
 
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
-               const Options& options) {
+               const DecisionOptions& options) {
   if (IsNotOurs(job)) return Ignore(job);
   Draft draft(job, snapshot, now, options);
   HandleLostPods(draft);

@@ -17,19 +17,20 @@
 //    History::blocked_pods or blocked_services.
 #pragma once
 
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::policy {
 
-Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options);
+Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now,
+               const DecisionOptions& options);
 
 // Fails a job that cannot run because its validation or rendering failed permanently. The
 // condition contains the message of `why`. Then cleans up and applies the TTL, as for any job that
 // has ended. A job that had already ended is only cleaned up, as by Decide.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
-               const Options& options);
+               const DecisionOptions& options);
 
 }  // namespace tfjob::policy

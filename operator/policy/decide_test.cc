@@ -262,7 +262,7 @@ TEST(Decide, WarnsAboutTheSpecOnce) {
 TEST(Refuse, FailsTheJob) {
   Scene scene(MakeJob({{kWorker, 1}}));
   const Verdict verdict =
-      Refuse(scene.job, scene.snapshot, InvalidArgument("spec.x: no"), At(0), Options());
+      Refuse(scene.job, scene.snapshot, InvalidArgument("spec.x: no"), At(0), DecisionOptions());
   EXPECT_EQ(Conditions(verdict.status), "Created Failed");
   EXPECT_EQ(verdict.status.conditions.back().reason, "TFJobFailedValidation");
   EXPECT_EQ(verdict.status.conditions.back().message,
@@ -270,8 +270,9 @@ TEST(Refuse, FailsTheJob) {
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_EQ(verdict.status.completion_time, At(0));
   scene.job.status = verdict.status;
-  EXPECT_EQ(Refuse(scene.job, scene.snapshot, InvalidArgument("y"), At(9), Options()).status,
-            verdict.status);
+  EXPECT_EQ(
+      Refuse(scene.job, scene.snapshot, InvalidArgument("y"), At(9), DecisionOptions()).status,
+      verdict.status);
 }
 
 // Equal causes of the same job lead to equal names. Another cause or another job leads to

@@ -39,7 +39,8 @@ bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
 
 }  // namespace
 
-Draft::Draft(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options)
+Draft::Draft(const api::TFJob& job, const Snapshot& snapshot, Time now,
+             const DecisionOptions& options)
     : job(job), snapshot(snapshot), now(now), options(options) {
   verdict.status = job.status;
 }
@@ -52,14 +53,14 @@ void Draft::Rearrange() {
   replicas = Arrange(job, verdict.status, snapshot, !resumes);
 }
 
-void Draft::AddEvent(Event event) {
+void Draft::AddEvent(JobEvent event) {
   if (event.standing && history() != nullptr && history()->reported.contains(event.cause)) return;
   verdict.events.push_back(std::move(event));
 }
 
 void Draft::AddEvent(objects::EventType type, std::string reason, std::string message,
                      std::string cause) {
-  AddEvent(Event{type, std::move(reason), std::move(message), std::move(cause), false});
+  AddEvent(JobEvent{type, std::move(reason), std::move(message), std::move(cause), false});
 }
 
 void Draft::RequeueAfter(Duration delay) {

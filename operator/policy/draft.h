@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/policy/facts/replicas.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
@@ -15,12 +15,12 @@ namespace tfjob::policy {
 class Draft {
  public:
   // All arguments must outlive the draft.
-  Draft(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options);
+  Draft(const api::TFJob& job, const Snapshot& snapshot, Time now, const DecisionOptions& options);
 
   const api::TFJob& job;
   const Snapshot& snapshot;
   const Time now;
-  const Options& options;
+  const DecisionOptions& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
   // No pod or service may be created yet, because the pod group has not been admitted to its queue
@@ -39,7 +39,7 @@ class Draft {
   // Calls Arrange with the verdict's current status.
   void Rearrange();
   // Adds the event, unless it is a standing event that has already been reported.
-  void AddEvent(Event event);
+  void AddEvent(JobEvent event);
   void AddEvent(objects::EventType type, std::string reason, std::string message,
                 std::string cause);
   // Requests a reconcile no later than `delay` from now.

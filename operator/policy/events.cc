@@ -15,9 +15,9 @@ void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
   const std::optional<int32_t> code = ExitCode(pod);
   if (!code) return;
   draft.AddEvent(
-      Event{objects::EventType::kNormal, api::kReasonExitedWithCode,
-            api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code),
-            StrCat("exit/", pod.metadata.uid), standing});
+      JobEvent{objects::EventType::kNormal, api::kReasonExitedWithCode,
+               api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code),
+               StrCat("exit/", pod.metadata.uid), standing});
 }
 
 // Returns, after a disruption, " Pod mnist-worker-1: Evicted: the node was low on memory".
@@ -60,21 +60,21 @@ void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft) {
     if (!told.insert({type, vanished}).second) continue;
     // The status does not record that a pod vanished, so each reconcile sees it again until the
     // next pod exists. The event is therefore standing.
-    draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonRestarting,
-                         api::RestartingMessage(draft.job, type) + Detail(restart, draft),
-                         StrCat("restart/", UidOf(restart, draft)), vanished});
+    draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonRestarting,
+                            api::RestartingMessage(draft.job, type) + Detail(restart, draft),
+                            StrCat("restart/", UidOf(restart, draft)), vanished});
   }
 }
 
 void ReportReplicas(Draft& draft) {
-  std::vector<Event> warnings;
+  std::vector<JobEvent> warnings;
   for (const ReplicaGroup& group : draft.replicas.groups) {
     for (const Replica& replica : group.replicas) {
       if (replica.alive()) WarnAboutPod(*replica.pod, warnings);
       if (replica.state == ReplicaState::kFailed) ReportExit(*replica.pod, true, draft);
     }
   }
-  for (Event& warning : warnings) draft.AddEvent(std::move(warning));
+  for (JobEvent& warning : warnings) draft.AddEvent(std::move(warning));
 }
 
 }  // namespace tfjob::policy

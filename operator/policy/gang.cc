@@ -97,7 +97,7 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
 }
 
 // Returns the gang that the annotation selects, or else the flag.
-Gang ChosenGang(const api::TFJob& job, const Options& options) {
+Gang ChosenGang(const api::TFJob& job, const DecisionOptions& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (annotation == job.metadata.annotations.end()) return options.gang;
   const GangTraits* traits = FindGangScheduler(annotation->second);
@@ -109,7 +109,7 @@ Gang ChosenGang(const api::TFJob& job, const Options& options) {
 
 }  // namespace
 
-Gang GangOf(const api::TFJob& job, const Options& options) {
+Gang GangOf(const api::TFJob& job, const DecisionOptions& options) {
   if (api::TotalReplicas(job) == 0) return {};
   Gang gang = ChosenGang(job, options);
   if (gang.scheduler == GangScheduler::kNative) {

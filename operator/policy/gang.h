@@ -10,7 +10,7 @@ namespace tfjob::policy {
 // Returns the gang settings of the job. Its annotation tfjob.dev/gang-scheduler, unless its value
 // is unknown, takes precedence over the operator's setting. A job without replicas has the
 // scheduler kNone.
-Gang GangOf(const api::TFJob& job, const Options& options);
+Gang GangOf(const api::TFJob& job, const DecisionOptions& options);
 
 // Returns the spec that the pod group should have. minMember is minAvailable if that is set, and
 // otherwise the number of all replicas. minResources is taken from the job if set there; otherwise,

@@ -50,7 +50,7 @@ TEST(Gang, TheFlagIsVolcanoOrTheNameOfAScheduler) {
 
 TEST(Gang, TheAnnotationWinsOverTheFlag) {
   api::TFJob job = MakeJob({{ReplicaType::kWorker, 1}});
-  Options options;
+  DecisionOptions options;
   EXPECT_EQ(GangOf(job, options), Gang());
   options.gang = kPlugins;
   EXPECT_EQ(GangOf(job, options), kPlugins);
@@ -119,7 +119,7 @@ TEST(Gang, VersionsOfKubernetesOwnThatAreNotKnownAreNone) {
 }
 
 TEST(Gang, AJobWithoutReplicasIsNoGang) {
-  Options options;
+  DecisionOptions options;
   options.gang = kVolcano;
   EXPECT_EQ(GangOf(MakeJob({{ReplicaType::kWorker, 0}}), options), Gang());
 }

@@ -99,9 +99,9 @@ void RecreateOrKeep(const objects::CustomResource& group, int64_t wanted, Draft&
     return;
   }
   const int64_t kept = MinCountOf(group);
-  draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonPodGroupKept,
-                       api::PodGroupKeptMessage(group.metadata.name, kept, wanted),
-                       StrCat("pod-group-kept/", group.metadata.uid, "/", wanted), true});
+  draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonPodGroupKept,
+                          api::PodGroupKeptMessage(group.metadata.name, kept, wanted),
+                          StrCat("pod-group-kept/", group.metadata.uid, "/", wanted), true});
 }
 
 }  // namespace
@@ -131,9 +131,9 @@ bool NativeMustWait(const Gang& gang, const Snapshot& snapshot) {
 void WantNativeGroup(const PodGroupSpec& wanted, Draft& draft) {
   Gang& gang = draft.verdict.gang;
   if (gang.native_version == NativeVersion::kNone) {
-    draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonFailedCreatePodGroup,
-                         api::FailedCreateMessage(draft.obstacle),
-                         StrCat("native/", draft.obstacle), true});
+    draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonFailedCreatePodGroup,
+                            api::FailedCreateMessage(draft.obstacle),
+                            StrCat("native/", draft.obstacle), true});
     draft.RequeueAfter(kObstaclePatience);
   }
   if (draft.waits_for_queue) return;

@@ -194,7 +194,7 @@ TEST(PodWarnings, NameTheReason) {
   EXPECT_EQ(verdict.events[1].message,
             "Error pod mnist-worker-1 container tensorflow exitCode: 1 terminated message: ");
   EXPECT_EQ(verdict.events[2].message, "Error pod mnist-worker-2 condition message: 0/1 nodes");
-  for (const Event& event : verdict.events) {
+  for (const JobEvent& event : verdict.events) {
     EXPECT_TRUE(event.standing);
     scene.history.reported.insert(event.cause);
   }

@@ -9,7 +9,8 @@ namespace {
 
 using State = objects::ContainerStatus::State;
 
-void Warn(std::string reason, std::string message, std::string cause, std::vector<Event>& events) {
+void Warn(std::string reason, std::string message, std::string cause,
+          std::vector<JobEvent>& events) {
   if (reason.empty()) reason = "Error";
   events.push_back({objects::EventType::kWarning, std::move(reason), std::move(message),
                     std::move(cause), true});
@@ -20,7 +21,7 @@ std::string CauseOf(const objects::Pod& pod, const objects::ContainerStatus& con
 }
 
 void WarnAboutContainer(const objects::Pod& pod, const objects::ContainerStatus& container,
-                        std::vector<Event>& events) {
+                        std::vector<JobEvent>& events) {
   const std::string& name = pod.metadata.name;
   if (container.state == State::kTerminated && container.exit_code != 0) {
     Warn(container.reason,
@@ -42,7 +43,7 @@ const objects::PodCondition* NewestCondition(const objects::Pod& pod) {
 
 }  // namespace
 
-void WarnAboutPod(const objects::Pod& pod, std::vector<Event>& events) {
+void WarnAboutPod(const objects::Pod& pod, std::vector<JobEvent>& events) {
   const bool active = !pod.metadata.terminating() && pod.phase != objects::PodPhase::kSucceeded &&
                       pod.phase != objects::PodPhase::kFailed;
   if (!active) return;

@@ -14,6 +14,6 @@ namespace tfjob::policy {
 // and has a message. If the pod has no container statuses, appends one for its newest
 // condition, provided that it is not True and has a reason. The event's reason is that of the
 // container or condition.
-void WarnAboutPod(const objects::Pod& pod, std::vector<Event>& events);
+void WarnAboutPod(const objects::Pod& pod, std::vector<JobEvent>& events);
 
 }  // namespace tfjob::policy

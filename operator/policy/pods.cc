@@ -114,9 +114,9 @@ void HandleLostPods(Draft& draft) {
       draft.verdict.delete_pods.push_back(
           {pod->metadata.name, pod->metadata.uid, 0, DeleteReason::kLostNode});
     } else {
-      draft.AddEvent(Event{objects::EventType::kWarning, api::kReasonPodOnLostNode,
-                           api::PodOnLostNodeMessage(pod->metadata.name, pod->node_name),
-                           StrCat("lost-node/", pod->metadata.uid), true});
+      draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonPodOnLostNode,
+                              api::PodOnLostNodeMessage(pod->metadata.name, pod->node_name),
+                              StrCat("lost-node/", pod->metadata.uid), true});
     }
   }
 }

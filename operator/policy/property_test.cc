@@ -81,7 +81,7 @@ void CarryOut(const Verdict& verdict, Generator& generator, int64_t now, Scene& 
   }
   scene.job.status = verdict.status;
   for (const PodToDelete& pod : verdict.delete_pods) scene.Remove(pod.name);
-  for (const Event& event : verdict.events) {
+  for (const JobEvent& event : verdict.events) {
     if (event.standing) scene.history.reported.insert(event.cause);
   }
 }
@@ -123,7 +123,7 @@ std::string Show(const Verdict& verdict) {
 void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   const api::TFJobStatus before = scene.job.status;
   scene.job.status = first.status;
-  for (const Event& event : first.events) {
+  for (const JobEvent& event : first.events) {
     if (event.standing) scene.history.reported.insert(event.cause);
   }
   const Verdict second = Decide(scene.job, scene.snapshot, At(now), scene.options);
@@ -205,7 +205,7 @@ TEST(DecideProperties, JobsComeToRest) {
         std::erase_if(scene.snapshot.services,
                       [&](const auto& service) { return service->metadata.uid == gone.uid; });
       }
-      for (const Event& event : verdict.events) scene.history.reported.insert(event.cause);
+      for (const JobEvent& event : verdict.events) scene.history.reported.insert(event.cause);
     }
     const Verdict rest = scene.Look(8 * 400);
     EXPECT_EQ(rest.status, scene.job.status) << Show(rest);

@@ -22,8 +22,8 @@ bool NamesAnotherScheduler(const api::ReplicaSpec& spec, const Gang& gang) {
 
 }  // namespace
 
-std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
-  std::vector<Event> events;
+std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
+  std::vector<JobEvent> events;
   const auto warn = [&](const char* reason, std::string message, std::string cause) {
     events.push_back(
         {objects::EventType::kWarning, reason, std::move(message), std::move(cause), false});
@@ -45,8 +45,8 @@ std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
   return events;
 }
 
-std::vector<Event> WarnAboutAnnotations(const api::TFJob& job) {
-  std::vector<Event> events;
+std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job) {
+  std::vector<JobEvent> events;
   for (const api::FieldIssue& issue : api::Warnings(job)) {
     if (!issue.path.starts_with("metadata.annotations[")) continue;
     const std::string message = api::ToString(issue);

@@ -11,10 +11,10 @@ namespace tfjob::policy {
 // Returns the warnings that are sent once, when the job is first seen: a pod template sets
 // restartPolicy, or names a scheduler other than the gang's; the job has several chiefs; or
 // minAvailable is below 0 or above the total.
-std::vector<Event> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
+std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
 // Returns the warnings about invalid annotations of a job that has started. Each invalid value has
 // its own cause, so it is reported once.
-std::vector<Event> WarnAboutAnnotations(const api::TFJob& job);
+std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job);
 
 }  // namespace tfjob::policy

@@ -66,7 +66,7 @@ api::TFJob MakeJob(const std::vector<TypeSpec>& types) {
 
 api::TFJob StartedJob(const std::vector<TypeSpec>& types) {
   api::TFJob job = MakeJob(types);
-  job.status = Decide(job, Snapshot(), At(0), Options()).status;
+  job.status = Decide(job, Snapshot(), At(0), DecisionOptions()).status;
   return job;
 }
 
@@ -176,7 +176,7 @@ std::vector<std::string> Waiting(const Verdict& verdict) {
 
 std::vector<std::string> Reasons(const Verdict& verdict) {
   std::vector<std::string> reasons;
-  for (const Event& event : verdict.events) reasons.push_back(event.reason);
+  for (const JobEvent& event : verdict.events) reasons.push_back(event.reason);
   return reasons;
 }
 

@@ -48,7 +48,7 @@ struct Scene {
   api::TFJob job;
   Snapshot snapshot;
   History history;
-  Options options;
+  DecisionOptions options;
 
   // If `services`, all services that the job wants exist, so that verdicts are only about pods.
   explicit Scene(api::TFJob of, bool services = true);

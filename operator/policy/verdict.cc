@@ -57,7 +57,7 @@ Json ToJson(const WorkloadRef& workload) {
   return {{"name", workload.name}, {"uid", workload.uid}};
 }
 
-Json ToJson(const Event& event) {
+Json ToJson(const JobEvent& event) {
   return {{"type", objects::Name(event.type)},
           {"reason", event.reason},
           {"message", event.message},

@@ -104,7 +104,7 @@ struct PodGroupChange {
 // causes have equal texts, in every reconcile and every process. The name of the event object is
 // derived from the cause (EventName), so creating it again fails with AlreadyExists, which is not
 // treated as an error.
-struct Event {
+struct JobEvent {
   objects::EventType type = objects::EventType::kNormal;
   std::string reason;
   std::string message;
@@ -114,7 +114,7 @@ struct Event {
   // in History::reported.
   bool standing = false;
 
-  bool operator==(const Event&) const = default;
+  bool operator==(const JobEvent&) const = default;
 };
 
 struct Verdict {
@@ -132,7 +132,7 @@ struct Verdict {
   std::vector<ServiceToCreate> create_services;
   std::vector<ServiceRef> delete_services;
   std::vector<ServiceRef> adopt_services;
-  std::vector<Event> events;
+  std::vector<JobEvent> events;
   bool delete_job = false;                // its TTL has expired
   std::optional<Duration> requeue_after;  // when to reconcile if nothing happens before
 

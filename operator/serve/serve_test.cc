@@ -49,7 +49,7 @@ class Peer {
 class ServerTest : public ::testing::Test {
  protected:
   static std::unique_ptr<Server> Start(Duration deadline = 10s, int max_connections = 64) {
-    Options options;
+    ServerOptions options;
     options.address = {"127.0.0.1", 0};
     options.deadline = deadline;
     options.max_connections = max_connections;
@@ -158,7 +158,7 @@ TEST_F(ServerTest, WaitsForDescriptorsWithoutSpinning) {
 
 TEST_F(ServerTest, SaysThatAnAddressIsTaken) {
   const auto server = Start();
-  Options options;
+  ServerOptions options;
   options.address = {"127.0.0.1", server->port()};
   const Status status = Server::Create(std::move(options)).status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);

@@ -30,7 +30,7 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 // State shared by the connections. Used only on the server's thread.
 struct Shared {
-  const Options options;
+  const ServerOptions options;
   int connections = 0;
 };
 
@@ -137,7 +137,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 class BeastServer : public Server {
  public:
-  explicit BeastServer(Options options) : shared_{std::move(options)}, acceptor_(context_) {}
+  explicit BeastServer(ServerOptions options) : shared_{std::move(options)}, acceptor_(context_) {}
   ~BeastServer() override {
     context_.stop();
     if (thread_.joinable()) thread_.join();
@@ -220,7 +220,7 @@ class BeastServer : public Server {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Server>> Server::Create(Options options) {
+StatusOr<std::unique_ptr<Server>> Server::Create(ServerOptions options) {
   auto server = std::make_unique<BeastServer>(std::move(options));
   RETURN_IF_ERROR(server->Listen());
   server->Start();

@@ -26,7 +26,7 @@ struct Response {
 // server's thread, one at a time, and must be quick.
 using Handler = std::function<Response(const std::string& query)>;
 
-struct Options {
+struct ServerOptions {
   BindAddress address;
   std::map<std::string, Handler> handlers;  // by path
   Duration deadline = 10s;  // per request and per response; idle connections are closed after it
@@ -37,7 +37,7 @@ class Server {
  public:
   // Starts listening and serving. Returns InvalidArgument if the host is not an IP address,
   // Unavailable if the address is taken or does not belong to this machine.
-  static StatusOr<std::unique_ptr<Server>> Create(Options options);
+  static StatusOr<std::unique_ptr<Server>> Create(ServerOptions options);
   // Closes all connections.
   virtual ~Server() = default;
 

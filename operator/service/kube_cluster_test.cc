@@ -15,9 +15,9 @@
 namespace tfjob::service {
 namespace {
 
-using client::Kind;
 using kube::TestConnection;
 using kube::TestRequest;
+using objects::Kind;
 using SteadyClock = std::chrono::steady_clock;
 
 class NoObserver : public kube::RestObserver {
@@ -89,16 +89,16 @@ TEST_F(OperatorKubeTest, NoWriteWaitsForEvents) {
 
 TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
   Mutex mutex;
+  CondVar changed;
   int at_once = 0;
   int most = 0;
   Connect({}, [&](const TestRequest& request, TestConnection& connection) {
     {
       MutexLock lock(mutex);
       most = std::max(most, ++at_once);
-    }
-    std::this_thread::sleep_for(20ms);  // gives other calls time to arrive
-    {
-      MutexLock lock(mutex);
+      changed.NotifyAll();
+      // Answers no call until the second connection exists.
+      while (most < 2 && changed.WaitFor(mutex, 10s)) continue;
       --at_once;
     }
     Echo(request, connection);
@@ -111,6 +111,7 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(most, 2);
+  EXPECT_EQ(server_->connections(), 2);
 }
 
 // Answers calls for the lease until `silent` is set. Never answers any other call.

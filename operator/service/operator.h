@@ -41,7 +41,7 @@ class Operator {
   void Depart();
   Status StartElection();
   Status StartLoop();
-  control::Options LoopOptions();
+  control::ManagerOptions LoopOptions();
   Status AwaitLists();
   // Runs until a stop is requested. Returns an error if this leader has seen no changes for
   // too long.

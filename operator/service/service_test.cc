@@ -14,7 +14,7 @@
 namespace tfjob::service {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 // A fake server in this process.
 class FakeCluster {
@@ -447,7 +447,7 @@ TEST_F(OperatorTest, RefusesAConfigurationThatIsNone) {
 }
 
 TEST_F(OperatorTest, FailsWhenItsAddressIsTaken) {
-  serve::Options taken;
+  serve::ServerOptions taken;
   taken.address = {"127.0.0.1", 0};
   const auto server = serve::Server::Create(std::move(taken));
   ASSERT_TRUE(server.ok());

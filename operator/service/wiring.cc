@@ -24,7 +24,7 @@ Status Operator::Serve() {
   const auto listen = [this](const std::optional<serve::BindAddress>& address, const char* flag,
                              std::map<std::string, serve::Handler> handlers) {
     if (!address) return OkStatus();
-    serve::Options options;
+    serve::ServerOptions options;
     options.address = *address;
     options.handlers = std::move(handlers);
     auto server = serve::Server::Create(std::move(options));
@@ -126,8 +126,8 @@ Status Operator::StartElection() {
   return OkStatus();
 }
 
-control::Options Operator::LoopOptions() {
-  control::Options options;
+control::ManagerOptions Operator::LoopOptions() {
+  control::ManagerOptions options;
   options.name_spaces = options_.name_spaces;
   options.workers = options_.controller_threads;
   options.discovery = &cluster_->discovery();
@@ -145,7 +145,7 @@ control::Options Operator::LoopOptions() {
 
 Status Operator::StartLoop() {
   client::Client& client = gate_ != nullptr ? *gate_ : cluster_->client();
-  events::Options events;
+  events::RecorderOptions events;
   events.routine = control::IsRoutine;
   client::Client& event_client = event_gate_ != nullptr ? *event_gate_ : cluster_->event_client();
   recorder_ = std::make_unique<events::Recorder>(event_client, std::move(events));

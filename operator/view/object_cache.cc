@@ -5,7 +5,7 @@
 namespace tfjob::view {
 
 StatusOr<std::unique_ptr<ObjectCache>> ObjectCache::Create(client::Client& client,
-                                                           client::Kind kind,
+                                                           objects::Kind kind,
                                                            const std::string& name_space,
                                                            const client::LabelSelector& selector) {
   std::unique_ptr<ObjectCache> cache(new ObjectCache(kind));

@@ -20,7 +20,7 @@ class ObjectCache : public client::WatchSink {
   };
 
   // Subscribes to one namespace, or to all if `name_space` is "". `client` must outlive the cache.
-  static StatusOr<std::unique_ptr<ObjectCache>> Create(client::Client& client, client::Kind kind,
+  static StatusOr<std::unique_ptr<ObjectCache>> Create(client::Client& client, objects::Kind kind,
                                                        const std::string& name_space = "",
                                                        const client::LabelSelector& selector = {});
 
@@ -41,12 +41,12 @@ class ObjectCache : public client::WatchSink {
   void OnDeleted(client::Object last_state) override;
 
  private:
-  explicit ObjectCache(client::Kind kind) : kind_(kind) {}
+  explicit ObjectCache(objects::Kind kind) : kind_(kind) {}
   client::Key KeyOf(const client::Object& object) const;
   template <typename Condition>
   bool Await(Duration timeout, Condition condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const client::Kind kind_;
+  const objects::Kind kind_;
   Mutex mutex_;
   CondVar changed_;
   bool listed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -4,7 +4,7 @@
 #include "runtime/ps/placement.h"
 #include "runtime/state/training_state.h"
 #include "runtime/strategy/model_program.h"
-#include "runtime/strategy/parameter_server.h"
+#include "runtime/strategy/parameter_server_strategy.h"
 #include "runtime/train/job_definition.h"
 
 namespace tfjob::cmd {

@@ -245,7 +245,7 @@ void AddStrategyKeys(std::vector<Key>& keys) {
                   .binding = Bind<&C::strategy, &S::kind>(),
                   .doc = "`auto`: parameter_server if the cluster has a ps, else one_device. "
                          "`strategy: NAME` is the short form.",
-                  .choices = {"auto", "one_device", "parameter_server"}});
+                  .choices = {std::begin(kStrategyNames), std::end(kStrategyNames)}});
   keys.push_back({.path = "strategy.mode",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::mode>(),

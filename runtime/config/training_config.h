@@ -88,6 +88,8 @@ struct DataConfig {
 };
 
 enum class StrategyKind { kAuto, kOneDevice, kParameterServer };
+// The words for them in the training file, in the order of the enum.
+inline constexpr const char* kStrategyNames[] = {"auto", "one_device", "parameter_server"};
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
 

@@ -10,8 +10,8 @@
 #include "runtime/model/keras.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/pipe_connector.h"
-#include "runtime/strategy/one_device.h"
-#include "runtime/strategy/parameter_server.h"
+#include "runtime/strategy/one_device_strategy.h"
+#include "runtime/strategy/parameter_server_strategy.h"
 
 namespace tfjob::strategy {
 namespace {

@@ -18,7 +18,7 @@
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "runtime/strategy/model_definition.h"
-#include "runtime/strategy/parameter_server.h"
+#include "runtime/strategy/parameter_server_strategy.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/run_mark.h"

@@ -19,7 +19,7 @@
 namespace tfjob::bench {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 constexpr auto kDeadline = 120s;
 
@@ -170,14 +170,14 @@ int Run(const Load& load) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   mallopt(M_ARENA_MAX, 2);  // as the operator does; one heap per thread would take a third more
   const double resident_at_start = StatusMegabytes("VmRSS");
-  store::Options store_options;
+  store::StoreOptions store_options;
   store_options.node_name = "node-1";
   store::Store store(store_options);
   FakeKubelet kubelet(store);
   JobWatch watch;
   const auto pod_watch = store.Subscribe(Kind::kPod, "", {}, kubelet);
   const auto job_watch = store.Subscribe(Kind::kTFJob, "", {}, watch);
-  control::Options options;
+  control::ManagerOptions options;
   options.workers = 2;
   options.parallel_writes = 0;
   options.settings.address = render::ClusterDns("");

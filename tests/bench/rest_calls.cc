@@ -90,13 +90,13 @@ int Measure(const Load& load, kube::KubeClient& client) {
   std::atomic<int> next = 0;
   std::atomic<int> failed = 0;
   // Opens the connections before the measured part.
-  if (!client.Create(client::Kind::kPod, Pod(0)).ok()) return 1;
+  if (!client.Create(objects::Kind::kPod, Pod(0)).ok()) return 1;
   const double cpu_before = OwnCpuSeconds();
   const Stopwatch stopwatch;
   for (int i = 0; i < load.callers; ++i) {
     callers.emplace_back([&] {
       for (int call = next++; call < load.calls; call = next++) {
-        if (!client.Create(client::Kind::kPod, Pod(call)).ok()) ++failed;
+        if (!client.Create(objects::Kind::kPod, Pod(call)).ok()) ++failed;
       }
     });
   }

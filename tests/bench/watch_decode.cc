@@ -223,7 +223,7 @@ int Run(int pods) {
   CountingSink sink(cache.AddScope("").pods);
 
   const Stopwatch stopwatch;
-  const auto subscription = client.Subscribe(client::Kind::kPod, "", {}, sink);
+  const auto subscription = client.Subscribe(objects::Kind::kPod, "", {}, sink);
   if (!subscription.ok()) return 1;
   sink.AwaitList();
   const double list_s = stopwatch.Elapsed().wall_s;

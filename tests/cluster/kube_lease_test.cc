@@ -19,7 +19,7 @@
 namespace tfjob::kube {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 class RealServerTest : public ::testing::Test {
  protected:

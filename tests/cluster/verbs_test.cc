@@ -16,7 +16,7 @@
 namespace tfjob::cli {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 constexpr char kJob[] = R"(
 apiVersion: kubeflow.org/v1

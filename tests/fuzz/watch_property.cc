@@ -12,7 +12,7 @@
 namespace tfjob::fuzz {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 constexpr size_t kMaxLine = 4096;
 

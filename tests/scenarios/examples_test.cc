@@ -12,7 +12,7 @@ namespace {
 constexpr char kExamples[] = "deploy/examples/";
 
 TEST(ExamplesTest, HoldATrainingFileThatTheTrainerTakes) {
-  process::Options options;
+  process::RunnerOptions options;
   options.images = {{"tfjob/trainer", "/bin/true"}};
   const auto files = ListDirectory(kExamples);
   ASSERT_TRUE(files.ok()) << files.status();

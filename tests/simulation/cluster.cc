@@ -9,12 +9,12 @@
 namespace tfjob::simulation {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 constexpr int kMaxRounds = 3000;
 
-store::Options StoreOptions(Clock& clock) {
-  store::Options options;
+store::StoreOptions StoreOptions(Clock& clock) {
+  store::StoreOptions options;
   options.clock = &clock;
   options.deliver_by_hand = true;
   options.keep_changes = true;
@@ -33,7 +33,7 @@ Cluster::Cluster(Duration count_patience)
 }
 
 std::unique_ptr<control::Manager> Cluster::NewOperator(client::Client& client) {
-  control::Options options;
+  control::ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock_;

@@ -59,7 +59,7 @@ class Cluster {
   // false, writes of events are not counted.
   int Writes(bool events);
 
-  static client::Key KeyOf(client::Kind kind, const std::string& name) {
+  static client::Key KeyOf(objects::Kind kind, const std::string& name) {
     return {kind, kNamespace, name};
   }
 

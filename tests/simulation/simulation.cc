@@ -7,8 +7,8 @@
 namespace tfjob::simulation {
 namespace {
 
-using client::Kind;
 using objects::ContainerStatus;
+using objects::Kind;
 using objects::PodPhase;
 
 constexpr int kActs = 60;

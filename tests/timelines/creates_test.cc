@@ -16,8 +16,8 @@ namespace tfjob::timelines {
 namespace {
 
 using client::Call;
-using client::Kind;
 using client::Verb;
+using objects::Kind;
 
 constexpr int kAlways = std::numeric_limits<int>::max() - 1;
 

@@ -9,7 +9,7 @@
 namespace tfjob::timelines {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 std::string Join(const std::vector<std::string>& words, const std::string& separator = " ") {
   std::string text;

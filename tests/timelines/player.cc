@@ -8,8 +8,8 @@
 namespace tfjob::timelines {
 namespace {
 
-using client::Kind;
 using objects::ContainerStatus;
+using objects::Kind;
 
 StatusOr<int> Number(const std::string& text) {
   int value = 0;

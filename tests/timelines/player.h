@@ -87,7 +87,7 @@ class Player {
 
 // Returns the kind of the pod groups of a gang scheduler: "volcano", "scheduler-plugins"
 // or "native".
-StatusOr<client::Kind> PodGroupKindOf(const std::string& scheduler);
+StatusOr<objects::Kind> PodGroupKindOf(const std::string& scheduler);
 
 // Returns "job-worker-0" for "worker-0". Names that do not begin with a replica type stay the same.
 std::string FullName(const std::string& name);

@@ -9,8 +9,8 @@ namespace {
 // Far more than any timeline needs. A loop that takes more rounds never becomes idle.
 constexpr int kMaxRounds = 2000;
 
-store::Options StoreOptions(Clock& clock) {
-  store::Options options;
+store::StoreOptions StoreOptions(Clock& clock) {
+  store::StoreOptions options;
   options.clock = &clock;
   options.deliver_by_hand = true;
   options.node_name = kNode;
@@ -22,7 +22,7 @@ store::Options StoreOptions(Clock& clock) {
 World::World()
     : clock_(*ParseTime("2026-01-01T00:00:00Z")), store_(StoreOptions(clock_)), faulty_(store_) {}
 
-StatusOr<std::string> World::FixedVersion::ApiVersion(client::Kind) {
+StatusOr<std::string> World::FixedVersion::ApiVersion(objects::Kind) {
   if (version.empty()) return NotFound("the server serves no workloads");
   return version;
 }
@@ -30,7 +30,7 @@ StatusOr<std::string> World::FixedVersion::ApiVersion(client::Kind) {
 Status World::StartOperator() {
   manager_.reset();
   faulty_.Clear();
-  control::Options options;
+  control::ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock_;
@@ -92,15 +92,15 @@ void World::SetNodeLost(const std::string& node, bool lost) {
 }
 
 Status World::Report(const std::string& pod, const std::function<void(objects::Pod&)>& change) {
-  ASSIGN_OR_RETURN(const client::Object object, store_.Get(KeyOf(client::Kind::kPod, pod)));
+  ASSIGN_OR_RETURN(const client::Object object, store_.Get(KeyOf(objects::Kind::kPod, pod)));
   objects::Pod report = *std::get<std::shared_ptr<const objects::Pod>>(object);
   change(report);
   Json status = objects::StatusToJson(report);
   status["metadata"] = {{"name", pod}, {"namespace", kNamespace}};
-  return store_.UpdateStatus(client::Kind::kPod, status).status();
+  return store_.UpdateStatus(objects::Kind::kPod, status).status();
 }
 
-Status World::Delete(client::Kind kind, const std::string& name, std::optional<int64_t> grace) {
+Status World::Delete(objects::Kind kind, const std::string& name, std::optional<int64_t> grace) {
   client::DeleteOptions options;
   options.grace_period_seconds = grace;
   return store_.Delete(KeyOf(kind, name), options);

@@ -44,17 +44,17 @@ class World {
 
   // Writes the status of a pod as a kubelet does. `change` edits the status.
   Status Report(const std::string& pod, const std::function<void(objects::Pod&)>& change);
-  Status Delete(client::Kind kind, const std::string& name,
+  Status Delete(objects::Kind kind, const std::string& name,
                 std::optional<int64_t> grace = std::nullopt);
 
-  static client::Key KeyOf(client::Kind kind, const std::string& name) {
+  static client::Key KeyOf(objects::Kind kind, const std::string& name) {
     return {kind, kNamespace, name};
   }
 
  private:
   struct FixedVersion : client::Discovery {
-    StatusOr<std::string> ApiVersion(client::Kind kind) override;
-    std::string version{client::NewestApiVersion(client::Kind::kWorkload)};
+    StatusOr<std::string> ApiVersion(objects::Kind kind) override;
+    std::string version{client::NewestApiVersion(objects::Kind::kWorkload)};
   };
 
   FakeClock clock_;

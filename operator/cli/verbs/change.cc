@@ -11,7 +11,7 @@ StatusOr<bool> ChangeSpec(Cluster& cluster, StoredJob job, const MakePatch& make
   constexpr int kTries = 5;
   const std::string name = job.job.metadata.name;
   const std::string uid = job.job.metadata.uid;
-  const client::Key key{client::Kind::kTFJob, job.job.metadata.name_space, name};
+  const client::Key key{objects::Kind::kTFJob, job.job.metadata.name_space, name};
   Status status;
   for (int i = 0; i < kTries; ++i) {
     ASSIGN_OR_RETURN(const Json spec, make(job));

@@ -12,7 +12,7 @@
 namespace tfjob::cli {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 using testing::Conditions;
 
 class ChangeTest : public ::testing::Test {

@@ -11,7 +11,7 @@
 namespace tfjob::cli {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 using testing::Conditions;
 
 constexpr char kRunning[] = "{phase: Running}";

@@ -43,7 +43,7 @@ EventLine ReadEvent(const Json& json) {
 
 StatusOr<std::vector<EventLine>> EventsAbout(Cluster& cluster, const std::string& name_space,
                                              const std::set<std::string>& uids) {
-  const auto objects = cluster.client().List(client::Kind::kEvent, name_space, {});
+  const auto objects = cluster.client().List(objects::Kind::kEvent, name_space, {});
   if (!objects.ok()) {
     return Explain(objects.status(), cluster, StrCat("the events of namespace ", name_space));
   }

@@ -112,7 +112,7 @@ void Getter::PrintChange(const StoredJob& job, bool deleted) {
 Status Getter::Watch() {
   Cluster& cluster = context_.cluster;
   const Selection& selection = options_.selection;
-  const auto cache = view::ObjectCache::Create(cluster.client(), client::Kind::kTFJob,
+  const auto cache = view::ObjectCache::Create(cluster.client(), objects::Kind::kTFJob,
                                                selection.name_space(cluster), selection.labels);
   if (!cache.ok()) return Explain(cache.status(), cluster, "TFJobs");
   while (!context_.stop.requested() && context_.console.out.good()) {

@@ -10,7 +10,7 @@
 namespace tfjob::cli {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 using testing::Conditions;
 
 class GetTest : public ::testing::Test {

@@ -47,7 +47,7 @@ StatusOr<JobFacts> CollectFacts(const VerbContext& context, const StoredJob& job
     uids.insert(metadata.uid);
     if (pod->restart_count() == 0 || ++asked > kMaximumAsked) continue;
     const auto whole =
-        context.cluster.client().GetJson({client::Kind::kPod, metadata.name_space, metadata.name});
+        context.cluster.client().GetJson({objects::Kind::kPod, metadata.name_space, metadata.name});
     const auto last = whole.ok() ? ReadLastExit(*whole) : std::nullopt;
     if (last) facts.last_exits[metadata.name] = *last;
   }

@@ -67,7 +67,7 @@ std::string ProgressReader::TextOf(const api::TFJob& job) {
   if (!slot) return "(the job has no chief, master or worker)";
   const std::string name = api::ReplicaName(job.metadata.name, slot->type, slot->index);
   const auto object =
-      context_.cluster.client().Get({client::Kind::kPod, job.metadata.name_space, name});
+      context_.cluster.client().Get({objects::Kind::kPod, job.metadata.name_space, name});
   if (absl::IsNotFound(object.status())) return StrCat("(there is no pod ", name, ")");
   if (!object.ok()) return StrCat("(", Message(object.status()), ")");
   const auto& pod = std::get<std::shared_ptr<const objects::Pod>>(*object);

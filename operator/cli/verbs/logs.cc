@@ -117,7 +117,7 @@ class Follower {
 bool Follower::Finished() {
   const auto jobs = jobs_->Objects();
   const auto found =
-      jobs.find({client::Kind::kTFJob, job_.metadata.name_space, job_.metadata.name});
+      jobs.find({objects::Kind::kTFJob, job_.metadata.name_space, job_.metadata.name});
   if (found == jobs.end()) return true;
   const StoredJob now = ReadStoredJob(found->second);
   return now.job.metadata.uid != job_.metadata.uid || api::IsFinished(now.job.status);
@@ -125,7 +125,7 @@ bool Follower::Finished() {
 
 PodPointer Follower::Newest(const PodPointer& pod) {
   const auto pods = pods_->Objects();
-  const auto found = pods.find({client::Kind::kPod, pod->metadata.name_space, pod->metadata.name});
+  const auto found = pods.find({objects::Kind::kPod, pod->metadata.name_space, pod->metadata.name});
   if (found == pods.end()) return nullptr;
   const auto& now = std::get<PodPointer>(found->second);
   return now->metadata.uid == pod->metadata.uid ? now : nullptr;
@@ -173,8 +173,8 @@ Status Follower::FollowNew() {
 Status Follower::Run() {
   client::Client& client = context_.cluster.client();
   const std::string& name_space = job_.metadata.name_space;
-  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(client, client::Kind::kTFJob, name_space));
-  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(client, client::Kind::kPod, name_space,
+  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(client, objects::Kind::kTFJob, name_space));
+  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(client, objects::Kind::kPod, name_space,
                                                     {{api::kJobNameLabel, job_.metadata.name}}));
   int64_t chosen = 0;
   for (const auto& [type, spec] : job_.spec.replicas) {

@@ -67,7 +67,7 @@ Status RestartJob(const StoredJob& job, const RestartOptions& options, const Ver
       continue;
     }
     const Status status = context.cluster.client().Delete(
-        {client::Kind::kPod, metadata.name_space, metadata.name}, {.uid = metadata.uid});
+        {objects::Kind::kPod, metadata.name_space, metadata.name}, {.uid = metadata.uid});
     if (!status.ok() && !IsGone(status)) {
       return Explain(status, context.cluster,
                      StrCat("Pod ", metadata.name_space, "/", metadata.name));

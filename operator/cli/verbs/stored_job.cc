@@ -11,7 +11,7 @@
 
 namespace tfjob::cli {
 
-using client::Kind;
+using objects::Kind;
 
 StoredJob ReadStoredJob(const client::Object& object) {
   const auto& resource = *std::get<std::shared_ptr<const objects::CustomResource>>(object);

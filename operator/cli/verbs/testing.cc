@@ -103,7 +103,7 @@ std::vector<LogRequest> FakeLogs::Requests() {
 FakeCluster::FakeCluster()
     : clock_(*ParseTime("2026-11-21T09:00:00Z")), store_({.clock = &clock_}) {}
 
-void FakeCluster::Create(client::Kind kind, const std::string& yaml) {
+void FakeCluster::Create(objects::Kind kind, const std::string& yaml) {
   const Json object = Yaml(yaml);
   const auto created = store_.Create(kind, object);
   ASSERT_TRUE(created.ok()) << created.status();
@@ -123,10 +123,10 @@ void FakeCluster::CreateJob(const std::string& name, const std::string& replicas
                  {"metadata", {{"name", name}, {"namespace", name_space_}}},
                  {"spec", {{"runPolicy", Yaml(policy)}, {"tfReplicaSpecs", std::move(specs)}}}};
   if (status != "{}") object["status"] = Yaml(status);
-  Create(client::Kind::kTFJob, PrintJson(object));
+  Create(objects::Kind::kTFJob, PrintJson(object));
 }
 
-void FakeCluster::WriteStatus(client::Kind kind, const std::string& name,
+void FakeCluster::WriteStatus(objects::Kind kind, const std::string& name,
                               const std::string& status) {
   Json object = Get(kind, name);
   object["metadata"].erase("resourceVersion");
@@ -139,7 +139,7 @@ void FakeCluster::CreatePod(const std::string& job, const std::string& type, int
                             const std::string& status, const std::string& node) {
   Json object = Yaml("{apiVersion: v1, kind: Pod, spec: {containers: [{name: tensorflow}]}}");
   const auto replica = *api::ParseReplicaType(type);
-  const Json owner = Get(client::Kind::kTFJob, job);
+  const Json owner = Get(objects::Kind::kTFJob, job);
   object["metadata"] = {{"name", api::ReplicaName(job, replica, index)},
                         {"namespace", name_space_},
                         {"labels", api::ReplicaLabels(job, replica, index)},
@@ -151,10 +151,10 @@ void FakeCluster::CreatePod(const std::string& job, const std::string& type, int
                            {"controller", true}}}}};
   if (!node.empty()) object["spec"]["nodeName"] = node;
   object["status"] = Yaml(status);
-  Create(client::Kind::kPod, PrintJson(object));
+  Create(objects::Kind::kPod, PrintJson(object));
 }
 
-void FakeCluster::CreateEvent(client::Kind kind, const std::string& about, const std::string& type,
+void FakeCluster::CreateEvent(objects::Kind kind, const std::string& about, const std::string& type,
                               const std::string& reason, const std::string& message, int count) {
   const Json object = Get(kind, about);
   const std::string now = FormatTime(clock_.Now());
@@ -170,10 +170,10 @@ void FakeCluster::CreateEvent(client::Kind kind, const std::string& about, const
                       {"message", message},
                       {"count", count},
                       {"lastTimestamp", now}};
-  Create(client::Kind::kEvent, PrintJson(event));
+  Create(objects::Kind::kEvent, PrintJson(event));
 }
 
-Json FakeCluster::Get(client::Kind kind, const std::string& name) {
+Json FakeCluster::Get(objects::Kind kind, const std::string& name) {
   const auto object = store_.GetJson({kind, name_space_, name});
   EXPECT_TRUE(object.ok()) << object.status();
   return object.value_or(Json::object());

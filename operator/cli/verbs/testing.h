@@ -61,19 +61,19 @@ class FakeCluster : public Cluster {
   void SetNamespace(const std::string& name_space) { name_space_ = name_space; }
 
   // Creates an object from YAML, and writes its status if it has one.
-  void Create(client::Kind kind, const std::string& yaml);
+  void Create(objects::Kind kind, const std::string& yaml);
   // Creates a job in the cluster's namespace. `replicas` is YAML such as "{Worker: {replicas: 2}}",
   // to which templates are added. `policy` and `status` are YAML, too.
   void CreateJob(const std::string& name, const std::string& replicas,
                  const std::string& status = "{}", const std::string& policy = "{}");
-  void WriteStatus(client::Kind kind, const std::string& name, const std::string& status);
+  void WriteStatus(objects::Kind kind, const std::string& name, const std::string& status);
   // Creates a pod of the job. `type` is a replica type such as "worker", and `status` is YAML.
   void CreatePod(const std::string& job, const std::string& type, int index,
                  const std::string& status, const std::string& node = "");
   // Creates an event about an existing object.
-  void CreateEvent(client::Kind kind, const std::string& about, const std::string& type,
+  void CreateEvent(objects::Kind kind, const std::string& about, const std::string& type,
                    const std::string& reason, const std::string& message, int count = 1);
-  Json Get(client::Kind kind, const std::string& name);
+  Json Get(objects::Kind kind, const std::string& name);
 
  private:
   FakeClock clock_;

@@ -69,7 +69,7 @@ TEST_F(TopTest, SaysWhyThereIsNothingToTell) {
   EXPECT_EQ(Progress(), "(there is no pod mnist-chief-0)\n");
   world_.cluster.CreatePod("mnist", "chief", 0, "{phase: Pending}");
   EXPECT_EQ(Progress(), "(mnist-chief-0 is Pending)\n");
-  world_.cluster.WriteStatus(client::Kind::kPod, "mnist-chief-0", kRunning);
+  world_.cluster.WriteStatus(objects::Kind::kPod, "mnist-chief-0", kRunning);
   world_.cluster.logs().Set("mnist-chief-0/tensorflow", "a foreign program\n");
   EXPECT_EQ(Progress(),
             "(no progress in the last 200 lines of the log of mnist-chief-0 (is its program "

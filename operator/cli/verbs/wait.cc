@@ -95,7 +95,7 @@ void Waiter::HandleDeletion(const std::string& name) {
 
 Status Waiter::ReadJobs() {
   for (const std::string& text : options_.names) {
-    const client::Key key{client::Kind::kTFJob, context_.cluster.name_space(), JobName(text)};
+    const client::Key key{objects::Kind::kTFJob, context_.cluster.name_space(), JobName(text)};
     const auto object = context_.cluster.client().Get(key);
     if (absl::IsNotFound(object.status()) && AwaitsDeletion(options_.goals)) {
       SettleJob(key.name, OkStatus());
@@ -114,7 +114,7 @@ Status Waiter::ReadJobs() {
 Status Waiter::Watch() {
   Cluster& cluster = context_.cluster;
   const auto cache =
-      view::ObjectCache::Create(cluster.client(), client::Kind::kTFJob, cluster.name_space());
+      view::ObjectCache::Create(cluster.client(), objects::Kind::kTFJob, cluster.name_space());
   if (!cache.ok()) return Explain(cache.status(), cluster, "TFJobs");
   const Duration begun = context_.clock.Monotonic();
   while (!open_.empty() && !context_.stop.requested()) {
@@ -124,7 +124,7 @@ Status Waiter::Watch() {
     if (!(*cache)->AwaitList(Duration::zero())) continue;
     const auto objects = (*cache)->Objects();
     for (const std::string& name : std::set(open_)) {
-      const client::Key key{client::Kind::kTFJob, cluster.name_space(), name};
+      const client::Key key{objects::Kind::kTFJob, cluster.name_space(), name};
       if (!objects.contains(key)) HandleDeletion(name);
     }
   }

@@ -9,7 +9,7 @@
 namespace tfjob::cli {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 using testing::Conditions;
 
 std::vector<WaitGoal> Goals(const std::vector<std::string>& texts) {

@@ -107,7 +107,7 @@ Missing MissingPods(const JobFacts& facts) {
   // The job's conditions and events show whether the server serves this version.
   snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
   snapshot.history = &history;
-  const policy::Options options;
+  const policy::DecisionOptions options;
   api::TFJob job = facts.job();
   job.metadata.annotations.erase(api::kGangSchedulerAnnotation);
   policy::Remember(job, snapshot, facts.now, options, history);
@@ -220,7 +220,7 @@ std::string NotReplaced(const JobFacts& facts) {
   const std::string who = ListNames(missing.names);
   if (!missing.why.empty()) return StrCat("There is no pod ", who, " yet: ", missing.why, ".");
   if (api::IsTrue(facts.job().status, api::ConditionType::kRestarting)) {
-    const Duration most = policy::Options().restart_delay_maximum;
+    const Duration most = policy::DecisionOptions().restart_delay_maximum;
     return StrCat("There is no pod ", who,
                   " yet: after repeated failures a replica is created "
                   "again with a growing delay, at most ",

@@ -9,8 +9,8 @@
 namespace tfjob::kube {
 namespace {
 
-using client::Kind;
 using client::Object;
+using objects::Kind;
 
 constexpr char kInitialEnd[] = "k8s.io/initial-events-end";
 

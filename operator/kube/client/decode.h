@@ -15,9 +15,9 @@ namespace tfjob::kube {
 
 // Errors name the object and the path. Items of a list do not contain their type, so it is taken
 // from `kind` and `api_version`.
-StatusOr<client::Object> DecodeObject(client::Kind kind, const JsonView& object,
+StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object,
                                       std::string_view api_version);
-StatusOr<client::Object> DecodeObject(client::Kind kind, std::string_view text,
+StatusOr<client::Object> DecodeObject(objects::Kind kind, std::string_view text,
                                       std::string_view api_version);
 
 struct ListPage {
@@ -27,7 +27,7 @@ struct ListPage {
   std::string continue_token;  // "" if this is the last page
 };
 // Returns InvalidArgument if the text is not a list.
-StatusOr<ListPage> DecodePage(client::Kind kind, std::string_view text,
+StatusOr<ListPage> DecodePage(objects::Kind kind, std::string_view text,
                               std::string_view api_version);
 
 enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
@@ -42,7 +42,7 @@ struct WatchEvent {
 };
 // Decodes one line of a watch. At least JsonDocument::kPadding bytes after the line must be
 // readable. Returns InvalidArgument if the line is not an event.
-StatusOr<WatchEvent> DecodeEvent(client::Kind kind, JsonDocument& document, std::string_view line,
+StatusOr<WatchEvent> DecodeEvent(objects::Kind kind, JsonDocument& document, std::string_view line,
                                  std::string_view api_version);
 
 }  // namespace tfjob::kube

@@ -9,8 +9,8 @@
 namespace tfjob::kube {
 namespace {
 
-using client::Kind;
 using client::Object;
+using objects::Kind;
 
 constexpr char kPod[] = R"({"apiVersion":"v1","kind":"Pod",
   "metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7","labels":{"k":"v"},

@@ -14,8 +14,8 @@ namespace tfjob::kube {
 namespace {
 
 using client::Key;
-using client::Kind;
 using client::Object;
+using objects::Kind;
 
 constexpr char kJson[] = "application/json";
 constexpr char kMergePatch[] = "application/merge-patch+json";

@@ -42,15 +42,15 @@ class KubeClient : public client::Client, public client::Discovery {
 
   StatusOr<client::Object> Get(const client::Key& key) override;
   StatusOr<Json> GetJson(const client::Key& key) override;
-  StatusOr<std::vector<client::Object>> List(client::Kind kind, const std::string& name_space,
+  StatusOr<std::vector<client::Object>> List(objects::Kind kind, const std::string& name_space,
                                              const client::LabelSelector& selector) override;
-  StatusOr<client::Object> Create(client::Kind kind, const Json& object) override;
-  StatusOr<client::Object> Update(client::Kind kind, const Json& object) override;
-  StatusOr<client::Object> UpdateStatus(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Create(objects::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Update(objects::Kind kind, const Json& object) override;
+  StatusOr<client::Object> UpdateStatus(objects::Kind kind, const Json& object) override;
   StatusOr<client::Object> Patch(const client::Key& key, const Json& merge_patch) override;
   // The server deletes dependent objects in the background.
   Status Delete(const client::Key& key, const client::DeleteOptions& options) override;
-  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(client::Kind kind,
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(objects::Kind kind,
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
@@ -58,27 +58,27 @@ class KubeClient : public client::Client, public client::Discovery {
   std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
 
   // Asks the server on every call.
-  StatusOr<std::string> ApiVersion(client::Kind kind) override;
+  StatusOr<std::string> ApiVersion(objects::Kind kind) override;
 
   // Sends a GET for a path that is not an object ("/version", "/readyz") and returns the response.
   StatusOr<std::string> GetText(const std::string& path);
 
  private:
   // Returns the API version to use in paths. For kinds with several versions, asks the server once.
-  StatusOr<std::string> VersionFor(client::Kind kind);
-  StatusOr<bool> Serves(client::Kind kind, const std::string& version);
+  StatusOr<std::string> VersionFor(objects::Kind kind);
+  StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();
   StatusOr<HttpResponse> GetObject(const client::Key& key);
   StatusOr<client::Object> Write(std::string_view verb, std::string_view method,
                                  const client::Key& key, const std::string& path, const Json& body);
-  StatusOr<client::Object> Put(std::string_view verb, client::Kind kind, const Json& object,
+  StatusOr<client::Object> Put(std::string_view verb, objects::Kind kind, const Json& object,
                                std::string_view subresource);
 
   RestClient rest_;
   const ReflectorOptions watch_;
   WatchHealth health_;
   Mutex mutex_;
-  std::map<client::Kind, std::string> versions_ ABSL_GUARDED_BY(mutex_);
+  std::map<objects::Kind, std::string> versions_ ABSL_GUARDED_BY(mutex_);
   uint64_t subscriptions_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -11,8 +11,8 @@ namespace tfjob::kube {
 namespace {
 
 using client::Key;
-using client::Kind;
 using client::Object;
+using objects::Kind;
 
 constexpr char kPod[] =
     R"({"kind":"Pod","metadata":{"name":"a","namespace":"ns","uid":"u","resourceVersion":"7"}})";

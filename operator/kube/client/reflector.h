@@ -17,7 +17,7 @@
 namespace tfjob::kube {
 
 struct WatchTarget {
-  client::Kind kind = client::Kind::kPod;
+  objects::Kind kind = objects::Kind::kPod;
   std::string api_version;
   std::string name_space;  // "": all
   client::LabelSelector selector;

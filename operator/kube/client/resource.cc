@@ -2,7 +2,7 @@
 
 namespace tfjob::kube {
 
-using client::Kind;
+using objects::Kind;
 
 std::vector<std::string> CandidateApiVersions(Kind kind) {
   if (kind == Kind::kWorkload) {

@@ -10,16 +10,16 @@ namespace tfjob::kube {
 
 // Returns the versions to try if the server's version is not known, newest first. Most kinds have
 // only one.
-std::vector<std::string> CandidateApiVersions(client::Kind kind);
-bool HasOneVersion(client::Kind kind);
+std::vector<std::string> CandidateApiVersions(objects::Kind kind);
+bool HasOneVersion(objects::Kind kind);
 // Returns the plural that is used in paths: "pods".
-std::string_view PluralOf(client::Kind kind);
+std::string_view PluralOf(objects::Kind kind);
 
 // Returns the path of a version's resources: "/api/v1", "/apis/kubeflow.org/v1".
 std::string VersionPath(std::string_view api_version);
 // Returns a path such as "/apis/kubeflow.org/v1/namespaces/ns/tfjobs". If `name_space` is "", the
 // path is that of all namespaces.
-std::string CollectionPath(client::Kind kind, std::string_view api_version,
+std::string CollectionPath(objects::Kind kind, std::string_view api_version,
                            const std::string& name_space);
 // Returns the path of an object, or of its `subresource` ("status").
 std::string ObjectPath(const client::Key& key, std::string_view api_version,

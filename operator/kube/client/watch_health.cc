@@ -4,7 +4,7 @@
 
 namespace tfjob::kube {
 
-int64_t WatchHealth::Begin(client::Kind kind, const std::string& name_space) {
+int64_t WatchHealth::Begin(objects::Kind kind, const std::string& name_space) {
   const Duration now = clock_.Monotonic();
   MutexLock lock(mutex_);
   watches_[++last_] = {kind, name_space, false, now, Unavailable("no answer yet")};

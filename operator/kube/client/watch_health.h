@@ -15,7 +15,7 @@ namespace tfjob::kube {
 
 // A watch that has no list yet, or cannot receive changes.
 struct WatchTrouble {
-  client::Kind kind = client::Kind::kPod;
+  objects::Kind kind = objects::Kind::kPod;
   std::string name_space;  // "": all
   Duration lasting{0};     // the time since it last worked, made progress, or began
   Status why;              // the last error; Unavailable if no attempt has ended yet
@@ -27,7 +27,7 @@ class WatchHealth {
   explicit WatchHealth(Clock& clock = RealClock()) : clock_(clock) {}
 
   // Registers a watch, which counts as in trouble until it works. Returns its number.
-  int64_t Begin(client::Kind kind, const std::string& name_space);
+  int64_t Begin(objects::Kind kind, const std::string& name_space);
   void End(int64_t watch);
   // Reports that the watch's list is complete, or that a stream of later changes has been opened.
   void Works(int64_t watch);
@@ -40,7 +40,7 @@ class WatchHealth {
 
  private:
   struct Watch {
-    client::Kind kind;
+    objects::Kind kind;
     std::string name_space;
     bool works = false;
     Duration since{0};  // start of the trouble

@@ -5,7 +5,7 @@
 namespace tfjob::kube {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 TEST(WatchHealth, AWatchIsInTroubleFromItsBeginningUntilItWorks) {
   FakeClock clock{Time(1h)};

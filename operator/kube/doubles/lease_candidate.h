@@ -14,7 +14,7 @@
 
 namespace tfjob::kube {
 
-inline const client::Key kLeaseKey{client::Kind::kLease, "tfjob-system", "tfjob-operator"};
+inline const client::Key kLeaseKey{objects::Kind::kLease, "tfjob-system", "tfjob-operator"};
 
 // The test sets both times, independently of each other.
 class TestClock : public Clock {
@@ -72,8 +72,8 @@ class Candidate {
   std::unique_ptr<LeaderElection> election;
 };
 
-inline store::Options StoreOptions() {
-  store::Options options;
+inline store::StoreOptions StoreOptions() {
+  store::StoreOptions options;
   options.deliver_by_hand = true;
   return options;
 }

@@ -17,8 +17,8 @@ namespace tfjob::kube {
 namespace {
 
 using client::Key;
-using client::Kind;
 using client::Object;
+using objects::Kind;
 
 constexpr Kind kKinds[] = {Kind::kTFJob, Kind::kPod,   Kind::kService, Kind::kConfigMap,
                            Kind::kEvent, Kind::kLease, Kind::kNode};

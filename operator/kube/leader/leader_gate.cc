@@ -6,7 +6,7 @@ namespace tfjob::kube {
 namespace {
 
 // Returns "Pod ns/name" for a JSON object. Parts that its metadata lacks are empty.
-std::string Describe(client::Kind kind, const Json& object) {
+std::string Describe(objects::Kind kind, const Json& object) {
   const JsonField metadata = JsonField(object)["metadata"];
   return client::ToString({kind, metadata["namespace"].StringOr("").value_or(""),
                            metadata["name"].StringOr("").value_or("")});
@@ -18,17 +18,17 @@ Status LeaderGate::Refuse(const char* verb, const std::string& what) {
   return FailedPrecondition(verb, " ", what, ": this process is not the leader (any more)");
 }
 
-StatusOr<client::Object> LeaderGate::Create(client::Kind kind, const Json& object) {
+StatusOr<client::Object> LeaderGate::Create(objects::Kind kind, const Json& object) {
   if (!leadership_.held()) return Refuse("create", Describe(kind, object));
   return ForwardingClient::Create(kind, object);
 }
 
-StatusOr<client::Object> LeaderGate::Update(client::Kind kind, const Json& object) {
+StatusOr<client::Object> LeaderGate::Update(objects::Kind kind, const Json& object) {
   if (!leadership_.held()) return Refuse("update", Describe(kind, object));
   return ForwardingClient::Update(kind, object);
 }
 
-StatusOr<client::Object> LeaderGate::UpdateStatus(client::Kind kind, const Json& object) {
+StatusOr<client::Object> LeaderGate::UpdateStatus(objects::Kind kind, const Json& object) {
   if (!leadership_.held()) return Refuse("update the status of", Describe(kind, object));
   return ForwardingClient::UpdateStatus(kind, object);
 }

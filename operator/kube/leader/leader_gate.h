@@ -18,9 +18,9 @@ class LeaderGate : public client::ForwardingClient {
   LeaderGate(client::Client& inner, const Leadership& leadership)
       : ForwardingClient(inner), leadership_(leadership) {}
 
-  StatusOr<client::Object> Create(client::Kind kind, const Json& object) override;
-  StatusOr<client::Object> Update(client::Kind kind, const Json& object) override;
-  StatusOr<client::Object> UpdateStatus(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Create(objects::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Update(objects::Kind kind, const Json& object) override;
+  StatusOr<client::Object> UpdateStatus(objects::Kind kind, const Json& object) override;
   StatusOr<client::Object> Patch(const client::Key& key, const Json& merge_patch) override;
   Status Delete(const client::Key& key, const client::DeleteOptions& options) override;
 

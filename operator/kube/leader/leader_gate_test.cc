@@ -10,7 +10,7 @@ namespace tfjob::kube {
 namespace {
 
 using client::FaultyClient;
-using client::Kind;
+using objects::Kind;
 
 Json PodNamed(const std::string& name) {
   return {{"apiVersion", "v1"},

@@ -14,7 +14,7 @@
 namespace tfjob::kube {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 
 const Logger kLeaseLog("lease");
 

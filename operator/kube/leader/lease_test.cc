@@ -11,8 +11,8 @@ namespace tfjob::kube {
 namespace {
 
 using client::FaultyClient;
-using client::Kind;
 using client::Verb;
+using objects::Kind;
 
 class LeaseTest : public ::testing::Test {
  protected:

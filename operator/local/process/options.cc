@@ -6,14 +6,15 @@
 
 namespace tfjob::process {
 
-std::string LogPath(const Options& options, const std::string& name_space, const std::string& pod,
-                    const std::string& container) {
+std::string LogPath(const RunnerOptions& options, const std::string& name_space,
+                    const std::string& pod, const std::string& container) {
   const bool usual = name_space.empty() || name_space == "default";
   return StrCat(options.state_dir, "/logs/", usual ? "" : name_space + ".", pod, "/", container,
                 ".log");
 }
 
-StatusOr<std::vector<std::string>> CheckTemplate(const Options& options, const Json& pod_template,
+StatusOr<std::vector<std::string>> CheckTemplate(const RunnerOptions& options,
+                                                 const Json& pod_template,
                                                  const std::string& path) {
   ASSIGN_OR_RETURN(PodSpec spec, ParsePodSpec(pod_template, path));
   for (const Container& container : spec.containers)

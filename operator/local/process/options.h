@@ -10,7 +10,7 @@
 
 namespace tfjob::process {
 
-struct Options {
+struct RunnerOptions {
   // An absolute path. Contains the logs (see LogPath), claims/<name>/, and pods/<uid>/ while a
   // pod exists.
   std::string state_dir;
@@ -27,13 +27,13 @@ struct Options {
 };
 
 // Returns the path of a container's log. Restarts, and later pods of the same name, append to it.
-std::string LogPath(const Options& options, const std::string& name_space, const std::string& pod,
-                    const std::string& container);
+std::string LogPath(const RunnerOptions& options, const std::string& name_space,
+                    const std::string& pod, const std::string& container);
 
 // Checks that a pod template can run here, before anything is started: its fields can be read, and
 // every container has a command or a local image. Returns the template's warnings. `path` is the
 // location of the template, for errors.
-StatusOr<std::vector<std::string>> CheckTemplate(const Options& options, const Json& pod_template,
-                                                 const std::string& path);
+StatusOr<std::vector<std::string>> CheckTemplate(const RunnerOptions& options,
+                                                 const Json& pod_template, const std::string& path);
 
 }  // namespace tfjob::process

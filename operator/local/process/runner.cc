@@ -36,7 +36,7 @@ Duration GraceOf(const objects::Pod& pod) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Runner>> Runner::Create(client::Client& client, Options options,
+StatusOr<std::unique_ptr<Runner>> Runner::Create(client::Client& client, RunnerOptions options,
                                                  Clock& clock) {
   std::unique_ptr<Runner> runner(new Runner(client, std::move(options), clock));
   RETURN_IF_ERROR(runner->Start());
@@ -57,7 +57,7 @@ Status Runner::Start() {
     return ErrnoStatus(errno, "epoll");
   thread_ = std::thread([this] { Loop(); });
   ASSIGN_OR_RETURN(subscription_,
-                   client_.Subscribe(client::Kind::kPod, options_.name_space, {}, *this));
+                   client_.Subscribe(objects::Kind::kPod, options_.name_space, {}, *this));
   return OkStatus();
 }
 
@@ -170,7 +170,7 @@ void Runner::Adopt(const objects::Pod& pod) {
     return;
   }
   if (HasEnded(pod)) return;
-  const auto object = client_.GetJson({client::Kind::kPod, metadata.name_space, metadata.name});
+  const auto object = client_.GetJson({objects::Kind::kPod, metadata.name_space, metadata.name});
   if (!object.ok()) return;  // already gone
   auto spec = ParsePodSpec(*object);
   if (!spec.ok()) {

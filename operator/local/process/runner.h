@@ -24,7 +24,7 @@ class Runner : private client::WatchSink {
  public:
   // `client` must outlive the runner. Returns an error if the state folder cannot be created or the
   // watch cannot begin.
-  static StatusOr<std::unique_ptr<Runner>> Create(client::Client& client, Options options,
+  static StatusOr<std::unique_ptr<Runner>> Create(client::Client& client, RunnerOptions options,
                                                   Clock& clock = RealClock());
   ~Runner() override;
 
@@ -35,7 +35,7 @@ class Runner : private client::WatchSink {
     std::vector<client::Object> objects;
   };
 
-  Runner(client::Client& client, Options options, Clock& clock)
+  Runner(client::Client& client, RunnerOptions options, Clock& clock)
       : client_(client), options_(std::move(options)), clock_(clock) {}
 
   Status Start();
@@ -59,7 +59,7 @@ class Runner : private client::WatchSink {
   std::set<pid_t> KnownProcesses() const;
 
   client::Client& client_;
-  const Options options_;
+  const RunnerOptions options_;
   Clock& clock_;
   std::unique_ptr<Guardian> guardian_;
   OomWatch oom_;

@@ -42,11 +42,11 @@ class RunnerTest : public ::testing::Test {
                {{{"name", "tensorflow"}, {"image", "any"}, {"command", {"sh", "-c", script}}}}}}}};
   }
   void Create(const Json& pod) {
-    const auto created = store_.Create(client::Kind::kPod, pod);
+    const auto created = store_.Create(objects::Kind::kPod, pod);
     ASSERT_TRUE(created.ok()) << created.status();
   }
   static client::Key KeyOf(const std::string& name) {
-    return {client::Kind::kPod, "default", name};
+    return {objects::Kind::kPod, "default", name};
   }
   // Returns null if there is no such pod.
   std::shared_ptr<const objects::Pod> Get(const std::string& name) {
@@ -74,7 +74,7 @@ class RunnerTest : public ::testing::Test {
     return stat.ok() && stat->find(") Z") == std::string::npos;
   }
 
-  Options options_;
+  RunnerOptions options_;
   store::Store store_{{.node_name = "here"}};
   std::unique_ptr<Runner> runner_;
 };
@@ -184,7 +184,7 @@ TEST_F(RunnerTest, InitContainersAndSidecarsShareVolumes) {
   EXPECT_EQ(Get("pod")->containers[0].message,
             "volume \"config\" (configMap settings): there is no ConfigMap \"settings\"");
   ASSERT_TRUE(store_
-                  .Create(client::Kind::kConfigMap,
+                  .Create(objects::Kind::kConfigMap,
                           {{"apiVersion", "v1"},
                            {"kind", "ConfigMap"},
                            {"metadata", {{"name", "settings"}, {"namespace", "default"}}},

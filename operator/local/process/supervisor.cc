@@ -27,7 +27,7 @@ bool MayHeal(const Status& status) {
 
 ConfigMapReader ReaderOf(client::Client& client, const std::string& name_space) {
   return [&client, name_space](const std::string& name) -> StatusOr<std::shared_ptr<const Json>> {
-    auto object = client.GetJson({client::Kind::kConfigMap, name_space, name});
+    auto object = client.GetJson({objects::Kind::kConfigMap, name_space, name});
     if (absl::IsNotFound(object.status())) return NotFound("there is no ConfigMap \"", name, "\"");
     RETURN_IF_ERROR(object.status());
     return std::make_shared<const Json>(*std::move(object));
@@ -37,7 +37,7 @@ ConfigMapReader ReaderOf(client::Client& client, const std::string& name_space) 
 }  // namespace
 
 void DeletePod(client::Client& client, const objects::ObjectMeta& metadata) {
-  const client::Key key{client::Kind::kPod, metadata.name_space, metadata.name};
+  const client::Key key{objects::Kind::kPod, metadata.name_space, metadata.name};
   const Status status = client.Delete(key, {metadata.uid, 0});
   if (status.ok() || absl::IsNotFound(status) || absl::IsAborted(status)) return;
   kLog.Warning("deleting a pod that has ended failed", {{"pod", metadata.name}, {"error", status}});
@@ -124,7 +124,7 @@ void Supervisor::LaunchContainer(size_t container) {
 
 StatusOr<LaunchPlan> Supervisor::Prepare(size_t container) {
   const Container& spec = spec_.containers[container];
-  const Options& options = shared_.options;
+  const RunnerOptions& options = shared_.options;
   const ConfigMapReader config_maps = ReaderOf(shared_.client, spec_.metadata.name_space);
   RETURN_IF_ERROR(MakeDirectories(PodFolder()));
   if (!volumes_) {
@@ -195,7 +195,7 @@ void Supervisor::WriteStatus() {
   object["metadata"] = {{"name", spec_.metadata.name},
                         {"namespace", spec_.metadata.name_space},
                         {"uid", spec_.metadata.uid}};
-  const auto stored = shared_.client.UpdateStatus(client::Kind::kPod, object);
+  const auto stored = shared_.client.UpdateStatus(objects::Kind::kPod, object);
   if (stored.ok()) {
     written_ = lifecycle_.pod();
   } else if (!absl::IsNotFound(stored.status()) && !absl::IsAborted(stored.status())) {

@@ -20,7 +20,7 @@ namespace tfjob::process {
 // Shared by all pods. Everything it refers to must outlive them.
 struct Shared {
   client::Client& client;
-  const Options& options;
+  const RunnerOptions& options;
   Guardian& guardian;
   OomWatch& oom;
   Clock& clock;

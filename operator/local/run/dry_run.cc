@@ -26,7 +26,7 @@ policy::Verdict FirstOfEachType(const api::TFJob& job) {
 
 }  // namespace
 
-Status DryRun::Add(client::Kind kind, const Json& object, const std::string& where) {
+Status DryRun::Add(objects::Kind kind, const Json& object, const std::string& where) {
   const StatusOr<client::Object> created = store_.Create(kind, object);
   if (!created.ok() && !absl::IsAlreadyExists(created.status())) {
     return InvalidArgument(where, ": ", Message(created.status()));
@@ -41,11 +41,11 @@ Status DryRun::Add(client::Kind kind, const Json& object, const std::string& whe
 }
 
 Status DryRun::AddConfigMap(const Json& object, const std::string& where) {
-  return Add(client::Kind::kConfigMap, object, where);
+  return Add(objects::Kind::kConfigMap, object, where);
 }
 
 Status DryRun::AddJob(const Json& object, const api::TFJob& job, const std::string& where) {
-  RETURN_IF_ERROR(Add(client::Kind::kTFJob, object, where));
+  RETURN_IF_ERROR(Add(objects::Kind::kTFJob, object, where));
   const auto desired = render::Render(job, FirstOfEachType(job), render::Loopback(1));
   if (!desired.ok()) return Annotate(desired.status(), where);
   for (const render::DesiredObject& child : desired->objects()) {

@@ -20,7 +20,7 @@ class DryRun {
   Status AddJob(const Json& object, const api::TFJob& job, const std::string& where);
 
  private:
-  Status Add(client::Kind kind, const Json& object, const std::string& where);
+  Status Add(objects::Kind kind, const Json& object, const std::string& where);
 
   store::Store store_{{.deliver_by_hand = true}};
   std::map<client::Key, std::string> places_;

@@ -50,7 +50,7 @@ LocalCluster::LocalCluster() : parts_(std::make_unique<Parts>()) {}
 LocalCluster::~LocalCluster() = default;
 
 StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& workload,
-                                                             process::Options options) {
+                                                             process::RunnerOptions options) {
   std::unique_ptr<LocalCluster> cluster(new LocalCluster);
   Parts& parts = *cluster->parts_;
   std::map<std::string, int32_t> bases;
@@ -63,7 +63,7 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& wor
   };
   options.pod_environment = LoneAddresses(workload, parts.address);
   ASSIGN_OR_RETURN(parts.runner, process::Runner::Create(parts.store, std::move(options)));
-  control::Options control;
+  control::ManagerOptions control;
   control.discovery = &parts.store;
   control.settings.address = parts.address;
   ASSIGN_OR_RETURN(parts.manager, control::Manager::Start(parts.store, std::move(control)));
@@ -80,10 +80,10 @@ std::string LocalCluster::AddressOf(const api::TFJob& job, const api::ReplicaId&
 
 Status LocalCluster::Submit(const Workload& workload) {
   for (const auto& map : workload.config_maps) {
-    RETURN_IF_ERROR(parts_->store.Create(client::Kind::kConfigMap, *map).status());
+    RETURN_IF_ERROR(parts_->store.Create(objects::Kind::kConfigMap, *map).status());
   }
   for (const Workload::Job& job : workload.jobs) {
-    RETURN_IF_ERROR(parts_->store.Create(client::Kind::kTFJob, *job.object).status());
+    RETURN_IF_ERROR(parts_->store.Create(objects::Kind::kTFJob, *job.object).status());
   }
   return OkStatus();
 }

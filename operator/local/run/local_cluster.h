@@ -25,7 +25,7 @@ class LocalCluster {
  public:
   // Chooses the ports for the workload's jobs and starts everything. Does not create the jobs.
   static StatusOr<std::unique_ptr<LocalCluster>> Create(const Workload& workload,
-                                                        process::Options options);
+                                                        process::RunnerOptions options);
   ~LocalCluster();
 
   client::Client& client();

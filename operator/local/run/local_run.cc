@@ -38,8 +38,8 @@ constexpr Duration kTakeDownReport = 10s;
 
 class LocalRun {
  public:
-  LocalRun(const RunOptions& options, const Workload& workload, const process::Options& process,
-           view::Console& console);
+  LocalRun(const RunOptions& options, const Workload& workload,
+           const process::RunnerOptions& process, view::Console& console);
 
   Status Run(StopSource& stop);
   bool all_succeeded() const;
@@ -69,7 +69,7 @@ class LocalRun {
 
   const RunOptions& options_;
   const Workload& workload_;
-  const process::Options& process_;
+  const process::RunnerOptions& process_;
   view::Screen screen_;
   LogFollower follower_;
   view::PodReporter pods_reporter_;
@@ -85,7 +85,7 @@ class LocalRun {
 };
 
 LocalRun::LocalRun(const RunOptions& options, const Workload& workload,
-                   const process::Options& process, view::Console& console)
+                   const process::RunnerOptions& process, view::Console& console)
     : options_(options),
       workload_(workload),
       process_(process),
@@ -110,8 +110,8 @@ Status LocalRun::Run(StopSource& stop) {
 
 Status LocalRun::Start() {
   ASSIGN_OR_RETURN(cluster_, LocalCluster::Create(workload_, process_));
-  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(cluster_->client(), client::Kind::kTFJob));
-  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(cluster_->client(), client::Kind::kPod));
+  ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(cluster_->client(), objects::Kind::kTFJob));
+  ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(cluster_->client(), objects::Kind::kPod));
   std::vector<std::string> addresses;
   const auto address = [&](const api::TFJob& job, const std::optional<policy::Slot>& slot) {
     if (!slot) return std::string();
@@ -230,7 +230,7 @@ Status LocalRun::TakeDown(bool stopped) {
   for (const auto& [key, state] : states_) {
     const objects::ObjectMeta& metadata = state.job.metadata;
     const Status status =
-        cluster_->client().Delete({client::Kind::kTFJob, metadata.name_space, metadata.name}, {});
+        cluster_->client().Delete({objects::Kind::kTFJob, metadata.name_space, metadata.name}, {});
     if (!status.ok() && !absl::IsNotFound(status)) return status;
   }
   for (Duration waited{0}; !pods_->AwaitEmpty(kTakeDownReport);) {
@@ -288,7 +288,7 @@ std::string LocalRun::LastAccuracy(const JobState& state) const {
 }  // namespace
 
 StatusOr<bool> RunWorkload(const RunOptions& options, const Workload& workload,
-                           const process::Options& process, StopSource& stop,
+                           const process::RunnerOptions& process, StopSource& stop,
                            view::Console& console) {
   LocalRun run(options, workload, process, console);
   RETURN_IF_ERROR(run.Run(stop));

@@ -22,7 +22,7 @@ struct Workload;
 // Runs until every job has ended or `stop` is requested. Requests it itself, with SIGPIPE, if the
 // output can no longer be written. Returns whether every job succeeded.
 StatusOr<bool> RunWorkload(const RunOptions& options, const Workload& workload,
-                           const process::Options& process, StopSource& stop,
+                           const process::RunnerOptions& process, StopSource& stop,
                            view::Console& console);
 
 }  // namespace tfjob::local

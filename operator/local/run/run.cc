@@ -21,8 +21,8 @@
 namespace tfjob::local {
 namespace {
 
-StatusOr<process::Options> ProcessOptions(const RunOptions& options) {
-  process::Options process;
+StatusOr<process::RunnerOptions> ProcessOptions(const RunOptions& options) {
+  process::RunnerOptions process;
   ASSIGN_OR_RETURN(process.images, LocalImages(options.trainer, options.images));
   process.environment = BaseEnvironment();
   process.working_dir = std::filesystem::current_path().string();
@@ -57,7 +57,7 @@ std::vector<std::string> OwnVolumeFolders(const std::string& state_dir) {
   return own;
 }
 
-StatusOr<Workload> ReadWorkload(const RunOptions& options, const process::Options& process,
+StatusOr<Workload> ReadWorkload(const RunOptions& options, const process::RunnerOptions& process,
                                 view::Console& console) {
   ASSIGN_OR_RETURN(const std::string text, view::ReadInput(options.file, console));
   const std::string name = view::InputName(options.file);

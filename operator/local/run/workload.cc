@@ -44,7 +44,7 @@ std::string WrongKind(const manifest::ManifestObject& object) {
 
 class Builder {
  public:
-  explicit Builder(const process::Options& options) : options_(options) {}
+  explicit Builder(const process::RunnerOptions& options) : options_(options) {}
 
   void Add(manifest::ManifestObject object);
   StatusOr<Workload> Finish(manifest::ManifestReport& report, const std::string& what);
@@ -60,7 +60,7 @@ class Builder {
     errors_.push_back(StrCat(where, ": ", message));
   }
 
-  const process::Options& options_;
+  const process::RunnerOptions& options_;
   Workload workload_;
   DryRun dry_run_;
   std::vector<std::string> errors_;
@@ -199,8 +199,8 @@ std::string OnThisMachine(const process::PodSpec& pod, const std::string& path) 
 
 }  // namespace
 
-StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
-                                const std::string& what) {
+StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
+                                const process::RunnerOptions& options, const std::string& what) {
   Builder builder(options);
   if (report.ok()) {
     for (manifest::ManifestObject& object : report.objects) builder.Add(std::move(object));

@@ -30,8 +30,8 @@ struct Workload {
 //   - jobs that can never run here, because they are suspended or managed by another controller,
 //     have containers without a program, or need ConfigMaps that the file does not contain;
 //   - a manifest without a job.
-StatusOr<Workload> MakeWorkload(manifest::ManifestReport report, const process::Options& options,
-                                const std::string& what);
+StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
+                                const process::RunnerOptions& options, const std::string& what);
 
 // Returns the folder named by `model_dir` in the training file. Searches the ConfigMaps among the
 // volumes of the job's chief and maps the path through the chief's hostPath volumes. Returns "" if

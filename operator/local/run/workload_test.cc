@@ -46,7 +46,7 @@ class WorkloadTest : public ::testing::Test {
   }
   std::string Refusal(const std::string& text) { return std::string(Message(Make(text).status())); }
 
-  process::Options options_;
+  process::RunnerOptions options_;
 };
 
 TEST_F(WorkloadTest, FillsNamespaceAndDefaults) {

@@ -9,7 +9,7 @@
 namespace tfjob::store {
 namespace {
 
-using client::Kind;
+using objects::Kind;
 using Notes = std::vector<std::string>;
 
 class DisturbedTest : public ::testing::Test {

@@ -8,8 +8,8 @@
 namespace tfjob::store {
 namespace {
 
-using client::Kind;
 using objects::CustomResource;
+using objects::Kind;
 using objects::ObjectMeta;
 using objects::Pod;
 using objects::PodPhase;

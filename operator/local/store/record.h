@@ -22,21 +22,21 @@ struct Record {
 
 // Returns a new object as it will be stored: with `metadata` as completed by the server, and
 // without a status (a pod becomes Pending).
-StatusOr<Record> MakeRecord(client::Kind kind, const Json& object, objects::ObjectMeta metadata);
+StatusOr<Record> MakeRecord(objects::Kind kind, const Json& object, objects::ObjectMeta metadata);
 // Returns a copy of the record with `metadata` and the body of `object`. The status stays the same.
-StatusOr<Record> WithBody(const Record& record, client::Kind kind, const Json& object,
+StatusOr<Record> WithBody(const Record& record, objects::Kind kind, const Json& object,
                           objects::ObjectMeta metadata);
 // Returns a copy of the record with `metadata` and the status of `object`. The body stays the same.
-StatusOr<Record> WithStatus(const Record& record, client::Kind kind, const Json& object,
+StatusOr<Record> WithStatus(const Record& record, objects::Kind kind, const Json& object,
                             objects::ObjectMeta metadata);
 // Returns a copy of the record with `metadata`.
-Record WithMetadata(const Record& record, client::Kind kind, objects::ObjectMeta metadata);
+Record WithMetadata(const Record& record, objects::Kind kind, objects::ObjectMeta metadata);
 // Drops the decoded form if objects of this kind are stored without it.
-void Compact(Record& record, client::Kind kind);
+void Compact(Record& record, objects::Kind kind);
 
 // Return whether WithBody or WithStatus would change nothing but metadata.
-bool SameBody(const Record& record, client::Kind kind, const Json& object);
-bool SameStatus(const Record& record, client::Kind kind, const Json& object);
+bool SameBody(const Record& record, objects::Kind kind, const Json& object);
+bool SameStatus(const Record& record, objects::Kind kind, const Json& object);
 
 objects::ObjectMeta MetadataOf(const Record& record);
 Json WholeObject(const Record& record);

@@ -12,8 +12,8 @@ namespace tfjob::store {
 namespace {
 
 using client::Key;
-using client::Kind;
 using client::Object;
+using objects::Kind;
 using objects::ObjectMeta;
 
 // Returns the key that the object's own metadata specifies.
@@ -55,7 +55,7 @@ bool EndsGracefully(const Record& record) {
 
 }  // namespace
 
-Store::Store(Options options)
+Store::Store(StoreOptions options)
     : options_(std::move(options)), hub_(options_.deliver_by_hand, options_.keep_changes) {}
 
 std::string RandomUidPrefix() {

@@ -33,7 +33,7 @@
 
 namespace tfjob::store {
 
-struct Options {
+struct StoreOptions {
   Clock* clock = &RealClock();
   // Start no thread. Watch events wait until Deliver() is called.
   bool deliver_by_hand = false;
@@ -55,24 +55,24 @@ std::string RandomUidPrefix();
 // Thread-safe. Subscriptions must be destroyed before the store.
 class Store : public client::Client, public client::Discovery {
  public:
-  explicit Store(Options options = {});
+  explicit Store(StoreOptions options = {});
 
   StatusOr<client::Object> Get(const client::Key& key) override;
   StatusOr<Json> GetJson(const client::Key& key) override;
-  StatusOr<std::vector<client::Object>> List(client::Kind kind, const std::string& name_space,
+  StatusOr<std::vector<client::Object>> List(objects::Kind kind, const std::string& name_space,
                                              const client::LabelSelector& selector) override;
-  StatusOr<client::Object> Create(client::Kind kind, const Json& object) override;
-  StatusOr<client::Object> Update(client::Kind kind, const Json& object) override;
-  StatusOr<client::Object> UpdateStatus(client::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Create(objects::Kind kind, const Json& object) override;
+  StatusOr<client::Object> Update(objects::Kind kind, const Json& object) override;
+  StatusOr<client::Object> UpdateStatus(objects::Kind kind, const Json& object) override;
   StatusOr<client::Object> Patch(const client::Key& key, const Json& merge_patch) override;
   Status Delete(const client::Key& key, const client::DeleteOptions& options) override;
-  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(client::Kind kind,
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(objects::Kind kind,
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
 
   // Serves every kind, in its newest version.
-  StatusOr<std::string> ApiVersion(client::Kind kind) override {
+  StatusOr<std::string> ApiVersion(objects::Kind kind) override {
     return std::string(client::NewestApiVersion(kind));
   }
 
@@ -112,7 +112,7 @@ class Store : public client::Client, public client::Discovery {
   // Marks the object as terminating; its grace period ends `grace_period_seconds` from now.
   void Terminate(Records::iterator found, int64_t grace_period_seconds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<client::Object> AllOf(client::Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<client::Object> AllOf(objects::Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Index(const client::Key& key, const objects::ObjectMeta& metadata)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Unindex(const client::Key& key, const objects::ObjectMeta& metadata)
@@ -121,7 +121,7 @@ class Store : public client::Client, public client::Discovery {
   std::string NextUid() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string NextVersion() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const Options options_;
+  const StoreOptions options_;
   Mutex mutex_;
   Records records_ ABSL_GUARDED_BY(mutex_);
   std::unordered_set<std::string> uids_ ABSL_GUARDED_BY(mutex_);  // of all objects except events

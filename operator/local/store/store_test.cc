@@ -12,7 +12,7 @@ namespace tfjob::store {
 namespace {
 
 using client::ContractTest;
-using client::Kind;
+using objects::Kind;
 
 class StoreWorld : public client::ContractWorld {
  public:
@@ -29,8 +29,8 @@ class StoreWorld : public client::ContractWorld {
   }
 
  private:
-  static Options MakeOptions(bool by_hand) {
-    Options options;
+  static StoreOptions MakeOptions(bool by_hand) {
+    StoreOptions options;
     options.deliver_by_hand = by_hand;
     return options;
   }
@@ -57,7 +57,7 @@ Json Pod(const std::string& name) {
 
 TEST(Store, StampsFromItsClockAndCountsUids) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00.7Z"));
-  Options options;
+  StoreOptions options;
   options.clock = &clock;
   options.deliver_by_hand = true;
   Store store(options);
@@ -69,7 +69,7 @@ TEST(Store, StampsFromItsClockAndCountsUids) {
 
 TEST(Store, BindsNewPodsToItsNodeAndUsesTheirGracePeriod) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
-  Options options;
+  StoreOptions options;
   options.clock = &clock;
   options.node_name = "localhost";
   Store store(options);
@@ -135,7 +135,7 @@ TEST(StoreUids, DifferBetweenRunsWhenAskedFor) {
   EXPECT_NE(one, RandomUidPrefix());
   Store store({.uid_prefix = one});
   const Json map = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
-  const auto created = store.Create(client::Kind::kConfigMap, map);
+  const auto created = store.Create(objects::Kind::kConfigMap, map);
   ASSERT_TRUE(created.ok()) << created.status();
   EXPECT_EQ(client::MetadataOf(*created).uid, one + "000000000001");
 }

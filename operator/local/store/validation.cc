@@ -41,7 +41,7 @@ bool IsLabelKey(std::string_view text) {
   return IsDnsSubdomain(text.substr(0, slash)) && IsQualifiedWord(text.substr(slash + 1));
 }
 
-Status Invalid(client::Kind kind, const objects::ObjectMeta& metadata, std::string_view path,
+Status Invalid(objects::Kind kind, const objects::ObjectMeta& metadata, std::string_view path,
                std::string_view value, std::string_view expected) {
   return InvalidArgument(client::Name(kind), " \"", metadata.name, "\" is invalid: ", path,
                          ": Invalid value: \"", value, "\": ", expected);
@@ -71,7 +71,7 @@ bool IsDnsLabel(std::string_view text) {
   return text.size() <= kMaximumLabel && IsDnsPart(text) && IsLower(text.front());
 }
 
-Status ValidateLabels(client::Kind kind, const objects::ObjectMeta& metadata) {
+Status ValidateLabels(objects::Kind kind, const objects::ObjectMeta& metadata) {
   for (const auto& [key, value] : metadata.labels) {
     if (!IsLabelKey(key)) {
       return Invalid(kind, metadata, "metadata.labels", key,
@@ -87,8 +87,8 @@ Status ValidateLabels(client::Kind kind, const objects::ObjectMeta& metadata) {
   return OkStatus();
 }
 
-Status ValidateNew(client::Kind kind, const Json& object, const objects::ObjectMeta& metadata) {
-  if (kind == client::Kind::kService && !IsDnsLabel(metadata.name)) {
+Status ValidateNew(objects::Kind kind, const Json& object, const objects::ObjectMeta& metadata) {
+  if (kind == objects::Kind::kService && !IsDnsLabel(metadata.name)) {
     return Invalid(kind, metadata, "metadata.name", metadata.name,
                    "a service's name is at most 63 lower case letters, digits and '-', and starts "
                    "with a letter");
@@ -108,7 +108,7 @@ Status ValidateNew(client::Kind kind, const Json& object, const objects::ObjectM
                    "a namespace is at most 63 lower case letters, digits and '-'");
   }
   RETURN_IF_ERROR(ValidateLabels(kind, metadata));
-  return kind == client::Kind::kPod ? ValidateContainers(object, metadata) : OkStatus();
+  return kind == objects::Kind::kPod ? ValidateContainers(object, metadata) : OkStatus();
 }
 
 }  // namespace tfjob::store

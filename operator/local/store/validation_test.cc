@@ -29,7 +29,7 @@ objects::ObjectMeta Labelled(const std::string& key, const std::string& value) {
 }
 
 TEST(Validation, ChecksLabelKeysAndValues) {
-  const auto kind = client::Kind::kService;
+  const auto kind = objects::Kind::kService;
   EXPECT_TRUE(ValidateLabels(kind, Labelled("example.com/Some_name.x", "")).ok());
   EXPECT_TRUE(ValidateLabels(kind, Labelled("a", "V-1")).ok());
   EXPECT_FALSE(ValidateLabels(kind, Labelled("a/b/c", "v")).ok());
@@ -40,7 +40,7 @@ TEST(Validation, ChecksLabelKeysAndValues) {
 
 TEST(Validation, NamesTheFieldOfAPodWithoutContainers) {
   const Status status =
-      ValidateNew(client::Kind::kPod, Json{{"spec", Json::object()}}, Labelled("a", "b"));
+      ValidateNew(objects::Kind::kPod, Json{{"spec", Json::object()}}, Labelled("a", "b"));
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(Message(status), "Pod \"x\" is invalid: spec.containers: Required value");
 }

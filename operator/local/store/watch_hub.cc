@@ -9,7 +9,7 @@ namespace tfjob::store {
 
 class WatchHub::Watch {
  public:
-  Watch(client::Kind kind, std::string name_space, client::LabelSelector selector,
+  Watch(objects::Kind kind, std::string name_space, client::LabelSelector selector,
         client::WatchSink& sink)
       : kind(kind), name_space(std::move(name_space)), selector(std::move(selector)), sink(sink) {}
 
@@ -19,7 +19,7 @@ class WatchHub::Watch {
            client::Matches(selector, metadata);
   }
 
-  const client::Kind kind;
+  const objects::Kind kind;
   const std::string name_space;
   const client::LabelSelector selector;
   client::WatchSink& sink;
@@ -55,11 +55,9 @@ WatchHub::~WatchHub() {
   if (thread_.joinable()) thread_.join();
 }
 
-std::unique_ptr<client::Subscription> WatchHub::Subscribe(client::Kind kind, std::string name_space,
-                                                          client::LabelSelector selector,
-                                                          client::WatchSink& sink,
-                                                          std::vector<client::Object> objects,
-                                                          int64_t version) {
+std::unique_ptr<client::Subscription> WatchHub::Subscribe(
+    objects::Kind kind, std::string name_space, client::LabelSelector selector,
+    client::WatchSink& sink, std::vector<client::Object> objects, int64_t version) {
   auto watch = std::make_shared<Watch>(kind, std::move(name_space), std::move(selector), sink);
   std::erase_if(objects, [&](const client::Object& object) { return !watch->Wants(object); });
   MutexLock lock(mutex_);
@@ -68,14 +66,14 @@ std::unique_ptr<client::Subscription> WatchHub::Subscribe(client::Kind kind, std
   return std::make_unique<HubSubscription>([this, watch] { End(watch); });
 }
 
-bool WatchHub::HasWatchers(client::Kind kind) {
+bool WatchHub::HasWatchers(objects::Kind kind) {
   MutexLock lock(mutex_);
   return std::any_of(watches_.begin(), watches_.end(),
                      [kind](const auto& watch) { return watch->kind == kind; });
 }
 
-void WatchHub::Publish(client::Kind kind, const client::Object* before, const client::Object* after,
-                       int64_t version) {
+void WatchHub::Publish(objects::Kind kind, const client::Object* before,
+                       const client::Object* after, int64_t version) {
   MutexLock lock(mutex_);
   for (const std::shared_ptr<Watch>& watch : watches_) {
     if (watch->kind == kind && !watch->cut) Tell(watch, before, after, version);
@@ -108,7 +106,7 @@ void WatchHub::Cut() {
   changes_.clear();
 }
 
-void WatchHub::Mend(const std::function<std::vector<client::Object>(client::Kind)>& list,
+void WatchHub::Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list,
                     int64_t version) {
   MutexLock lock(mutex_);
   for (const std::shared_ptr<Watch>& watch : watches_) {

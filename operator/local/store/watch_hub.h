@@ -30,16 +30,16 @@ class WatchHub {
 
   // Begins with the objects of `objects` that match, as they were at `version`. Later
   // changes follow.
-  std::unique_ptr<client::Subscription> Subscribe(client::Kind kind, std::string name_space,
+  std::unique_ptr<client::Subscription> Subscribe(objects::Kind kind, std::string name_space,
                                                   client::LabelSelector selector,
                                                   client::WatchSink& sink,
                                                   std::vector<client::Object> objects,
                                                   int64_t version);
-  bool HasWatchers(client::Kind kind);
+  bool HasWatchers(objects::Kind kind);
 
   // `before` and `after` are the states of the object, or null if it did not exist before or does
   // not exist after the change. Call it in commit order. `version` is the version of the change.
-  void Publish(client::Kind kind, const client::Object* before, const client::Object* after,
+  void Publish(objects::Kind kind, const client::Object* before, const client::Object* after,
                int64_t version);
 
   // Calls sinks at most `most` times. Returns the number of calls.
@@ -47,7 +47,7 @@ class WatchHub {
 
   void Cut();
   // `list` returns all objects of a kind, as of `version`.
-  void Mend(const std::function<std::vector<client::Object>(client::Kind)>& list, int64_t version);
+  void Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list, int64_t version);
   void Bookmark(int64_t version);
   void Compact(int64_t version);
 
@@ -63,7 +63,7 @@ class WatchHub {
   // A change of an object, kept for mended watches.
   struct Kept {
     int64_t version = 0;
-    client::Kind kind = client::Kind::kPod;
+    objects::Kind kind = objects::Kind::kPod;
     std::optional<client::Object> before;
     std::optional<client::Object> after;
   };

@@ -8,7 +8,8 @@
 namespace tfjob::policy {
 namespace {
 
-void RecordPod(const Replica& replica, Time now, const Options& options, IndexHistory& index) {
+void RecordPod(const Replica& replica, Time now, const DecisionOptions& options,
+               IndexHistory& index) {
   const objects::Pod& pod = *replica.pod;
   if (index.uid != pod.metadata.uid) {
     if (!index.uid.empty()) ++index.recreations;
@@ -49,8 +50,8 @@ bool History::BlocksPod(const api::TFJob& job, const Slot& slot) const {
          blocked_pods.contains(api::ReplicaName(job.metadata.name, slot.type, slot.index));
 }
 
-void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options,
-              History& history) {
+void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now,
+              const DecisionOptions& options, History& history) {
   if (job.spec.run_policy.suspend || api::IsFinished(job.status) ||
       api::IsTrue(job.status, api::ConditionType::kSuspended)) {
     history.indexes.clear();

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/policy/facts/slot.h"
 #include "runtime/base/clock.h"
 
@@ -66,7 +66,7 @@ struct History {
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
 // all indexes if the job is to be suspended, is still marked Suspended, or has ended; otherwise,
 // drops the indexes that the spec no longer has.
-void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now, const Options& options,
-              History& history);
+void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now,
+              const DecisionOptions& options, History& history);
 
 }  // namespace tfjob::policy

@@ -1,6 +1,6 @@
 #include "operator/policy/rules/deadline.h"
 
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 
 namespace tfjob::policy {
 

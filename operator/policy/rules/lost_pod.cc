@@ -6,7 +6,7 @@ namespace tfjob::policy {
 
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
-                                   const Options& options) {
+                                   const DecisionOptions& options) {
   if (!lost_nodes || !pod.metadata.terminating() || !lost_nodes->contains(pod.node_name)) {
     return std::nullopt;
   }

@@ -7,7 +7,7 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/objects/pod.h"
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::policy {
@@ -17,7 +17,7 @@ namespace tfjob::policy {
 // for every other pod.
 std::optional<Duration> TimeToLost(const objects::Pod& pod,
                                    const std::optional<std::set<std::string>>& lost_nodes, Time now,
-                                   const Options& options);
+                                   const DecisionOptions& options);
 
 // True if the job's annotation asks for lost pods to be deleted with grace period 0.
 bool ForcesDeletion(const api::TFJob& job);

@@ -2,16 +2,16 @@
 #pragma once
 
 #include "operator/policy/facts/history.h"
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 
 namespace tfjob::policy {
 
 // Returns the delay before the next recreation of an index that has been recreated `recreations`
 // times since the count was last reset: by default 0 s, 1 s, 2 s, 4 s … up to the maximum.
-Duration RecreationDelay(int32_t recreations, const Options& options);
+Duration RecreationDelay(int32_t recreations, const DecisionOptions& options);
 
 // Returns the earliest time at which the slot's next pod may be created. If no pod was lost, this
 // is the epoch.
-Time NotBefore(const IndexHistory* index, const Options& options);
+Time NotBefore(const IndexHistory* index, const DecisionOptions& options);
 
 }  // namespace tfjob::policy

@@ -49,7 +49,7 @@ TEST(Ttl, RunsFromTheEnd) {
 
 // The delays are 0, 1, 2, 4 … seconds, up to 5 minutes.
 TEST(RestartDelay, Doubles) {
-  const Options options;
+  const DecisionOptions options;
   const Duration kDelays[] = {0s, 1s, 2s, 4s, 8s, 16s, 32s, 64s, 128s, 256s, 300s, 300s};
   for (int i = 0; i < 12; ++i) EXPECT_EQ(RecreationDelay(i, options), kDelays[i]) << i;
   EXPECT_EQ(RecreationDelay(std::numeric_limits<int32_t>::max(), options), Duration(300s));
@@ -57,7 +57,7 @@ TEST(RestartDelay, Doubles) {
 
 // The delay counts from the loss of the pod. A slot that has not lost a pod does not wait.
 TEST(RestartDelay, RunsFromTheLoss) {
-  const Options options;
+  const DecisionOptions options;
   EXPECT_EQ(NotBefore(nullptr, options), Time());
   IndexHistory index{.uid = "u", .lost_at = At(10), .recreations = 3};
   EXPECT_EQ(NotBefore(&index, options), At(14));

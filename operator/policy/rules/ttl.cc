@@ -1,7 +1,7 @@
 #include "operator/policy/rules/ttl.h"
 
 #include "operator/api/conditions.h"
-#include "operator/policy/facts/options.h"
+#include "operator/policy/facts/decision_options.h"
 
 namespace tfjob::policy {
 namespace {

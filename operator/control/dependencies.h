@@ -22,7 +22,7 @@ class Observer;
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
 // All members are thread-safe and must outlive every copy of this struct.
-struct Tools {
+struct Dependencies {
   client::Client& client;
   Cache& cache;
   Clock& clock;

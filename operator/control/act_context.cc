@@ -1,4 +1,4 @@
-#include "operator/control/turn.h"
+#include "operator/control/act_context.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,15 +8,15 @@
 
 namespace tfjob::control {
 
-const api::TFJob& Turn::job() const {
+const api::TFJob& ActContext::job() const {
   return observation.job;
 }
 
-const std::string& Turn::name_space() const {
+const std::string& ActContext::name_space() const {
   return observation.job.metadata.name_space;
 }
 
-void Turn::ReportOnce(plan::NamedEvent event) const {
+void ActContext::ReportOnce(plan::NamedEvent event) const {
   if (memory.history.reported.count(event.cause) > 0) return;
   const auto same = [&](const plan::NamedEvent& waiting) { return waiting.cause == event.cause; };
   if (std::any_of(memory.events.begin(), memory.events.end(), same)) return;

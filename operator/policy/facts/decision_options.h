@@ -9,7 +9,7 @@
 
 namespace tfjob::policy {
 
-struct Options {
+struct DecisionOptions {
   // Gang settings for jobs that specify none.
   Gang gang;
   // The first recreation of an index does not wait. The second waits for this delay, the third for

@@ -1,8 +1,9 @@
-#include "runtime/strategy/one_device.h"
+#include "runtime/strategy/one_device_strategy.h"
 
 #include <utility>
 
 #include "runtime/strategy/model_program.h"
+#include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -74,6 +75,14 @@ class OneDevice : public Strategy {
   int64_t global_step_ = 0;
 };
 
+Status CheckAlone(const cluster::TfConfig& tf_config) {
+  const int tasks = cluster::TrainingTaskCount(tf_config);
+  if (tasks <= 1 && cluster::RoleOf(tf_config) == cluster::Role::kChief) return OkStatus();
+  return Unimplemented(
+      "strategy one_device: the cluster has ", tasks > 1 ? StrCat(tasks) : std::string("several"),
+      " tasks that train and no ps; add parameter servers, or train with one task");
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options) {
@@ -81,6 +90,14 @@ StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options) {
   auto strategy = std::make_unique<OneDevice>(std::move(options));
   RETURN_IF_ERROR(strategy->Create(batch_size));
   return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+StrategyEntry OneDeviceEntry() {
+  return {.kind = config::StrategyKind::kOneDevice,
+          .suits = [](const cluster::TfConfig&) { return true; },
+          .check = CheckAlone,
+          .make = [](TrainingTask,
+                     StrategyOptions options) { return MakeOneDevice(std::move(options)); }};
 }
 
 }  // namespace tfjob::strategy

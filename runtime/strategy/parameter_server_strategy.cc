@@ -1,9 +1,10 @@
-#include "runtime/strategy/parameter_server.h"
+#include "runtime/strategy/parameter_server_strategy.h"
 
 #include <utility>
 
 #include "runtime/ps/client/client.h"
 #include "runtime/strategy/model_program.h"
+#include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
@@ -78,6 +79,38 @@ class ParameterServerStrategy : public Strategy {
   int64_t global_step_ = 0;
 };
 
+// Returns the addresses of the servers, by index.
+std::vector<std::string> ServersOf(const cluster::TfConfig& tf_config) {
+  std::vector<std::string> addresses;
+  const cluster::Job* job = tf_config.cluster.job("ps");
+  if (job == nullptr) return addresses;
+  for (const auto& [index, address] : job->addresses) addresses.push_back(address);
+  return addresses;
+}
+
+bool HasServers(const cluster::TfConfig& tf_config) {
+  return !ServersOf(tf_config).empty();
+}
+
+Status CheckServers(const cluster::TfConfig& tf_config) {
+  if (HasServers(tf_config)) return OkStatus();
+  return InvalidArgument(
+      "strategy.name: parameter_server needs ps tasks, but the cluster has none");
+}
+
+StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyOptions options) {
+  ParameterServerOptions made{
+      .parameters = DefineParameters(task.config, options.definition.state,
+                                     cluster::TrainingTaskCount(task.tf_config)),
+      .servers = ServersOf(task.tf_config),
+      .identity = std::move(task.identity),
+      .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
+      .on_event = std::move(task.on_event),
+      .stop_requested = std::move(task.stop_requested)};
+  made.common = std::move(options);
+  return MakeParameterServer(std::move(made));
+}
+
 }  // namespace
 
 ps::Definition DefineParameters(const config::StrategyConfig& config,
@@ -107,6 +140,13 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
   auto strategy = std::make_unique<ParameterServerStrategy>(std::move(options));
   RETURN_IF_ERROR(strategy->Create(std::move(client)));
   return std::unique_ptr<Strategy>(std::move(strategy));
+}
+
+StrategyEntry ParameterServerEntry() {
+  return {.kind = config::StrategyKind::kParameterServer,
+          .suits = HasServers,
+          .check = CheckServers,
+          .make = MakeWithServers};
 }
 
 }  // namespace tfjob::strategy

@@ -18,7 +18,7 @@ struct Memory;
 struct Observation;
 
 // Holds references to values of the reconcile in progress.
-struct Turn {
+struct ActContext {
   const Observation& observation;
   const Decision& decision;
   Memory& memory;

@@ -1,0 +1,48 @@
+// Lists the strategies. Each is an entry that its own file, NAME_strategy.cc, defines. To add a
+// strategy, declare its entry here and add it to AllStrategies.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "runtime/base/status.h"
+#include "runtime/cluster/cluster.h"
+#include "runtime/config/training_config.h"
+#include "runtime/rpc/identity.h"
+#include "runtime/state/peer.h"
+#include "runtime/strategy/strategy.h"
+#include "runtime/strategy/strategy_options.h"
+
+namespace tfjob::strategy {
+
+// The facts about a training task that a strategy may need.
+struct TrainingTask {
+  config::StrategyConfig config;
+  cluster::TfConfig tf_config;
+  rpc::Identity identity;
+  state::PeerEventSink on_event;
+  // Called several times per second during every wait. If it returns true, the wait
+  // ends with Cancelled.
+  std::function<bool()> stop_requested;
+};
+
+struct StrategyEntry {
+  config::StrategyKind kind = config::StrategyKind::kAuto;
+  // Returns whether `auto` may choose this strategy in the cluster.
+  bool (*suits)(const cluster::TfConfig&) = nullptr;
+  // Returns OK, or why this task cannot use the strategy in the cluster.
+  Status (*check)(const cluster::TfConfig&) = nullptr;
+  // Makes the strategy. Does not wait for any other task.
+  StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
+};
+
+StrategyEntry ParameterServerEntry();
+StrategyEntry OneDeviceEntry();
+
+// `auto` chooses the first entry that suits the cluster.
+inline auto AllStrategies() {
+  return std::array{ParameterServerEntry(), OneDeviceEntry()};
+}
+
+}  // namespace tfjob::strategy
