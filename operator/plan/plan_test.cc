@@ -18,7 +18,7 @@ using enum ReplicaType;
 using enum RestartPolicy;
 
 Plan PlanOf(Scene& scene, int64_t at) {
-  const policy::Verdict verdict = scene.Look(at);
+  const policy::Verdict verdict = scene.Reconcile(at);
   const auto desired = render::Render(scene.job, verdict, render::ClusterDns(""));
   EXPECT_TRUE(desired.ok()) << desired.status();
   return MakePlan(scene.job, verdict, *desired, scene.snapshot);
@@ -50,7 +50,7 @@ TEST(MakePlan, IsEmptyAtRest) {
     scene.Put(MakePod(name, PodPhase::kRunning));
   }
   EXPECT_FALSE(PlanOf(scene, 1).empty());
-  scene.LookAndWrite(1);
+  scene.ReconcileAndWrite(1);
   scene.job.spec.run_policy.active_deadline_seconds = 60;
   const Plan plan = PlanOf(scene, 2);
   EXPECT_TRUE(plan.empty()) << PrintJsonIndented(Print(plan));
@@ -66,7 +66,7 @@ TEST(MakePlan, WritesAResumeFirst) {
   EXPECT_TRUE(plan.creates.empty());
   EXPECT_NE(plan.status, nullptr);
   EXPECT_EQ(plan.requeue_after, Duration(0));
-  scene.LookAndWrite(2);
+  scene.ReconcileAndWrite(2);
   EXPECT_EQ(PlanOf(scene, 2).creates.size(), 2u);
 }
 
@@ -76,7 +76,7 @@ TEST(MakePlan, SurvivesTheRoundTrip) {
   scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));
   scene.Put(Exited("mnist-worker-1", 1));
   scene.Put(WithSidecar(Exited("mnist-ps-0", 0), true));
-  const policy::Verdict verdict = scene.LookAndWrite(1);
+  const policy::Verdict verdict = scene.ReconcileAndWrite(1);
   const Json json = api::StatusToJson(verdict.status);
   EXPECT_EQ(api::ReadStatus(JsonField(json)), verdict.status) << PrintJson(json);
 }

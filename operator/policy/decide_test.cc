@@ -32,7 +32,7 @@ std::vector<std::string> Names(const std::vector<ServiceToCreate>& services) {
 // The first reconcile creates all pods and services, in slot order, and sets startTime.
 TEST(Decide, StartsAJob) {
   Scene scene(MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}}), false);
-  const Verdict verdict = scene.LookAndWrite(0);
+  const Verdict verdict = scene.ReconcileAndWrite(0);
   EXPECT_EQ(verdict.stage, Stage::kRunning);
   EXPECT_EQ(Conditions(verdict.status), "Created");
   EXPECT_EQ(verdict.status.start_time, At(0));
@@ -50,21 +50,21 @@ TEST(Decide, StartsAJob) {
 TEST(Decide, FollowsTheDriver) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kPending));
-  EXPECT_EQ(Conditions(scene.LookAndWrite(1).status), "Created");
+  EXPECT_EQ(Conditions(scene.ReconcileAndWrite(1).status), "Created");
   scene.Put(Running("mnist-worker-1"));
-  EXPECT_EQ(Conditions(scene.LookAndWrite(2).status), "Created Running");
+  EXPECT_EQ(Conditions(scene.ReconcileAndWrite(2).status), "Created Running");
   EXPECT_EQ(scene.job.status.replica_statuses[kWorker].active, 1);
   EXPECT_EQ(scene.job.status.ready, "1/2");
 
   Scene chiefs(StartedJob({{kChief}, {kWorker, 1}}));
   chiefs.Put(Running("mnist-worker-0"));
-  EXPECT_EQ(Conditions(chiefs.LookAndWrite(1).status), "Created");
+  EXPECT_EQ(Conditions(chiefs.ReconcileAndWrite(1).status), "Created");
   chiefs.Put(Running("mnist-chief-0"));
-  EXPECT_EQ(Conditions(chiefs.LookAndWrite(2).status), "Created Running");
+  EXPECT_EQ(Conditions(chiefs.ReconcileAndWrite(2).status), "Created Running");
 
   Scene servers(StartedJob({{kPS, 2}, {kWorker, 0}}));
   servers.Put(Running("mnist-ps-1"));
-  EXPECT_EQ(Conditions(servers.LookAndWrite(1).status), "Created Running");
+  EXPECT_EQ(Conditions(servers.ReconcileAndWrite(1).status), "Created Running");
 }
 
 // Jobs of other managers, and jobs that are being deleted, are not touched at all.
@@ -74,13 +74,13 @@ TEST(Decide, LeavesOthersJobsAlone) {
     scene.job.spec.run_policy.managed_by = manager;
     Verdict untouched;
     untouched.status = scene.job.status;
-    EXPECT_EQ(scene.Look(0), untouched) << manager;
+    EXPECT_EQ(scene.Reconcile(0), untouched) << manager;
   }
   Scene ours(MakeJob({{kWorker, 1}}));
   ours.job.spec.run_policy.managed_by = "kubeflow.org/training-operator";
-  EXPECT_THAT(Created(ours.Look(0)), SizeIs(1));
+  EXPECT_THAT(Created(ours.Reconcile(0)), SizeIs(1));
   ours.job.metadata.deletion_timestamp = At(5);
-  EXPECT_EQ(ours.Look(0).stage, Stage::kIgnored);
+  EXPECT_EQ(ours.Reconcile(0).stage, Stage::kIgnored);
 }
 
 // When the job succeeds, active replicas are counted as succeeded. What happens to pods later does
@@ -90,7 +90,7 @@ TEST(Decide, EndsInSuccessForEver) {
   scene.Put(Running("mnist-ps-0"));
   scene.Put(Running("mnist-worker-1"));
   scene.Put(Exited("mnist-worker-0", 0));
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created Succeeded");
   EXPECT_EQ(verdict.status.conditions.back().message, "TFJob ns/mnist successfully completed.");
   EXPECT_EQ(verdict.status.completion_time, At(10));
@@ -103,7 +103,7 @@ TEST(Decide, EndsInSuccessForEver) {
   const api::TFJobStatus end = scene.job.status;
   scene.Put(Exited("mnist-worker-1", 1));
   scene.Remove("mnist-ps-0");
-  verdict = scene.LookAndWrite(20);
+  verdict = scene.ReconcileAndWrite(20);
   EXPECT_EQ(verdict.stage, Stage::kEnded);
   EXPECT_EQ(scene.job.status, end);
   EXPECT_THAT(Created(verdict), IsEmpty());
@@ -116,7 +116,7 @@ TEST(Decide, PutsSuccessFirst) {
   scene.job.spec.run_policy.active_deadline_seconds = 5;
   scene.Put(Exited("mnist-chief-0", 0));
   scene.Put(Exited("mnist-worker-0", 1));
-  const Verdict verdict = scene.LookAndWrite(100);
+  const Verdict verdict = scene.ReconcileAndWrite(100);
   EXPECT_EQ(Conditions(verdict.status), "Created Succeeded");
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
 }
@@ -126,7 +126,7 @@ TEST(Decide, EndsInFailure) {
   Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
   scene.Put(Running("mnist-worker-0"));
   scene.Put(Exited("mnist-worker-1", 3));
-  const Verdict verdict = scene.LookAndWrite(10);
+  const Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created Failed");
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 1);
@@ -140,9 +140,9 @@ TEST(Decide, WakesForTheDeadline) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 60;
   scene.Put(Running("mnist-worker-0"));
-  EXPECT_EQ(scene.LookAndWrite(10).requeue_after, Duration(50s));
-  EXPECT_EQ(Conditions(scene.LookAndWrite(59).status), "Created Running");
-  const Verdict verdict = scene.LookAndWrite(60);
+  EXPECT_EQ(scene.ReconcileAndWrite(10).requeue_after, Duration(50s));
+  EXPECT_EQ(Conditions(scene.ReconcileAndWrite(59).status), "Created Running");
+  const Verdict verdict = scene.ReconcileAndWrite(60);
   EXPECT_EQ(Conditions(verdict.status), "Created (Running) Failed");
   EXPECT_EQ(verdict.status.conditions.back().message,
             "Job mnist has failed because it was active longer than specified deadline");
@@ -169,14 +169,14 @@ TEST(Decide, CleansUpByPolicy) {
     scene.Put(Exited("mnist-worker-0", 0));
     scene.Put(Exited("mnist-worker-1", 1));
     scene.Put(MakePod("mnist-worker-2", PodPhase::kPending));
-    const Verdict end = scene.LookAndWrite(10);
+    const Verdict end = scene.ReconcileAndWrite(10);
     EXPECT_EQ(Deleted(end), c.deleted) << api::Name(c.policy);
-    const Verdict later = scene.LookAndWrite(20);
+    const Verdict later = scene.ReconcileAndWrite(20);
     EXPECT_EQ(Deleted(later), c.deleted) << api::Name(c.policy);
     EXPECT_THAT(later.delete_services, SizeIs(5));
     EXPECT_FALSE(later.delete_job);
     EXPECT_EQ(later.requeue_after, Duration(20s));
-    EXPECT_TRUE(scene.LookAndWrite(40).delete_job);
+    EXPECT_TRUE(scene.ReconcileAndWrite(40).delete_job);
   }
 }
 
@@ -189,7 +189,7 @@ TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
     Scene scene(StartedJob({{kChief, 1, RestartPolicy::kOnFailure}}));
     scene.job.spec.run_policy.clean_pod_policy = api::CleanPodPolicy::kRunning;
     scene.Put(sidecar ? WithSidecar(chief, true) : chief);
-    const Verdict end = scene.LookAndWrite(10);
+    const Verdict end = scene.ReconcileAndWrite(10);
     EXPECT_EQ(Conditions(end.status), "Created Succeeded");
     EXPECT_THAT(Deleted(end), SizeIs(sidecar ? 1 : 0));
   }
@@ -203,14 +203,14 @@ TEST(Decide, RemembersCompletedIndexes) {
   scene.Put(Exited("mnist-worker-0", 0));
   scene.Put(WithSidecar(Exited("mnist-worker-1", 0), true));
   scene.Put(Running("mnist-worker-2"));
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "0-1");
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 1);
   EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "ExitedWithCode"));
   scene.Remove("mnist-worker-0");
   scene.Remove("mnist-worker-1");
-  verdict = scene.LookAndWrite(20);
+  verdict = scene.ReconcileAndWrite(20);
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(verdict.events, IsEmpty());
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 2);
@@ -222,7 +222,7 @@ TEST(Decide, RemembersDepartedPods) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
   scene.snapshot.departed = {Share(Exited("mnist-worker-0", 0)),
                              Share(Exited("mnist-worker-1", 1))};
-  const Verdict verdict = scene.LookAndWrite(10);
+  const Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "0");
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
 }
@@ -235,13 +235,13 @@ TEST(Decide, ToleratesDynamicWorkers) {
   scene.Put(Running("mnist-ps-0"));
   scene.Put(Running("mnist-worker-0"));
   scene.Put(Exited("mnist-worker-1", 1));
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).failed, 1);
   EXPECT_THAT(Deleted(verdict), IsEmpty());
   ASSERT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode"));
   scene.history.reported.insert(verdict.events[0].cause);
-  EXPECT_THAT(scene.LookAndWrite(11).events, IsEmpty());
+  EXPECT_THAT(scene.ReconcileAndWrite(11).events, IsEmpty());
 }
 
 // Warnings about a spec that is accepted are sent only once, at the first reconcile.
@@ -251,10 +251,10 @@ TEST(Decide, WarnsAboutTheSpecOnce) {
       {"spec", {{"restartPolicy", "Always"}, {"containers", {{{"name", "tensorflow"}}}}}}};
   scene.job.spec.replicas[kWorker].pod_template = std::make_shared<const Json>(with_policy);
   scene.job.spec.run_policy.scheduling_policy.emplace().min_available = 9;
-  const Verdict verdict = scene.LookAndWrite(0);
+  const Verdict verdict = scene.ReconcileAndWrite(0);
   EXPECT_THAT(Reasons(verdict),
               ElementsAre("SetPodTemplateRestartPolicy", "TFJobSpecWarning", "TFJobSpecWarning"));
-  EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
+  EXPECT_THAT(scene.ReconcileAndWrite(1).events, IsEmpty());
 }
 
 // A job that cannot run fails with a condition that says why. It is cleaned up like every job that
@@ -292,7 +292,7 @@ TEST(Print, ShowsTheVerdict) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}), false);
   scene.job.status = {};
   scene.Put(Terminating(Running("mnist-worker-1"), 0));
-  const Verdict verdict = scene.Look(0);
+  const Verdict verdict = scene.Reconcile(0);
   const Json json = Print(verdict);
   EXPECT_EQ(json["stage"], "Running");
   EXPECT_EQ(json["createPods"], (Json::array({{{"name", "mnist-worker-0"}, {"attempt", 0}}})));

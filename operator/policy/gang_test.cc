@@ -83,13 +83,13 @@ TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
   Scene scene(job);
   scene.options.gang = GangFromFlag("native");
   scene.snapshot.native_version = ApiVersionOf(NativeVersion::kV1Beta1);
-  Verdict verdict = scene.Look(0);
+  Verdict verdict = scene.Reconcile(0);
   EXPECT_EQ(verdict.create_pods.size(), 2u);
   EXPECT_FALSE(verdict.gang.alone);
   objects::Pod placed = testing::MakePod("mnist-worker-0", objects::PodPhase::kPending);
   placed.node_name = "node-1";
   scene.Put(placed);
-  verdict = scene.Look(1);
+  verdict = scene.Reconcile(1);
   EXPECT_EQ(verdict.create_pods.size(), 1u);
   EXPECT_TRUE(verdict.gang.alone);
 }
@@ -100,9 +100,9 @@ TEST(Gang, AGroupDoesNotWaitForReplicasThatHaveEndedBefore) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}, {ReplicaType::kEvaluator, 1}}));
   scene.options.gang = GangFromFlag("native");
   scene.snapshot.native_version = ApiVersionOf(NativeVersion::kV1Beta1);
-  ASSERT_EQ(scene.Look(0).create_pod_group->min_member, 3);
+  ASSERT_EQ(scene.Reconcile(0).create_pod_group->min_member, 3);
   scene.job.status.replica_statuses[ReplicaType::kEvaluator].completed_indexes = "0";
-  const Verdict verdict = scene.Look(1);
+  const Verdict verdict = scene.Reconcile(1);
   ASSERT_TRUE(verdict.create_pod_group);
   EXPECT_EQ(verdict.create_pod_group->min_member, 2);
   EXPECT_EQ(verdict.create_workload->min_member, 2);
@@ -145,18 +145,18 @@ TEST(Gang, VolcanosPodsWaitUntilTheGroupIsInItsQueue) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}}));
   scene.options.gang = kVolcano;
   scene.snapshot.services.clear();
-  Verdict verdict = scene.LookAndWrite(0);
+  Verdict verdict = scene.ReconcileAndWrite(0);
   EXPECT_TRUE(verdict.create_pod_group);
   EXPECT_TRUE(verdict.create_pods.empty());
   EXPECT_TRUE(verdict.create_services.empty());
   EXPECT_EQ(verdict.status.start_time, std::nullopt);
   PutGroup(scene, {.min_member = 2}, "Pending");
-  verdict = scene.LookAndWrite(10);
+  verdict = scene.ReconcileAndWrite(10);
   EXPECT_FALSE(verdict.create_pod_group);
   EXPECT_TRUE(verdict.create_pods.empty());
   EXPECT_EQ(verdict.requeue_after, std::nullopt);
   PutGroup(scene, {.min_member = 2}, "Inqueue");
-  verdict = scene.LookAndWrite(20);
+  verdict = scene.ReconcileAndWrite(20);
   EXPECT_EQ(verdict.create_pods.size(), 2u);
   EXPECT_EQ(verdict.create_services.size(), 2u);
   EXPECT_EQ(verdict.status.start_time, At(20));
@@ -165,7 +165,7 @@ TEST(Gang, VolcanosPodsWaitUntilTheGroupIsInItsQueue) {
 TEST(Gang, ThePluginsPodsComeTogetherWithTheGroup) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}}));
   scene.options.gang = kPlugins;
-  const Verdict verdict = scene.Look(0);
+  const Verdict verdict = scene.Reconcile(0);
   EXPECT_TRUE(verdict.create_pod_group);
   EXPECT_EQ(verdict.create_pods.size(), 2u);
 }
@@ -177,30 +177,30 @@ TEST(Gang, TheGroupIsChangedOnlyWhenItsValuesDiffer) {
   PodGroupSpec spec = WantedPodGroup(job, kVolcano);
   spec.min_resources["cpu"] = "6.5";
   PutGroup(scene, spec, "Running");
-  EXPECT_FALSE(scene.Look(0).change_pod_group);
+  EXPECT_FALSE(scene.Reconcile(0).change_pod_group);
   spec.min_resources["cpu"] = "6";
   PutGroup(scene, spec, "Running");
-  EXPECT_TRUE(scene.Look(0).change_pod_group);
+  EXPECT_TRUE(scene.Reconcile(0).change_pod_group);
   spec = WantedPodGroup(job, kVolcano);
   spec.min_member = 3;
   PutGroup(scene, spec, "Running");
-  ASSERT_TRUE(scene.Look(0).change_pod_group);
-  EXPECT_EQ(scene.Look(0).change_pod_group->spec.min_member, 4);
+  ASSERT_TRUE(scene.Reconcile(0).change_pod_group);
+  EXPECT_EQ(scene.Reconcile(0).change_pod_group->spec.min_member, 4);
 }
 
 TEST(Gang, TheGroupGoesWithSuspensionWithTheEndAndWithTheWish) {
   Scene scene(testing::StartedJob({{ReplicaType::kWorker, 1}}));
   scene.options.gang = kVolcano;
   PutGroup(scene, {.min_member = 1}, "Running");
-  EXPECT_TRUE(scene.Look(1).delete_pod_groups.empty());
+  EXPECT_TRUE(scene.Reconcile(1).delete_pod_groups.empty());
   scene.job.spec.run_policy.suspend = true;
-  EXPECT_EQ(scene.Look(1).delete_pod_groups.size(), 1u);
+  EXPECT_EQ(scene.Reconcile(1).delete_pod_groups.size(), 1u);
   scene.job.spec.run_policy.suspend = false;
   scene.options.gang = {};
-  EXPECT_EQ(scene.Look(1).delete_pod_groups.size(), 1u);
+  EXPECT_EQ(scene.Reconcile(1).delete_pod_groups.size(), 1u);
   scene.options.gang = kVolcano;
   scene.Put(testing::Exited("mnist-worker-0", 0));
-  EXPECT_EQ(scene.LookAndWrite(2).delete_pod_groups.size(), 1u);
+  EXPECT_EQ(scene.ReconcileAndWrite(2).delete_pod_groups.size(), 1u);
 }
 
 }  // namespace

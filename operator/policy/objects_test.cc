@@ -26,9 +26,9 @@ TEST(Scale, DownAndUp) {
   for (const char* name : {"mnist-worker-0", "mnist-worker-1", "mnist-worker-2"}) {
     scene.Put(RestartedTimes(Running(name), 1));
   }
-  scene.LookAndWrite(1);
+  scene.ReconcileAndWrite(1);
   scene.job.spec.replicas[kWorker].replicas = 1;
-  Verdict verdict = scene.LookAndWrite(2);
+  Verdict verdict = scene.ReconcileAndWrite(2);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1", "mnist-worker-2"));
   EXPECT_THAT(verdict.delete_services, SizeIs(2));
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 1);
@@ -40,13 +40,13 @@ TEST(Scale, DownAndUp) {
   scene.Remove("mnist-worker-1");
   scene.Put(Terminating(RestartedTimes(Running("mnist-worker-2"), 1), 2));
   scene.snapshot.services.resize(1);
-  verdict = scene.LookAndWrite(3);
+  verdict = scene.ReconcileAndWrite(3);
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(Deleted(verdict), IsEmpty());
 
   scene.Remove("mnist-worker-2");
   scene.job.spec.replicas[kWorker].replicas = 3;
-  verdict = scene.LookAndWrite(4);
+  verdict = scene.ReconcileAndWrite(4);
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1", "mnist-worker-2"));
   EXPECT_THAT(verdict.create_services, SizeIs(2));
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
@@ -58,14 +58,14 @@ TEST(Scale, RemembersWhatWasDone) {
   scene.Put(Running("mnist-worker-0"));
   scene.Put(Exited("mnist-worker-1", 0));
   scene.job.spec.replicas[kWorker].replicas = 1;
-  Verdict verdict = scene.LookAndWrite(1);
+  Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
   EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode"));
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "1");
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 0);
   scene.Remove("mnist-worker-1");
   scene.job.spec.replicas[kWorker].replicas = 2;
-  verdict = scene.LookAndWrite(2);
+  verdict = scene.ReconcileAndWrite(2);
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0"));
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).succeeded, 1);
 }
@@ -81,7 +81,7 @@ TEST(Scale, DeletesStrays) {
   second.metadata.labels = {{"training.kubeflow.org/replica-type", "worker"},
                             {"training.kubeflow.org/replica-index", "0"}};
   scene.Put(second);
-  const Verdict verdict = scene.LookAndWrite(1);
+  const Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-ps-0", "mnist-worker-2147483647", "somebody"));
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
@@ -93,7 +93,7 @@ TEST(TakenNames, BlockOneIndex) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
   scene.history.blocked_pods["mnist-worker-1"] = {"ReplicaSet web-1", "stranger", At(10)};
-  Verdict verdict = scene.LookAndWrite(11);
+  Verdict verdict = scene.ReconcileAndWrite(11);
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-2"));
   EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
   EXPECT_EQ(verdict.requeue_after, Duration(1s));
@@ -102,7 +102,7 @@ TEST(TakenNames, BlockOneIndex) {
   EXPECT_TRUE(verdict.events[0].standing);
   scene.history.reported.insert(verdict.events[0].cause);
   scene.Put(Running("mnist-worker-2"));
-  verdict = scene.LookAndWrite(12);
+  verdict = scene.ReconcileAndWrite(12);
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
   EXPECT_THAT(verdict.events, IsEmpty());
   EXPECT_EQ(verdict.requeue_after, Duration(2s));
@@ -114,7 +114,7 @@ TEST(TakenNames, AreForgottenOnceOurs) {
   scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", At(0)};
   scene.history.blocked_services["mnist-worker-0"] = {"nobody", "stranger", At(0)};
   scene.Put(Running("mnist-worker-0"));
-  const Verdict verdict = scene.LookAndWrite(1);
+  const Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(verdict.events, IsEmpty());
   EXPECT_EQ(verdict.requeue_after, std::nullopt);
 }
@@ -125,12 +125,12 @@ TEST(TakenNames, DoNotHoldRunningUp) {
   Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
   scene.Put(Exited("mnist-worker-1", 1));
-  scene.LookAndWrite(1);
+  scene.ReconcileAndWrite(1);
   scene.Remove("mnist-worker-1");
   scene.history.blocked_pods["mnist-worker-1"] = {"nobody", "stranger", At(2)};
-  EXPECT_EQ(Conditions(scene.LookAndWrite(3).status), "Created Running");
+  EXPECT_EQ(Conditions(scene.ReconcileAndWrite(3).status), "Created Running");
   const api::TFJobStatus status = scene.job.status;
-  EXPECT_EQ(scene.LookAndWrite(4).status, status);
+  EXPECT_EQ(scene.ReconcileAndWrite(4).status, status);
 }
 
 // If a pod on a lost node still exists a minute after its grace period, it is reported, or deleted
@@ -138,19 +138,19 @@ TEST(TakenNames, DoNotHoldRunningUp) {
 TEST(LostNodes, HoldPods) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.Put(Terminating(Running("mnist-worker-0"), 0, 30));
-  EXPECT_EQ(scene.LookAndWrite(10).requeue_after, std::nullopt);
+  EXPECT_EQ(scene.ReconcileAndWrite(10).requeue_after, std::nullopt);
   scene.snapshot.lost_nodes = {"node-1"};
-  EXPECT_EQ(scene.LookAndWrite(10).requeue_after, Duration(80s));
-  Verdict verdict = scene.LookAndWrite(90);
+  EXPECT_EQ(scene.ReconcileAndWrite(10).requeue_after, Duration(80s));
+  Verdict verdict = scene.ReconcileAndWrite(90);
   EXPECT_THAT(Reasons(verdict), ElementsAre("PodOnLostNode"));
   EXPECT_THAT(Deleted(verdict), IsEmpty());
 
   scene.job.metadata.annotations["tfjob.dev/force-delete-lost-pods"] = "true";
-  verdict = scene.LookAndWrite(90);
+  verdict = scene.ReconcileAndWrite(90);
   EXPECT_THAT(verdict.delete_pods, ElementsAre(PodToDelete{"mnist-worker-0", "uid-mnist-worker-0",
                                                            0, DeleteReason::kLostNode}));
   scene.snapshot.lost_nodes = {"node-2"};
-  EXPECT_THAT(Deleted(scene.LookAndWrite(90)), IsEmpty());
+  EXPECT_THAT(Deleted(scene.ReconcileAndWrite(90)), IsEmpty());
 }
 
 // A service with the job's labels but no controller is adopted. While a service is terminating, no
@@ -164,7 +164,7 @@ TEST(Services, AreCreatedOrAdopted) {
       std::make_shared<const objects::Service>(MakeService("mnist-worker-0")),
       std::make_shared<const objects::Service>(MakeService("mnist-ps-0"))};
   scene.history.blocked_services["mnist-worker-2"] = {"nobody", "stranger", At(0)};
-  const Verdict verdict = scene.LookAndWrite(1);
+  const Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(verdict.adopt_services,
               ElementsAre(ServiceRef{"mnist-worker-0", "service-uid-mnist-worker-0"}));
   EXPECT_THAT(verdict.create_services,
@@ -189,7 +189,7 @@ TEST(PodWarnings, NameTheReason) {
   objects::Pod starting = MakePod("mnist-worker-3", PodPhase::kPending);
   starting.containers[0].reason = "ContainerCreating";
   for (const objects::Pod& pod : {pulling, crashing, unschedulable, starting}) scene.Put(pod);
-  const Verdict verdict = scene.LookAndWrite(1);
+  const Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(Reasons(verdict), ElementsAre("ImagePullBackOff", "Error", "Unschedulable"));
   EXPECT_EQ(verdict.events[1].message,
             "Error pod mnist-worker-1 container tensorflow exitCode: 1 terminated message: ");
@@ -198,7 +198,7 @@ TEST(PodWarnings, NameTheReason) {
     EXPECT_TRUE(event.standing);
     scene.history.reported.insert(event.cause);
   }
-  EXPECT_THAT(scene.LookAndWrite(2).events, IsEmpty());
+  EXPECT_THAT(scene.ReconcileAndWrite(2).events, IsEmpty());
 }
 
 }  // namespace

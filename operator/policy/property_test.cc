@@ -166,7 +166,7 @@ void Live(uint32_t seed) {
   int64_t now = 0;
   for (int look = 0; look < 12; ++look) {
     const api::TFJobStatus before = scene.job.status;
-    const Verdict verdict = scene.Look(now);
+    const Verdict verdict = scene.Reconcile(now);
     ExpectInvariants(scene, before, verdict);
     ExpectIdempotent(scene, verdict, now);
     if (verdict.delete_job) return;
@@ -192,7 +192,7 @@ TEST(DecideProperties, JobsComeToRest) {
     Scene scene(generator.Job());
     scene.job.spec.run_policy.active_deadline_seconds = std::nullopt;
     for (int look = 0; look < 8; ++look) {
-      const Verdict verdict = scene.LookAndWrite(look * 400);
+      const Verdict verdict = scene.ReconcileAndWrite(look * 400);
       for (const PodToDelete& pod : verdict.delete_pods) scene.Remove(pod.name);
       for (const PodToCreate& pod : verdict.create_pods) {
         objects::Pod created = WithAttempt(MakePod(pod.name, PodPhase::kRunning), pod.attempt);
@@ -207,7 +207,7 @@ TEST(DecideProperties, JobsComeToRest) {
       }
       for (const JobEvent& event : verdict.events) scene.history.reported.insert(event.cause);
     }
-    const Verdict rest = scene.Look(8 * 400);
+    const Verdict rest = scene.Reconcile(8 * 400);
     EXPECT_EQ(rest.status, scene.job.status) << Show(rest);
     EXPECT_TRUE(rest.create_pods.empty()) << Show(rest);
     EXPECT_TRUE(rest.delete_pods.empty()) << Show(rest);

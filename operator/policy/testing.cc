@@ -151,13 +151,13 @@ void Scene::Remove(std::string name) {
   std::erase_if(snapshot.pods, [&](const auto& pod) { return pod->metadata.name == name; });
 }
 
-Verdict Scene::Look(int64_t at) {
+Verdict Scene::Reconcile(int64_t at) {
   Remember(job, snapshot, At(at), options, history);
   return Decide(job, snapshot, At(at), options);
 }
 
-Verdict Scene::LookAndWrite(int64_t at) {
-  Verdict verdict = Look(at);
+Verdict Scene::ReconcileAndWrite(int64_t at) {
+  Verdict verdict = Reconcile(at);
   job.status = verdict.status;
   return verdict;
 }

@@ -58,9 +58,9 @@ struct Scene {
   void Put(objects::Pod pod);
   void Remove(std::string name);  // by value: may be the name of the removed pod
   // Calls Remember and Decide; the job stays unchanged.
-  Verdict Look(int64_t at);
-  // Like Look, but also writes the verdict's status into the job.
-  Verdict LookAndWrite(int64_t at);
+  Verdict Reconcile(int64_t at);
+  // Like Reconcile, but also writes the verdict's status into the job.
+  Verdict ReconcileAndWrite(int64_t at);
 };
 
 // Return names, in order.

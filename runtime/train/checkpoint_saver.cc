@@ -9,7 +9,7 @@
 namespace tfjob::train {
 namespace {
 
-constexpr Duration kLook = 100ms;
+constexpr Duration kPollInterval = 100ms;
 
 }  // namespace
 
@@ -71,7 +71,7 @@ Status CheckpointSaver::Flush() {
 void CheckpointSaver::AwaitWritten() {
   Duration reported = clock_.Monotonic();
   while (pending_) {
-    changed_.WaitFor(mutex_, kLook);
+    changed_.WaitFor(mutex_, kPollInterval);
     const Duration now = clock_.Monotonic();
     if (!pending_ || now - reported < kReportInterval) continue;
     reported = now;

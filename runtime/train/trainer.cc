@@ -17,7 +17,7 @@ namespace {
 
 constexpr Duration kShowEvery = 250ms;
 // How often a waiting task checks the folder for the end of the run.
-constexpr Duration kLookForEnd = 2s;
+constexpr Duration kEndCheckInterval = 2s;
 
 }  // namespace
 
@@ -94,8 +94,8 @@ bool Trainer::ShouldNotWait() {
   // mark of the end.
   const std::string& folder = context_.config().model_dir;
   const Duration now = context_.clock().Monotonic();
-  if (folder.empty() || now - looked_for_end_ < kLookForEnd) return false;
-  looked_for_end_ = now;
+  if (folder.empty() || now - end_checked_at_ < kEndCheckInterval) return false;
+  end_checked_at_ = now;
   const StatusOr<std::optional<int64_t>> finished = FinishedStep(folder, context_.run());
   return finished.ok() && finished->has_value();
 }

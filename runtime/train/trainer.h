@@ -83,7 +83,7 @@ class Trainer {
   bool joined_ = false;         // the strategy has started
   bool filled_ = false;         // this task has provided a state
   bool job_over_ = false;       // the chief ended the job
-  Duration looked_for_end_{0};  // last check of the folder for the end of the run
+  Duration end_checked_at_{0};  // last check of the folder for the end of the run
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;

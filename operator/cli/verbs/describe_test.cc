@@ -125,7 +125,7 @@ TEST_F(WhyTest, AJobThatHasEndedWaitsForNothing) {
   EXPECT_EQ(Why(), "");
 }
 
-TEST_F(WhyTest, NobodyHasLookedAtIt) {
+TEST_F(WhyTest, NoOperatorHasReconciledIt) {
   CreateJob("");
   EXPECT_EQ(
       Why(),

@@ -26,7 +26,7 @@ struct RunningJob : Scene {
     Put(Running("mnist-ps-0"));
     Put(Running("mnist-worker-0"));
     Put(Running("mnist-worker-1"));
-    LookAndWrite(1);
+    ReconcileAndWrite(1);
   }
 
   static api::TFJob WithScope(RestartPolicy policy, api::RestartScope scope) {
@@ -43,7 +43,7 @@ TEST(Restart, ReplacesAFailedReplica) {
   RunningJob scene(kExitCode);
   ASSERT_EQ(Conditions(scene.job.status), "Created Running");
   scene.Put(Exited("mnist-worker-1", 137));
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
   EXPECT_EQ(verdict.status.conditions.back().message,
             "job mnist is restarting because Worker replica(s) failed.");
@@ -57,20 +57,20 @@ TEST(Restart, ReplacesAFailedReplica) {
 
   // The operator stopped before it deleted the pod. The next reconcile deletes it, but does not
   // count the failure again.
-  verdict = scene.LookAndWrite(11);
+  verdict = scene.ReconcileAndWrite(11);
   EXPECT_EQ(scene.workers().restarts, 1);
   EXPECT_THAT(Deleted(verdict), ElementsAre("mnist-worker-1"));
   EXPECT_THAT(verdict.events, IsEmpty());
 
   scene.Remove("mnist-worker-1");
-  verdict = scene.LookAndWrite(12);
+  verdict = scene.ReconcileAndWrite(12);
   EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
 
   objects::Pod next = MakePod("mnist-worker-1", PodPhase::kPending);
   next.metadata.uid = "second";
   scene.Put(next);
-  verdict = scene.LookAndWrite(13);
+  verdict = scene.ReconcileAndWrite(13);
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
   EXPECT_EQ(scene.workers().restarts, 1);
   EXPECT_THAT(scene.workers().replacing, IsEmpty());
@@ -101,10 +101,10 @@ TEST(Restart, FollowsThePolicy) {
   for (const auto& c : kCases) {
     RunningJob scene(c.policy);
     scene.Put(c.pod);
-    scene.LookAndWrite(10);
+    scene.ReconcileAndWrite(10);
     EXPECT_EQ(Conditions(scene.job.status), c.conditions) << c.sentence;
     EXPECT_EQ(scene.workers().restarts, c.restarts) << c.sentence;
-    scene.LookAndWrite(11);
+    scene.ReconcileAndWrite(11);
     EXPECT_EQ(scene.workers().restarts, c.restarts) << c.sentence << ", looked at again";
   }
 }
@@ -115,7 +115,7 @@ TEST(Restart, ReplacesADeletedPod) {
   for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
     RunningJob scene(policy);
     scene.Put(Terminating(Running("mnist-worker-1"), 5));
-    Verdict verdict = scene.LookAndWrite(10);
+    Verdict verdict = scene.ReconcileAndWrite(10);
     EXPECT_EQ(Conditions(verdict.status),
               policy == kNever ? "Created Running" : "Created Restarting");
     EXPECT_EQ(scene.workers().active, 1);
@@ -124,11 +124,11 @@ TEST(Restart, ReplacesADeletedPod) {
     EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
     // While the pod is being stopped, its container fails.
     scene.Put(Terminating(Exited("mnist-worker-1", 143), 5));
-    verdict = scene.LookAndWrite(11);
+    verdict = scene.ReconcileAndWrite(11);
     EXPECT_EQ(scene.workers().failed, 0);
     EXPECT_EQ(scene.workers().restarts, 0);
     scene.Remove("mnist-worker-1");
-    verdict = scene.LookAndWrite(12);
+    verdict = scene.ReconcileAndWrite(12);
     EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
   }
 }
@@ -137,12 +137,12 @@ TEST(Restart, ReplacesADeletedPod) {
 TEST(Restart, ReplacesAPodThatVanished) {
   RunningJob scene(kOnFailure);
   scene.Remove("mnist-worker-1");
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
   ASSERT_THAT(Reasons(verdict), ElementsAre("TFJobRestarting"));
   scene.history.reported.insert(verdict.events[0].cause);
-  verdict = scene.LookAndWrite(11);
+  verdict = scene.ReconcileAndWrite(11);
   EXPECT_THAT(verdict.events, IsEmpty());
   EXPECT_EQ(scene.workers().restarts, 0);
 }
@@ -156,19 +156,19 @@ TEST(Restart, WaitsLongerEachTime) {
     objects::Pod failed = Exited("mnist-worker-1", 1);
     failed.metadata.uid = pod.metadata.uid;
     scene.Put(failed);
-    scene.LookAndWrite(now);
+    scene.ReconcileAndWrite(now);
     scene.Remove("mnist-worker-1");
-    Verdict verdict = scene.Look(now);
+    Verdict verdict = scene.Reconcile(now);
     EXPECT_EQ(Created(verdict).size(), delay == 0 ? 1 : 0) << delay;
     if (delay > 0) {
       EXPECT_EQ(verdict.requeue_after, Duration(std::chrono::seconds(delay)));
       EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
     }
     now += delay;
-    EXPECT_THAT(Created(scene.LookAndWrite(now)), ElementsAre("mnist-worker-1"));
+    EXPECT_THAT(Created(scene.ReconcileAndWrite(now)), ElementsAre("mnist-worker-1"));
     pod.metadata.uid = StrCat("after-", delay);
     scene.Put(pod);
-    scene.LookAndWrite(now);
+    scene.ReconcileAndWrite(now);
     EXPECT_EQ(Conditions(scene.job.status), "Created Running");
   }
 }
@@ -177,16 +177,16 @@ TEST(Restart, WaitsLongerEachTime) {
 TEST(Restart, StandsUntilRunningHolds) {
   Scene scene(StartedJob({{kChief, 1, kOnFailure}}));
   scene.Put(Running("mnist-chief-0"));
-  scene.LookAndWrite(1);
+  scene.ReconcileAndWrite(1);
   scene.Put(Exited("mnist-chief-0", 1));
-  scene.LookAndWrite(2);
+  scene.ReconcileAndWrite(2);
   objects::Pod next = MakePod("mnist-chief-0", PodPhase::kPending);
   next.metadata.uid = "second";
   scene.Put(next);
-  EXPECT_EQ(Conditions(scene.LookAndWrite(3).status), "Created Restarting");
+  EXPECT_EQ(Conditions(scene.ReconcileAndWrite(3).status), "Created Restarting");
   next.phase = PodPhase::kRunning;
   scene.Put(next);
-  EXPECT_EQ(Conditions(scene.LookAndWrite(4).status), "Created Running");
+  EXPECT_EQ(Conditions(scene.ReconcileAndWrite(4).status), "Created Running");
 }
 
 // With restartScope Job, one failure ends the whole attempt and is counted once. The next attempt
@@ -198,7 +198,7 @@ TEST(RestartScopeJob, StartsANewAttempt) {
   scene.job.spec.success_policy = api::SuccessPolicy::kAllWorkers;
   scene.Put(Exited("mnist-worker-1", 137));
   scene.Put(RestartedTimes(Running("mnist-ps-0"), 2));
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(verdict.status.attempt, 1);
   EXPECT_EQ(Conditions(verdict.status), "Created Restarting");
   EXPECT_EQ(scene.workers().restarts, 1);
@@ -210,13 +210,13 @@ TEST(RestartScopeJob, StartsANewAttempt) {
   scene.Remove("mnist-worker-0");
   scene.Remove("mnist-worker-1");
   scene.Put(Terminating(RestartedTimes(Running("mnist-ps-0"), 2), 10));
-  verdict = scene.LookAndWrite(11);
+  verdict = scene.ReconcileAndWrite(11);
   EXPECT_EQ(verdict.status.attempt, 1);
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(verdict.events, IsEmpty());
 
   scene.Remove("mnist-ps-0");
-  verdict = scene.LookAndWrite(12);
+  verdict = scene.ReconcileAndWrite(12);
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-ps-0", "mnist-worker-0", "mnist-worker-1"));
   EXPECT_EQ(verdict.create_pods[0].attempt, 1);
   for (const char* name : {"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}) {
@@ -224,7 +224,7 @@ TEST(RestartScopeJob, StartsANewAttempt) {
     next.metadata.uid = StrCat("second-", name);
     scene.Put(next);
   }
-  verdict = scene.LookAndWrite(13);
+  verdict = scene.ReconcileAndWrite(13);
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
   EXPECT_EQ(scene.workers().restarts, 1);
 }
@@ -234,19 +234,19 @@ TEST(RestartScopeJob, StartsANewAttempt) {
 TEST(RestartScopeJob, DistinguishesDisruptionsAndNever) {
   RunningJob disrupted(kOnFailure, api::RestartScope::kJob);
   disrupted.Put(Terminating(Running("mnist-worker-1"), 5));
-  disrupted.LookAndWrite(10);
+  disrupted.ReconcileAndWrite(10);
   EXPECT_EQ(disrupted.job.status.attempt, 1);
   EXPECT_EQ(disrupted.workers().restarts, 0);
 
   RunningJob never(kNever, api::RestartScope::kJob);
   never.Put(Terminating(Running("mnist-worker-1"), 5));
-  never.LookAndWrite(10);
+  never.ReconcileAndWrite(10);
   EXPECT_EQ(never.job.status.attempt, 0);
 
   RunningJob vanished(kOnFailure, api::RestartScope::kJob);
   vanished.Remove("mnist-worker-1");
-  vanished.LookAndWrite(10);
-  vanished.LookAndWrite(11);
+  vanished.ReconcileAndWrite(10);
+  vanished.ReconcileAndWrite(11);
   EXPECT_EQ(vanished.job.status.attempt, 1);
 }
 
@@ -257,7 +257,7 @@ TEST(Restart, EndsAtTheBackoffLimit) {
   scene.job.spec.run_policy.backoff_limit = 1;
   scene.job.status.replica_statuses[kWorker].restarts = 1;
   scene.Put(Exited("mnist-worker-1", 137));
-  const Verdict verdict = scene.LookAndWrite(10);
+  const Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created (Running) Failed");
   EXPECT_EQ(verdict.status.conditions.back().message,
             "Job mnist has failed because it has reached the specified backoff limit");

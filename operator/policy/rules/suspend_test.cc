@@ -23,14 +23,14 @@ objects::Pod Running(const std::string& name) {
 TEST(Suspend, BeforeTheStart) {
   Scene scene(MakeJob({{kWorker, 2}}), false);
   scene.job.spec.run_policy.suspend = true;
-  const Verdict verdict = scene.LookAndWrite(0);
+  const Verdict verdict = scene.ReconcileAndWrite(0);
   EXPECT_EQ(verdict.stage, Stage::kSuspended);
   EXPECT_EQ(Conditions(verdict.status), "Created Suspended");
   EXPECT_EQ(verdict.status.start_time, std::nullopt);
   EXPECT_THAT(Created(verdict), IsEmpty());
   EXPECT_THAT(verdict.create_services, IsEmpty());
   EXPECT_THAT(Reasons(verdict), ElementsAre("TFJobSuspended"));
-  EXPECT_THAT(scene.LookAndWrite(1).events, IsEmpty());
+  EXPECT_THAT(scene.ReconcileAndWrite(1).events, IsEmpty());
 }
 
 // Suspension deletes all objects and keeps startTime. A running pod counts as active until it
@@ -40,9 +40,9 @@ TEST(Suspend, WhileRunning) {
   scene.Put(RestartedTimes(Running("mnist-ps-0"), 2));
   scene.Put(Running("mnist-worker-0"));
   scene.Put(Exited("mnist-worker-1", 0));
-  scene.LookAndWrite(1);
+  scene.ReconcileAndWrite(1);
   scene.job.spec.run_policy.suspend = true;
-  Verdict verdict = scene.LookAndWrite(10);
+  Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(Conditions(verdict.status), "Created (Running) Suspended");
   EXPECT_EQ(verdict.status.conditions[1].reason, "TFJobSuspended");
   EXPECT_EQ(verdict.status.start_time, At(0));
@@ -53,12 +53,12 @@ TEST(Suspend, WhileRunning) {
   scene.Put(Terminating(RestartedTimes(Running("mnist-ps-0"), 2), 10));
   scene.Put(Terminating(Running("mnist-worker-0"), 10));
   scene.Remove("mnist-worker-1");
-  verdict = scene.LookAndWrite(11);
+  verdict = scene.ReconcileAndWrite(11);
   EXPECT_EQ(verdict.status.replica_statuses.at(kPS).active, 1);
   EXPECT_EQ(verdict.status.replica_statuses.at(kPS).restarts, 2);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 1);
   scene.snapshot.pods.clear();
-  verdict = scene.LookAndWrite(12);
+  verdict = scene.ReconcileAndWrite(12);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).active, 0);
 }
 
@@ -70,21 +70,21 @@ TEST(Suspend, ThenResume) {
   scene.job.status.replica_statuses[kEvaluator].completed_indexes = "0";
   scene.job.spec.run_policy.suspend = true;
   scene.Put(Running("mnist-worker-0"));
-  scene.LookAndWrite(10);
+  scene.ReconcileAndWrite(10);
   scene.job.spec.run_policy.suspend = false;
   scene.Put(Terminating(Running("mnist-worker-0"), 10));
-  Verdict verdict = scene.LookAndWrite(20);
+  Verdict verdict = scene.ReconcileAndWrite(20);
   EXPECT_EQ(Conditions(verdict.status), "Created Suspended");
   EXPECT_THAT(Created(verdict), IsEmpty());
 
   scene.snapshot.pods.clear();
-  verdict = scene.LookAndWrite(30);
+  verdict = scene.ReconcileAndWrite(30);
   EXPECT_EQ(Conditions(verdict.status), "Created (Suspended)");
   EXPECT_EQ(verdict.status.conditions.back().reason, "TFJobResumed");
   EXPECT_EQ(verdict.status.start_time, At(30));
   EXPECT_THAT(Reasons(verdict), ElementsAre("TFJobResumed"));
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-0", "mnist-worker-1"));
-  EXPECT_THAT(scene.LookAndWrite(31).events, IsEmpty());
+  EXPECT_THAT(scene.ReconcileAndWrite(31).events, IsEmpty());
 }
 
 // A worker that completed before the suspension, but whose departure is seen only after the
@@ -93,11 +93,11 @@ TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.suspend = true;
   scene.Put(Running("mnist-worker-0"));
-  scene.LookAndWrite(10);
+  scene.ReconcileAndWrite(10);
   scene.job.spec.run_policy.suspend = false;
   scene.Remove("mnist-worker-0");
   scene.snapshot.departed.push_back(Share(Exited("mnist-worker-0", 0)));
-  const Verdict verdict = scene.LookAndWrite(20);
+  const Verdict verdict = scene.ReconcileAndWrite(20);
   EXPECT_EQ(Conditions(verdict.status), "Created (Suspended)");
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-0", "mnist-worker-1"));
 }
@@ -106,9 +106,9 @@ TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
 TEST(Suspend, NotAfterTheEnd) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.Put(Exited("mnist-worker-0", 0));
-  scene.LookAndWrite(1);
+  scene.ReconcileAndWrite(1);
   scene.job.spec.run_policy.suspend = true;
-  const Verdict verdict = scene.LookAndWrite(2);
+  const Verdict verdict = scene.ReconcileAndWrite(2);
   EXPECT_EQ(Conditions(verdict.status), "Created Succeeded");
   EXPECT_THAT(Deleted(verdict), IsEmpty());
 }

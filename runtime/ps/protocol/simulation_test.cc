@@ -31,7 +31,7 @@ class Simulation {
     duplication_ = Between(0, 2) * 0.05;
     for (int i = 0; i < servers(); ++i) StartServer(i);
     for (int i = 0; i < workers(); ++i) StartWorker(i);
-    Every(100ms, [this] { ChiefLooks(); });
+    Every(100ms, [this] { ChiefChecks(); });
     Every(250ms, [this] {
       for (int i = 0; i < servers(); ++i) TickServer(i);
     });
@@ -291,7 +291,7 @@ class Simulation {
 
   // ---- the chief
 
-  void ChiefLooks() {
+  void ChiefChecks() {
     if (!worker(0).alive || filling_) return;
     bool ready = true;
     for (int i = 0; i < servers(); ++i) {

@@ -12,8 +12,8 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kLastWords{2s};  // bounds the wait for peers that read slowly
-constexpr Duration kLook{5ms};      // between two checks
+constexpr Duration kLastWords{2s};      // bounds the wait for peers that read slowly
+constexpr Duration kPollInterval{5ms};  // between two checks
 
 std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
@@ -318,7 +318,7 @@ void Service::AwaitLastWords() {
   const auto deadline = std::chrono::steady_clock::now() + kLastWords;
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
   while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {
-    changed_.WaitFor(mutex_, kLook);
+    changed_.WaitFor(mutex_, kPollInterval);
   }
 }
 
