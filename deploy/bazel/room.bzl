@@ -90,14 +90,20 @@ def _join(name, srcs, rename):
     )
     return [name + ".joined.cc"]
 
-def room():
-    """Defines the target `room`, the room's libraries as one, and the test `room_test`, its small tests as one."""
+def room(files = 1):
+    """Defines the target `room`, the room's libraries as one, and the test `room_test`, its small tests as one.
+
+    A room whose sources take long to compile can be divided among several `files`, which are compiled in parallel.
+    """
     libraries = _collect("library")
     sources = _sources(libraries.srcs)
     if sources:
+        joined = []
+        for i in range(files):
+            joined += _join("room" if files == 1 else "room.%d" % (i + 1), sources[i::files], rename = False)
         native.cc_library(
             name = "room",
-            srcs = _join("room", sources, rename = False) + _headers(libraries.srcs),
+            srcs = joined + _headers(libraries.srcs),
             hdrs = libraries.hdrs,
             deps = [d for d in libraries.deps if d not in libraries.labels],
             copts = libraries.copts,

@@ -33,9 +33,12 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
 }
 
 // Runs the innermost loop. Common strides are written as constants, so that gcc can vectorise them.
-template <typename F, typename Out, typename T>
-void MapTwo(const StridedLoop& loop, int64_t count, Out* out, const T* a, const T* b) {
+template <typename T, typename Out, typename F>
+void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, const void* right) {
   const F f;
+  auto* out = static_cast<Out*>(to);
+  const auto* a = static_cast<const T*>(left);
+  const auto* b = static_cast<const T*>(right);
   const int64_t out_step = loop.inner_stride(0), a_step = loop.inner_stride(1);
   const int64_t b_step = loop.inner_stride(2);
   if (out_step == 1 && a_step == 1 && b_step == 1) {
@@ -54,25 +57,43 @@ void MapTwo(const StridedLoop& loop, int64_t count, Out* out, const T* a, const 
   }
 }
 
-template <typename T, typename Out, typename F>
+// Only the innermost loop is instantiated per function and dtype; everything around it counts in
+// bytes.
 class Broadcast : public Kernel {
  public:
-  explicit Broadcast(const StridedLoop& loop) : loop_(loop) {}
+  using InnerLoop = decltype(&MapTwo<float, float, Add>);
+
+  Broadcast(const StridedLoop& loop, InnerLoop inner_loop, size_t in_size, size_t out_size)
+      : loop_(loop),
+        inner_loop_(inner_loop),
+        in_size_(static_cast<int64_t>(in_size)),
+        out_size_(static_cast<int64_t>(out_size)) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     ForRanges(loop_, stream, [&](int64_t first, int64_t last, int64_t begin, int64_t end) {
-      auto* out = static_cast<Out*>(outputs[0]) + begin * loop_.inner_stride(0);
-      const auto* a = static_cast<const T*>(inputs[0]) + begin * loop_.inner_stride(1);
-      const auto* b = static_cast<const T*>(inputs[1]) + begin * loop_.inner_stride(2);
+      auto* out = static_cast<char*>(outputs[0]) + begin * loop_.inner_stride(0) * out_size_;
+      const auto* a =
+          static_cast<const char*>(inputs[0]) + begin * loop_.inner_stride(1) * in_size_;
+      const auto* b =
+          static_cast<const char*>(inputs[1]) + begin * loop_.inner_stride(2) * in_size_;
       loop_.ForEachInner(first, last, [&](const auto& at) {
-        MapTwo<F>(loop_, end - begin, out + at[0], a + at[1], b + at[2]);
+        inner_loop_(loop_, end - begin, out + at[0] * out_size_, a + at[1] * in_size_,
+                    b + at[2] * in_size_);
       });
     });
   }
 
  private:
-  StridedLoop loop_;
+  const StridedLoop loop_;
+  const InnerLoop inner_loop_;
+  const int64_t in_size_;
+  const int64_t out_size_;
 };
+
+template <typename T, typename Out, typename F>
+std::unique_ptr<Kernel> MakeBroadcast(const StridedLoop& loop) {
+  return std::make_unique<Broadcast>(loop, &MapTwo<T, Out, F>, sizeof(T), sizeof(Out));
+}
 
 template <typename T>
 class SelectKernel : public Kernel {
@@ -140,7 +161,7 @@ Prepared PrepareArithmetic(const KernelRequest& request) {
   RETURN_IF_ERROR(CheckTwo(request, request.inputs[0].dtype));
   ASSIGN_OR_RETURN(StridedLoop loop, BroadcastLoop(request));
   return ForNumber(request.inputs[0].dtype,
-                   [&]<typename T>(Type<T>) { return Make<Broadcast<T, T, F>>(loop); });
+                   [&]<typename T>(Type<T>) { return MakeBroadcast<T, T, F>(loop); });
 }
 
 Prepared PreparePow(const KernelRequest& request) {
@@ -148,7 +169,7 @@ Prepared PreparePow(const KernelRequest& request) {
   RETURN_IF_ERROR(CheckTwo(request, request.inputs[0].dtype));
   ASSIGN_OR_RETURN(StridedLoop loop, BroadcastLoop(request));
   return ForFloat(request.inputs[0].dtype,
-                  [&]<typename T>(Type<T>) { return Make<Broadcast<T, T, Pow>>(loop); });
+                  [&]<typename T>(Type<T>) { return MakeBroadcast<T, T, Pow>(loop); });
 }
 
 template <typename F>
@@ -156,7 +177,7 @@ Prepared PrepareComparison(const KernelRequest& request) {
   RETURN_IF_ERROR(CheckTwo(request, DType::kBool));
   ASSIGN_OR_RETURN(StridedLoop loop, BroadcastLoop(request));
   return ForAny(request.inputs[0].dtype,
-                [&]<typename T>(Type<T>) { return Make<Broadcast<T, bool, F>>(loop); });
+                [&]<typename T>(Type<T>) { return MakeBroadcast<T, bool, F>(loop); });
 }
 
 Prepared PrepareSelect(const KernelRequest& request) {

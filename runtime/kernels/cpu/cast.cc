@@ -28,24 +28,41 @@ Out Convert(In value) {
 }
 
 template <typename In, typename Out>
+void ConvertAll(int64_t count, const void* from, void* to) {
+  const auto* in = static_cast<const In*>(from);
+  auto* out = static_cast<Out*>(to);
+  for (int64_t i = 0; i < count; ++i) out[i] = Convert<Out>(in[i]);
+}
+
+// Only the loop over elements is instantiated per pair of dtypes; everything around it counts in
+// bytes.
 class Cast : public Kernel {
  public:
-  Cast(const Operand& in, const Operand& out)
-      : rows_({&out, &in}), in_stride_(in.row_stride), out_stride_(out.row_stride) {}
+  using Loop = decltype(&ConvertAll<float, float>);
+
+  Cast(const Operand& in, const Operand& out, Loop loop)
+      : loop_(loop), rows_({&out, &in}), in_(in), out_(out) {}
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
-    const auto* in = static_cast<const In*>(inputs[0]);
-    auto* out = static_cast<Out*>(outputs[0]);
     rows_.ForEach(stream, [&](int64_t row, int64_t begin, int64_t end) {
-      const In* from = in + row * in_stride_;
-      Out* to = out + row * out_stride_;
-      for (int64_t i = begin; i < end; ++i) to[i] = Convert<Out>(from[i]);
+      loop_(end - begin, static_cast<const char*>(inputs[0]) + in_.Offset(row, begin),
+            static_cast<char*>(outputs[0]) + out_.Offset(row, begin));
     });
   }
 
  private:
-  Rows rows_;
-  int64_t in_stride_, out_stride_;
+  struct Rowwise {
+    explicit Rowwise(const Operand& operand)
+        : stride(operand.row_stride), size(static_cast<int64_t>(SizeOf(operand.dtype))) {}
+    int64_t Offset(int64_t row, int64_t column) const { return (row * stride + column) * size; }
+
+    int64_t stride;  // in elements
+    int64_t size;    // of an element, in bytes
+  };
+
+  const Loop loop_;
+  const Rows rows_;
+  const Rowwise in_, out_;
 };
 
 Prepared PrepareCast(const KernelRequest& request) {
@@ -53,7 +70,9 @@ Prepared PrepareCast(const KernelRequest& request) {
   const Operand &in = request.inputs[0], &out = request.outputs[0];
   RETURN_IF_ERROR(ExpectShape(in, out.shape));
   return ForAny(in.dtype, [&]<typename In>(Type<In>) {
-    return ForAny(out.dtype, [&]<typename Out>(Type<Out>) { return Make<Cast<In, Out>>(in, out); });
+    return ForAny(out.dtype, [&]<typename Out>(Type<Out>) {
+      return Make<Cast>(in, out, &ConvertAll<In, Out>);
+    });
   });
 }
 
