@@ -1,8 +1,8 @@
 // Determines how long the recreation of an index is delayed after the loss of its pod.
 #pragma once
 
-#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/decision_options.h"
+#include "operator/policy/facts/history.h"
 
 namespace tfjob::policy {
 
