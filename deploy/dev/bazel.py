@@ -27,6 +27,8 @@ import xml.etree.ElementTree as ElementTree
 
 INTERVAL = 10  # seconds
 PROGRESS = re.compile(r"^\[([\d,]+) / ([\d,]+)\]")
+# The actions in the output of aquery that take time.
+WORK = re.compile(r"^  Mnemonic: (?:CppCompile|Genrule|CcStrip|TestRunner)$", re.M)
 # A line of the summary that Bazel prints after the last test.
 STATUS = re.compile(r"^(//\S+)\s+(?:\(cached\) )?(PASSED|FAILED|TIMEOUT|FLAKY|NO STATUS|FAILED TO BUILD)\b")
 
@@ -36,12 +38,22 @@ def duration(seconds):
     return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
 
 
-class Progress:
-    """Actions done and known so far. Bazel finds actions while it works, so that early estimates are too low."""
+def count_actions(arguments, startup):
+    """How many compilations, links and tests the targets need at most; 0 if Bazel does not say. Bazel itself finds actions
+    while it works, so its own numbers begin far too low."""
+    targets = [a for a in arguments if not a.startswith("-")]
+    flags = [a for a in arguments if a.startswith(("--config=", "--define="))]
+    found = subprocess.run(["bazel", *startup, "aquery", *flags, "--output=text", f"deps(set({' '.join(targets)}))"],
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    return len(WORK.findall(found.stdout))
 
-    def __init__(self, what, now):
+
+class Progress:
+    """Actions done, and how many there are: as many as Bazel knows so far, but at least `expected`."""
+
+    def __init__(self, what, now, expected):
         self.what, self.start, self.shown = what, now, now
-        self.done = self.known = 0
+        self.done, self.known = 0, expected
         self.first = None  # (time, actions done) when work began; cached actions end before it
 
     def read(self, line, now):
@@ -49,7 +61,8 @@ class Progress:
         match = PROGRESS.match(line)
         if not match:
             return False
-        self.done, self.known = (int(number.replace(",", "")) for number in match.groups())
+        self.done, known = (int(number.replace(",", "")) for number in match.groups())
+        self.known = max(self.known, known)
         if self.first is None:
             self.first = (now, self.done)
         return True
@@ -71,6 +84,7 @@ class Progress:
 
 def run(command, arguments, what, startup=()):
     """Runs Bazel, prints its output and the progress; returns its exit status and the test targets' statuses."""
+    expected = count_actions(arguments, startup)
     flags = ["--show_progress", "--show_progress_rate_limit=1", "--curses=no", "--color=no"]
     process = subprocess.Popen(["bazel", *startup, command, *flags, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace")
@@ -82,7 +96,7 @@ def run(command, arguments, what, startup=()):
         lines.put(None)
 
     threading.Thread(target=forward, daemon=True).start()
-    progress, statuses = Progress(what, time.monotonic()), {}
+    progress, statuses = Progress(what, time.monotonic(), expected), {}
     while True:
         try:
             line = lines.get(timeout=1)
