@@ -35,7 +35,8 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }
 
-// Tasks of different builds compare these bytes and this digest.
+// The bytes and the digest must not change, because tasks of different builds exchange the one and
+// compare the other.
 TEST(Definition, KeepsItsBytesAndItsFingerprint) {
   Definition definition = TwoLayers();
   definition.state.variables[1].update = state::Update::kAssign;
@@ -71,7 +72,8 @@ TEST(Definition, RefusesWhatCannotBeServed) {
   EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }
 
-// The ledgers of all servers together may exceed the size of one frame.
+// A server gets only the ledger lines that it needs, because the ledgers of all servers together
+// may exceed the size of a frame.
 TEST(Placement, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
   const std::vector<Shard> shards = Place(TwoLayers(), 2);
   const std::string ledger =

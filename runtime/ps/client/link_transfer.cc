@@ -1,4 +1,4 @@
-// Implements a link's part in filling a server with state and in copying the state.
+// Implements how a link fills a server with state and copies the state from it.
 #include <algorithm>
 
 #include "runtime/ps/client/link.h"

@@ -19,7 +19,7 @@ std::string ToString(const Worker& worker);  // "worker 1"
 
 // Identifies a contribution, that is, one set of gradients from one worker. A worker's
 // sequence increases with every exchange. A restarted worker has a greater incarnation and
-// starts its sequence again.
+// restarts its sequence.
 struct Name {
   Worker worker;
   int64_t incarnation = 0;
