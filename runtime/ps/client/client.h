@@ -74,7 +74,8 @@ struct StepResult {
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
-  // The servers were rolled back to a checkpoint during the step; the gradient was not used.
+  // The servers were rolled back to a checkpoint since the previous result; the gradient was
+  // not used.
   bool rolled_back = false;
 };
 
@@ -109,7 +110,7 @@ class ParameterClient {
   // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
   // to exactly one step. In asynchronous mode, each shard is copied with its slots and ledger as of
   // one moment, which may differ from shard to shard. Call between steps only. Recovers from losses
-  // as EndStep does. If this rolls the servers back, the next EndStep reports it.
+  // as EndStep does. If the servers are rolled back during the call, the next EndStep reports it.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;

@@ -1,6 +1,6 @@
 // Implements a ps task: holds its shards, applies updates to them and serves them to the training
 // tasks. The server starts empty and knows no other server. The chief sends it the definition and
-// the addresses of the other servers, and fills it.
+// the addresses of the other servers, and then fills it with its part of the state.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
@@ -53,8 +53,9 @@ class ParameterServer : public rpc::StreamHandler {
   // All streams must have ended, so shut down the rpc::Server first.
   ~ParameterServer() override = default;
 
-  // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
-  // the job and the peers have been told, which may take up to 2 s, and Cancelled after Stop.
+  // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has
+  // ended the job and the peers have been told, for which it allows up to 2 s. Returns Cancelled
+  // after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;
