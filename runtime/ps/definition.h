@@ -37,12 +37,13 @@ struct Definition {
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
-// ("host:port" by index), since a server with the sparse form of TF_CONFIG knows only its own.
+// ("host:port" by index), since a server that was given the sparse form of TF_CONFIG knows only its
+// own address.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// Convert an assignment to and from the text that is sent.
+// These convert an assignment to the text that is sent, and back.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 

@@ -35,8 +35,7 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }
 
-// The bytes and the digest must not change, because tasks of different builds exchange the one and
-// compare the other.
+// Tasks of different builds exchange these bytes and compare this digest, so neither may change.
 TEST(Definition, KeepsItsBytesAndItsFingerprint) {
   Definition definition = TwoLayers();
   definition.state.variables[1].update = state::Update::kAssign;

@@ -9,10 +9,10 @@ namespace tfjob::ps {
 
 // Pause between two attempts to reach a server.
 inline constexpr Duration kRetryInterval = std::chrono::milliseconds(100);
-// A task that keeps waiting reports it at this interval.
+// While a task waits, it reports the wait at this interval.
 inline constexpr Duration kReportInterval = std::chrono::seconds(10);
-// Up to this many bytes, a thread that has something to send writes it itself, because waking the
-// writer thread would cost more.
+// A thread that has at most this many bytes to send writes them itself, because waking the writer
+// thread would cost more.
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
 
 }  // namespace tfjob::ps

@@ -11,7 +11,7 @@
 
 namespace tfjob::ps {
 
-// Consecutive elements of one variable, on one server. `offset` and `size` are in bytes of
+// Consecutive elements of one variable, on one server. `offset` and `size` count bytes of
 // the dense, row-major value. They are aligned to rows, or to elements if a single row
 // exceeds Definition::max_shard_bytes.
 struct Shard {

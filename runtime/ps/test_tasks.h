@@ -187,8 +187,8 @@ class Trainer {
 // Breaks a stream after a given number of frames, as if its connection were lost.
 class BreakingConnector : public rpc::Connector {
  public:
-  // Lets `frames` more frames be written (or read), then breaks the stream that
-  // attempts the next one.
+  // Lets `frames` more frames be written (or read), then breaks the stream that attempts the
+  // next one.
   void BreakAfterWrites(int frames) { writes_ = frames; }
   void BreakAfterReads(int frames) { reads_ = frames; }
 

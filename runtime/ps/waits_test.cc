@@ -27,7 +27,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
                           .patience = 30s,
                           .connector = &connector}),
               OkStatus());
-    // Trains for several report intervals. A server that serves a task must not report a wait.
+    // Trains for several report intervals, during which the server must not report a wait.
     const auto end = std::chrono::steady_clock::now() + 1s;
     while (std::chrono::steady_clock::now() < end) ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_FALSE(events.Said("waits for a training task"));

@@ -1,5 +1,5 @@
-// Implements a pool of buffers that are lent to the transport and returned once it no
-// longer reads them.
+// Implements a pool of buffers that are lent to the transport and returned once it no longer
+// reads them.
 #pragma once
 
 #include <atomic>

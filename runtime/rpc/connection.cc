@@ -71,7 +71,7 @@ void Connection::Handle(IncomingFrame& frame) {
   }
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
-  // Taken before the call, since the handler consumes the frame.
+  // Computed before the call, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
   if (!uses_credit) return;

@@ -45,7 +45,7 @@ inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
 // called, which happens exactly once, on any thread, even if the stream breaks. If `release` is
-// null, they must do so only until Transport::Write returns.
+// null, they must stay so only until Transport::Write returns.
 struct Segment {
   uint32_t index = 0;
   uint32_t flags = 0;

@@ -71,7 +71,8 @@ class GrpcConnector : public Connector {
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const {
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
-    // The channel must not share its connection: losing it must mean that this peer is lost.
+    // The channel must have a connection of its own, so that losing the connection means losing
+    // this peer.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);

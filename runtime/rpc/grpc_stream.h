@@ -67,8 +67,8 @@ class GrpcStream : public Transport {
     for (const Segment& segment : frame.segments) {
       // An empty segment with a `release` is passed on, so that gRPC calls the release.
       if (segment.bytes.empty() && segment.release == nullptr) continue;
-      // If there is no `release`, the bytes are valid only until Write returns, so this
-      // slice is a copy.
+      // If there is no `release`, the bytes are valid only until Write returns, so this slice is
+      // a copy.
       if (segment.release == nullptr) {
         outgoing_.emplace_back(segment.bytes.data(), segment.bytes.size());
       } else {

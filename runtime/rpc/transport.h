@@ -17,8 +17,7 @@ namespace tfjob::rpc {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Blocks while the transport's own buffers are full. Returns Unavailable if the
-  // stream is broken.
+  // Blocks while the transport's own buffers are full. Returns Unavailable if the stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
   // Blocks until a frame arrives. Returns Unavailable if the stream is broken or the peer is gone,
   // and DataLoss for bytes that are not a frame.

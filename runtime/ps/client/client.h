@@ -74,7 +74,7 @@ struct StepResult {
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
-  // The servers were rolled back to a checkpoint since the previous result; the gradient was
+  // Since the previous result, the servers were rolled back to a checkpoint; the gradient was
   // not used.
   bool rolled_back = false;
 };
@@ -120,8 +120,8 @@ class ParameterClient {
   // 20 s, then skips them.
   virtual Status Finish() = 0;
 
-  // Returns the servers, as this task sees them, and the other training tasks, as last
-  // reported by ps 0.
+  // Returns the servers, as this task sees them, and the other training tasks, as last reported by
+  // ps 0.
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

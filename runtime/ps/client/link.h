@@ -47,7 +47,7 @@ struct LinkContext {
   std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
 };
 
-// State of a server, as reported by the server.
+// State of a server, as it last reported it.
 struct RemoteState {
   bool ready = false;
   int64_t epoch = 0;
@@ -79,7 +79,7 @@ class Link : public rpc::ConnectionHandler {
   };
   StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
   StatusOr<RemoteState> Query(Duration timeout);
-  // Sends a query and does not wait for the answer. The answer from ps 0 includes the list
+  // Sends a query and does not wait for the answer. The answer of ps 0 contains the list
   // of members.
   void Poll();
   // Asks ps 0 to keep holding commits while the state is being copied. No effect if no copy is
@@ -93,11 +93,11 @@ class Link : public rpc::ConnectionHandler {
   Status BeginCopy(state::Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
-  // Ignores an outstanding answer. After it returns, the reader no longer writes into
-  // the caller's spans.
+  // Makes the link ignore an answer that is still outstanding. Once this function has returned, the
+  // reader no longer writes into the caller's spans.
   void Quiesce();
-  // Like Quiesce, but used after a failure. After it returns, the writer no longer reads from the
-  // caller's spans either.
+  // Like Quiesce, but for use after a failure. Once it has returned, the writer no longer reads
+  // from the caller's spans either.
   void Abandon();
 
   enum class Part {
@@ -137,8 +137,8 @@ class Link : public rpc::ConnectionHandler {
     uint64_t request = 0;
     int64_t epoch = 0;
     std::string ledger;  // sent last
-    // Position of the next bytes: the index in shards_, the slot (0: the value) and
-    // the offset in it.
+    // Position of the next bytes: the index in shards_, the slot (0: the value) and the offset
+    // in it.
     size_t shard = 0;
     size_t slot = 0;
     size_t offset = 0;
@@ -172,7 +172,7 @@ class Link : public rpc::ConnectionHandler {
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
-  // Describes what is awaited from the server, for a message.
+  // Describes what this task is waiting for from the server, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   // These count the segments of the caller's memory that the connection may still read.

@@ -144,8 +144,8 @@ void Link::Quiesce() {
 
 void Link::Abandon() {
   Quiesce();
-  // Segments handed to the connection cannot be recalled; only closing the
-  // connection releases them.
+  // Segments handed to the connection cannot be recalled; only closing the connection
+  // releases them.
   if (Lent()) Disconnect();
 }
 
@@ -162,8 +162,8 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
     reading_ = true;
     step = &context_.step;
   }
-  // Values are read without the lock. Meanwhile reading_ makes Quiesce wait, so the
-  // spans stay valid.
+  // Values are read without the lock. Meanwhile reading_ makes Quiesce wait, so the spans
+  // stay valid.
   const uint64_t bytes = frame.remaining();
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {

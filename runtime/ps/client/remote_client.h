@@ -49,8 +49,8 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
-  // Fills the given servers under one new epoch, which is greater than any earlier
-  // epoch of the job.
+  // Fills the given servers under one new epoch, which is greater than any earlier epoch of
+  // the job.
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(state::Snapshot& snapshot);

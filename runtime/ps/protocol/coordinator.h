@@ -52,9 +52,9 @@ class Coordinator {
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. Leave: it no longer does, because its data
-  // ended, its connection closed or its lease expired. Leave has no effect unless
-  // `incarnation` is the current one.
+  // Join: the worker takes part from now on. Leave: it no longer does, because its data ended, its
+  // connection closed or its lease expired. Leave has no effect unless `incarnation` is the
+  // current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
 
@@ -65,8 +65,8 @@ class Coordinator {
   // then mix several steps.
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
-  // Called periodically. Repeats the last commit to servers that have not applied it,
-  // and ends an expired hold.
+  // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
+  // expired hold.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.
@@ -104,7 +104,7 @@ class Coordinator {
   int64_t epoch_ = 0;  // 0: void
   int64_t step_ = 0;
   size_t aggregate_ = 1;
-  // The contributions to this step, and on which servers each is staged.
+  // The contributions to the current step, and whether each server has staged them.
   std::map<Name, std::vector<bool>> staged_;
   std::vector<Name> complete_;  // staged on all servers, oldest first
   std::optional<Commit> last_commit_;

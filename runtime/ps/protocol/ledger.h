@@ -7,8 +7,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A task that computes gradients. Workers are ordered by type, then index; contributions
-// are summed in this order.
+// A task that computes gradients. Workers are ordered by type, then index; contributions are summed
+// in this order.
 struct Worker {
   std::string type;
   int32_t index = 0;

@@ -50,8 +50,8 @@ struct Abort {  // the states of this and all earlier epochs are void
 };
 using ToParticipant = std::variant<Commit, Abort>;
 
-// Convert messages to and from one line of text. Decoding returns nullopt if the
-// text is not a message.
+// These convert a message to one line of text, and back. Decoding returns nullopt if the text is
+// not a message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);
 std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text);

@@ -12,7 +12,7 @@
 
 namespace tfjob::ps::protocol {
 
-// Ends a worker's exchange with the values of `step` or of a later step.
+// Ends a worker's exchange. The worker receives the values of `step` or of a later step.
 struct Answer {
   Name name;
   int64_t step = 0;

@@ -328,8 +328,8 @@ void PeerSession::EndPush() {
   SendValues(true);
 }
 
-// If there is little to send, a caller that sets `from_here` writes it itself, because waking the
-// writer would cost more.
+// If there is little to send and `from_here` is set, the calling thread writes it, because waking
+// the writer would cost more.
 void PeerSession::SendValues(bool from_here) {
   bool few = false;
   {
@@ -427,8 +427,8 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
     store = reply_.store;
     total = PlanValues(frame);
   }
-  // Values are copied without the session's lock, since a copy needs the shard's lock
-  // and may take long.
+  // Values are copied without the session's lock, since a copy needs the shard's lock and may
+  // take long.
   if (chunks_.empty()) return true;
   rpc::OwnedLease lease(buffers_->Take(total));
   std::span<std::byte> to = lease->bytes(total);

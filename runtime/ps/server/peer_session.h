@@ -17,8 +17,8 @@ namespace tfjob::ps {
 class Service;
 class Staging;
 
-// Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls
-// OnFrame and NextFrame.
+// Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls OnFrame
+// and NextFrame.
 class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
@@ -29,8 +29,8 @@ class PeerSession : public rpc::ConnectionHandler {
   const std::string& address() const { return address_; }
   protocol::Worker worker() const { return {peer_.task_type, peer_.task_index}; }
 
-  // Ends the exchange `sequence`, if it is the current one, with all values or none. `step` and
-  // `flags` are those of wire::kValues.
+  // Ends the exchange `sequence`, if it is the current one, by sending all values (`with_values`)
+  // or none. `step` and `flags` are those of wire::kValues.
   void Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values);
   void Refuse(uint64_t sequence, const Status& why);
   // Answers the request `sequence`.

@@ -32,8 +32,8 @@ struct ServerOptions {
   rpc::Credentials credentials;
   // Decides when a silent peer is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
-  // While the server has no state or no training task is connected, it reports to on_event at this
-  // interval what it waits for.
+  // While the server has no state or no training task is connected, it reports at this interval,
+  // through on_event, what it is waiting for.
   Duration report_every{10s};
 };
 
@@ -53,9 +53,9 @@ class ParameterServer : public rpc::StreamHandler {
   // All streams must have ended, so shut down the rpc::Server first.
   ~ParameterServer() override = default;
 
-  // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has
-  // ended the job and the peers have been told, for which it allows up to 2 s. Returns Cancelled
-  // after Stop.
+  // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
+  // the job and the peers have been told, but waits for slow peers no longer than 2 s. Returns
+  // Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

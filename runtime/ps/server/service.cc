@@ -71,7 +71,8 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
            Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
          }
        }});
-  // The session is a local variable, so the watch and the map of sessions must drop it below.
+  // The session is a local variable, so the watch and the map of sessions must drop it before this
+  // function returns.
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -314,8 +315,8 @@ Status Service::WaitUntilFinished() {
 }
 
 void Service::AwaitLastWords() {
-  // The wait is bounded, because a peer that has stopped reading would otherwise
-  // keep this process alive.
+  // The wait is bounded, because a peer that has stopped reading would otherwise keep this
+  // process alive.
   const auto deadline = std::chrono::steady_clock::now() + kLastWords;
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
   while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {

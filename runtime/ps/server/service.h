@@ -38,8 +38,8 @@ class Service : public ParameterServer {
   std::string run_line() const {
     return Store::RunLine(options_.identity.job_uid, options_.identity.attempt);
   }
-  // Return the store that is in service. They return FailedPrecondition if there is none; StoreOf
-  // also does so if the store belongs to another epoch.
+  // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
+  // returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
   // Creates an empty store, to be filled, and takes the present one out of service. Returns Aborted

@@ -30,7 +30,7 @@ class Store {
   // Returns the number of servers that share the variables.
   int servers() const { return servers_; }
   uint64_t fingerprint() const { return fingerprint_; }
-  // Returns this server's shards, ascending.
+  // Returns this server's shards in ascending order.
   const std::vector<int>& shards() const { return own_; }
   bool Owns(uint32_t shard) const { return shard < local_.size() && local_[shard] >= 0; }
   // Returns the shard's index in shards().
@@ -83,8 +83,8 @@ class Store {
   // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Server 0 only. Counts a step for `name`, unless it was counted before. Returns
-  // the step before the call.
+  // Server 0 only. Counts a step for `name`, unless it was counted before. Returns the step before
+  // the call.
   int64_t Count(const protocol::Name& name);
 
  private:

@@ -106,8 +106,8 @@ std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t
 void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
                           std::shared_ptr<Staging> staging) {
   MutexLock lock(mutex_);
-  // Checked again, because the step may have been decided, or the state replaced,
-  // while the bytes arrived.
+  // Checked again, because the step may have been decided, or the state replaced, while the
+  // bytes arrived.
   if (staging != nullptr && participant_.Wants(epoch, step, name)) {
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
@@ -222,8 +222,8 @@ void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
 }
 
 void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
-  // The queued work shares ownership of the staged bytes, so it must be queued
-  // before any are dropped.
+  // The queued work shares ownership of the staged bytes, so it must be queued before any
+  // are dropped.
   if (actions.apply) QueueWork(*actions.apply);
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
