@@ -1,5 +1,6 @@
 // Defines what a job's parameter servers hold and how they update it. The strategy builds the
-// definition from the model and the training file; it is the same in all tasks of the job.
+// definition from the model and the training file; it is the same in all tasks of the job, except
+// that replicas_to_aggregate may differ.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +14,43 @@ namespace tfjob::ps {
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
-  kRoundRobin = 0,  // in order, variable by variable
-  kBalanced = 1,    // largest first, each to the server with the fewest bytes
+  kRoundRobin = 0,  // shard by shard to the servers in turn
+  kBalanced = 1,    // largest shard first, each to the server with the fewest bytes
 };
 
 struct Definition {
   state::TrainingState state;
   Mode mode = Mode::kAsynchronous;
-  // Synchronous only. The chief's value at the time it filled the servers applies.
+  // Synchronous only: the number of gradients whose mean is one step. The value that the chief had
+  // when it filled the servers applies.
   int replicas_to_aggregate = 1;
   Placement placement = Placement::kRoundRobin;
-  // A larger variable is split by rows (its first axis) into shards of at most this many bytes. A
-  // shard is the unit of placement and transfer.
+  // A variable with more bytes than this is split by rows (its first axis) into shards of at most
+  // this many bytes. A shard is the unit of placement and transfer.
   int64_t max_shard_bytes = int64_t{4} << 20;
 
   bool operator==(const Definition&) const = default;
 };
 
-// Returns InvalidArgument, naming the variable or the option, for an invalid state,
-// replicas_to_aggregate < 1 or max_shard_bytes < 1.
+// Returns InvalidArgument, with a message that names the variable or the option, for an invalid
+// state, replicas_to_aggregate < 1 or max_shard_bytes < 1.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
-// ("host:port" by index), since a server with the sparse form of TF_CONFIG knows only its own.
+// ("host:port" by index), since a server that was given the sparse form of TF_CONFIG knows only its
+// own address.
 struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// Convert an assignment to and from the text that is sent.
+// These convert an assignment to the text that is sent, and back.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
-// Returns a 64-bit digest of what all tasks must agree on, equal on every machine. It leaves out
-// replicas_to_aggregate, which follows from the number of workers: a worker added by scaling sees
-// more workers than there were when the others started.
+// Returns a 64-bit digest of everything on which all tasks must agree. The digest is the same on
+// every machine. It leaves out replicas_to_aggregate, which by default is the number of training
+// tasks: a worker that is added by scaling sees a larger number than the tasks that started
+// before it.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

@@ -35,7 +35,7 @@ TEST(Definition, SurvivesTheWire) {
   EXPECT_NE(Fingerprint(read->definition), Fingerprint(definition));
 }
 
-// Tasks of different builds compare these bytes and this digest.
+// Tasks of different builds exchange these bytes and compare this digest, so neither may change.
 TEST(Definition, KeepsItsBytesAndItsFingerprint) {
   Definition definition = TwoLayers();
   definition.state.variables[1].update = state::Update::kAssign;
@@ -71,7 +71,8 @@ TEST(Definition, RefusesWhatCannotBeServed) {
   EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }
 
-// The ledgers of all servers together may exceed the size of one frame.
+// A server gets only the ledger lines that it needs, because the ledgers of all servers together
+// may exceed the size of a frame.
 TEST(Placement, AServersLedgerHasItsOwnShardsAndWhatIsNobodys) {
   const std::vector<Shard> shards = Place(TwoLayers(), 2);
   const std::string ledger =

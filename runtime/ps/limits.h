@@ -9,9 +9,10 @@ namespace tfjob::ps {
 
 // Pause between two attempts to reach a server.
 inline constexpr Duration kRetryInterval = std::chrono::milliseconds(100);
-// A long wait is reported once per interval.
+// While a task waits, it reports the wait at this interval.
 inline constexpr Duration kReportInterval = std::chrono::seconds(10);
-// A thread writes up to this many bytes itself, because waking the writer would cost more.
+// A thread that has at most this many bytes to send writes them itself, because waking the writer
+// thread would cost more.
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
 
 }  // namespace tfjob::ps

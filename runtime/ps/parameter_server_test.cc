@@ -33,7 +33,7 @@ TEST_F(ParameterServerTest, AppliesOnArrivalAndCountsSteps) {
   ASSERT_EQ(chief.client->Finish(), OkStatus());
   EXPECT_EQ(tasks_[0]->ps().WaitUntilFinished(), OkStatus());
   EXPECT_EQ(tasks_[1]->ps().WaitUntilFinished(), OkStatus());
-  // Training may go on for some steps while the request is still being delivered.
+  // The worker may still complete some steps before it hears that the job has ended.
   Status end = worker.Train();
   for (int i = 0; i < 1000 && end.ok(); ++i) end = worker.Train();
   EXPECT_EQ(end.code(), StatusCode::kCancelled) << end;
@@ -270,8 +270,8 @@ TEST_F(ParameterServerTest, ARestartedWorkerRejoins) {
 }
 
 TEST_F(ParameterServerTest, ARepeatedContributionIsAppliedOnce) {
-  // Breaks before any gradient was sent, between two frames of gradients, and between
-  // frames of values.
+  // The connection breaks before any gradient is sent, between two frames of gradients, and between
+  // two frames of values.
   for (Mode mode : {Mode::kAsynchronous, Mode::kSynchronous}) {
     tasks_.clear();
     StartServers(2);
@@ -318,7 +318,7 @@ TEST_F(ParameterServerTest, TheLastCopyIsTakenOverALostConnection) {
     const StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
     EXPECT_EQ(snapshot->global_step, 1);
-    // If a server stays down, the attempts end.
+    // If a server stays down, TakeSnapshot gives up after one repair, since a stop was requested.
     tasks_[1]->Kill();
     EXPECT_EQ(chief.client->TakeSnapshot().status().code(), StatusCode::kCancelled);
   }
@@ -356,7 +356,7 @@ class SlowConnector : public rpc::Connector {
  public:
   SlowConnector(rpc::Connector& inner, double bytes_per_second)
       : inner_(inner), rate_(bytes_per_second) {}
-  std::atomic<int> values = 0;  // frames that have arrived
+  std::atomic<int> values = 0;  // frames of values that have arrived
 
   StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
                                     const rpc::Identity& self, Duration timeout) override {
@@ -407,8 +407,8 @@ class SlowConnector : public rpc::Connector {
   const double rate_;
 };
 
-// A shard takes longer than the lease in each direction. While its bytes arrive, its sender does
-// not count as silent.
+// The transfer of a shard takes longer than the lease, in each direction. While its bytes arrive,
+// the sender must not count as silent.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
   const rpc::LivenessRules liveness{.suspect_after = 400ms, .lease = 600ms};
   rpc::PipeConnector pipe;
@@ -448,7 +448,7 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
   std::unique_ptr<ParameterServer> ps =
       *ParameterServer::Create({.identity = Task("ps", 0), .connector = &pipe});
   pipe.Listen("here", kParameterService, Task("ps", 0), *ps);
-  // This is more than may be in flight at once.
+  // The variable is larger than the number of bytes that may be in flight at once.
   const Definition definition{.state = {.variables = {{.name = "w", .shape = {6'000'000}}}}};
   {
     Trainer chief(definition), worker(definition);

@@ -21,7 +21,7 @@ void AppendShards(const Definition& definition, int index, std::vector<Shard>& s
   if (row_bytes > definition.max_shard_bytes) row_bytes = element;
   const int64_t rows = bytes / row_bytes;
   const int64_t most_rows = std::max<int64_t>(1, definition.max_shard_bytes / row_bytes);
-  // Makes as few shards as possible, of sizes as equal as whole rows allow.
+  // Makes as few shards as possible, with sizes as equal as whole rows allow.
   const int64_t count = (rows + most_rows - 1) / most_rows;
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = rows * i / count, end = rows * (i + 1) / count;
@@ -45,8 +45,8 @@ void Balance(int servers, std::vector<Shard>& shards) {
   }
 }
 
-// Returns whether `line` begins with the number of a shard that is on another
-// server or does not exist.
+// Returns whether `line` begins with the number of a shard that is on another server or does
+// not exist.
 bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int server) {
   int64_t shard = 0;
   const auto read = std::from_chars(line.data(), line.data() + line.size(), shard);

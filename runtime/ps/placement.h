@@ -11,9 +11,9 @@
 
 namespace tfjob::ps {
 
-// Consecutive elements of one variable, on one server. `offset` and `size` are in bytes
-// of the dense, row-major value. They are aligned to rows, or to elements if a single
-// row exceeds the limit.
+// Consecutive elements of one variable, on one server. `offset` and `size` count bytes of
+// the dense, row-major value. They are aligned to rows, or to elements if a single row
+// exceeds Definition::max_shard_bytes.
 struct Shard {
   int variable = 0;
   int server = 0;
@@ -26,13 +26,14 @@ struct Shard {
 // Returns all shards, ordered by variable, then offset. A shard's index in the list is its number
 // on the wire. Together the shards cover every byte of every variable exactly once; a variable
 // without elements has one empty shard. kRoundRobin assigns the shards to the servers in turn.
-// kBalanced assigns the largest shard first, each to the server with the fewest bytes (ties: the
-// lowest server, the earlier shard).
+// kBalanced assigns the shards from the largest to the smallest, each to the server with the fewest
+// bytes so far; ties go to the earlier shard and the lower server.
 std::vector<Shard> Place(const Definition& definition, int servers);
 
-// Returns the lines of a snapshot's ledger (protocol/ledger.h) that a server needs: those of its
-// own shards, and those that have a negative number and so belong to no shard. An unreadable line
-// is kept, so that the server refuses it.
+// Returns the lines of a snapshot's ledger that a server needs. Each line begins with a shard
+// number (see Store::SetLedger). The server needs the lines of its own shards, and those with a
+// negative number, which belong to no shard. An unreadable line is kept, so that the server
+// rejects it.
 std::string LedgerOf(std::string_view ledger, const std::vector<Shard>& shards, int server);
 
 }  // namespace tfjob::ps

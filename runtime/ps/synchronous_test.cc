@@ -222,7 +222,8 @@ TEST_F(SynchronousTest, RestartedServersRollAllBackToTheCheckpoint) {
   }
 }
 
-// Loses server 0 and its first answer after the answer of server 1 has arrived.
+// Drops the first answer of server 0 and kills that server, after the answer of server 1 has
+// been handled.
 class LosingConnector : public rpc::Connector {
  public:
   std::function<void()> kill;

@@ -1,4 +1,4 @@
-// Runs ps and training tasks as objects of one process, over loopback ports, for tests.
+// Runs ps and training tasks as objects in one process, connected over loopback, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ inline rpc::Identity Task(const std::string& type, int index, int64_t incarnatio
           .incarnation = incarnation};
 }
 
-// Two variables. Every element of a gradient is one, so SGD with rate 0.5 subtracts 0.5 per step.
+// Defines two variables. All elements of a Trainer's gradients are 1 by default, so SGD with a
+// learning rate of 0.5 subtracts 0.5 per step.
 inline Definition TwoVariables(Mode mode = Mode::kAsynchronous) {
   Definition definition;
   definition.state.variables = {{.name = "w", .shape = {300, 10}}, {.name = "b", .shape = {7}}};
@@ -132,7 +133,7 @@ inline std::vector<std::string> FreeAddresses(int count) {
   return addresses;
 }
 
-// A worker that owns memory for values and gradients.
+// A training task that owns the memory of its values and gradients.
 class Trainer {
  public:
   explicit Trainer(const Definition& definition) : definition_(definition) {
@@ -183,11 +184,11 @@ class Trainer {
   std::vector<std::span<const std::byte>> gradient_spans_;
 };
 
-// Breaks streams after a given number of frames, as a lost connection does.
+// Breaks a stream after a given number of frames, as if its connection were lost.
 class BreakingConnector : public rpc::Connector {
  public:
-  // Lets `frames` more frames be written (or read), then breaks the stream that
-  // attempts the next one.
+  // Lets `frames` more frames be written (or read), then breaks the stream that attempts the
+  // next one.
   void BreakAfterWrites(int frames) { writes_ = frames; }
   void BreakAfterReads(int frames) { reads_ = frames; }
 

@@ -1,4 +1,4 @@
-// Tests what a parameter server reports while no training task is connected.
+// Tests what a parameter server reports while it has no state or no training task is connected.
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"
@@ -27,7 +27,7 @@ TEST(Waits, AServerThatServesNobodySaysForWhom) {
                           .patience = 30s,
                           .connector = &connector}),
               OkStatus());
-    // Trains for longer than several report intervals of a waiting server.
+    // Trains for several report intervals, during which the server must not report a wait.
     const auto end = std::chrono::steady_clock::now() + 1s;
     while (std::chrono::steady_clock::now() < end) ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_FALSE(events.Said("waits for a training task"));

@@ -1,10 +1,10 @@
 // Defines the frames of the service "parameters" (rpc/frame.h): the meaning of type, flags,
 // sequence, step and value.
 //
-// A segment names its shard by the index in Place(definition, servers); `offset` is the
-// position of the segment's bytes in the shard. A shard's bytes are sent in order, in as many
-// segments and frames as they need. Frames stay small, because an arriving frame is the sign
-// of life (rpc/frame.h).
+// A segment's `index` is the index of its shard in Place(definition, servers); its `offset` is
+// the position of its bytes in the shard. A shard's bytes are sent in order, in as many segments
+// and frames as they need. Frames stay small, because an arriving frame shows that the peer is
+// alive (rpc/frame.h).
 //
 //   D  a data frame: subject to credits, delivered in order
 //   M  a message: may overtake data
@@ -25,8 +25,8 @@ enum Type : uint16_t {
   kSnapshot = 7,     // M: asks for a copy of the state → kShard…, kSnapshotEnd
   kShard = 8,        // D: segments as in kFill; a shard and its slots as of one moment
   kSnapshotEnd = 9,  // D: step; value: epoch; one segment: the ledger
-  kHold = 10,        // M: chief to ps 0: commit nothing → kReply once all are at one step
-  kRelease = 11,     // M: chief to ps 0: commit again → kReply
+  kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
+  kRelease = 11,     // M: chief to ps 0: resume committing → kReply
   kLeave = 12,       // M: this task contributes nothing more → kReply
   kFinish = 13,      // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,    // D: the job is over; follows all other frames
@@ -34,14 +34,15 @@ enum Type : uint16_t {
 
   // A contribution: `step` is the step of the values it was computed from, `value` the epoch. Every
   // shard of the server is sent once: all its bytes, or one empty segment if there is no update for
-  // it. The first frame has kFirst.
+  // it. The first frame has the flag kFirst.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
-  // The answer, in one or more frames. The last has kLast, the step, and the staleness in value.
+  // The answer to kPush and kPull, in one or more frames. The last frame has the flag kLast, the
+  // step in `step`, and the staleness in `value`.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
 
-  // Between ps 0 and the other servers; synchronizer.cc writes the body.
+  // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
   kParticipant = 30,  // M: to ps 0
   kCoordinator = 31,  // M: from ps 0
 };

@@ -1,5 +1,5 @@
-// Implements a pool of buffers that are lent to the transport and returned once it no
-// longer reads them.
+// Implements a pool of buffers that are lent to the transport and returned once it no longer
+// reads them.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
       ++holders_;
       return this;
     }
-    // Releases one hold. Can serve as a Segment's `release`, with the lease as its argument.
+    // Removes one holder. Can be used as a Segment's `release`, with the lease as its `argument`.
     static void Release(void* lease);
 
    private:
@@ -40,7 +40,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   static std::shared_ptr<BufferPool> Create() {
     return std::shared_ptr<BufferPool>(new BufferPool());
   }
-  // Returns a buffer of at least `bytes` bytes with undefined contents.
+  // Returns a lease on a buffer of at least `bytes` bytes, whose contents are undefined.
   Lease* Take(size_t bytes);
 
  private:
@@ -50,7 +50,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   std::vector<std::unique_ptr<Lease>> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Releases a lease at the end of a scope.
+// The deleter of OwnedLease, which releases its lease at the end of a scope.
 struct Releaser {
   void operator()(BufferPool::Lease* lease) const { BufferPool::Lease::Release(lease); }
 };

@@ -52,8 +52,8 @@ Status Connection::Run() {
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
   }
-  // Stops the writer, which may be blocked in the transport: only breaking the stream wakes it. If
-  // Cancel was called before, the earlier reason is kept.
+  // Stops the writer. It may be blocked in the transport, and then only breaking the stream wakes
+  // it. If Cancel was called earlier, that reason is kept.
   Cancel(status);
   writer.join();
   MutexLock lock(mutex_);
@@ -71,7 +71,7 @@ void Connection::Handle(IncomingFrame& frame) {
   }
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
-  // Taken before the call, since the handler consumes the frame.
+  // Computed before the call, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
   if (!uses_credit) return;
@@ -114,8 +114,8 @@ void Connection::Flush() {
     if (writing_ || closing_ || !running_) return;
     writing_ = true;
   }
-  // The reader does not listen while it writes. That time counts as silence, so that the lease
-  // expires if the network is stuck.
+  // While the reader thread writes, it cannot read. That time counts as silence of the peer, so
+  // that the peer's lease expires if the network is stuck.
   const bool reads = handling_ && std::this_thread::get_id() == reader_.load();
   if (reads) {
     last_heard_us_ = NowMicroseconds();

@@ -1,11 +1,11 @@
-// Runs one end of a stream, in the same way at both ends, with flow control by credits and with
-// heartbeats. One thread reads and one thread writes.
+// Runs one end of a stream, with heartbeats and with flow control by credits. Both ends work in the
+// same way: one thread reads, and one thread at a time writes.
 //
-// Credits: each side may have up to `window` payload bytes in flight, that is, sent but not yet
-// consumed by the other side. A receiver returns credits for frames that its handler has
-// consumed. A transport buffers at least one window, so a writer waits for the network but
-// never for the other side's handler, and two sides that both send cannot block each other.
-// Messages need no credit.
+// Credits: a side sends a data frame only while it has fewer than `window` payload bytes in flight,
+// that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
+// its handler has consumed. Transports must buffer at least one window. A writer then waits only
+// for the network, never for the other side's handler, so two sides that both send cannot block
+// each other. Messages (see Send) need no credit.
 #pragma once
 
 #include <atomic>
@@ -26,9 +26,9 @@ class ConnectionHandler {
   virtual ~ConnectionHandler() = default;
   // Called on the reader thread, one frame at a time. Must not wait for this connection to send.
   virtual void OnFrame(IncomingFrame& frame) = 0;
-  // Called when there is credit, by one thread at a time (the writer, or a caller of Flush). Fills
+  // Called while there is credit, by one thread at a time (the writer, or a caller of Flush). Fills
   // `frame`, which has no segments yet, with the next data frame, or returns false if there is
-  // none. After that, Connection::Wake makes the connection ask again.
+  // none. Once it has returned false, it is not called again until the next Wake or Flush.
   virtual bool NextFrame(OutgoingFrame& frame) = 0;
 };
 
@@ -45,8 +45,8 @@ class Connection {
   // Requires that Run has returned or was never called.
   ~Connection();
 
-  // Reads on the calling thread until the stream ends, then returns the reason. By then the writer
-  // has finished, too.
+  // Reads frames on the calling thread until the stream ends, then returns the reason. The writer
+  // thread has ended by then.
   Status Run();
 
   // Queues a message with one segment of text, to be sent ahead of waiting data.
@@ -92,7 +92,7 @@ class Connection {
   CondVar wake_;  // wakes the writer
   std::deque<std::pair<FrameHeader, std::string>> messages_ ABSL_GUARDED_BY(mutex_);
   int64_t credit_ ABSL_GUARDED_BY(mutex_);
-  int64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;  // credit not yet returned
+  int64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes not yet returned as credit
   bool data_waits_ ABSL_GUARDED_BY(mutex_) = false;
   bool heartbeat_due_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;

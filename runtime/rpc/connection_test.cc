@@ -21,7 +21,7 @@ Identity Task(const std::string& type, int index) {
       .job_uid = "job-a", .attempt = 1, .task_type = type, .task_index = index, .incarnation = 7};
 }
 
-// Records what handlers saw; tests wait for it with a deadline.
+// Records what handlers have seen. Await waits up to 20 s for an entry.
 class Seen {
  public:
   void Add(const std::string& what) {
@@ -44,7 +44,7 @@ class Seen {
   std::vector<std::string> seen_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Echoes every data frame's bytes, each in a frame of its own, and answers messages.
+// Echoes every data frame, and answers every message with its text and an exclamation mark.
 class EchoHandler : public StreamHandler {
  public:
   Status Admit(const Identity& peer) override {
@@ -106,7 +106,8 @@ class EchoHandler : public StreamHandler {
   };
 };
 
-// Sends `frames` frames of two segments over its own memory and checks the echoes.
+// Sends `frames` frames, each with two segments that refer to its own memory, and checks
+// the echoes.
 struct Client : ConnectionHandler {
   Client(int frames, size_t bytes) : total(frames), data(bytes), back(bytes) {
     std::iota(data.begin(), data.end(), 0);
@@ -320,7 +321,7 @@ TEST(PeerWatch, LeavesAnIdlePeerAlone) {
   reader.join();
 }
 
-// Discards what is written. A test can block writes.
+// Records frames that are written, then discards them. Writes block while `held` is true.
 class NowhereTransport : public Transport {
  public:
   Status Write(const OutgoingFrame& frame) override {
@@ -367,7 +368,7 @@ class NowhereTransport : public Transport {
   bool cancelled_ = false;
 };
 
-// Provides as many frames as it is given.
+// Provides `frames` data frames.
 struct Source : ConnectionHandler {
   void OnFrame(IncomingFrame&) override {
     if (on_frame) on_frame();
@@ -395,7 +396,7 @@ TEST(Connection, FlushWritesFromTheCallingThread) {
   EXPECT_EQ(transport.types, (std::vector<uint16_t>{7, 7}));
   EXPECT_EQ(transport.writers, (std::vector<std::thread::id>(2, std::this_thread::get_id())));
   EXPECT_TRUE(connection.Drained());
-  // Flush leaves a large amount to the writer.
+  // If there are many frames, Flush leaves the rest to the writer.
   source.frames = 50;
   connection.Flush();
   EXPECT_TRUE(transport.AwaitWrites(52));
@@ -431,7 +432,7 @@ TEST(Frame, RefusesBytesThatAreNoFrame) {
   IncomingFrame in;
   in.pieces = {std::as_bytes(std::span(wire))};
   EXPECT_TRUE(in.Parse().ok());
-  wire[kHeaderBytes + 23] = '\x7f';  // a segment of 2^63 bytes
+  wire[kHeaderBytes + 23] = '\x7f';  // a segment of almost 2^63 bytes
   in.pieces = {std::as_bytes(std::span(wire))};
   EXPECT_EQ(in.Parse().code(), StatusCode::kDataLoss);
 }

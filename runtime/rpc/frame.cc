@@ -84,7 +84,7 @@ Status IncomingFrame::Parse() {
     info.flags = Take<uint32_t>(*this);
     info.offset = Take<uint64_t>(*this);
     info.length = Take<uint64_t>(*this);
-    // Checked one by one, so that the sum cannot overflow.
+    // Every length is checked, so that their sum cannot overflow.
     if (info.length > remaining_) return DataLoss("a segment of ", info.length, " bytes");
     payload += info.length;
     segments.push_back(info);

@@ -1,13 +1,13 @@
-// Defines frames, the units sent on a stream. A frame has a fixed header and any number of
-// segments; each segment is a run of bytes, with an index and an offset that say where they belong.
-// Tensor bytes are never copied into a protobuf message.
+// Defines frames, the units sent on a stream. A frame consists of a header of fixed size and
+// segments. Each segment is a run of bytes, with an index and an offset that say where the bytes
+// belong. Tensor bytes are never copied into a protobuf message.
 //
-// Wire format, little-endian (one gRPC message, or one entry of another transport):
+// Wire format, little-endian (a frame is one gRPC message, or one entry in the queue of a pipe):
 //   header   32 bytes: u16 type, u16 flags, u32 segment count, u64 sequence, i64 step, i64 value
 //   table    24 bytes per segment: u32 index, u32 flags, u64 offset, u64 length
 //   payload  the segments' bytes, one after the other
 // The service defines the meaning of type, flags, sequence, step, value, index and offset. Types
-// from 0xFF00 are reserved for the connection itself.
+// from 0xFF00 up are reserved for the connection and the handshake.
 #pragma once
 
 #include <cstddef>
@@ -33,18 +33,19 @@ struct FrameHeader {
 inline constexpr size_t kHeaderBytes = 32;
 inline constexpr size_t kSegmentBytes = 24;
 inline constexpr uint32_t kMaxSegments = 1 << 16;
-// The largest frame that a task accepts, including header and table, even from a peer that has not
-// identified itself yet. Only texts (a job's definition, a ledger) come near this size.
+// The size of the largest frame that a task accepts, including header and table. The limit also
+// applies to a peer that has not identified itself yet. Only text (a job's definition, a ledger)
+// comes near this size.
 inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
-// The payload size at which a frame is sent. Senders fill a frame until it holds this many bytes,
-// with segments of at most this many bytes, so a frame always holds less than twice as many.
-// Anything larger is sent in several frames: each arriving frame is a sign of life, so a single
-// frame must not take long.
+// The payload size at which a frame is full. Senders append segments of at most this size until
+// the payload reaches it, so a payload is always smaller than twice this size. Anything larger is
+// sent in several frames: an arriving frame shows that the peer is alive, so no single frame may
+// take long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
-// called. It is called exactly once, on any thread, even if the stream breaks. If there is no
-// `release`, they must stay valid until Transport::Write returns.
+// called, which happens exactly once, on any thread, even if the stream breaks. If `release` is
+// null, they must stay so only until Transport::Write returns.
 struct Segment {
   uint32_t index = 0;
   uint32_t flags = 0;
@@ -74,7 +75,7 @@ class IncomingFrame {
   std::vector<SegmentInfo> segments;
 
   size_t remaining() const { return remaining_; }
-  // Consume the next bytes of the payload. They ENFORCE that so many bytes remain; Parse has
+  // These consume the next bytes of the payload, and ENFORCE that enough bytes remain. Parse has
   // checked that the payload is as long as the table says.
   void Read(std::span<std::byte> to);
   void Skip(size_t bytes);

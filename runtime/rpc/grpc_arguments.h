@@ -1,4 +1,4 @@
-// Defines the settings that channels and servers share. Private to this package.
+// Defines the gRPC settings that channels and servers share. Private to this package.
 #pragma once
 
 #include <grpc/grpc.h>
@@ -12,7 +12,8 @@
 namespace tfjob::rpc {
 
 // Frames are large and credits already limit their senders, so the HTTP/2 windows are large from
-// the start. BDP probing is off, because it took a third of an exchange's CPU time when measured.
+// the start. BDP (bandwidth-delay product) probing is off, because when measured it took a third of
+// the CPU time of an exchange.
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
@@ -26,11 +27,11 @@ inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
 };
 
-// Must be called before the first channel or server is created. gRPC stays initialised until
-// the process exits, since its last shutdown joins threads that may sleep for ten seconds.
-// Debian's Abseil is built without NDEBUG and therefore checks for lock cycles at every lock
-// that gRPC takes, which takes a thirtieth of the time of a small exchange. This function
-// turns the check off.
+// Must be called before the first channel or server is created. Keeps gRPC initialised until
+// the process exits, because its final shutdown joins threads that may sleep for ten seconds.
+// Also turns off Abseil's deadlock detection: Debian builds Abseil without NDEBUG, so it would
+// look for lock cycles at every lock that gRPC takes, which costs a thirtieth of the time of a
+// small exchange.
 inline void PrepareGrpc() {
   [[maybe_unused]] static const bool prepared = [] {
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

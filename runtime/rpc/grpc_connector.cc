@@ -13,7 +13,7 @@ namespace {
 
 using ClientStream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// The caller's end. Owns the channel, the context and the call.
+// The calling end of a stream. Owns the channel, the context and the call.
 class ClientTransport : public Transport {
  public:
   explicit ClientTransport(std::shared_ptr<grpc::Channel> channel)
@@ -71,7 +71,8 @@ class GrpcConnector : public Connector {
   std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const {
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
-    // Uses a separate connection, so that its end means the end of this peer.
+    // The channel must have a connection of its own, so that losing the connection means losing
+    // this peer.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);

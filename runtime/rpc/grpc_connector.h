@@ -1,5 +1,5 @@
-// Opens streams over gRPC. Each is a bidirectional call whose messages are raw byte buffers that
-// refer to the sender's memory.
+// Opens streams over gRPC. Each stream is one bidirectional call, whose messages are raw byte
+// buffers. Large payloads are not copied if their segments have a `release`.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tfjob::rpc {
 
-// Returns a connector that opens a separate connection for every Connect. Thread-safe.
+// Returns a thread-safe connector that opens a separate TCP connection for every stream.
 std::unique_ptr<Connector> MakeGrpcConnector(Credentials credentials = Credentials::Insecure());
 
 }  // namespace tfjob::rpc

@@ -1,5 +1,5 @@
-// Implements a transport over one gRPC call of raw byte buffers, for both ends. Private to
-// this package.
+// Implements Transport, for both ends, over one gRPC call whose messages are raw byte buffers.
+// Private to this package.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -15,8 +15,8 @@ namespace tfjob::rpc {
 
 inline constexpr char kStreamMethod[] = "/tfjob.rpc.Stream/Open";
 
-// `Stream` is ClientReaderWriter or ServerReaderWriter over grpc::ByteBuffer, and `Context` its
-// context. Both are borrowed.
+// `Stream` is ClientReaderWriter or ServerReaderWriter over grpc::ByteBuffer, and `Context` is
+// ClientContext or ServerContext. Both objects are borrowed.
 template <typename Stream, typename Context>
 class GrpcStream : public Transport {
  public:
@@ -67,12 +67,12 @@ class GrpcStream : public Transport {
     for (const Segment& segment : frame.segments) {
       // An empty segment with a `release` is passed on, so that gRPC calls the release.
       if (segment.bytes.empty() && segment.release == nullptr) continue;
-      // If there is no `release`, the bytes are valid only until Write returns, so this
-      // slice is a copy.
+      // If there is no `release`, the bytes are valid only until Write returns, so this slice is
+      // a copy.
       if (segment.release == nullptr) {
         outgoing_.emplace_back(segment.bytes.data(), segment.bytes.size());
       } else {
-        // gRPC only reads the memory, but its C interface takes a non-const pointer.
+        // gRPC only reads the memory, but grpc::Slice takes a non-const pointer.
         outgoing_.emplace_back(const_cast<std::byte*>(segment.bytes.data()), segment.bytes.size(),
                                segment.release, segment.argument);
       }

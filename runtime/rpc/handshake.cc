@@ -95,7 +95,7 @@ HandshakeTimer::HandshakeTimer(Transport& transport, Duration timeout)
     MutexLock lock(state->mutex);
     while (!state->done) {
       if (!state->done_changed.WaitUntil(state->mutex, deadline) && !state->done) {
-        // Makes the blocked Read or Write of the handshake return.
+        // Unblocks the Read or Write on which the handshake waits.
         state->expired = true;
         transport.Cancel();
         return;

@@ -8,9 +8,9 @@
 
 namespace tfjob::rpc {
 
-// The caller's side. Returns the error with which the other side refused (such as
-// FailedPrecondition or Unimplemented), or the error of CheckPeer if the other side
-// is not acceptable.
+// The caller's side. Returns the identity of the other side. If that side refuses, returns its
+// error (such as FailedPrecondition or Unimplemented); if this side does not accept that identity,
+// returns the error of CheckPeer.
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
@@ -19,18 +19,20 @@ struct Caller {
   int32_t protocol_version = 0;
   std::string service;
 };
-// The accepting side: reads the caller's hello. The caller of AwaitCaller must then call
-// Welcome or Refuse.
+// The accepting side. AwaitCaller reads the hello of the connecting task; the next call must be
+// Welcome or Refuse, which answers it.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
 
-// The complete accepting side: reads the hello, checks the caller, and welcomes it, or refuses it
-// and returns the reason. `find` returns the handler of a service, or null.
+// A caller that was welcomed, and the handler of the service that it requested.
 struct Admission {
   Caller caller;
   StreamHandler* handler = nullptr;
 };
+// Does everything that the accepting side has to do: reads the hello, checks the caller, and either
+// welcomes the caller, or refuses it and returns the reason. `find(service)` returns the handler of
+// a service, or null if there is none.
 template <typename Find>
 StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find& find) {
   ASSIGN_OR_RETURN(Caller caller, AwaitCaller(transport));

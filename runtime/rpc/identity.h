@@ -9,7 +9,7 @@
 
 namespace tfjob::rpc {
 
-// Incremented with every incompatible change of a handshake, a frame or a message.
+// Incremented with every incompatible change to the handshake, the frames or the messages.
 inline constexpr int32_t kProtocolVersion = 1;
 
 struct Identity {
@@ -17,8 +17,8 @@ struct Identity {
   int32_t attempt = 0;
   std::string task_type;  // "worker"
   int32_t task_index = 0;
-  // Distinguishes a restarted process from its predecessor: its start time in microseconds, so a
-  // later process has a greater value.
+  // The start time of the process, in microseconds. It distinguishes a restarted process, which has
+  // a greater value, from its predecessor.
   int64_t incarnation = 0;
 
   bool operator==(const Identity&) const = default;
@@ -27,9 +27,9 @@ struct Identity {
 // Returns the task's name as shown in logs: "worker 1".
 std::string TaskName(const Identity& identity);
 
-// Returns OK if both tasks belong to the same attempt of the same job and speak the same
-// protocol version. Otherwise returns FailedPrecondition with a message that names both
-// sides and what to do.
+// Returns OK if both tasks belong to the same attempt of the same job and speak the same protocol
+// version. Otherwise returns FailedPrecondition with a message that names both tasks and says what
+// to do.
 Status CheckPeer(const Identity& self, const Identity& peer, int32_t peer_version);
 
 // Returns the incarnation of a process that starts now.

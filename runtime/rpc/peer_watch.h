@@ -12,7 +12,7 @@
 
 namespace tfjob::rpc {
 
-// Runs one thread, which checks all connections every eighth of
+// Runs one thread, which checks all connections eight times per
 // LivenessRules::suspect_after. Thread-safe.
 class PeerWatch {
  public:

@@ -85,7 +85,7 @@ PipeConnector::~PipeConnector() {
     MutexLock lock(mutex_);
     streams.swap(streams_);
   }
-  // Joined without the lock, since a handler may still be using the connector.
+  // The threads are joined without the lock, since a handler may still be using the connector.
   for (Stream& stream : streams) {
     stream.end->Cancel();
     stream.thread.join();
@@ -109,7 +109,7 @@ void PipeConnector::Close(const std::string& address) {
       it = next;
     }
   }
-  // Joined without the lock, since a handler may still be using the connector.
+  // The threads are joined without the lock, since a handler may still be using the connector.
   for (Stream& stream : closed) {
     stream.end->Cancel();
     stream.thread.join();

@@ -1,5 +1,5 @@
-// Implements both ends of streams inside one process, without a network, for tests and for a store
-// in the same process.
+// Implements streams between two ends in one process, without a network, for tests and for
+// parameter servers that run in the process of their client.
 #pragma once
 
 #include <list>
@@ -14,15 +14,16 @@
 namespace tfjob::rpc {
 
 // An address may be any string. The handshake applies the same rules as over a network.
-// Thread-safe. Handlers must outlive the connector. Its destructor waits until every Serve
-// returns, so streams must be closed first.
+// Thread-safe. Handlers must outlive the connector, whose destructor breaks all streams and waits
+// until every Serve has returned.
 class PipeConnector : public Connector {
  public:
   ~PipeConnector() override;
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
-  // Breaks the streams to `address` and refuses new ones, as if the process there had died.
+  // Breaks the streams to `address` and refuses new ones, as if the process there had died. Waits
+  // until every Serve of these streams has returned.
   void Close(const std::string& address);
 
   StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,

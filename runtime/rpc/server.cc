@@ -18,8 +18,8 @@ namespace {
 using ServerStream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 constexpr Duration kHandshakeTimeout{10s};
 
-// Binds the port again to find out why that fails, since gRPC does not report the reason. Used only
-// for the error message.
+// Returns the reason why the server could not be started on this port. gRPC does not report it, so
+// this function tries to bind the port again.
 Status WhyNot(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -1,4 +1,4 @@
-// Runs the accepting end of every stream of a task: its single gRPC server. Control, parameters,
+// Runs a task's only gRPC server, which accepts all streams to the task. Control, parameters,
 // progress and, later, collectives share its port.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Converts between gRPC's statuses and ours. No other file does. The codes have the same numbers.
+// Converts between gRPC's statuses and ours; no other file does so. Both use the same numbers for
+// the codes.
 #pragma once
 
 #include <grpcpp/support/status.h>

@@ -1,7 +1,7 @@
-// Defines one end of the stream beneath every tensor exchange: an ordered, reliable, bidirectional
-// stream of frames between two tasks. The two ends are alike. A stream is implemented by gRPC over
-// TCP (grpc_stream.h, opened by grpc_connector.h) and by a pipe inside one process
-// (pipe_connector.h); shared memory and RDMA may follow.
+// Defines Transport, one end of a stream. A stream is an ordered, reliable, bidirectional sequence
+// of frames between two tasks; every tensor exchange uses one. Both ends have the same interface.
+// There are two implementations: gRPC over TCP (grpc_stream.h, opened by grpc_connector.h) and a
+// pipe inside one process (pipe_connector.h). Shared memory and RDMA may follow.
 #pragma once
 
 #include <memory>
@@ -13,12 +13,11 @@
 
 namespace tfjob::rpc {
 
-// One thread may write while another one reads.
+// One thread may write while another reads.
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Blocks while the transport's own buffers are full. Returns Unavailable if the
-  // stream is broken.
+  // Blocks while the transport's own buffers are full. Returns Unavailable if the stream is broken.
   virtual Status Write(const OutgoingFrame& frame) = 0;
   // Blocks until a frame arrives. Returns Unavailable if the stream is broken or the peer is gone,
   // and DataLoss for bytes that are not a frame.
@@ -48,9 +47,10 @@ struct OpenStream {
 class Connector {
  public:
   virtual ~Connector() = default;
-  // Connects to the task at `address`, introduces `self` and asks for the stream handler `service`.
-  // Returns Unavailable or DeadlineExceeded (no answer), FailedPrecondition (refused, in the peer's
-  // words) or Unimplemented (no such service). Every error message names the address.
+  // Connects to the task at `address`, introduces `self` and asks for the stream handler
+  // `service`. Fails with Unavailable or DeadlineExceeded (no answer), FailedPrecondition
+  // (refused; the message is the peer's) or Unimplemented (no such service). Every error message
+  // names the address.
   virtual StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
                                        const Identity& self, Duration timeout) = 0;
 };

@@ -1,4 +1,5 @@
-// Gives a training task access to the parameter servers. The caller sees spans, never sockets.
+// Gives a training task access to the parameter servers. The caller passes spans of its memory;
+// connections stay hidden.
 //
 //   ASSIGN_OR_RETURN(auto client, ParameterClient::Create(options));
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
@@ -11,9 +12,10 @@
 //   client->Leave();                            // no more data
 //   client->Finish();                           // chief only, last: every ps process exits
 //
-// EndStep repairs losses: it reconnects, repeats what was not answered (the servers apply it only
-// once), and waits while the chief refills a server that lost its state. In the chief, EndStep
-// itself refills the server. It reports such waits every 10 s.
+// EndStep recovers from lost connections and servers: it reconnects, repeats what was not answered
+// (the servers apply it only once), and waits while the chief refills a server that lost its state.
+// In the chief, EndStep refills the server itself. While it waits, it reports every 10 s what it
+// waits for.
 #pragma once
 
 #include <cstddef>
@@ -48,14 +50,14 @@ struct ClientOptions {
   // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
   // step end with Cancelled. To stop a task, use this function rather than a short patience, so
   // that a stop can be told from a stall. Patience should be minutes or unlimited, since it takes
-  // 10 s (the lease) just to give up a silent peer. The chief still has to save: while all servers
-  // are connected, it waits up to 5 s longer for the answer to its gradient, and TakeSnapshot still
-  // repairs once.
+  // 10 s (the lease) just to give up a silent peer. The chief must still be able to save after a
+  // stop: while all servers are connected, it waits up to 5 s longer for the answer to its
+  // gradient, and TakeSnapshot still makes one attempt to recover lost servers.
   std::function<bool()> stop_requested;
   // Decides when a silent server is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
-  // How long a refusal (the address belongs to another job, attempt or definition) is attributed to
-  // a predecessor that is about to exit.
+  // A refusal (the address belongs to another job, attempt or definition) may come from a
+  // predecessor that is about to exit. It is final only if it lasts for this time.
   Duration refusal_patience{20s};
   // Borrowed. If null, the client uses gRPC with `credentials`.
   rpc::Connector* connector = nullptr;
@@ -64,15 +66,16 @@ struct ClientOptions {
 
 struct StepResult {
   int64_t global_step = 0;
-  // Asynchronous: how many updates by other tasks came between reading the values and
-  // applying this gradient.
+  // Asynchronous: the number of updates by other tasks that were applied after this task had read
+  // the values and before its gradient was applied.
   int64_t staleness = 0;
   // Synchronous: the gradient was not used, because it was too late for its step or the servers
   // were rolled back.
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
-  // The servers were rolled back to a checkpoint meanwhile; the gradient was not used.
+  // Since the previous result, the servers were rolled back to a checkpoint; the gradient was
+  // not used.
   bool rolled_back = false;
 };
 
@@ -86,14 +89,14 @@ class ParameterClient {
   // Connects to every server, waits until all have a state (the chief fills empty servers), joins,
   // and reads all variables into `values`, dense and in the order of TrainingState::variables.
   // Returns InvalidArgument if a size does not match, FailedPrecondition if a server refuses this
-  // task (another job, attempt or definition), and DeadlineExceeded, naming the awaited servers,
-  // when patience ends.
+  // task (another job, attempt or definition), and DeadlineExceeded if `patience` runs out; the
+  // message then names the servers that did not answer.
   virtual StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) = 0;
 
   // Begins the exchange of one step. gradients[i] must have the size of variable i, or be empty if
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
-  // gradients[i], and values[i] is overwritten with the fresh value (after a rollback, from
-  // BeginStep on). The outer spans are copied.
+  // gradients[i], and values[i] may be overwritten with the fresh value at any time (after a
+  // rollback, from BeginStep on). The outer spans are copied.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values) = 0;
   virtual void MarkReady(int variable) = 0;
@@ -104,10 +107,10 @@ class ParameterClient {
   StatusOr<StepResult> Exchange(std::span<const std::span<const std::byte>> gradients,
                                 std::span<const std::span<std::byte>> values);
 
-  // Returns all variables, slots, the step and the ledger. In synchronous mode they are of exactly
-  // one step. In asynchronous mode each shard is copied with its slots and ledger as of one moment,
-  // which may differ from shard to shard. Call between steps only. Repairs losses as EndStep does.
-  // If the servers were rolled back meanwhile, the next EndStep reports it.
+  // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
+  // to exactly one step. In asynchronous mode, each shard is copied with its slots and ledger as of
+  // one moment, which may differ from shard to shard. Call between steps only. Recovers from losses
+  // as EndStep does. If the servers are rolled back during the call, the next EndStep reports it.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
@@ -117,8 +120,8 @@ class ParameterClient {
   // 20 s, then skips them.
   virtual Status Finish() = 0;
 
-  // Returns the servers, as this task sees them, and the other training tasks, as last
-  // reported by ps 0.
+  // Returns the servers, as this task sees them, and the other training tasks, as last reported by
+  // ps 0.
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

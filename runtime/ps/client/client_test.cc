@@ -1,4 +1,4 @@
-// Tests the parameter client against a server that follows a script, over pipes.
+// Tests the parameter client against a server that follows a script, over in-process pipes.
 #include "runtime/ps/client/client.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::string Floats(size_t count, float value) {
   return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
 }
 
-// Variables of 24 and 4 bytes, one shard each.
+// Defines two variables, of 24 and 4 bytes, each with one shard.
 Definition Small() {
   Definition definition;
   definition.state.variables = {{.name = "w", .shape = {2, 3}}, {.name = "b", .shape = {1}}};
@@ -43,8 +43,9 @@ Answer Values(rpc::FrameHeader header, float value) {
   return {header, {{.index = 0, .bytes = Floats(6, value)}, {.index = 1, .bytes = Floats(1, 8)}}};
 }
 
-// Answers a query with `state`, other requests with the next answers of the script or else with an
-// empty reply. The members change only while no request is in progress.
+// Answers a query with `state` and `body`, and any other request with the next answers in
+// `script`, or with an empty reply if there are none. Tests change the members only while no
+// request is in progress.
 class ScriptedServer : public rpc::StreamHandler {
  public:
   rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
@@ -52,7 +53,7 @@ class ScriptedServer : public rpc::StreamHandler {
   std::map<uint16_t, std::deque<std::vector<Answer>>> script;  // by type of request
   size_t contribution = 28;                                    // bytes of a step's gradients
   std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"
-  std::string text;  // payload of the last message that was heard
+  std::string text;  // payload of the last frame that was heard
 
   Status Admit(const rpc::Identity&) override { return OkStatus(); }
   void Serve(const rpc::Identity&, const std::string&, rpc::Transport& transport) override {

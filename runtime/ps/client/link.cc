@@ -124,9 +124,9 @@ void Link::Disconnect() {
   copy_ = nullptr;
 }
 
-// Waits until the RPC library's threads have dropped their last references to the caller's
-// memory, which must not be returned to the caller earlier. They do so promptly, so a long
-// wait is reported.
+// Waits until the threads of the RPC library have dropped their last references to the caller's
+// memory. Only then may the caller reuse the memory. The wait is normally short, so a long one
+// is reported.
 void Link::AwaitReleases() {
   auto report = std::chrono::steady_clock::now() + kReleaseTimeout;
   MutexLock lock(flight_mutex_);
@@ -228,7 +228,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
 
 void Link::Settle(const rpc::FrameHeader& header, Status status, std::string body) {
   MutexLock lock(context_.mutex);
-  // This is the answer to a request that was given up.
+  // Ignores the answer to a request that was given up.
   if (pending_.number != header.sequence || pending_.done) return;
   pending_.done = true;
   pending_.status = std::move(status);
@@ -259,7 +259,7 @@ void Link::RenewHold() {
 
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
-  // The list of one server is enough, since every task connects to every server.
+  // One server's list of members is enough, since every task connects to every server.
   if (server_ == 0) {
     std::vector<state::PeerState> members = ParseMembers(body);
     MutexLock lock(context_.mutex);

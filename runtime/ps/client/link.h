@@ -43,11 +43,11 @@ struct LinkContext {
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;                  // the chief ended the job
-  bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for this copy
+  bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for a copy
   std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
 };
 
-// State of a server, as reported by the server.
+// State of a server, as it last reported it.
 struct RemoteState {
   bool ready = false;
   int64_t epoch = 0;
@@ -56,8 +56,8 @@ struct RemoteState {
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
 };
 
-// Only the caller's thread may use a link, but any thread may call Mark, Wake, Poll,
-// RenewHold and Describe.
+// Only the thread that calls the ParameterClient may use a link, but any thread may call Mark,
+// Wake, Poll, RenewHold and Describe.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -79,9 +79,11 @@ class Link : public rpc::ConnectionHandler {
   };
   StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
   StatusOr<RemoteState> Query(Duration timeout);
-  // Queries the server without waiting for the answer, in which ps 0 lists its members.
+  // Sends a query and does not wait for the answer. The answer of ps 0 contains the list
+  // of members.
   void Poll();
-  // Extends the hold on ps 0 while the state is being copied.
+  // Asks ps 0 to keep holding commits while the state is being copied. No effect if no copy is
+  // in progress.
   void RenewHold();
 
   // Fills the server with its part of the state, under `epoch`.
@@ -91,11 +93,11 @@ class Link : public rpc::ConnectionHandler {
   Status BeginCopy(state::Snapshot& snapshot);
   Status AwaitCopy(Duration timeout);
 
-  // Ignores an outstanding answer. After it returns, the reader no longer writes into
-  // the caller's spans.
+  // Makes the link ignore an answer that is still outstanding. Once this function has returned, the
+  // reader no longer writes into the caller's spans.
   void Quiesce();
-  // Like Quiesce, but used after a failure. After it returns, the writer no longer reads from the
-  // caller's spans either.
+  // Like Quiesce, but for use after a failure. Once it has returned, the writer no longer reads
+  // from the caller's spans either.
   void Abandon();
 
   enum class Part {
@@ -106,15 +108,15 @@ class Link : public rpc::ConnectionHandler {
     kAnswered,  // done; see answer()
   };
 
-  // The following methods require context.mutex. (Clang cannot see that all links share
-  // one context.)
+  // The following methods require context.mutex. Their thread-safety analysis is off, because Clang
+  // cannot see that all links share one context.
 
   // Starts or restarts the server's part of context.step, under the server's `epoch`.
   void Start(int64_t epoch) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Makes the link idle, so that the server is queried again before the next start.
+  // Makes the link idle, so that the server is queried again before the next Start.
   void Reset() ABSL_NO_THREAD_SAFETY_ANALYSIS { started_ = refused_ = false; }
   void Mark(int shard) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Wakes the writer if enough gradients for a frame are marked.
+  // Wakes the writer if the marked gradients are worth a frame.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
@@ -135,8 +137,8 @@ class Link : public rpc::ConnectionHandler {
     uint64_t request = 0;
     int64_t epoch = 0;
     std::string ledger;  // sent last
-    // Position of the next bytes: the index in shards_, the slot (0: the value) and
-    // the offset in it.
+    // Position of the next bytes: the index in shards_, the slot (0: the value) and the offset
+    // in it.
     size_t shard = 0;
     size_t slot = 0;
     size_t offset = 0;
@@ -170,10 +172,10 @@ class Link : public rpc::ConnectionHandler {
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
-  // Describes what is awaited from the server, for a message.
+  // Describes what this task is waiting for from the server, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
-  // Count the segments of the caller's memory that the connection still holds.
+  // These count the segments of the caller's memory that the connection may still read.
   void Lend();
   static void Released(void* link);
   bool Lent();
@@ -194,7 +196,7 @@ class Link : public rpc::ConnectionHandler {
   std::string text_;  // text of the frame being written
   Mutex flight_mutex_;
   CondVar released_;
-  int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the connection holds
+  int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the connection may still read
 
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
   Status why_ ABSL_GUARDED_BY(context_.mutex);  // the reason, if down or refused

@@ -72,7 +72,8 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
   const Step& step = context_.step;
   if (!step.active || step.pull || !started_ || refused_) return false;
   const bool whole = step.unmarked == 0;
-  // A server without shards still gets one frame, so that it answers and ps 0 counts the step.
+  // A server without shards still gets one frame, so that it answers and, if it is ps 0, counts
+  // the step.
   const bool empty = shards_.empty() && first_ && whole;
   if (!empty && (sent_ == ready_.size() || (!whole && ready_bytes_ < kWorthAFrame))) return false;
   frame.header = {.type = wire::kPush,
@@ -135,15 +136,16 @@ bool Link::Lent() {
 
 void Link::Quiesce() {
   MutexLock lock(context_.mutex);
-  // Clearing started_ makes OnValues ignore further frames. A frame that is being read must finish.
+  // Clearing started_ makes OnValues ignore further frames. If a frame is being read, waits for the
+  // end of it.
   if (!answered_) started_ = false;
   while (reading_) context_.changed.Wait(context_.mutex);
 }
 
 void Link::Abandon() {
   Quiesce();
-  // Segments handed to the connection cannot be recalled; only closing the
-  // connection releases them.
+  // Segments handed to the connection cannot be recalled; only closing the connection
+  // releases them.
   if (Lent()) Disconnect();
 }
 
@@ -160,8 +162,8 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
     reading_ = true;
     step = &context_.step;
   }
-  // Values are read without the lock. Meanwhile reading_ makes Quiesce wait, so the
-  // spans stay valid.
+  // Values are read without the lock. Meanwhile reading_ makes Quiesce wait, so the spans
+  // stay valid.
   const uint64_t bytes = frame.remaining();
   Status status;
   for (const rpc::SegmentInfo& segment : frame.segments) {
@@ -191,7 +193,8 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
     answered_ = status.ok();
     answer_ = frame.header;
   }
-  // Later frames cannot be trusted either. The exchange is repeated on a new connection.
+  // After an error, later frames cannot be trusted either. The exchange is repeated on a
+  // new connection.
   if (!status.ok()) connection_->Cancel(status);
   // Wakes the caller only if it has something to do.
   const bool others =
@@ -202,7 +205,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
 void Link::OnRefused(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   MutexLock lock(context_.mutex);
-  // This refuses an earlier step.
+  // Ignores the refusal of an earlier step.
   if (!started_ || frame.header.sequence != context_.step.sequence) return;
   refused_ = true;
   why_ = Status(static_cast<StatusCode>(frame.header.value), body);

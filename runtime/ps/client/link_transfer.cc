@@ -1,4 +1,4 @@
-// Implements a link's part in filling a server with state and in copying the state.
+// Implements how a link fills a server with state and copies the state from it.
 #include <algorithm>
 
 #include "runtime/ps/client/link.h"
@@ -29,8 +29,8 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeo
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
-  // Only this server's lines are sent, because the lines of all servers together
-  // may exceed a frame.
+  // Only this server's lines are sent, because the lines of all servers together may exceed
+  // a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
   RETURN_IF_ERROR(
@@ -114,8 +114,8 @@ Status Link::AwaitCopy(Duration timeout) {
   }
   StatusOr<Answer> answer = Await(number, timeout);
   if (!answer.ok()) {
-    // The reader may still be writing into the caller's snapshot; closing the
-    // connection stops that.
+    // The reader may still be writing into the caller's snapshot; closing the connection
+    // stops that.
     Disconnect();
     return answer.status();
   }

@@ -36,8 +36,8 @@ RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector
   }
   context_.connector =
       own_connector_ != nullptr ? own_connector_.get() : context_.options.connector;
-  // Every fourth tick of the watch (once a second by default), the chief asks ps 0 for its members
-  // and extends a hold.
+  // Every fourth tick of the watch (once a second by default), the chief asks ps 0 for the list of
+  // members and extends a hold.
   watch_ = std::make_unique<rpc::PeerWatch>(
       [this, ticks = 0]() mutable {
         if (!context_.options.chief || ++ticks % 4 != 0) return;
@@ -109,7 +109,7 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   Step& step = context_.step;
   if (step.active) return FailedPrecondition("the previous step has not ended");
   step.active = true;
-  // If a rollback was found since the last result, the gradients are outdated, so only the
+  // If a rollback was detected since the last result, the gradients are outdated, so only the
   // values are read.
   step.pull = rolled_back_;
   ++step.sequence;
@@ -162,8 +162,8 @@ StatusOr<StepResult> RemoteClient::Result() {
     const rpc::FrameHeader& answer = link->answer();
     result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
-    // The values may be of different steps. The next gradient then counts as one for
-    // the oldest of them.
+    // The servers may have answered with values of different steps. The next gradient then counts
+    // as computed from the oldest of these steps.
     if (synchronous()) result.global_step = std::min(result.global_step, answer.step);
   }
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
@@ -296,7 +296,7 @@ Status RemoteClient::CheckStop() {
 
 // Runs one round of repair: connects links that are down, queries servers whose state is not known,
 // lets the chief fill empty servers, and restarts the step where needed. Returns only errors that
-// another round cannot repair.
+// another round cannot correct.
 Status RemoteClient::Repair() {
   Status refusal;
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -332,8 +332,8 @@ Status RemoteClient::RepairLink(size_t server) {
     MutexLock lock(context_.mutex);
     part = link.part();
   }
-  // Synchronous: a server that has answered may have been refilled since, because another server
-  // lost its state.
+  // In synchronous mode, a server that has answered is queried, too: it may have been refilled
+  // since, because another server lost its state.
   const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
   if (runs && !synchronous()) return OkStatus();
   if (part == Link::Part::kDown) {
@@ -361,7 +361,8 @@ Status RemoteClient::ContinueAsynchronous() {
   for (size_t i = 0; i < links_.size(); ++i) {
     if (known_[i] && !states_[i].ready) empty.push_back(i);
   }
-  // Servers that still hold their part keep it: asynchronous shards need not be of one step.
+  // Servers that still hold their part keep it: in asynchronous mode, shards may be at
+  // different steps.
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
   MutexLock lock(context_.mutex);
   if (!context_.step.active) return OkStatus();
@@ -386,7 +387,7 @@ Status RemoteClient::ContinueSynchronous() {
     std::vector<size_t> all(links_.size());
     std::iota(all.begin(), all.end(), size_t{0});
     RETURN_IF_ERROR(FillFromChief(all));
-    // A server was lost while it was being filled; the next round fills all again.
+    // If a server was lost while it was being filled, the next round fills all of them again.
     if (!usable()) return OkStatus();
   }
   const bool other = epoch_ != states_[0].epoch;
@@ -401,7 +402,8 @@ Status RemoteClient::ContinueSynchronous() {
     step.pull = true;
     step.unmarked = 0;
   }
-  // A new sequence makes late answers of the old epoch recognisable.
+  // A new sequence number distinguishes the answers of the new epoch from late answers of the
+  // old one.
   if (other) ++step.sequence;
   for (auto& link : links_) {
     const Link::Part part = link->part();

@@ -9,8 +9,8 @@
 
 namespace tfjob::ps {
 
-// A server answers a request at once. It answers a hold as soon as all servers are
-// at the same step.
+// How long to wait for the answer to a request. A server answers at once, except that ps 0 answers
+// a hold as soon as all servers are at the same step.
 inline constexpr Duration kRequestTimeout{10s};
 
 class RemoteClient : public ParameterClient {
@@ -35,7 +35,7 @@ class RemoteClient : public ParameterClient {
 
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
-  // Waits until the step is answered, and repairs losses meanwhile.
+  // Waits until the step is answered. Meanwhile, recovers from lost connections and servers.
   Status Complete();
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
@@ -49,8 +49,8 @@ class RemoteClient : public ParameterClient {
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
-  // Fills the given servers under one new epoch, which is greater than any earlier
-  // epoch of the job.
+  // Fills the given servers under one new epoch, which is greater than any earlier epoch of
+  // the job.
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(state::Snapshot& snapshot);
@@ -58,7 +58,7 @@ class RemoteClient : public ParameterClient {
   Status Copy(state::Snapshot& snapshot);
   Status TellEnd(size_t server);
   StatusOr<StepResult> Result();
-  void BeginWait();  // starts the patience again
+  void BeginWait();  // restarts the time that `patience` limits
   void Say(state::PeerEvent::Kind kind, const std::string& peers, const std::string& message) const;
   void ReportWait();
   std::string Awaited(std::string& peers);
@@ -71,11 +71,11 @@ class RemoteClient : public ParameterClient {
   std::vector<std::unique_ptr<Link>> links_;
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
-  std::vector<bool> known_;          // by server: whether its state is known
+  std::vector<bool> known_;          // indexed by server: whether its state is known
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
   bool rolled_back_ = false;         // the servers were rolled back since the last result
-  Deadline deadline_{};              // end of the patience
+  Deadline deadline_{};              // when `patience` runs out
   Deadline refused_since_{};
   Deadline stop_seen_{};  // when the chief first saw the request to stop
   Deadline next_report_{};

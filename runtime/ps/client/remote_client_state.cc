@@ -26,15 +26,16 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   Say(state::PeerEvent::Kind::kRestoring, names, StrCat("the chief fills ", names));
   ASSIGN_OR_RETURN(state::Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
-  // The next round of repair handles a server that was lost meanwhile.
+  // Other errors are ignored: if a server was lost meanwhile, the next round of repair handles it.
   return absl::IsInvalidArgument(status) ? status : OkStatus();
 }
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, context_.options.definition.state));
-  // An epoch must never be reused, because a task that remembers an old epoch recognises a new
-  // state only by its epoch. Exceeding the known epochs is not enough, since a restarted server or
-  // chief knows none, so the new epoch is also at least a new incarnation.
+  // An epoch must never be reused: a task tells a new state from the one it knows only by the
+  // epoch. Adding 1 to the highest known epoch is not enough, since a restarted server or chief
+  // does not know the earlier epochs. The new epoch is therefore also no less than the current
+  // time (NewIncarnation).
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
@@ -87,8 +88,8 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
       Say(state::PeerEvent::Kind::kWaiting, "",
           StrCat("the copy of the state waits: ", Message(status)));
     }
-    // Repairs once even if asked to stop: the step that was given up may have closed connections
-    // that the last copy needs.
+    // Calls Repair once even if asked to stop: the step that was given up may have closed
+    // connections that the last copy needs.
     if (std::exchange(repaired, true)) RETURN_IF_ERROR(CheckStop());
     RETURN_IF_ERROR(Repair());
   }
@@ -129,7 +130,7 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
 
 Status RemoteClient::Leave() {
   Status status;
-  // Tells every server, even if one of them cannot be told.
+  // Tells every server, even if one of them cannot be reached.
   for (auto& link : links_) {
     Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
     if (status.ok()) status = left;
@@ -140,8 +141,8 @@ Status RemoteClient::Leave() {
 Status RemoteClient::Finish() {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
-  // Retries, because a server that is restarting would come back empty and wait for
-  // a chief forever.
+  // Retries servers that cannot be reached: a server that is restarting would come back empty and
+  // wait for the chief forever.
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();

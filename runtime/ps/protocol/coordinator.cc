@@ -42,8 +42,8 @@ void Coordinator::Break(CoordinatorActions& actions) {
   staged_.clear();
   complete_.clear();
   last_commit_.reset();
-  // The members are kept: their connections outlive the state, and they will contribute
-  // to the next one.
+  // The members are kept: their connections outlive the state, and they will contribute to the
+  // next state.
   for (auto& [worker, member] : members_) {
     member.waiting.reset();
     member.granted = 0;
@@ -71,16 +71,17 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   Server& known = participants_[static_cast<size_t>(server)];
   const bool restarted = hello.incarnation > known.incarnation;
   if (!restarted) {
-    // Ignores late hellos from an earlier process or about a state that the server no longer has.
-    // This includes a hello without a state, unless the process has restarted.
+    // Ignores late hellos: those of an earlier process, and those about an epoch that the
+    // server has left. A hello without a state has epoch 0, so it counts only if the process
+    // has restarted.
     if (hello.incarnation < known.incarnation || hello.epoch < known.epoch) return;
     if (hello.epoch == known.epoch) {
       known.step = std::max(known.step, hello.step);
       return;
     }
   }
-  // The server had the state of this epoch and has lost or replaced it, so the
-  // state is void everywhere.
+  // If the server had the state of this epoch, it has lost or replaced it, so the state is
+  // void everywhere.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
   known = {hello.incarnation, hello.epoch, hello.step};
 }
@@ -94,12 +95,14 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
                        : nullptr;
   auto [entry, added] =
       staged_.try_emplace(report.name, std::vector<bool>(participants_.size(), false));
-  // A contribution counts once it is staged on all servers, because each must apply the same set.
+  // A contribution counts only after all servers have staged it, because all must apply the
+  // same set.
   std::vector<bool>& where = entry->second;
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
   if (was_complete) {
-    // The worker has repeated its contribution because it did not receive its token.
+    // If the worker repeats a contribution that was answered with a token, it did not receive the
+    // token, so the token is sent again.
     if (member != nullptr && member->granted == report.name.sequence && !member->waiting) {
       actions.again.push_back(
           {report.name.worker, report.name.incarnation, report.name.sequence, step_});
@@ -122,7 +125,7 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   // A restarted worker replaces its predecessor, whose departure may not have been noticed yet.
   if (found->second.incarnation < incarnation) found->second = {.incarnation = incarnation};
   if (added) {
-    // The worker may have staged a contribution before it left.
+    // A worker that left and now rejoins may already have a contribution staged.
     for (const Name& name : complete_) {
       if (name.worker == worker && name.incarnation == incarnation) {
         found->second.waiting = name.sequence;
@@ -159,7 +162,7 @@ std::vector<Worker> Coordinator::Awaited() const {
 
 void Coordinator::Proceed(CoordinatorActions& actions) {
   if (!active()) return;
-  // During a hold nothing is committed, so the servers catch up with each other.
+  // During a hold nothing is committed, so all servers reach the same step.
   if (holder_) {
     if (!hold_granted_ && AllApplied()) {
       hold_granted_ = true;
@@ -189,7 +192,7 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
   ++step_;
   staged_.clear();
   complete_.clear();
-  // The servers answer every waiting member with the new values, so it computes again.
+  // The servers answer all waiting members with the new values, so these members compute again.
   for (auto& [worker, member] : members_) member.waiting.reset();
 }
 
@@ -252,8 +255,8 @@ CoordinatorActions Coordinator::Tick(Duration now) {
   if (last_commit_ && now - repeated_ >= kRepeatAfter) {
     repeated_ = now;
     for (size_t i = 0; i < participants_.size(); ++i) {
-      // The commit may have been lost with a connection. A server that has applied it answers with
-      // its step.
+      // The commit may have been lost with a connection. A server that has already applied it
+      // answers with its step.
       if (participants_[i].epoch == epoch_ && participants_[i].step < step_) {
         actions.messages.emplace_back(static_cast<int>(i), *last_commit_);
       }

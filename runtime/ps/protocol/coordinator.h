@@ -1,6 +1,7 @@
-// Implements ps 0's part of the synchronous protocol. The coordinator owns the step: it commits the
-// first contributions to be staged on all servers, grants tokens for further batches, and voids the
-// state once the servers no longer hold the same one.
+// Implements ps 0's part of the synchronous protocol, which docs/internals.md explains. The
+// coordinator owns the step. It commits the earliest contributions that every server has staged,
+// that is, received and kept. It grants tokens, which ask workers for further batches. If the
+// servers no longer hold the same state, it declares the state void.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A token. Ends the worker's exchange `sequence` and asks the worker for another
-// contribution to the same step.
+// A token, which asks a worker for another contribution to the same step. It ends the worker's
+// exchange `sequence`.
 struct Again {
   Worker worker;
   int64_t incarnation = 0;
@@ -32,7 +33,7 @@ struct HoldResult {
 };
 
 struct CoordinatorActions {
-  std::vector<std::pair<int, ToParticipant>> messages;  // by receiving server
+  std::vector<std::pair<int, ToParticipant>> messages;  // receiver and message
   std::vector<Again> again;
   std::vector<HoldResult> holds;
 };
@@ -43,27 +44,29 @@ class Coordinator {
   explicit Coordinator(int servers) : participants_(static_cast<size_t>(servers)) {}
   int servers() const { return static_cast<int>(participants_.size()); }
 
-  // ps 0 now has a state with a new epoch. The job continues once all servers report that epoch.
+  // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
+  // have reported that epoch.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate);
-  // ps 0 no longer has a valid state. Aborts the epoch on every server and ends any hold.
+  // Called when ps 0 no longer has a valid state. Aborts the epoch on every server and ends
+  // any hold.
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. Leave: it no longer does, because its data
-  // ended, its connection closed or its lease expired. Leave has no effect unless
-  // `incarnation` is the current one.
+  // Join: the worker takes part from now on. Leave: it no longer does, because its data ended, its
+  // connection closed or its lease expired. Leave has no effect unless `incarnation` is the
+  // current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
   // the state becomes void. The hold is granted once all servers have applied the same steps.
   CoordinatorActions Hold(Duration now, const Worker& worker);
-  // Extends a granted hold. Does nothing if the hold has ended; a copy made since then
-  // may mix several steps.
+  // Extends a granted hold. Has no effect if the hold has already ended; a copy in progress may
+  // then mix several steps.
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
-  // Called periodically. Repeats the last commit to servers that have not applied it,
-  // and ends an expired hold.
+  // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
+  // expired hold.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.
@@ -78,19 +81,19 @@ class Coordinator {
   struct Server {
     int64_t incarnation = 0;
     int64_t epoch = 0;
-    int64_t step = 0;  // the server has applied all commits before it
+    int64_t step = 0;  // all commits to earlier steps are applied
   };
   struct Member {
     int64_t incarnation = 0;
-    std::optional<uint64_t> waiting;  // its last contribution, once staged on all servers
+    std::optional<uint64_t> waiting;  // sequence of its last contribution, once staged everywhere
     uint64_t order = 0;               // position in the order in which members began to wait
-    uint64_t granted = 0;             // the contribution that was answered with a token
+    uint64_t granted = 0;             // the sequence that was answered with a token
   };
 
   void OnHello(int server, const Hello& hello, CoordinatorActions& actions);
   void OnStaged(int server, const StagedReport& report, CoordinatorActions& actions);
   void Break(CoordinatorActions& actions);
-  // Commits the step and grants tokens and holds that are due.
+  // Commits the step if it is complete, and grants the tokens and the hold that are due.
   void Proceed(CoordinatorActions& actions);
   void CommitStep(CoordinatorActions& actions);
   void GrantTokens(CoordinatorActions& actions);
@@ -101,7 +104,7 @@ class Coordinator {
   int64_t epoch_ = 0;  // 0: void
   int64_t step_ = 0;
   size_t aggregate_ = 1;
-  // The contributions to this step, and on which servers each is staged.
+  // The contributions to the current step, and whether each server has staged them.
   std::map<Name, std::vector<bool>> staged_;
   std::vector<Name> complete_;  // staged on all servers, oldest first
   std::optional<Commit> last_commit_;

@@ -7,8 +7,8 @@
 
 namespace tfjob::ps::protocol {
 
-// A task that computes gradients. Workers are ordered by type, then index; contributions
-// are summed in this order.
+// A task that computes gradients. Workers are ordered by type, then index; contributions are summed
+// in this order.
 struct Worker {
   std::string type;
   int32_t index = 0;
@@ -19,7 +19,7 @@ std::string ToString(const Worker& worker);  // "worker 1"
 
 // Identifies a contribution, that is, one set of gradients from one worker. A worker's
 // sequence increases with every exchange. A restarted worker has a greater incarnation and
-// starts its sequence again.
+// restarts its sequence.
 struct Name {
   Worker worker;
   int64_t incarnation = 0;

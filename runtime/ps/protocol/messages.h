@@ -1,5 +1,6 @@
 // Defines the messages between the coordinator on ps 0 and the participant on each server. A
-// message may be lost, duplicated or delayed; epochs and names make that harmless.
+// message may be lost, duplicated or delayed. The epochs and the names of contributions in the
+// messages make that harmless.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@ inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 struct Hello {  // sent on connecting, then repeated
   int64_t incarnation = 0;
   int64_t epoch = 0;  // 0: no state
-  int64_t step = 0;   // commits before it are applied
+  int64_t step = 0;   // all commits to earlier steps are applied
   bool operator==(const Hello&) const = default;
 };
-struct StagedReport {  // the contribution arrived completely and is kept
+struct StagedReport {  // all bytes of the contribution have arrived and are kept
   int64_t epoch = 0;
   int64_t step = 0;  // step it was computed for
   Name name;
@@ -31,7 +32,7 @@ struct StagedReport {  // the contribution arrived completely and is kept
 };
 struct AppliedReport {
   int64_t epoch = 0;
-  int64_t step = 0;  // commits before it are applied
+  int64_t step = 0;  // all commits to earlier steps are applied
   bool operator==(const AppliedReport&) const = default;
 };
 using ToCoordinator = std::variant<Hello, StagedReport, AppliedReport>;
@@ -49,8 +50,8 @@ struct Abort {  // the states of this and all earlier epochs are void
 };
 using ToParticipant = std::variant<Commit, Abort>;
 
-// Convert messages to and from one line of text. Decoding returns nullopt if the
-// text is not a message.
+// These convert a message to one line of text, and back. Decoding returns nullopt if the text is
+// not a message.
 std::string Encode(const ToCoordinator& message);
 std::string Encode(const ToParticipant& message);
 std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text);

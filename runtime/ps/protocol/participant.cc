@@ -9,7 +9,8 @@ ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) 
   actions.voided = false;
   epoch_ = epoch;
   step_ = step;
-  // Names are valid within an epoch. The ledgers of the new state's shards record what it contains.
+  // This ledger covers only one epoch. The ledgers in the Store record what the new state
+  // already contains.
   applied_ = {};
   Repeat(now, actions);
   return actions;
@@ -41,16 +42,16 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
     // The worker repeats the contribution because the answer was lost.
     actions.answers.push_back({.name = name, .step = step_, .dropped = false});
   } else if (staged_.contains(name)) {
-    // The worker repeats the contribution before its step is decided. The
-    // report may be lost as well.
+    // The worker repeats the contribution before its step is decided. The report may have been
+    // lost, too, so it is repeated.
     actions.messages.push_back(StagedReport{epoch, step, name});
   } else if (step < step_) {
     actions.forget.push_back(name);
     actions.answers.push_back({.name = name, .step = step_, .dropped = true});
   } else {
     staged_[name] = step;
-    // If its step is being committed, the contribution is too late, so it is not reported. Applied
-    // will answer it with that step's values.
+    // If the step is already being committed, this contribution is too late to be reported.
+    // Applied() will answer it with the values that the commit produces.
     if (!applying_ || step > applying_->step) {
       actions.messages.push_back(StagedReport{epoch, step, name});
     }
@@ -89,7 +90,7 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
 
 ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
   ParticipantActions actions;
-  // If this is not the commit being applied, the state has become void meanwhile.
+  // If this is no longer the commit being applied, the state was voided in the meantime.
   if (!applying_ || applying_->epoch != epoch || applying_->step != step) return actions;
   const Commit commit = *std::move(applying_);
   applying_.reset();

@@ -12,7 +12,7 @@
 
 namespace tfjob::ps::protocol {
 
-// Ends a worker's exchange with the values of `step` or of a later step.
+// Ends a worker's exchange. The worker receives the values of `step` or of a later step.
 struct Answer {
   Name name;
   int64_t step = 0;
@@ -20,9 +20,9 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// The actions that the caller must take. `apply` comes before `forget`, because it takes over
-// staged bytes. `messages` come last, because on ps 0 the coordinator may reply to a message at
-// once, which yields further actions.
+// The actions that the caller must take. `apply` must come before `forget`, because it needs staged
+// bytes that `forget` frees. `messages` must come last, because on ps 0 the coordinator may reply
+// to a message at once, which yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
@@ -41,22 +41,25 @@ class Participant {
  public:
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
-  // The server now has the state of `step`, with the epoch `epoch`. Voids any earlier state.
+  // Called when the server has been filled with the state of `step` under `epoch`. Voids any
+  // earlier state.
   ParticipantActions Fill(Duration now, int64_t epoch, int64_t step);
-  // The server no longer has a valid state. Drops and refuses everything that is staged.
+  // Called when the server no longer has a valid state. Drops and refuses everything that
+  // is staged.
   ParticipantActions Void();
 
   // Returns whether the bytes of the contribution are needed. False if it is already staged, if its
   // step is decided, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
-  // All bytes of the contribution have arrived, or are not needed. Reports it to the coordinator,
-  // or answers or refuses its exchange.
+  // Called when all bytes of the contribution have arrived, whether or not they were needed.
+  // Reports the contribution to the coordinator, or answers or refuses its exchange.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name);
   ParticipantActions OnMessage(const ToParticipant& message);
-  // The caller has carried out an `apply`. Answers the contributions whose step is now decided, and
-  // reports the step to the coordinator.
+  // Called when an `apply` has been carried out. Answers the contributions whose step is now
+  // decided, and reports the step to the coordinator.
   ParticipantActions Applied(int64_t epoch, int64_t step);
-  // A new connection to the coordinator is up. Sends the hello and reports what is staged.
+  // Called when a new connection to the coordinator is up. Sends the hello and reports what
+  // is staged.
   ParticipantActions Connected(Duration now);
   // Called periodically. Repeats the hello and the reports of what is staged.
   ParticipantActions Tick(Duration now);
@@ -74,7 +77,7 @@ class Participant {
   int64_t step_ = 0;
   std::map<Name, int64_t> staged_;  // value: the step it was computed for
   std::optional<Commit> applying_;
-  Ledger applied_;  // in this epoch
+  Ledger applied_;  // since the state was filled
   Duration repeated_{0};
 };
 

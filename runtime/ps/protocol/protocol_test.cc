@@ -18,7 +18,7 @@ TEST(Ledger, KnowsWhatWasAppliedForWhom) {
   EXPECT_TRUE(ledger.Contains(Of(kB, 3)));
   EXPECT_FALSE(ledger.Contains(Of(kB, 5)));
   EXPECT_FALSE(ledger.Contains(Of(kA, 1)));
-  EXPECT_FALSE(ledger.Contains(Name{kB, 2, 1}));  // a restarted worker starts again
+  EXPECT_FALSE(ledger.Contains(Name{kB, 2, 1}));  // a restarted worker restarts its sequence
   ledger.Record(Name{kB, 2, 1});
   EXPECT_TRUE(ledger.Contains(Of(kB, 9)));
 }
@@ -39,7 +39,7 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   EXPECT_FALSE(DecodeToCoordinator("staged 1 x"));
 }
 
-// Tests one coordinator of two servers that hold epoch 1, step 5.
+// Tests the coordinator of two servers that both hold epoch 1, step 5.
 class CoordinatorTest : public testing::Test {
  protected:
   void Begin(int aggregate) {
@@ -149,7 +149,7 @@ TEST(Participant, AppliesTheSetAndDropsTheRest) {
   participant.Staged(3, 5, Of(kB, 1));
   ParticipantActions actions = participant.OnMessage(Commit{3, 5, {Of(kB, 1)}});
   ASSERT_TRUE(actions.apply);
-  // A contribution that arrives while its step is being applied is dropped with the step.
+  // A contribution that arrives while its step is being applied is dropped once that is done.
   EXPECT_TRUE(participant.Staged(3, 5, Of(kC, 1)).answers.empty());
   actions = participant.Applied(3, 5);
   EXPECT_EQ(

@@ -1,5 +1,5 @@
-// Simulates whole jobs with loss, delay, duplication, crashes and restarts in virtual time, one job
-// per seed.
+// Simulates whole jobs in virtual time, one per seed, in which messages are lost, delayed and
+// duplicated, and tasks crash and restart.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -58,7 +58,7 @@ class Simulation {
     std::unique_ptr<Participant> participant;
     std::unique_ptr<Coordinator> coordinator;  // on server 0
     Lineage lineage;                           // history of its state
-    std::map<Worker, int64_t> newest;          // incarnations seen
+    std::map<Worker, int64_t> newest;          // newest incarnations seen
   };
   struct Worker_ {
     bool alive = false;
@@ -200,7 +200,8 @@ class Simulation {
     Next(i);
   }
 
-  // Sends the next contribution or requests values, repeatedly until answered.
+  // Sends the next contribution or a request for values, and repeats it until all servers
+  // have answered.
   void Next(int i) {
     Worker_& w = worker(i);
     ++w.sequence;
@@ -326,7 +327,8 @@ class Simulation {
   void Save() {
     const int64_t epoch = server(0).participant->epoch();
     for (int i = 0; i < servers(); ++i) {
-      // The chief cannot copy a state that does not exist.
+      // The chief cannot copy the state unless every server is alive and holds its part of the
+      // same epoch.
       if (!server(i).alive || server(i).participant->epoch() != epoch) return EndSave();
       ASSERT_EQ(server(i).lineage, server(0).lineage) << "a save of different steps";
     }

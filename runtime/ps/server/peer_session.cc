@@ -89,7 +89,7 @@ void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
 }
 
 void PeerSession::Fill(rpc::IncomingFrame& frame) {
-  // BeginFill refused the epoch. Frames that were already on their way are skipped.
+  // If BeginFill has failed, skips the frames that were already on their way.
   if (fill_ == nullptr) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     Status status = fill_->CheckFill(segment.index, segment.flags, segment.offset, segment.length);
@@ -235,12 +235,12 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
     if (Synchronizer* synchronizer = service_.synchronizer()) {
       push_.staging = synchronizer->Stage(push_.name, push_.step, push_.store);
     } else if (service_.index() > 0) {
-      // Only ps 0 counts steps. On other servers, the greatest step that a push has named is the
-      // best estimate for learning rates.
+      // Only ps 0 counts steps. The other servers need the global step to compute learning rates;
+      // their best estimate is the highest step seen in any push.
       RaiseTo(push_.store->step(), push_.step);
     }
   }
-  // This is the rest of a contribution that was refused after its first frames.
+  // Skips the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
     if (Status status = TakeSegment(frame, segment); !status.ok()) {
@@ -287,13 +287,14 @@ void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo
   const size_t bytes = store.bytes_of(shard);
   if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
   frame.Read(push_.update->bytes(bytes).subspan(segment.offset, segment.length));
-  // A gradient is applied only when complete, so one whose task dies halfway leaves no trace.
+  // A gradient is applied only when it is complete, so a task that dies while sending one leaves
+  // no trace.
   if (push_.received > 0) return;
   store.Apply(shard, push_.name, push_.update->bytes(segment.offset + segment.length), store.step(),
               stream_);
   push_.update = nullptr;
   MutexLock lock(mutex_);
-  // The fresh value can be sent while the next shards still arrive.
+  // The fresh value can be sent while further shards are still arriving.
   reply_.shards.push_back(shard);
   reply_.bytes += bytes;
 }
@@ -327,7 +328,8 @@ void PeerSession::EndPush() {
   SendValues(true);
 }
 
-// A few bytes are written by the calling thread, because waking the writer would cost more.
+// If there is little to send and `from_here` is set, the calling thread writes it, because waking
+// the writer would cost more.
 void PeerSession::SendValues(bool from_here) {
   bool few = false;
   {
@@ -342,7 +344,8 @@ void PeerSession::SendValues(bool from_here) {
 void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values) {
   {
     MutexLock lock(mutex_);
-    // The exchange was refused, or the peer has begun another one in the meantime.
+    // Does nothing if the exchange was refused, or if the peer has begun another one in
+    // the meantime.
     if (reply_.sequence != sequence || reply_.store == nullptr) return;
     if (with_values) {
       reply_.shards.assign(reply_.store->shards().begin(), reply_.store->shards().end());
@@ -361,8 +364,8 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool w
 void PeerSession::Refuse(uint64_t sequence, const Status& why) {
   {
     MutexLock lock(mutex_);
-    // Drops the values of the exchange that have not been sent yet, so that none
-    // follow the refusal.
+    // Ignores an exchange that is no longer current. Otherwise drops its values that have not been
+    // sent yet, so that none follow the refusal.
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }
@@ -424,8 +427,8 @@ bool PeerSession::NextValues(rpc::OutgoingFrame& frame) {
     store = reply_.store;
     total = PlanValues(frame);
   }
-  // Values are copied without the session's lock, since a copy needs the shard's lock
-  // and may take long.
+  // Values are copied without the session's lock, since a copy needs the shard's lock and may
+  // take long.
   if (chunks_.empty()) return true;
   rpc::OwnedLease lease(buffers_->Take(total));
   std::span<std::byte> to = lease->bytes(total);

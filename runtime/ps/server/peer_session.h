@@ -17,8 +17,8 @@ namespace tfjob::ps {
 class Service;
 class Staging;
 
-// Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls
-// OnFrame and NextFrame.
+// Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls OnFrame
+// and NextFrame.
 class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
@@ -29,8 +29,8 @@ class PeerSession : public rpc::ConnectionHandler {
   const std::string& address() const { return address_; }
   protocol::Worker worker() const { return {peer_.task_type, peer_.task_index}; }
 
-  // Ends the exchange `sequence`, if it is the current one, with all values or none. `step` and
-  // `flags` are those of wire::kValues.
+  // Ends the exchange `sequence`, if it is the current one, by sending all values (`with_values`)
+  // or none. `step` and `flags` are those of wire::kValues.
   void Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values);
   void Refuse(uint64_t sequence, const Status& why);
   // Answers the request `sequence`.
@@ -48,20 +48,20 @@ class PeerSession : public rpc::ConnectionHandler {
     protocol::Name name;
     int64_t step = 0;
     size_t remaining = 0;              // shards still to come
-    std::shared_ptr<Staging> staging;  // synchronous
+    std::shared_ptr<Staging> staging;  // synchronous; null if the bytes are not needed
     // The shard in progress, of which the first `received` bytes have arrived.
     int shard = -1;
     size_t received = 0;
     rpc::OwnedLease update;  // asynchronous: its gradient
   };
-  // The answer being sent; shared with Answer and the writing thread.
+  // The answer being sent. Used by the reader thread, the writing thread and callers of Answer.
   struct Reply {
     std::shared_ptr<Store> store;
     uint64_t sequence = 0;
     std::vector<int> shards;  // shards whose values are ready
     size_t sent = 0;          // number of these shards already sent
     size_t offset = 0;        // bytes of the next one already sent
-    size_t bytes = 0;         // ready and not yet sent
+    size_t bytes = 0;         // bytes that are ready and not yet sent
     bool last = false;        // whether `final` is known
     rpc::FrameHeader final;
 
@@ -78,7 +78,7 @@ class PeerSession : public rpc::ConnectionHandler {
     std::string ledger;
     // The shard being sent, with its slots, as of one moment. Null if the next shard is due.
     rpc::OwnedLease state;
-    size_t part = 0;  // to send next
+    size_t part = 0;  // to send next (0: the value; from 1: the slots)
     size_t offset = 0;
   };
   // A range of bytes of a shard, to be put into a frame.

@@ -1,6 +1,6 @@
 // Implements a ps task: holds its shards, applies updates to them and serves them to the training
 // tasks. The server starts empty and knows no other server. The chief sends it the definition and
-// the addresses of the other servers, and fills it.
+// the addresses of the other servers, and then fills it with its part of the state.
 //
 //   ASSIGN_OR_RETURN(auto ps, ParameterServer::Create(options));
 //   ASSIGN_OR_RETURN(auto server, rpc::Server::Start({.port = 2222, .identity = identity,
@@ -32,8 +32,8 @@ struct ServerOptions {
   rpc::Credentials credentials;
   // Decides when a silent peer is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
-  // While the server has no state or no training task is connected, it reports to on_event at this
-  // interval what it waits for.
+  // While the server has no state or no training task is connected, it reports at this interval,
+  // through on_event, what it is waiting for.
   Duration report_every{10s};
 };
 
@@ -54,7 +54,8 @@ class ParameterServer : public rpc::StreamHandler {
   ~ParameterServer() override = default;
 
   // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
-  // the job and the peers have been told, which may take up to 2 s, and Cancelled after Stop.
+  // the job and the peers have been told, but waits for slow peers no longer than 2 s. Returns
+  // Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

@@ -71,7 +71,8 @@ void Service::Serve(const rpc::Identity& peer, const std::string& address,
            Tell(state::PeerEvent::Kind::kRecovered, session, "responds again");
          }
        }});
-  // The session is a local variable, so the watch and the map of sessions must drop it below.
+  // The session is a local variable, so the watch and the map of sessions must drop it before this
+  // function returns.
   const Status why = session.connection().Run();
   watch_.Remove(ticket);
   Unregister(session, why);
@@ -84,8 +85,8 @@ void Service::Register(PeerSession& session) {
     incarnations_[task] = session.peer().incarnation;
     lost_.erase(task);
     PeerSession*& current = sessions_[task];
-    // The task reconnected or restarted before this server noticed that the
-    // old connection was dead.
+    // If there is a session already, the task reconnected or restarted before this server noticed
+    // that the old connection was dead.
     if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
   }
@@ -99,7 +100,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
   {
     MutexLock lock(mutex_);
     auto found = sessions_.find(task);
-    // If the task has reconnected, its new session has replaced this one, and it is not lost.
+    // If the task has reconnected, its new session has replaced this one, and the task is not lost.
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
@@ -111,7 +112,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
     was_current = was_current && !finished_ && !stopped_;
     if (store_ != nullptr) step = store_->step();
   }
-  // Called without mutex_: the synchronizer's lock must be taken before it.
+  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   const bool awaited = was_current && synchronizer_->Awaits(task);
   synchronizer_->Disconnected(task, session.peer().incarnation);
   if (!was_current) return;
@@ -166,7 +167,7 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
   auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
   {
     MutexLock lock(mutex_);
-    // A late request of an earlier chief must not replace the state of the present one.
+    // A late request from an earlier chief must not replace the state of the present chief.
     if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
     epoch_ = epoch;
     coordinator_ = assignment.servers[0];
@@ -175,7 +176,7 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
     store_ = nullptr;
     filling_ = store;
   }
-  // Called without mutex_: the synchronizer's lock must be taken before it.
+  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   synchronizer_->Void();
   return store;
 }
@@ -186,8 +187,8 @@ Status Service::Activate(std::shared_ptr<Store> store) {
     if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   }
   synchronous_ = store->definition().mode == Mode::kSynchronous;
-  // The synchronizer gets the state before store_ is set, because from then on sessions stage
-  // contributions, which the synchronizer would otherwise refuse.
+  // The synchronizer gets the state before store_ is set, because sessions begin to stage
+  // contributions as soon as it is set, and the synchronizer would refuse them.
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
@@ -281,7 +282,7 @@ state::PeerEvent Service::DescribeWaitLocked() const {
 
 // Called by the watch. Drives the synchronizer and reports long waits.
 void Service::Tick() {
-  // Called without mutex_: the synchronizer's lock must be taken before it.
+  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   synchronizer_->Tick();
   state::PeerEvent wait;
   {
@@ -300,7 +301,8 @@ void Service::Tick() {
 void Service::Finish() {
   MutexLock lock(mutex_);
   finished_ = true;
-  // Each session sends it after all other frames, so that a peer gets its last answer first.
+  // Each session sends kFinished after all other frames, so that its peer gets the last
+  // answer first.
   for (const auto& [task, session] : sessions_) session->SayFinished();
   changed_.NotifyAll();
 }
@@ -313,8 +315,8 @@ Status Service::WaitUntilFinished() {
 }
 
 void Service::AwaitLastWords() {
-  // The wait is bounded, because a peer that has stopped reading would otherwise
-  // keep this process alive.
+  // The wait is bounded, because a peer that has stopped reading would otherwise keep this
+  // process alive.
   const auto deadline = std::chrono::steady_clock::now() + kLastWords;
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
   while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {
@@ -326,8 +328,8 @@ void Service::Stop() {
   MutexLock lock(mutex_);
   stopped_ = true;
   changed_.NotifyAll();
-  // After the job's end the peers close their streams, or the shutdown of rpc::Server does.
-  // Cancelling the streams here could overtake frames that are still being delivered.
+  // After the end of the job, the peers close their streams, or the shutdown of rpc::Server does.
+  // If this function cancelled them, frames that are still being delivered could be lost.
   if (finished_) return;
   AwaitLastWords();
   for (const auto& [task, session] : sessions_) {
@@ -382,7 +384,7 @@ std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchr
           .liveness = options_.liveness});
 }
 
-// Drops events after the end of the job: ps 0 exits then, too, and that is not a loss.
+// Drops events after the end of the job: ps 0 exits then, too, which is not a loss.
 void Service::TellOfCoordinator(const state::PeerEvent& event) {
   {
     MutexLock lock(mutex_);
@@ -400,7 +402,7 @@ void Service::SendToServer(int server, std::string message) {
 
 void Service::Forget(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
-  // The chief may have filled the server again since the protocol gave this store up.
+  // The chief may have filled the server again since the protocol gave up `store`.
   if (store_ == store) store_ = nullptr;
 }
 

@@ -38,11 +38,12 @@ class Service : public ParameterServer {
   std::string run_line() const {
     return Store::RunLine(options_.identity.job_uid, options_.identity.attempt);
   }
-  // Return the store in service. FailedPrecondition if there is none, or if it is of another epoch.
+  // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
+  // returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
-  // Creates an unfilled store and takes the present one out of service. Returns Aborted unless
-  // `epoch` is greater than all earlier epochs.
+  // Creates an empty store, to be filled, and takes the present one out of service. Returns Aborted
+  // unless `epoch` is greater than all earlier epochs.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
   // Puts the filled store into service. Returns Aborted if another store was defined meanwhile.
   Status Activate(std::shared_ptr<Store> store);
@@ -63,8 +64,7 @@ class Service : public ParameterServer {
   // Takes `store` out of service, unless another store has replaced it.
   void Forget(const std::shared_ptr<Store>& store);
   void TellWait(int64_t step, const std::vector<protocol::Worker>& awaited);
-  // Calls act(session) for the session of the process `incarnation` of
-  // `worker`, if it is connected.
+  // Calls act(session) if the process of `worker` that has this incarnation is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
     MutexLock lock(mutex_);
@@ -80,9 +80,9 @@ class Service : public ParameterServer {
   void Unregister(PeerSession& session, const Status& why);
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
-  // Refuses, from now on, every process of a task that is older than the incarnation in
-  // `incarnations`, which come from the ledgers: the ledgers would treat everything that it sends
-  // as already applied.
+  // Disconnects, and from now on refuses, processes that are older than the incarnation of their
+  // task in `incarnations`. These incarnations come from the ledgers, which would treat everything
+  // that an older process sends as already applied.
   void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -97,7 +97,7 @@ class Service : public ParameterServer {
   const ServerOptions options_;
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
-  std::atomic<bool> synchronous_ = false;  // mode of the state
+  std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
 
   Mutex mutex_;
   CondVar changed_;

@@ -61,8 +61,9 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// Begins a run line, in place of a shard number. A run line has the form of an entry, so that
-// readers that do not know it skip it.
+// The prefix of a run line (see RunLine); it stands where an entry has its shard number. A run line
+// has the same fields as an entry, so readers that do not know about run lines skip it like an
+// entry of another server's shard.
 constexpr char kRun[] = "-2 ";
 
 void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
@@ -134,8 +135,8 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
                   int64_t step, kernels::Stream& stream) {
   Entry& entry = At(shard);
   MutexLock lock(entry.mutex);
-  // Ledger and value change under one lock, so a copy of the shard never has one
-  // change without the other.
+  // Ledger and value change under one lock, so a copy of the shard never has one change without
+  // the other.
   if (entry.ledger.Contains(name)) return false;
   entry.ledger.Record(name);
   ApplyLocked(entry, update, step, 1, stream);
@@ -221,9 +222,9 @@ std::map<protocol::Worker, int64_t> Store::Incarnations() {
 }
 
 Status Store::SetLedger(const std::string& text, const std::string& run_line) {
-  // A ledger of another run is not read: incarnations are start times, so if a clock was
-  // ahead in that run, this run's contributions would look like repetitions. A ledger without
-  // a run line is accepted.
+  // A ledger of another run is not read: incarnations are start times, so if a clock was ahead
+  // during that run, this run's contributions would look like repeats. A ledger without a run line
+  // is accepted.
   const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
   if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
   std::istringstream lines(text);

@@ -30,7 +30,7 @@ class Store {
   // Returns the number of servers that share the variables.
   int servers() const { return servers_; }
   uint64_t fingerprint() const { return fingerprint_; }
-  // Returns this server's shards, ascending.
+  // Returns this server's shards in ascending order.
   const std::vector<int>& shards() const { return own_; }
   bool Owns(uint32_t shard) const { return shard < local_.size() && local_[shard] >= 0; }
   // Returns the shard's index in shards().
@@ -46,8 +46,8 @@ class Store {
   // step that the fill or a push has named.
   std::atomic<int64_t>& step() { return step_; }
 
-  // Applies the update of the contribution `name`. It is a gradient, a value or a
-  // difference, depending on the variable's Update. Returns false, and has no effect, if
+  // Applies the update of the contribution `name`. The update is a gradient, a value or a
+  // difference, depending on the variable's state::Update. Returns false, and has no effect, if
   // `name` was applied before.
   bool Apply(int shard, const protocol::Name& name, std::span<const std::byte> update, int64_t step,
              kernels::Stream& stream);
@@ -64,25 +64,27 @@ class Store {
   // Copies the value, followed by the slots, to `to`, and appends the shard's ledger as text.
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
-  // Used to fill the store, before any other use of it. CheckFill returns InvalidArgument if the
-  // bytes do not fit; FillTarget returns where to write them.
+  // For filling the store, before it is used in any other way. CheckFill returns InvalidArgument if
+  // the bytes do not fit. FillTarget returns where to write them, and counts them as received.
   Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
   // Returns whether all bytes of all shards and slots have arrived.
   bool filled() const { return unfilled_ == 0; }
 
-  // Read and write ledgers as text, with one entry per line: "shard type index incarnation
-  // sequence". Shard -1 is the step counter. Entries of other servers' shards are skipped. RunLine
-  // identifies the run that wrote the ledger. Entries of another run are skipped too: its tasks
-  // cannot repeat anything, and its clocks may have differed.
+  // SetLedger reads a ledger from text, with one entry per line: "shard type index incarnation
+  // sequence". CopyState writes the entries of a shard, and CounterLedger those of the step
+  // counter, which have shard -1. SetLedger skips entries of other servers' shards. RunLine
+  // identifies the run that wrote a ledger. A ledger from another run is ignored: the tasks of that
+  // run can no longer repeat contributions, and because incarnations are start times, a clock that
+  // was ahead during that run would make new contributions look like repeats.
   Status SetLedger(const std::string& text, const std::string& run_line);
   std::string CounterLedger();
   static std::string RunLine(const std::string& job_uid, int32_t attempt);
   // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Server 0 only. Counts a step for `name`, unless it was counted before. Returns
-  // the step before the call.
+  // Server 0 only. Counts a step for `name`, unless it was counted before. Returns the step before
+  // the call.
   int64_t Count(const protocol::Name& name);
 
  private:

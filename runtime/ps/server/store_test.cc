@@ -20,7 +20,8 @@ std::span<const std::byte> Bytes(const std::vector<T>& values) {
   return std::as_bytes(std::span(values));
 }
 
-// Tests a store with one variable per kind of update, each with one shard, all initially zero.
+// Tests a store whose variables cover every kind of update. Each variable has one shard, and all
+// values are initially zero.
 class StoreTest : public testing::Test {
  protected:
   static Definition Kinds() {
@@ -125,7 +126,8 @@ TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
   EXPECT_TRUE(restored.Apply(2, Of(0, 1), Bytes<float>({2, 4}), 0, stream_));
   EXPECT_EQ(restored.Count(Of(1, 1)), 0);
   EXPECT_EQ(restored.step(), 0);
-  // Reads a ledger of another attempt, and one of a version that wrote no run line.
+  // A ledger of another attempt is ignored. One without a run line, as an older version wrote it,
+  // is accepted.
   ASSERT_EQ(next.SetLedger(run + ledger, Store::RunLine("uid", 1)), OkStatus());
   EXPECT_TRUE(next.Incarnations().empty());
   ASSERT_EQ(older.SetLedger(ledger, run), OkStatus());

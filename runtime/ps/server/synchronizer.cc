@@ -63,8 +63,8 @@ void Synchronizer::Stop() {
 void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
   if (stopping_) return;
-  // Only synchronous jobs need the thread and the link, and the mode is known only
-  // from the first state on.
+  // Only synchronous jobs need the thread and the link, and the mode is not known before the
+  // first state.
   if (!applier_.joinable()) {
     applier_ = std::thread([this] {
       SetThreadName("ps-apply");
@@ -97,7 +97,7 @@ void Synchronizer::Void() {
 std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t step,
                                              const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
-  // A push also brings back a worker that was considered gone because its connection broke.
+  // A push also readmits a worker that was considered gone because its connection broke.
   if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
   if (!participant_.Wants(store->epoch(), step, name)) return nullptr;
   return std::make_shared<Staging>(store, buffers_);
@@ -106,8 +106,8 @@ std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t
 void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
                           std::shared_ptr<Staging> staging) {
   MutexLock lock(mutex_);
-  // Checked again, because the step may have been decided, or the state replaced,
-  // while the bytes arrived.
+  // Checked again, because the step may have been decided, or the state replaced, while the
+  // bytes arrived.
   if (staging != nullptr && participant_.Wants(epoch, step, name)) {
     staged_[name] = std::move(staging);
   } else if (staging == nullptr && participant_.Wants(epoch, step, name)) {
@@ -222,8 +222,8 @@ void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
 }
 
 void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
-  // The queued work shares ownership of the staged bytes, so it must be queued
-  // before any are dropped.
+  // The queued work shares ownership of the staged bytes, so it must be queued before any
+  // are dropped.
   if (actions.apply) QueueWork(*actions.apply);
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
@@ -272,8 +272,8 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
 
 void Synchronizer::QueueWork(const protocol::Commit& commit) {
   Work work{.commit = commit, .store = store_, .updates = {}};
-  // The work shares ownership of the updates, since the state may become void while the
-  // updates are being applied.
+  // The work shares ownership of the updates, since the state may be voided while the updates are
+  // being applied.
   for (const protocol::Name& name : commit.set) work.updates.push_back(staged_[name]);
   work_.push_back(std::move(work));
   wake_.NotifyAll();
@@ -291,7 +291,7 @@ void Synchronizer::ApplyLoop() {
     }
     // Runs without the lock, so that contributions can be staged meanwhile.
     Apply(work);
-    // The participant ignores this if the state has become void meanwhile.
+    // The participant ignores this if the state was voided in the meantime.
     MutexLock lock(mutex_);
     Carry(participant_.Applied(work.commit.epoch, work.commit.step));
   }

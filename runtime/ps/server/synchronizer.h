@@ -1,5 +1,5 @@
 // Runs the synchronous protocol on one server: stages contributions, applies what the coordinator
-// commits, and runs the coordinator on ps 0. Private to this package.
+// commits, and, on ps 0, runs the coordinator. Private to this package.
 #pragma once
 
 #include <deque>
@@ -47,12 +47,12 @@ class Synchronizer {
   // Ends the threads. Must be called while the service still exists.
   void Stop();
 
-  // Fill: the server now has the state `store`. Void: it no longer has a valid state.
+  // Fill: the server has been filled with the state `store`. Void: it no longer has a valid state.
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
   // Returns where to put the bytes of the contribution, or null if they are not needed. In either
-  // case the caller must call Staged when they have arrived.
+  // case, the caller must call Staged once all of them have arrived.
   std::shared_ptr<Staging> Stage(const protocol::Name& name, int64_t step,
                                  const std::shared_ptr<Store>& store);
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step,
@@ -65,10 +65,10 @@ class Synchronizer {
   // Returns whether, as far as this server knows, the step waits for the task's gradient.
   bool Awaits(const protocol::Worker& worker);
 
-  // The answer is sent with ReplyTo(sequence) of the worker's session.
+  // Asks for a hold. The answer is sent with ReplyTo(sequence) of the worker's session.
   void Hold(const protocol::Worker& worker, int64_t incarnation, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  // Returns whether the hold lasted until now.
+  // Ends the hold. Returns whether it lasted until now.
   bool Release(const protocol::Worker& worker);
 
   void FromParticipant(int server, const std::string& message);
@@ -104,7 +104,7 @@ class Synchronizer {
   Mutex mutex_;
   CondVar wake_;
   protocol::Participant participant_ ABSL_GUARDED_BY(mutex_);
-  // On ps 0 only, from its first state on.
+  // Null except on ps 0, where it is created with the first state.
   std::unique_ptr<protocol::Coordinator> coordinator_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Name, std::shared_ptr<Staging>> staged_ ABSL_GUARDED_BY(mutex_);
@@ -115,7 +115,7 @@ class Synchronizer {
   Duration waited_since_ ABSL_GUARDED_BY(mutex_){0};
 
   const std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
-  std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // on all other servers
+  std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // null on ps 0
   std::thread applier_;
 };
 
