@@ -21,7 +21,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // Streams may be silent until the server ends them, which it does within an hour.
 constexpr auto kStreamInactivity = std::chrono::minutes(65);
-constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // total deadlines are shorter
+constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // the deadlines of calls are shorter
 constexpr size_t kStreamBytes = size_t{4} << 20;
 constexpr auto kLinger = std::chrono::seconds(5);
 
