@@ -15,7 +15,7 @@
 //  - Aborted (409): the resourceVersion or UID does not match, or another writer was first.
 //  - InvalidArgument (400, 413, 415, 422): with the server's message.
 //  - PermissionDenied (403): includes admission and quotas.
-//  - FailedPrecondition: the namespace is being deleted.
+//  - FailedPrecondition: the namespace is being deleted, or this process is not the leader.
 //  - Unauthenticated (401)
 //  - ResourceExhausted: the server kept answering 429, or flow control did not let the call start
 //    before the deadline.

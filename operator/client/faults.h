@@ -22,7 +22,7 @@ struct Call {
 
 struct Fault {
   std::function<bool(const Call&)> matches;
-  int nth = 1;            // which of the matching calls is the first to fail, from 1
+  int nth = 1;            // which of the matching calls fails first, counting from 1
   int times = 1;          // how many calls in a row fail
   Status error;           // returned to the caller; if OK, the call proceeds after before_call
   bool executed = false;  // the server executes the call, but the response is lost

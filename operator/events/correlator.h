@@ -50,12 +50,12 @@ class Correlator {
  private:
   struct Seen {
     std::string name;   // of the Event object
-    std::string cause;  // the `name` passed with the last one
+    std::string cause;  // the `name` passed with the last such event
     Time first;
     int64_t count = 0;
   };
   struct Group {
-    std::set<uint64_t> messages;  // their hashes, at most max_similar
+    std::set<uint64_t> messages;  // hashes of the messages; at most max_similar
     Duration last{0};
   };
   struct Bucket {

@@ -199,7 +199,7 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
   if (!IsPassing(status)) {
     ++counters_.refused;
     // FailedPrecondition means that the namespace is being deleted or the lease was lost. Either
-    // may affect hundreds of events, so they are not logged.
+    // can cause hundreds of these errors, so they are not logged.
     if (status.code() == StatusCode::kFailedPrecondition) return;
     kLog.Warning("event refused", {{"object", ObjectOf(event)},
                                    {"reason", event.reason},

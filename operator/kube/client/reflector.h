@@ -51,15 +51,16 @@ class Reflector : public client::Subscription {
   void ReadPage(const WatchStep& step);
   void Probe(const WatchStep& step);
   void Watch(const WatchStep& step);
-  // Sends the step's request and returns the response stream. If there is no response, or one that
-  // is not a plain 200, ends the step with End() and returns null. `method` is for the observer.
+  // Sends the step's request and returns the response stream. If the request fails, or if the
+  // response is compressed or its code is not 200, ends the step with End() and returns null.
+  // `method` is for the observer.
   std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
   // Reads the whole body. Returns an error if it is longer than `most`, or takes longer than the
   // `patience` of the policy.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
-  // Handles one line of a watch. An error ends the stream; if the line is an ERROR event, `ended`
-  // is set to the end that the event causes.
+  // Handles one line of a watch. An error ends the stream. If the line is an ERROR event, `ended`
+  // is set to the result of EndOf().
   Status OnLine(std::string_view line, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
   // Passes the complete list to the sink.

@@ -39,7 +39,7 @@ struct ClusterConfig {
   // HTTP_PROXY and NO_PROXY have already been taken into account. For https servers, the proxy is
   // used with CONNECT.
   std::string proxy_url;
-  // If true, do not ask for compressed responses.
+  // If true, compressed responses are not requested.
   bool disable_compression = false;
 
   // The namespace for commands that do not specify one; never empty.

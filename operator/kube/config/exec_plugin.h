@@ -1,4 +1,4 @@
-// Gets credentials from a program (`exec` of a user in a kubeconfig). The program prints an
+// Gets credentials from a program (`exec` in a user entry of a kubeconfig). The program prints an
 // ExecCredential with a token or a client certificate, which is used until it expires or a server
 // answers 401.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
@@ -54,8 +54,8 @@ struct ExecCredential {
 // Parses an ExecCredential. Errors contain JSON paths ("status.token") but never secrets.
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
 
-// Returns thread-safe credentials. The caller that finds that new credentials are needed runs the
-// program and waits for it; other callers wait, too.
+// Returns thread-safe credentials. The first caller that needs new credentials runs the program and
+// waits for it; meanwhile, other callers wait, too.
 std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
 
 }  // namespace tfjob::kube

@@ -26,7 +26,7 @@ struct LoadOptions {
 // list of files, which are merged; files that do not exist are skipped. If KUBECONFIG is set,
 // ~/.kube/config is not tried, and with kController, neither is the service account. If there is no
 // configuration, returns NotFound with a message that lists the places tried. Every other error
-// contains the file and the path in it.
+// contains the file and the path of the member in it.
 StatusOr<ClusterConfig> LoadClusterConfig(const LoadOptions& options = {});
 
 }  // namespace tfjob::kube

@@ -50,8 +50,8 @@ std::string HostOf(const std::string& server) {
   }
 }
 
-// Opens the socket and sets its options, before cpprestsdk would open it. There is no other way to
-// set options: cpprestsdk leaves a socket that is already open as it is.
+// Opens the socket and sets its options before cpprestsdk opens it. This is the only way to set
+// options; cpprestsdk uses a socket that is already open as it is.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;
@@ -200,7 +200,7 @@ class CpprestTransport : public Transport {
     for (const auto& exchange : running) exchange->Cancel(Stopped());
   }
 
-  // Returns errors that would make every request fail, before any request is sent.
+  // Returns an error if every request would fail, for example because a certificate is malformed.
   Status Check() { return ClientsFor(nullptr).status(); }
 
  private:
