@@ -22,8 +22,8 @@ enum class InteractiveMode { kNever, kIfAvailable, kAlways };
 
 struct ExecConfig {
   std::string where;  // for errors: "FILE: users[0].user.exec"
-  // A name to look up in PATH or, if it contains a slash, a path that is absolute or relative to the
-  // working folder.
+  // A name to look up in PATH or, if it contains a slash, a path (absolute or relative to the
+  // working folder).
   std::string command;
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;  // in addition to the process's own
