@@ -2,11 +2,12 @@
 // implemented over an in-memory store (operator/local/store) and over REST (operator/kube). Both
 // implementations pass the tests in operator/client/contract.h.
 //
-// Every call is synchronous and thread-safe, and has a deadline that the implementation sets. Until
-// this deadline, the call may wait for the implementation's flow control, or wait because the
-// server asked for a delay (429, or 5xx with Retry-After) and then be sent again. Nothing else is
-// retried. However, a transport may send a request twice if a connection breaks. Creates therefore
-// carry a name, deletes a UID, and updates a resourceVersion.
+// Every call is synchronous and thread-safe, and has a deadline that the implementation sets.
+// Within this deadline, the call may have to wait for the implementation's flow control. A call is
+// sent again only if the server asks for a delay (429, or 5xx with Retry-After) or, once, if it
+// rejects the credentials (401). However, a transport may send a request twice if a connection
+// breaks. To make this harmless, creates carry a name, deletes a UID, and updates a
+// resourceVersion.
 //
 // Errors:
 //  - NotFound
@@ -14,9 +15,10 @@
 //  - Aborted (409): the resourceVersion or UID does not match, or another writer was first.
 //  - InvalidArgument (400, 413, 415, 422): with the server's message.
 //  - PermissionDenied (403): includes admission and quotas.
-//  - FailedPrecondition: the namespace is being deleted.
+//  - FailedPrecondition: the namespace is being deleted, or this process is not the leader.
 //  - Unauthenticated (401)
-//  - ResourceExhausted (429 until the deadline)
+//  - ResourceExhausted: the server kept answering 429, or flow control did not let the call start
+//    before the deadline.
 //  - Internal (500): the server reports an internal failure, such as that of an admission webhook.
 //  - Unavailable, DeadlineExceeded: the server may or may not have executed the call. The caller
 //    must read the object to find out.

@@ -255,7 +255,7 @@ TEST_P(ContractTest, NodesHaveNoNamespace) {
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(MetadataOf(*got).name_space, "");
   Json ready = {{"type", "Ready"}, {"status", "True"}};
-  Status written = Aborted("not yet");  // a cluster's own controllers also write nodes
+  Status written = Aborted("not yet");  // a cluster's own controllers may write the node first
   for (int i = 0; i < 20 && written.code() == StatusCode::kAborted; ++i) {
     Json changed = *client().GetJson(key);
     changed["status"]["conditions"] = Json::array({ready});

@@ -27,9 +27,9 @@ class ContractWorld {
   virtual ~ContractWorld() = default;
   virtual Client& client() = 0;
   virtual std::string name_space() = 0;
-  // Lets watch events arrive. Called until the test's condition is true.
+  // Lets watch events arrive. Eventually() calls it until its condition is true.
   virtual void Pump() = 0;
-  // Returns whether objects are deleted after their owners.
+  // Returns whether the server deletes objects whose owner has been deleted.
   virtual bool collects_garbage() { return true; }
   // How long to wait for an expected change.
   virtual Duration patience() { return 10s; }

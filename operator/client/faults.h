@@ -1,6 +1,5 @@
-// A Client that forwards calls and makes some of them fail if a test requests it: either
-// before they reach the server, or after the server has executed them, as if the response were
-// lost. Thread-safe.
+// A Client for tests that forwards calls but makes selected ones fail, either before they reach the
+// server or after the server has executed them, as if the response were lost. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -23,12 +22,12 @@ struct Call {
 
 struct Fault {
   std::function<bool(const Call&)> matches;
-  int nth = 1;            // the first matching call that fails, from 1
+  int nth = 1;            // which of the matching calls fails first, counting from 1
   int times = 1;          // how many calls in a row fail
   Status error;           // returned to the caller; if OK, the call proceeds after before_call
   bool executed = false;  // the server executes the call, but the response is lost
-  // Runs in the caller's thread before the call continues, for example to delay it or to make
-  // another client's write.
+  // Runs in the caller's thread before each affected call continues, for example to delay the call
+  // or to write as another client.
   std::function<void()> before_call;
 };
 

@@ -15,7 +15,7 @@ class ForwardingClient : public Client {
  public:
   // `inner` must outlive this.
   explicit ForwardingClient(Client& inner) : inner_(inner) {}
-  // Not copyable: a copy of a wrapper as a ForwardingClient would bypass the wrapper.
+  // Not copyable: copying a wrapper into a ForwardingClient would slice off its overrides.
   ForwardingClient(const ForwardingClient&) = delete;
 
   StatusOr<Object> Get(const Key& key) override;

@@ -1,6 +1,7 @@
-// Decides what happens to an event, which may repeat an earlier event, may be one of many similar
-// events, or may exceed the rate limit of its object and reason. Pure except for its memory: uses
-// no clock and makes no calls. recorder.h lists the rules.
+// Decides whether an event is sent as it is, counted as a repetition of an earlier event, combined
+// with similar events, or suppressed because its object and reason have exceeded their rate limit.
+// Apart from its memory of earlier events, it is pure: it uses no clock and makes no calls.
+// recorder.h lists the rules.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@
 namespace tfjob::events {
 
 struct CorrelatorOptions {
-  size_t max_similar = 10;  // from this many different messages on, events are combined
-  Duration similar_within{600s};
+  size_t max_similar = 10;        // from this many different messages on, events are combined
+  Duration similar_within{600s};  // after a longer pause, the messages are counted from zero
   int burst = 25;
   Duration refill{300s};  // after each such interval, one more call is allowed
-  size_t memory = 4096;   // per kind: events, groups of similar ones, objects
+  size_t memory = 4096;   // the most events, groups of similar events, and rate limits to keep
 };
 
 // An event as the server should store it.
@@ -28,7 +29,7 @@ struct Observation {
   objects::Event event;
   Time first;
   Time last;
-  int64_t count = 1;  // 1: the server does not have it yet
+  int64_t count = 1;  // if 1, the server does not have the event yet
 };
 
 enum class Verdict { kSend, kFiltered, kRepeated };
@@ -39,25 +40,26 @@ class Correlator {
   explicit Correlator(const CorrelatorOptions& options);
 
   // Processes an event. `now` is the event's time; `elapsed` is a monotonic time. Returns kSend if
-  // the server should store `result`, kFiltered if the event exceeds the limit and is only counted,
-  // and kRepeated if its name is the same as last time. If `name` is empty, it is derived from the
-  // object and the time.
+  // the server should store `result`, kFiltered if the event exceeds the rate limit and is only
+  // counted, and kRepeated if `name` is not empty and equals the name passed with the previous
+  // event that had the same object, type, reason and message. If `name` is empty, the name is
+  // derived from the event and the time.
   Verdict Observe(std::string name, const objects::Event& event, Time now, Duration elapsed,
                   Observation& result);
 
  private:
   struct Seen {
     std::string name;   // of the Event object
-    std::string cause;  // the name given for the last one
+    std::string cause;  // the `name` passed with the last such event
     Time first;
     int64_t count = 0;
   };
   struct Group {
-    std::set<uint64_t> messages;  // their hashes, at most max_similar
+    std::set<uint64_t> messages;  // hashes of the messages; at most max_similar
     Duration last{0};
   };
   struct Bucket {
-    double tokens = -1;  // -1: new, full
+    double tokens = -1;  // -1: the bucket is new, and so full
     Duration filled{0};
   };
 

@@ -10,10 +10,10 @@ namespace tfjob::events {
 struct Counters {
   int64_t recorded = 0;         // calls of Record
   int64_t filtered = 0;         // over the limit of their object and reason, not sent
-  int64_t merged = 0;           // repeats, and events merged into one still waiting; no own call
+  int64_t merged = 0;           // recorded twice in a row, or merged into an event still waiting
   int64_t dropped = 0;          // not sent: the queue was full, or the recorder or client stopped
   int64_t dropped_routine = 0;  // the same for routine events, which `dropped` does not include
-  int64_t sent = 0;             // stored by the server, by this call or an earlier one
+  int64_t sent = 0;             // stored by the server, whether now or by an earlier call
   int64_t refused = 0;          // refused by the server, not retried
   int64_t retried = 0;          // failed calls that were scheduled again
   int64_t expired = 0;          // abandoned after the last attempt

@@ -179,7 +179,7 @@ Status Recorder::Send(const Outgoing& outgoing) {
   }
   const Status patched = patch();
   if (patched.code() != StatusCode::kNotFound) return patched;
-  // The event was never sent, or it was so old that the server has deleted it.
+  // The event was never stored, or is so old that the server has deleted it.
   const Status created = create();
   if (created.code() != StatusCode::kAlreadyExists) return created;
   return Unavailable("the event was created meanwhile");
@@ -191,15 +191,15 @@ void Recorder::Settle(Outgoing outgoing, const Status& status) {
     return;
   }
   const objects::Event& event = outgoing.observation.event;
-  if (status.code() == StatusCode::kCancelled) {  // the client was stopped: Stop() logs how many
+  if (status.code() == StatusCode::kCancelled) {  // the client was stopped; Stop() logs the total
     ++Dropped(outgoing.routine);
     ++cut_off_;
     return;
   }
   if (!IsPassing(status)) {
     ++counters_.refused;
-    // Not logged if the namespace is being deleted, or after the lease was lost, when this may
-    // affect hundreds of events.
+    // FailedPrecondition means that the namespace is being deleted or the lease was lost. Either
+    // can cause hundreds of these errors, so they are not logged.
     if (status.code() == StatusCode::kFailedPrecondition) return;
     kLog.Warning("event refused", {{"object", ObjectOf(event)},
                                    {"reason", event.reason},

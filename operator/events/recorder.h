@@ -1,27 +1,30 @@
 // Sends events to the API server without blocking the caller. Similar events are combined, and
-// floods of events are limited. The recorder's own threads send the rest, and retry while the
-// server is unavailable.
+// floods of events are limited. The recorder's own threads send the resulting events, and retry
+// while the server is unavailable.
 //
 // The rules are those of client-go's core/v1 recorder, except as noted:
 //  - If an event is repeated (same object, type, reason and message), no new event is created.
 //    Instead, the count and time of the first one are patched.
-//  - From the 10th different message for the same object, type and reason on, with no more than 10
-//    minutes between two of them, events are combined into one, "(combined from similar events):
-//    <message>", whose count and message are patched. If the workers of a job crash one after
-//    another, this results in nine events and one that counts the others.
+//  - Starting with the 10th different message for the same object, type and reason, with no more
+//    than 10 minutes between consecutive events, events are combined into one, "(combined from
+//    similar events): <message>", whose count and message are patched. If the workers of a job
+//    crash one after another, this results in nine events and one that counts the others.
 //  - Each combination of object and reason may cause 25 calls at once, and one more every 5
 //    minutes. Events beyond that are not sent, only counted; the next call reports the count.
-//    (client-go has one such limit for all reasons of an object. With it, events about the pods of
-//    a large job would leave no room for the events about its end.)
-//  - State is kept for 4,096 objects and events; the least recently used is evicted.
-// Unlike in client-go, the name of an event identifies its cause. If the name is taken, the event
-// has already been sent, perhaps by the previous instance of the operator. If the same name is
-// recorded twice in a row, this is one event.
+//    (client-go has one such limit for all reasons of an object. With that limit, events about the
+//    pods of a large job would leave no room for events about its end.)
+//  - The recorder remembers at most 4,096 events, 4,096 groups of similar events, and 4,096
+//    combinations of object and reason. The least recently used are evicted.
+// Unlike in client-go, the caller can give an event a name that identifies its cause. If the server
+// already has an event with this name, the event has been sent before, perhaps by the previous
+// instance of the operator. If the same event is recorded twice in a row under the same name, the
+// second call is ignored.
 //
 // Usage: create one recorder per process. Its client should pass on writes only while this process
 // leads, and should share no flow control with other writes. Stop the recorder after the workers,
-// and before the lease is released. A reconcile records its events after the status was
-// acknowledged and does not keep them, so the next reconcile need not send them again.
+// and before the lease is released. A reconcile records its events once the server has acknowledged
+// the new status, and then forgets them: delivering them is up to the recorder, and later
+// reconciles do not record them again.
 #pragma once
 
 #include <cstdint>
@@ -45,18 +48,18 @@ namespace tfjob::events {
 struct RecorderOptions {
   Clock* clock = &RealClock();
   CorrelatorOptions correlator;
-  // The largest number of events that may wait to be sent. Beyond it, new events are dropped. If
-  // 1,000 jobs arrive at once, each has a few events that report its progress (a restart, the end),
-  // and also routine events about its pods.
+  // The largest number of events that may wait to be sent. Beyond it, new events are dropped. The
+  // default suits 1,000 jobs that arrive at once: each has a few events that report its progress (a
+  // restart, the end), besides routine events about its pods.
   size_t queue = 5000;
-  // The part of `queue` that only events that are not routine may use.
+  // The part of `queue` that routine events may not use.
   size_t reserve = 4000;
   // Returns whether an event is routine, such as one about created pods, of which there may be
   // hundreds. Routine events are sent last and dropped first. If unset, no event is routine.
   std::function<bool(const objects::Event&)> routine;
   int threads = 2;  // 0: only Step() sends
   int tries = 12;
-  Duration retry_period{10s};       // the first is multiplied by uniform(), to spread retries
+  Duration retry_period{10s};       // the first one is multiplied by uniform(), to spread retries
   std::function<double()> uniform;  // in [0, 1); unset: random
 };
 
@@ -68,14 +71,13 @@ class Recorder {
   // Calls Stop(0).
   ~Recorder();
 
-  // Never blocks and never fails. Dropped events are logged at most once a minute, unless they are
-  // routine. `name` is the name of the Event object; if empty, it is derived from the object and
-  // the time.
+  // Never blocks and never fails. If the queue is full, the event is dropped. Dropped events are
+  // logged, at most once a minute, unless they are routine. `name` is the name of the Event object;
+  // if empty, it is derived from the event and the time.
   void Record(std::string name, objects::Event event);
 
-  // Continues sending the waiting events for at most `patience`, except those that wait for
-  // a retry. Then drops the rest and joins the threads. Events recorded afterwards are
-  // dropped. Idempotent.
+  // Keeps sending the waiting events, except those that wait for a retry, for at most `patience`.
+  // Then drops the rest and joins the threads. Events recorded afterwards are dropped. Idempotent.
   void Stop(Duration patience);
 
   // If `threads` is 0: sends one event that is due; returns false if none is.
@@ -118,8 +120,8 @@ class Recorder {
   std::multimap<Duration, std::string> later_ ABSL_GUARDED_BY(mutex_);  // by Monotonic() time
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   int64_t cut_off_ ABSL_GUARDED_BY(mutex_) = 0;     // dropped because of Stop() or a stopped client
-  int64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;  // queue full, not logged yet
-  std::optional<Duration> complained_ ABSL_GUARDED_BY(mutex_);  // last log of a full queue
+  int64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;  // dropped for a full queue, not logged yet
+  std::optional<Duration> complained_ ABSL_GUARDED_BY(mutex_);  // when a full queue was last logged
   int sending_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // no event is accepted any more
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;   // no event is sent any more

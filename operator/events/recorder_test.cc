@@ -74,7 +74,7 @@ class RecorderTest : public ::testing::Test {
 
 TEST_F(RecorderTest, AnEventIsSentAsItIs) {
   recorder().Record("mnist.1", EventOf("Created pod: mnist-worker-0"));
-  EXPECT_TRUE(client_.Calls().empty());  // not in the caller's thread
+  EXPECT_TRUE(client_.Calls().empty());  // nothing is sent in the caller's thread
   SendAll();
   const Json event = Stored("mnist.1");
   EXPECT_EQ(event["message"], "Created pod: mnist-worker-0");
@@ -136,9 +136,9 @@ TEST_F(RecorderTest, OfManySimilarOnesNineStandForThemselvesAndOneCountsTheOther
     }
   }
   EXPECT_EQ(single, 9);
-  // The count is what the limit allows: 25 calls minus the first nine events.
+  // The rate limit allows 25 calls: nine single events, and 16 of the combined one.
   EXPECT_EQ(combined, "(combined from similar events): Created pod: mnist-worker-24 ×16");
-  EXPECT_EQ(client_.Calls().size(), 10u);  // they waited together and were sent as one
+  EXPECT_EQ(client_.Calls().size(), 10u);  // the 16 similar events were merged while they waited
 
   // The next event that may be sent reports the whole count.
   clock_.Advance(300s);
@@ -322,7 +322,7 @@ TEST_F(RecorderTest, OfAThousandJobsAtOnceNoEventIsLostButRoutine) {
       recorder().Record("", EventOf(reason, reason, uid));
     }
   }
-  // Events that users need are sent first.
+  // Events that are not routine are sent first.
   for (int i = 0; i < 3 * kJobs; ++i) ASSERT_TRUE(recorder().Step());
   int needed = 0;
   for (const std::string& event : Events()) needed += event.starts_with("TFJob");
@@ -336,7 +336,7 @@ TEST_F(RecorderTest, MemoryIsBounded) {
   for (int i = 0; i < 100; ++i) {
     recorder().Record("", EventOf("created", kCreated, StrCat("u", i)));
   }
-  recorder().Record("again", EventOf("created", kCreated, "u0"));  // forgotten: a new event
+  recorder().Record("again", EventOf("created", kCreated, "u0"));  // u0 was evicted: a new event
   SendAll();
   EXPECT_EQ(Stored("again")["count"], 1);
 }

@@ -6,7 +6,8 @@
 
 namespace tfjob::serve {
 
-// Returns the whole response to `GET path`, including the status line; "" if no server listens.
+// Returns the whole response to `GET path`, including the status line; "" if no server is
+// listening.
 std::string HttpGet(uint16_t port, const std::string& path);
 
 }  // namespace tfjob::serve

@@ -24,8 +24,8 @@ using tcp = boost::asio::ip::tcp;
 const Logger kLog("serve");
 
 constexpr uint32_t kMaxHead = 16 << 10;
-// Pause after a failed accept. A connection that cannot be accepted for lack of descriptors or
-// memory stays in the queue.
+// The pause after a failed accept. A connection that cannot be accepted for lack of descriptors or
+// memory stays in the queue, so trying again at once would spin.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 // State shared by the connections. Used only on the server's thread.
@@ -186,7 +186,7 @@ class BeastServer : public Server {
     while (!context_.stopped()) {
       try {
         context_.run();
-      } catch (const std::exception& error) {  // such as out of memory: the connection is lost
+      } catch (const std::exception& error) {  // such as out of memory; the connection is lost
         kLog.Error("a request failed", {{"error", error.what()}});
       }
     }
@@ -210,7 +210,8 @@ class BeastServer : public Server {
     });
   }
 
-  // The order matters: operations pending in the context own connections, which refer to shared_.
+  // The order matters: operations pending in context_ own connections, which refer to shared_, so
+  // shared_ must be destroyed last.
   Shared shared_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;

@@ -1,8 +1,8 @@
 // Serves probes and metrics: a small HTTP/1.1 server that answers GET and HEAD for a few paths.
 //
-// One thread serves all connections. Each request and each response has a deadline. Heads are
-// limited to 16 KiB, bodies are rejected, and connections beyond `max_connections` are closed
-// at once.
+// One thread serves all connections. Each request and each response has a deadline. Request heads
+// are limited to 16 KiB, request bodies are rejected, and connections beyond `max_connections` are
+// closed at once.
 #pragma once
 
 #include <functional>
@@ -29,13 +29,13 @@ using Handler = std::function<Response(const std::string& query)>;
 struct ServerOptions {
   BindAddress address;
   std::map<std::string, Handler> handlers;  // by path
-  Duration deadline = 10s;  // per request and per response; idle connections are closed after it
+  Duration deadline = 10s;  // per request and per response; an idle connection is closed after it
   int max_connections = 64;
 };
 
 class Server {
  public:
-  // Starts listening and serving. Returns InvalidArgument if the host is not an IP address,
+  // Starts listening and serving. Returns InvalidArgument if the host is not an IP address, and
   // Unavailable if the address is taken or does not belong to this machine.
   static StatusOr<std::unique_ptr<Server>> Create(ServerOptions options);
   // Closes all connections.

@@ -13,8 +13,8 @@
 
 namespace tfjob::kube {
 
-// Errors name the object and the path. Items of a list do not contain their type, so it is taken
-// from `kind` and `api_version`.
+// Errors contain the object and the path of the member. Items of a list do not contain their type,
+// so it is taken from `kind` and `api_version`.
 StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object,
                                       std::string_view api_version);
 StatusOr<client::Object> DecodeObject(objects::Kind kind, std::string_view text,
@@ -35,7 +35,7 @@ enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
 struct WatchEvent {
   EventType type = EventType::kError;
   std::string resource_version;  // the object's
-  bool initial_end = false;      // the bookmark that closes the initial objects of a streaming list
+  bool initial_end = false;      // it is the bookmark that ends the initial list of a stream
   // For kAdded, kModified and kDeleted: the object, or the error if it cannot be decoded.
   StatusOr<client::Object> object = NotFound("");
   ApiError error;  // for kError

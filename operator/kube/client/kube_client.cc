@@ -75,7 +75,8 @@ KubeClient::KubeClient(std::unique_ptr<Transport> transport,
     : rest_(std::move(transport), std::move(credentials), options.rest),
       watch_(Seeded(options.watch)) {}
 
-// Asks the server, which lists the resources of a version under the version's path.
+// Asks the server whether it serves the kind in this version. The server lists the resources of a
+// version at the version's path.
 StatusOr<bool> KubeClient::Serves(Kind kind, const std::string& version) {
   JsonDocument document;
   ASSIGN_OR_RETURN(const std::string text, GetText(VersionPath(version)));
@@ -153,7 +154,8 @@ StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& nam
     const auto response = rest_.Call(
         {"GET", CollectionPath(kind, version, name_space) + QueryOf(step, selector), "", ""});
     if (response.status().code() == StatusCode::kOutOfRange && !step.continue_token.empty()) {
-      // The pages expired while they were being read, so the whole list is requested at once.
+      // The continue token expired before the last page was read, so the whole list is requested at
+      // once.
       step.continue_token.clear();
       step.page_size = 0;
       objects.clear();
@@ -186,8 +188,8 @@ StatusOr<Object> KubeClient::Create(Kind kind, const Json& object) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
   StatusOr<Object> created =
       Write("create", "POST", key, CollectionPath(kind, version, key.name_space), object);
-  // A 404 without a name may come from a proxy. For kinds that may not be installed, ask the server
-  // whether it serves them.
+  // A 404 that does not name an object is Unavailable, because it may come from a proxy. If the
+  // kind is one that may not be installed, the server is asked whether it serves it.
   if (objects::IsGangKind(kind) && created.status().code() == StatusCode::kUnavailable) {
     const Status served = ApiVersion(kind).status();
     if (served.code() == StatusCode::kNotFound) return served;

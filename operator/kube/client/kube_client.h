@@ -24,11 +24,11 @@ namespace tfjob::kube {
 struct KubeClientOptions {
   RestOptions rest;  // if host is "", it is taken from the configuration
   TransportOptions transport;
-  ReflectorOptions watch;  // if seed is 0, it is random
+  ReflectorOptions watch;  // if seed is 0, a random seed is used
 };
 
-// Thread-safe. Subscriptions must be destroyed before the client. A lease should be kept through a
-// separate client with a short deadline and no rate limit.
+// Thread-safe. Subscriptions must be destroyed before the client. Use a separate client with a
+// short deadline and no rate limit to renew a lease.
 class KubeClient : public client::Client, public client::Discovery {
  public:
   static StatusOr<std::unique_ptr<KubeClient>> Create(const ClusterConfig& config,
@@ -54,17 +54,19 @@ class KubeClient : public client::Client, public client::Discovery {
                                                             const std::string& name_space,
                                                             const client::LabelSelector& selector,
                                                             client::WatchSink& sink) override;
-  // Returns the subscriptions that do not work at present.
+  // Returns the subscriptions that are not working at present, and why.
   std::vector<WatchTrouble> Troubles() { return health_.Troubles(); }
 
   // Asks the server on every call.
   StatusOr<std::string> ApiVersion(objects::Kind kind) override;
 
-  // Sends a GET for a path that is not an object ("/version", "/readyz") and returns the response.
+  // Sends a GET for a path that does not name an object ("/version", "/readyz"). Returns the
+  // response.
   StatusOr<std::string> GetText(const std::string& path);
 
  private:
-  // Returns the API version to use in paths. For kinds with several versions, asks the server once.
+  // Returns the API version to use in paths. For kinds with several versions, asks the server the
+  // first time and remembers the answer.
   StatusOr<std::string> VersionFor(objects::Kind kind);
   StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();

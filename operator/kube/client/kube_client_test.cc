@@ -202,7 +202,8 @@ TEST_F(KubeClientTest, SaysWhenTheServerDoesNotServeAKind) {
   EXPECT_EQ(client_->ApiVersion(Kind::kPod).status().code(), StatusCode::kUnavailable);
 }
 
-// If an API group is not installed, the server's 404 has no name, like that of a proxy.
+// Create must report NotFound if the API group is not installed, although the server's 404 then
+// names no object, like the 404 of a proxy.
 TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   const Json group = {{"metadata", {{"name", "a"}, {"namespace", "ns"}}}};
   Serve({Answer(404, "404 page not found"), Answer(200, R"({"groups":[]})")});
@@ -217,7 +218,7 @@ TEST_F(KubeClientTest, SaysWhenWhatItCreatesIsNotInstalled) {
   }
 }
 
-// Records the calls of the sink: "replaced a b", "upserted a", "deleted a".
+// Records the calls to the sink: "replaced a b", "upserted a", "deleted a".
 class NotingSink : public client::WatchSink {
  public:
   void OnReplaced(std::vector<Object> objects) override {
@@ -263,7 +264,7 @@ std::string ListEnd(const std::string& version) {
 
 class ReflectorTest : public KubeClientTest {
  protected:
-  // Subscribes, waits for `count` notes and returns them; requests_ then has the requests.
+  // Subscribes, waits for `count` notes and returns them. requests_ then contains the requests.
   std::vector<std::string> Watch(std::deque<FakeAnswer> answers, size_t count,
                                  KubeClientOptions options = QuickOptions()) {
     Serve(std::move(answers), options);
@@ -272,7 +273,7 @@ class ReflectorTest : public KubeClientTest {
     EXPECT_TRUE(subscription.ok()) << subscription.status();
     return sink.Await(count);
   }
-  // Returns the beginning of the query in request number n.
+  // Returns the beginning of the query of the n-th request, from 0.
   std::string Query(size_t n) {
     const std::string line = requests_->lines().at(n);
     return line.substr(line.find('?'), 30);

@@ -1,4 +1,5 @@
-// Collects the objects of a list that arrives in parts, and changes to them in the meantime.
+// Collects the objects of a list that arrives in parts, and the changes to them that arrive before
+// the list is complete.
 #pragma once
 
 #include <unordered_set>
@@ -49,8 +50,8 @@ class ListCollector {
   }
 
   std::vector<client::Object> objects_;
-  std::unordered_set<size_t> gone_;  // indices of deletions
-  bool changed_ = false;             // an object was added twice or deleted
+  std::unordered_set<size_t> gone_;  // indices in objects_ of deleted objects
+  bool changed_ = false;             // an object was modified or deleted
 };
 
 }  // namespace tfjob::kube

@@ -27,13 +27,13 @@ struct ReflectorOptions {
   WatchPolicy policy;
   size_t max_line_bytes = size_t{16} << 20;
   // A list page of more than max_page_bytes causes an Unavailable error. If the body of an error
-  // response exceeds max_error_bytes, only its code is used.
+  // response exceeds max_error_bytes, only the HTTP code is used.
   size_t max_page_bytes = size_t{256} << 20;
   size_t max_error_bytes = size_t{1} << 20;
   uint64_t seed = 0;  // for the jitter
 };
 
-// Has a thread, `watch`, that reads, decodes and calls the sink.
+// Runs a thread, `watch`, that reads and decodes the responses and calls the sink.
 class Reflector : public client::Subscription {
  public:
   // `rest`, `sink` and `health` must outlive the reflector, which reports its state to `health`.
@@ -51,14 +51,16 @@ class Reflector : public client::Subscription {
   void ReadPage(const WatchStep& step);
   void Probe(const WatchStep& step);
   void Watch(const WatchStep& step);
-  // Sends the step's request and returns the response stream. If the response is not 200, returns
-  // null after reporting the end of the step to the state.
+  // Sends the step's request and returns the response stream. If the request fails, or if the
+  // response is compressed or its code is not 200, ends the step with End() and returns null.
+  // `method` is for the observer.
   std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
-  // Reads the whole body. Returns an error if it is longer than `most`, or takes longer than
-  // `patience` in the options.
+  // Reads the whole body. Returns an error if it is longer than `most`, or takes longer than the
+  // `patience` of the policy.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
-  // An error ends the stream. If the server sent the error, `ended` then contains the reason.
+  // Handles one line of a watch. An error ends the stream. If the line is an ERROR event, `ended`
+  // is set to the result of EndOf().
   Status OnLine(std::string_view line, WatchEnd& ended);
   void Take(WatchState::Action action, EventType type, client::Object object);
   // Passes the complete list to the sink.
@@ -75,7 +77,7 @@ class Reflector : public client::Subscription {
   const ReflectorOptions options_;
   client::WatchSink& sink_;
   WatchHealth& health_;
-  const int64_t number_;  // this watch in health_
+  const int64_t number_;  // identifies this watch in health_
   const std::string path_;
   WatchState state_;         // used only by the thread
   JsonDocument document_;    // used only by the thread

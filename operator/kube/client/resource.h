@@ -8,8 +8,8 @@
 
 namespace tfjob::kube {
 
-// Returns the versions to try if the server's version is not known, newest first. Most kinds have
-// only one.
+// Returns the API versions in which a server may serve the kind, newest first. Most kinds have only
+// one.
 std::vector<std::string> CandidateApiVersions(objects::Kind kind);
 bool HasOneVersion(objects::Kind kind);
 // Returns the plural that is used in paths: "pods".
@@ -18,7 +18,7 @@ std::string_view PluralOf(objects::Kind kind);
 // Returns the path of a version's resources: "/api/v1", "/apis/kubeflow.org/v1".
 std::string VersionPath(std::string_view api_version);
 // Returns a path such as "/apis/kubeflow.org/v1/namespaces/ns/tfjobs". If `name_space` is "", the
-// path is that of all namespaces.
+// path covers all namespaces.
 std::string CollectionPath(objects::Kind kind, std::string_view api_version,
                            const std::string& name_space);
 // Returns the path of an object, or of its `subresource` ("status").

@@ -1,5 +1,5 @@
-// Records which watches of a client do not work, since when, and why. A leader checks this, so that
-// it does not keep its lease while it cannot see changes.
+// Records which watches of a client are not working, since when, and why. A leader checks this, so
+// that it does not keep its lease while it cannot see changes.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ class WatchHealth {
   // Registers a watch, which counts as in trouble until it works. Returns its number.
   int64_t Begin(objects::Kind kind, const std::string& name_space);
   void End(int64_t watch);
-  // Reports that the watch's list is complete, or that a stream of later changes has been opened.
+  // Reports that the watch has received its complete list, or has opened a stream of later changes.
   void Works(int64_t watch);
   void Fails(int64_t watch, const Status& why);
   // Reports that a part of the list has arrived. The time in trouble starts again from zero.
   void Progresses(int64_t watch);
 
-  // Returns one entry for each watch that does not work.
+  // Returns one entry for each watch that is not working.
   std::vector<WatchTrouble> Troubles();
 
  private:

@@ -132,8 +132,8 @@ void WatchState::StartOver() {
   collecting_ = probe_ = false;
 }
 
-// Any connection may break. But if all of them break before the list is complete, a proxy in
-// between probably does not allow streams to last long enough.
+// Any connection may break. But if several in a row break before the list is complete, a proxy in
+// between probably does not allow streams to last long enough, so pages are requested instead.
 void WatchState::ListBroke() {
   if (streaming_ && open_ && ++broken_lists_ >= policy_.broken_lists) streaming_ = false;
 }
@@ -167,7 +167,7 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       break;
     case WatchEnd::Kind::kExpired:
     case WatchEnd::Kind::kTooNew:
-      // If the pages expired while they were being read, the whole list is requested as
+      // If the continue token expired before the last page was read, the whole list is requested as
       // one response.
       whole_list_ = !listed && !continue_token_.empty();
       if (!whole_list_ && !(listed && lasted)) Fail(end.retry_after, now);

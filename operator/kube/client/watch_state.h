@@ -1,5 +1,5 @@
-// Decides what a reflector does next (list, watch or wait) and what it does with each event. Pure:
-// time and the random seed are arguments, and no requests are sent.
+// Decides what a reflector does next (list, probe, watch or wait) and what it does with each event.
+// Pure: time and the random seed are arguments, and no requests are sent.
 //
 //   empty ──paged or streaming list──► listed at a version ──watch──► … ──► watch again
 //     ▲                                                │
@@ -25,9 +25,10 @@ namespace tfjob::kube {
 
 struct WatchPolicy {
   int page_size = 500;
-  // True to request the initial list as a stream, which takes less memory in the server and in
-  // this process. Pages are requested instead once the server does not support streaming lists, a
-  // streaming list is not complete in time, or `broken_lists` in a row have broken off.
+  // True to request the initial list as a stream, which takes less memory in the server and in this
+  // process. If the server turns out not to support streaming lists, if a streaming list is not
+  // complete in time, or if `broken_lists` of them in a row break off, pages are requested from
+  // then on.
   bool streaming_list = true;
   int broken_lists = 3;
   // The server is asked to end a watch after 1 to 2 times `watch_time`. If the watch has not ended
@@ -38,7 +39,7 @@ struct WatchPolicy {
   // be complete.
   Duration patience{60s};
   BackoffPolicy backoff{800ms, 30s, 2.0, 1.0};
-  Duration backoff_reset{120s};  // without failures, after which the backoff starts again
+  Duration backoff_reset{120s};  // after this time without failures, the backoff starts again
   Duration shortest_watch{1s};   // a watch that ends sooner, without an event, has failed
 };
 
@@ -65,7 +66,7 @@ struct WatchEnd {
   enum class Kind {
     kClean,        // the server ended the stream as requested
     kBroken,       // no connection, or it broke
-    kSilent,       // no data, or not the whole list, arrived in time
+    kSilent,       // no data arrived, or the list was not complete, in time
     kExpired,      // 410: the version, or the list's continuation, is too old
     kTooNew,       // the version is newer than any that the server knows
     kThrottled,    // 429
@@ -77,7 +78,8 @@ struct WatchEnd {
   std::optional<Duration> retry_after;
   Status status;  // for logs
 };
-// Returns the end that an error response or, if `in_stream`, an ERROR event causes.
+// Returns how `error` ends a step. If `in_stream`, the error arrived in an ERROR event, otherwise
+// as an error response.
 WatchEnd EndOf(const ApiError& error, bool in_stream);
 
 class WatchState {
@@ -86,8 +88,8 @@ class WatchState {
 
   WatchStep Next(Duration now);
 
-  // The functions below report the results of the last step. For a page or an event, the returned
-  // action determines what to do with its objects.
+  // The functions below report the results of the step that Next() returned last. For a page or an
+  // event, the returned action determines what to do with its objects.
   enum class Action {
     kNothing,  // for bookmarks
     kDiscard,  // discard the collected objects and start again with these
@@ -105,7 +107,7 @@ class WatchState {
 
   // The number of consecutive failures, for logs.
   int failures() const { return failures_; }
-  // The version from which a watch continues; "" if nothing has been listed.
+  // The version from which a watch continues; "" if a list is needed first.
   const std::string& resource_version() const { return resource_version_; }
   // True between the first and the last page of a list, while the collected objects are
   // still needed.
@@ -119,15 +121,15 @@ class WatchState {
 
   const WatchPolicy policy_;
   PhiloxStream random_;
-  std::string resource_version_;  // "": to be listed
+  std::string resource_version_;  // "": a list is needed first
   bool streaming_;                // the server may support streaming lists
-  int broken_lists_ = 0;          // streaming lists that broke off, in a row
-  bool probe_ = false;            // before the next watch
+  int broken_lists_ = 0;          // number of streaming lists in a row that broke off
+  bool probe_ = false;            // a probe is needed before the next watch
 
   // State of the list in progress.
   std::string continue_token_;
   bool collecting_ = false;
-  bool whole_list_ = false;  // pages expired before the last one: request the list at once
+  bool whole_list_ = false;  // the pages expired before the last was read: request one big page
 
   // State of the current stream.
   Duration opened_{0};

@@ -127,7 +127,7 @@ TEST(WatchState, AStreamingListThatBrokeOnceIsAskedForAgain) {
   script.Opened();
   script.Event(EventType::kAdded, "7");
   script.Ended(End::kBroken);
-  for (int i = 0; i < 5; ++i) {  // no server
+  for (int i = 0; i < 5; ++i) {  // the server is down
     EXPECT_EQ(script.AfterWait().kind, Kind::kStreamList);
     script.Ended(End::kBroken);
   }
@@ -199,7 +199,8 @@ TEST(WatchState, TriesThePageAgainThatDidNotCome) {
   }
 }
 
-// An API server that is stopped because its etcd is being restored may end its streams cleanly.
+// A probe must follow every stream, even one that ended cleanly: an API server that is stopped
+// because its etcd is being restored may end its streams like that.
 TEST(WatchState, ProbesAfterEveryStream) {
   for (const End end : {End::kClean, End::kSilent, End::kThrottled, End::kRefused}) {
     Script script;

@@ -12,8 +12,8 @@
 
 namespace tfjob::kube {
 
-// PEM text, given inline or as a file. Read the file again for every connection, because Kubernetes
-// replaces it in place.
+// PEM text, given inline or as a file. A file must be read again for every connection, because
+// Kubernetes replaces it in place.
 struct PemSource {
   std::string data;  // takes precedence over path
   std::string path;  // absolute or relative to the working folder
@@ -33,13 +33,13 @@ struct ClusterConfig {
   // The name that the server's certificate must have, which is also sent as SNI. "" means the
   // server's host.
   std::string tls_server_name;
-  // Trust any certificate. If set, `warnings` mentions it.
+  // If true, any certificate is trusted, and `warnings` says so.
   bool insecure_skip_tls_verify = false;
   // "http://[user:password@]host:port", always with a port; "" to connect directly. HTTPS_PROXY,
   // HTTP_PROXY and NO_PROXY have already been taken into account. For https servers, the proxy is
   // used with CONNECT.
   std::string proxy_url;
-  // Do not ask for compressed responses.
+  // If true, compressed responses are not requested.
   bool disable_compression = false;
 
   // The namespace for commands that do not specify one; never empty.
@@ -49,8 +49,8 @@ struct ClusterConfig {
   // Never null; NoCredentials() if there are none.
   std::shared_ptr<Credentials> credentials;
 
-  // Where the configuration comes from, for users: "context "kind" of
-  // /home/x/.kube/config", "in-cluster".
+  // Where the configuration comes from, for messages to users: `context "kind" of
+  // /home/x/.kube/config` or `in-cluster`.
   std::string source;
   // Lines to log once. Each names the file concerned.
   std::vector<std::string> warnings;

@@ -1,9 +1,9 @@
 // Provides the credentials with which requests are sent to an API server.
 //
-// For each request, the caller first calls Get(). It sends the returned Authorization header, on
-// a connection that was made with the returned client certificate. If the server answers 401, the
-// caller passes the same credentials to Unauthorized() and may retry once with the result of a
-// new Get().
+// For each request, the caller first calls Get(). It then sends the request with the returned
+// Authorization header, on a connection that was made with the returned client certificate. If the
+// server answers 401, the caller passes the same credentials to Unauthorized() and may retry once
+// with the result of a new Get().
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,10 @@ struct RequestCredentials {
   // The value of the Authorization header ("Bearer …", "Basic …"); "" if there is no such header.
   std::string authorization;
   // The client certificate; nullptr if there is none. The pointer changes only if the certificate
-  // does. Do not use connections that were made with another certificate (drop the http client).
+  // does. If it changes, stop using connections that were made with the old certificate (drop the
+  // HTTP client).
   std::shared_ptr<const CertificatePair> certificate;
-  // The number of the refresh that these credentials come from, for Unauthorized().
+  // Identifies the refresh that produced these credentials; used by Unauthorized().
   uint64_t version = 0;
 };
 

@@ -1,4 +1,4 @@
-// Gets credentials from a program (`exec` of a user in a kubeconfig). The program prints an
+// Gets credentials from a program (`exec` in a user entry of a kubeconfig). The program prints an
 // ExecCredential with a token or a client certificate, which is used until it expires or a server
 // answers 401.
 // https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
@@ -21,8 +21,10 @@ namespace tfjob::kube {
 enum class InteractiveMode { kNever, kIfAvailable, kAlways };
 
 struct ExecConfig {
-  std::string where;    // for errors: "FILE: users[0].user.exec"
-  std::string command;  // a path with a slash is absolute, or relative to the working folder
+  std::string where;  // for errors: "FILE: users[0].user.exec"
+  // A name to look up in PATH or, if it contains a slash, a path (absolute or relative to the
+  // working folder).
+  std::string command;
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;  // in addition to the process's own
   std::string api_version;  // client.authentication.k8s.io/v1 or …/v1beta1; the output must match
@@ -39,7 +41,7 @@ struct ExecOptions {
   Duration pause_after_failure{5s};
   bool terminal = false;  // standard input is a terminal
   std::function<StatusOr<std::string>(const ProgramOptions&)> run = RunProgram;  // tests replace it
-  std::vector<std::string> environment;                                          // the process's
+  std::vector<std::string> environment;                                          // this process's
 };
 
 // The program's output.
@@ -52,8 +54,8 @@ struct ExecCredential {
 // Parses an ExecCredential. Errors contain JSON paths ("status.token") but never secrets.
 StatusOr<ExecCredential> ParseExecCredential(std::string_view text, const std::string& api_version);
 
-// Returns thread-safe credentials. A caller that needs a renewal runs the program and waits for it;
-// other callers wait, too.
+// Returns thread-safe credentials. The first caller that needs new credentials runs the program and
+// waits for it; meanwhile, other callers wait, too.
 std::shared_ptr<Credentials> ExecCredentials(ExecConfig config, ExecOptions options);
 
 }  // namespace tfjob::kube

@@ -123,8 +123,8 @@ class Parser {
     return context;
   }
 
-  // Inconsistent settings do not make the file invalid. They are stored in `problem` and reported
-  // only if the entry is used.
+  // Inconsistent settings do not make the file invalid. The error is stored in `problem`, and is
+  // reported only if the entry is used.
   StatusOr<ExecConfig> ReadExec(const JsonField& field, Status& problem) {
     ExecConfig exec;
     exec.where = StrCat(path_, ": ", field.path());

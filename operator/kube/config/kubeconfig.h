@@ -47,7 +47,7 @@ struct KubeconfigUser {
   std::string as_uid;
   std::vector<std::string> as_groups;
   std::map<std::string, std::vector<std::string>> as_user_extra;
-  std::string auth_provider;  // its name; not supported, so an error if the user is chosen
+  std::string auth_provider;  // its name; not supported, so choosing this user is an error
   std::optional<ExecConfig> exec;
   Status exec_problem;  // why `exec` cannot be used; reported only if `exec` is needed
 };
@@ -69,15 +69,16 @@ struct Kubeconfig {
 };
 
 // Parses the text of a kubeconfig. `path` names the file in errors, and relative paths in the text
-// start at its folder. An empty text results in an empty value. Returns InvalidArgument if the text
-// is not YAML, a member has the wrong type, two entries have the same name, or base64 is malformed.
+// are relative to its folder. Empty text yields an empty Kubeconfig. Returns InvalidArgument if the
+// text is not YAML, is not of kind Config and version v1, or contains a member of the wrong type,
+// two entries with the same name, or malformed base64.
 StatusOr<Kubeconfig> ParseKubeconfig(std::string_view text, const std::string& path);
 
 // Merges kubeconfigs. Each entry, and current-context, is taken from the first file that has it.
 Kubeconfig MergeKubeconfigs(std::vector<Kubeconfig> files);
 
 struct ResolveOptions {
-  std::string context;  // instead of current-context
+  std::string context;  // if not "", used instead of current-context
   EnvironmentLookup environment = GetEnv;
   Clock* clock = &RealClock();
 };

@@ -17,16 +17,16 @@ enum class LoadOrder {
 
 struct LoadOptions {
   std::string kubeconfig;  // --kubeconfig: only this file is tried, and it must exist
-  std::string context;     // --context: replaces current-context, excludes the service account
+  std::string context;     // --context: overrides current-context; the service account is not tried
   LoadOrder order = LoadOrder::kController;
   InClusterOptions in_cluster;  // its environment and clock also apply to kubeconfigs
 };
 
-// Returns the first configuration in the order that exists. KUBECONFIG is a colon-separated list of
-// files, which are merged. Those that do not exist are skipped. If KUBECONFIG is set,
-// ~/.kube/config is not tried, and with kController, neither is the service account. Returns
-// NotFound, with all places tried, if there is no configuration. Every other error contains the
-// file and the path in it.
+// Returns the first configuration that exists, in the given order. KUBECONFIG is a colon-separated
+// list of files, which are merged; files that do not exist are skipped. If KUBECONFIG is set,
+// ~/.kube/config is not tried, and with kController, neither is the service account. If there is no
+// configuration, returns NotFound with a message that lists the places tried. Every other error
+// contains the file and the path of the member in it.
 StatusOr<ClusterConfig> LoadClusterConfig(const LoadOptions& options = {});
 
 }  // namespace tfjob::kube

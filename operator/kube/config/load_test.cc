@@ -176,7 +176,7 @@ TEST_F(LoadTest, WithoutAnythingThePlacesAreNamed) {
   EXPECT_NE(Load().find("/serviceaccount/token does not exist"), std::string::npos) << Load();
 }
 
-// Tools may write relative paths for a user's certificate files.
+// Relative paths of certificates, which some tools write, are relative to the kubeconfig's folder.
 TEST_F(LoadTest, CertificatesBesideTheKubeconfigAreRead) {
   const CertificatePair pair = authority_.IssueClient("me");
   Write("k/ca.crt", authority_.certificate());

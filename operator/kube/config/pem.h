@@ -1,5 +1,5 @@
 // Checks PEM text, so that a malformed certificate is reported as an error in its file rather than
-// as an error of a connection.
+// as a connection error.
 #pragma once
 
 #include <string>

@@ -14,7 +14,7 @@
 namespace tfjob::kube {
 namespace {
 
-// An IP address with its 4 or 16 bytes.
+// An IP address of 4 or 16 bytes.
 struct Address {
   std::array<unsigned char, 16> bytes{};
   int bits = 0;
@@ -58,8 +58,8 @@ bool InNetwork(const std::string& entry, const std::string& host) {
          SharePrefix(*network, *address, bits);
 }
 
-// Removes ":port" from the end of an entry, and brackets around it, and returns the port; 0 if
-// there was none.
+// Removes a ":port" suffix and enclosing brackets from an entry. Returns the port; 0 if there was
+// none.
 int TakePort(std::string& entry) {
   const bool bracketed = entry[0] == '[';
   const size_t colon = entry.rfind(':');

@@ -1,5 +1,5 @@
 // Determines the proxy, if any, through which a server is reached: the proxy-url of the kubeconfig,
-// or else the one from the environment, which is read as by Go's net/http.
+// or else the one from the environment, which is interpreted as in Go's net/http.
 #pragma once
 
 #include <string>

@@ -42,7 +42,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-// A pipe for the child's output. This process's end does not block.
+// A pipe for the child's output. The read end, which this process keeps, is non-blocking.
 struct Pipe {
   Descriptor read;
   Descriptor write;
@@ -55,7 +55,7 @@ struct Pipe {
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     return OkStatus();
   }
-  // Appends the available data to `text`. Closes the pipe at the end of the stream.
+  // Appends the available data to `text`. Closes the read end at the end of the stream.
   void Drain(std::string& text) {
     char buffer[4096];
     while (read.get() >= 0) {
@@ -130,8 +130,8 @@ class Program {
     posix_spawn_file_actions_adddup2(&actions, output_.write.get(), 1);
     posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 
-    // With its own process group, the program can be killed together with its children, but it
-    // could not read from the terminal.
+    // In its own process group, the program can be killed together with its children, but it could
+    // not read from the terminal.
     short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
     if (!options_.interactive) flags |= POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(&attributes, flags);

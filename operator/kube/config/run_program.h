@@ -22,8 +22,9 @@ struct ProgramOptions {
 
 // Returns the program's standard output. Returns NotFound if the program does not exist;
 // FailedPrecondition if it exited with a code other than 0, was killed by a signal, or wrote more
-// than max_output; and DeadlineExceeded if it timed out and was killed, together with the processes
-// that it started. Blocks the calling thread.
+// than max_output; and DeadlineExceeded if it timed out. A program that timed out or wrote too much
+// is killed and, unless it is interactive, so are the processes that it started. Blocks the calling
+// thread.
 StatusOr<std::string> RunProgram(const ProgramOptions& options);
 
 }  // namespace tfjob::kube

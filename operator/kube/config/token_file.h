@@ -1,6 +1,6 @@
 // Reads credentials (bearer tokens and client certificates) from files that are renewed in place,
-// by the rules of client-go. Kubernetes replaces such files by changing a symbolic link (..data),
-// so they are always opened by their path.
+// following the rules of client-go. Kubernetes replaces such files by changing a symbolic link
+// (..data), so they are always opened by their path.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class TokenFile {
 
   struct Token {
     std::string text;
-    uint64_t version = 0;  // incremented with every read
+    uint64_t version = 0;  // incremented with every successful read
   };
 
   // Returns the token. Reads the file again if the token is older than 50 s (one minute minus a
@@ -51,8 +51,8 @@ class CertificateFiles {
   CertificateFiles(PemSource certificate, PemSource key, Clock& clock);
 
   // Returns the pair, which is read again every 5 minutes. The pointer changes only if the contents
-  // do. If the files cannot be read or do not match (because one was replaced before the other),
-  // the old pair remains valid. If there is none, returns Unauthenticated with the path.
+  // do. If the files cannot be read or do not match (perhaps because one was replaced before the
+  // other), the old pair remains valid. If there is none, returns Unauthenticated with the path.
   StatusOr<std::shared_ptr<const CertificatePair>> Get();
 
  private:

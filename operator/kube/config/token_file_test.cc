@@ -12,7 +12,7 @@
 namespace tfjob::kube {
 namespace {
 
-// A folder as the kubelet writes it: the files are links through ..data, which is
+// A folder like those that the kubelet writes: the files are links through ..data, which is
 // replaced atomically.
 class ProjectedFolder {
  public:
@@ -99,7 +99,7 @@ TEST_F(TokenFileTest, KeepsTheOldTokenWhenTheFileIsOfNoUse) {
   EXPECT_EQ(Get(), "one");
   file_.Refuse(file_.Get()->version);
   EXPECT_EQ(Get(), "one");
-  folder_.Publish({{"token", "two"}});  // and reads again without waiting for a minute
+  folder_.Publish({{"token", "two"}});  // the file is read again without waiting for a minute
   EXPECT_EQ(Get(), "two");
 }
 

@@ -21,9 +21,9 @@ struct Url {
   std::string Authority() const;
 };
 
-// Parses an absolute URL "scheme://[user@]host[:port][/path]". Otherwise, returns InvalidArgument
-// with a message that says what was expected and found, but never contains the user. Control
-// characters, spaces, queries and fragments are errors.
+// Parses an absolute URL "scheme://[user@]host[:port][/path]". Returns InvalidArgument for anything
+// else, including control characters, spaces, queries and fragments. The message says what was
+// expected and what was found, but never contains the user.
 StatusOr<Url> ParseUrl(std::string_view text);
 
 }  // namespace tfjob::kube

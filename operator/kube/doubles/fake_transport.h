@@ -15,9 +15,9 @@ namespace tfjob::kube {
 struct FakeAnswer {
   enum class End { kClean, kBroken, kSilent };
 
-  HttpResponse response;            // the body is for Send(), and for streams that are not 200
+  HttpResponse response;            // the body is for Send(), and for streams whose code is not 200
   std::vector<std::string> pieces;  // for streams with code 200
-  End end = End::kClean;            // for streams; kSilent lasts until cancelled
+  End end = End::kClean;            // for streams; kSilent: no more data until cancelled
 };
 
 inline FakeAnswer Answer(int code, std::string body) {

@@ -1,5 +1,5 @@
 // A candidate for the lease, for tests: an election over a network that fails on demand, with a
-// clock that the test sets.
+// clock that the test controls.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace tfjob::kube {
 
 inline const client::Key kLeaseKey{objects::Kind::kLease, "tfjob-system", "tfjob-operator"};
 
-// The test sets both times, independently of each other.
+// A clock whose wall time and monotonic time the test sets independently of each other.
 class TestClock : public Clock {
  public:
   Time Now() override { return wall; }

@@ -123,8 +123,8 @@ int64_t VersionOf(const Object& object) {
   return version;
 }
 
-// Returns the object as a watch reports it. If the object has since changed or been deleted, only
-// the part that is still known.
+// Returns the object as a watch reports it. If the object has changed or been deleted since,
+// returns only the part that `object` still contains: the metadata and, for a pod, the status.
 Json Print(store::Store& store, Kind kind, const Object& object) {
   const objects::ObjectMeta& metadata = client::MetadataOf(object);
   StatusOr<Json> whole = store.GetJson({kind, metadata.name_space, metadata.name});
@@ -253,7 +253,7 @@ class StoreServer::Impl {
     return Json{{"kind", "Status"}, {"status", "Success"}};
   }
 
-  // A continue token is a position in the list, which is sufficient as long as nothing changes
+  // The continue token is a position in the list, which is sufficient as long as nothing changes
   // between pages.
   StatusOr<Json> List(const Route& route) {
     ASSIGN_OR_RETURN(const auto objects,
@@ -270,7 +270,8 @@ class StoreServer::Impl {
     return Json{{"kind", "List"}, {"metadata", metadata}, {"items", items}};
   }
 
-  // Returns the newest version of all kinds, because the store numbers versions across kinds.
+  // Returns the newest resourceVersion of all objects, whatever their kind, because the store
+  // numbers versions across kinds.
   int64_t NewestVersion() {
     int64_t newest = 0;
     for (const Kind kind : kKinds) {

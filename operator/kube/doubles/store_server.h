@@ -1,5 +1,6 @@
-// An API server for tests. Serves the REST interface over the in-memory store, so that the contract
-// of the client can be tested over HTTP without a cluster. Supports only what the client uses.
+// An API server for tests. Serves the objects of the in-memory store through the REST interface, so
+// that the contract of client::Client can be tested over HTTP without a cluster. Supports only what
+// KubeClient uses.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // An HTTPS server for tests with one thread per connection. The handler controls every byte of the
-// response, so that it can also send a malformed one.
+// response, so it can also send malformed ones.
 #pragma once
 
 #include <functional>
@@ -17,11 +17,11 @@ struct TestRequest {
   std::string target;
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
-  int connection = 0;       // number of its connection, from 1
+  int connection = 0;       // number of the connection that it arrived on, from 1
   std::string client_name;  // CN of the client certificate; "": none
 };
 
-// The connection of a request. To be used only in the handler's thread.
+// The connection of a request. Must be used only on the handler's thread.
 class TestConnection {
  public:
   virtual ~TestConnection() = default;

@@ -42,7 +42,7 @@ TEST(LeaderGateTest, NoWritePassesTheGateBeforeOrAfterLeading) {
   for (const Status& status : write_all()) EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(calls.Calls().size(), 5u);
 
-  clock.Advance(10s);  // not noticed yet
+  clock.Advance(10s);  // the election has not noticed the expiry yet
   for (const Status& status : write_all()) {
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
   }
@@ -64,7 +64,7 @@ TEST(LeadershipTest, OnceEndedItStaysSo) {
   EXPECT_FALSE(leadership.held());
 
   Leadership other(clock);
-  EXPECT_FALSE(other.Extend(5s));  // in the past: ignored
+  EXPECT_FALSE(other.Extend(5s));  // already past, so ignored
   EXPECT_TRUE(other.Extend(30s));
   other.End();
   EXPECT_FALSE(other.Extend(60s));

@@ -27,7 +27,7 @@ class Leadership {
   static constexpr int64_t kEnded = -1;  // ended permanently
 
   Clock& clock_;
-  std::atomic<int64_t> until_{kNever};  // microseconds
+  std::atomic<int64_t> until_{kNever};  // microseconds of Clock::Monotonic()
 };
 
 }  // namespace tfjob::kube

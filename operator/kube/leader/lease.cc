@@ -21,7 +21,7 @@ const Logger kLeaseLog("lease");
 constexpr Duration kCheckTolerance = 20s;
 constexpr int kReleaseTries = 3;
 
-// Returns true if the error means that another process was first.
+// Returns whether the error means that another process created, changed or deleted the lease first.
 bool IsLostTry(const Status& status) {
   return status.code() == StatusCode::kAborted || status.code() == StatusCode::kAlreadyExists ||
          status.code() == StatusCode::kNotFound;

@@ -1,12 +1,13 @@
-// Elects a leader with a coordination.k8s.io/v1 Lease, by the rules and times of client-go, so that
-// only one of several operators writes at a time.
+// Elects a leader with a coordination.k8s.io/v1 Lease, with the rules and default times of
+// client-go, so that only one of several operators writes at a time.
 //
-// The lease records its holder and for how long the holder has it. A candidate never compares the
-// times in the lease with its own clock. Instead, it remembers, on its monotonic clock, when it saw
-// the record change, and considers the holder gone once the record has not changed for the duration
-// in it. A holder renews the lease every retry_period. If no renewal succeeds for renew_deadline,
-// it stops by itself, before any other candidate may take over. Every write of the lease carries
-// the resourceVersion on which the decision was based.
+// The lease records its holder and how long it is valid without being renewed. A candidate never
+// compares the times in the lease with its own clock. Instead, it remembers, on its monotonic
+// clock, when it saw the record change, and considers the holder gone once the record has not
+// changed for the duration that it states. A holder renews the lease every retry_period. If no
+// renewal succeeds for renew_deadline, the holder stops acting as the leader, before any other
+// candidate may take over. Every write of the lease carries the resourceVersion on which the
+// decision was based.
 //
 // This is not fencing: a write that is in progress when leadership ends may still reach the server.
 // For this reason, names are deterministic, deletes have UID preconditions, and LeaderGate
@@ -36,26 +37,29 @@ struct LeaseOptions {
   Duration lease_duration{15s};
   Duration renew_deadline{10s};
   Duration retry_period{2s};
-  // A process that does not lead tries again after retry_period · [1, 1 + jitter).
+  // A process that does not lead tries again after retry_period times a random factor in
+  // [1, 1 + jitter).
   double jitter = 1.2;
-  // Release the lease in Stop(), so that another process can take it immediately.
+  // If true, Stop() releases the lease, so that another process can take it immediately.
   bool release_on_stop = true;
   Clock* clock = &RealClock();
   std::function<double()> uniform;  // in [0, 1); empty: random
 };
 
-// Returns InvalidArgument for times that cannot work. Create also checks this.
+// Returns InvalidArgument unless the times meet the conditions that LeaderElection::Create
+// documents and also checks.
 Status CheckLeaseTimes(const LeaseOptions& options);
 
 // Returns "<host name>_<random UUID>".
 std::string NewIdentity();
 
-// Functions that the election calls on its threads. They must return quickly, and may be empty.
+// Functions that the election calls on its threads. They must return quickly. Any of them may be
+// empty.
 struct LeaseCallbacks {
   std::function<void()> on_started_leading;
-  // Called when leadership was lost, with the reason. LeaderGate already blocks all writes. Called
-  // at most once, possibly while another callback runs, and not because of Stop(). The process is
-  // expected to stop all work and to exit with an error.
+  // Called with the reason when leadership has been lost. By then, LeaderGate already blocks all
+  // writes. Called at most once, possibly while another callback is running, and never because of
+  // Stop(). The process is expected to stop all work and to exit with an error.
   std::function<void(const Status& why)> on_lost;
   // Called when the leader has changed (perhaps to this process); `identity` is "" if the lease
   // was released.
@@ -69,8 +73,8 @@ struct LeaseCallbacks {
 class LeaderElection {
  public:
   // Creates an election that has not started yet. `client` must outlive it, and should be a
-  // separate client with a deadline of at most renew_deadline / 2 and without flow control that is
-  // shared with others. Returns InvalidArgument unless lease_duration > renew_deadline >
+  // separate client with a deadline of at most renew_deadline / 2 and no flow control that it
+  // shares with other clients. Returns InvalidArgument unless lease_duration > renew_deadline >
   // retry_period · jitter, retry_period is positive, lease_duration is at least 1 s, and all names
   // are set.
   static StatusOr<std::unique_ptr<LeaderElection>> Create(client::Client& client,
@@ -79,8 +83,8 @@ class LeaderElection {
   // Calls Stop().
   ~LeaderElection();
 
-  // Starts two threads: `lease` calls the server; `lease-watch` notices if the deadline passes
-  // while a call hangs.
+  // Starts two threads: `lease` calls the server; `lease-watch` ends leadership if the renewal
+  // deadline passes while a call hangs.
   void Start();
   // Ends the election and, if this process holds the lease and release_on_stop is set, releases the
   // lease. Call it once all workers have stopped and nothing writes any more. Waits for a call in
@@ -91,8 +95,8 @@ class LeaderElection {
   // result. Returns the delay until the next attempt; nullopt once leadership was lost or the
   // election was stopped.
   std::optional<Duration> Step();
-  // For tests, without Start(): does what `lease-watch` does, which is to notice that a renewal
-  // is overdue.
+  // For tests, without Start(): performs one check of the `lease-watch` thread, which ends
+  // leadership if the renewal deadline has passed.
   void CheckDeadline();
 
   bool leading() const { return leadership_.held(); }
@@ -100,8 +104,9 @@ class LeaderElection {
   const Leadership& leadership() const { return leadership_; }
   // Returns the last leader seen; "" if there was none.
   std::string leader();
-  // For /healthz: returns an error if this process led and its last renewal is older than
-  // lease_duration + 20 s, even after a loss, so that a stuck process is killed.
+  // For /healthz: returns an error if this process has led and its last renewal is older than
+  // lease_duration + 20 s, even if it has lost the lease since. The kubelet then kills a process
+  // that is stuck.
   Status Check();
 
  private:
@@ -129,9 +134,9 @@ class LeaderElection {
 
   // Used only by the thread that makes the attempts.
   std::optional<LeaseRecord> observed_;  // nullopt: no lease, or not read yet
-  Duration observed_at_{0};              // when its spec last changed
+  Duration observed_at_{0};              // when this process last saw the spec change
 
-  StopSource wake_;  // unlike a CondVar, waits on the steady clock: the wall clock may jump
+  StopSource wake_;  // unlike a CondVar, unaffected by jumps of the wall clock
   Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool led_ ABSL_GUARDED_BY(mutex_) = false;

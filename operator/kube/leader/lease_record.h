@@ -1,4 +1,4 @@
-// Defines the record of the holder in a Lease.
+// Defines the part of a Lease that records its holder.
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/
 #pragma once
 
@@ -14,11 +14,11 @@ namespace tfjob::kube {
 struct LeaseRecord {
   std::string holder;                  // "": free
   Duration duration{0};                // whole seconds
-  Time acquire_time;                   // when the holder acquired it
+  Time acquire_time;                   // when the holder acquired the lease
   Time renew_time;                     // for users; never compared with a clock
   int64_t transitions = 0;             // how often the holder changed
   std::string resource_version;        // of the object it was read from; "" if not stored yet
-  std::shared_ptr<const Json> object;  // that object, for its unknown members. May be null
+  std::shared_ptr<const Json> object;  // that object, to keep its unknown members; may be null
 
   // True if the specs are the same, that is, if the lease was neither renewed nor taken in between.
   bool SameAs(const LeaseRecord& other) const;
@@ -27,8 +27,8 @@ struct LeaseRecord {
 // Parses a Lease object. Missing members are left empty. Returns InvalidArgument, with the path, if
 // a member has the wrong type.
 StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object);
-// Returns the whole object to send: `record.object`, or a new object, with its spec and
-// metadata set.
+// Returns the whole object to send: `record.object`, or a new object if that is null, with the spec
+// and metadata set from the arguments.
 Json ToJson(const LeaseRecord& record, const std::string& name_space, const std::string& name);
 
 }  // namespace tfjob::kube

@@ -9,8 +9,8 @@ namespace {
 
 using client::Verb;
 
-// Simulates three candidates in steps of 100 ms. Each may pause, and has a network that fails,
-// delays calls and loses responses.
+// Simulates three candidates in steps of 100 ms. Each may pause or lose its connection for a while,
+// and single requests or responses may be lost.
 class Simulation {
  public:
   explicit Simulation(unsigned seed) : random_(seed) {

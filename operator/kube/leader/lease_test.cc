@@ -19,7 +19,7 @@ class LeaseTest : public ::testing::Test {
   LeaseRecord Stored() {
     return *ParseLease(std::make_shared<const Json>(*server_.GetJson(kLeaseKey)));
   }
-  // Writes the lease as another process, whoever holds it.
+  // Writes the lease as another process would, regardless of who holds it.
   void Overwrite(const std::string& holder, Time renewed) {
     LeaseRecord record = Stored();
     record.holder = holder;
@@ -162,7 +162,7 @@ TEST_F(LeaseTest, WithoutRenewalForTheDeadlineLeadershipIsLostBeforeAnyoneTakesO
   clock_.Advance(1999ms);
   EXPECT_TRUE(a.leads());
   clock_.Advance(1ms);
-  EXPECT_FALSE(a.leads());  // by itself, without a step
+  EXPECT_FALSE(a.leads());  // leadership expires without a call of Step
   EXPECT_EQ(a.lost, 0);
   EXPECT_EQ(a.Step(), std::nullopt);
   EXPECT_EQ(a.lost, 1);
@@ -175,7 +175,7 @@ TEST_F(LeaseTest, WithoutRenewalForTheDeadlineLeadershipIsLostBeforeAnyoneTakesO
   b.Step();
   EXPECT_TRUE(b.leads());
 
-  // It never leads again, even if the network works again and the lease is free.
+  // The candidate never leads again, even if the network works again and the lease is free.
   a.client.Clear();
   b.election->Stop();
   EXPECT_EQ(a.Step(), std::nullopt);

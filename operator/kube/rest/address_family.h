@@ -1,5 +1,5 @@
-// Finds the address family of a host. It must be known to open a socket that other code will
-// connect later.
+// Finds the address family of a host, which must be known in order to open a socket before other
+// code connects it.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ class AddressFamily {
 
   // Returns nullopt until the name has been resolved.
   std::optional<int> known() const;
-  // Resolves the name, unless this has already succeeded or is in progress. Call it after a
-  // response from the host, because its name can then be resolved.
+  // Resolves the name, unless this has already succeeded or is in progress. Call it after the host
+  // has responded, because its name can then be resolved.
   void Learn();
 
  private:

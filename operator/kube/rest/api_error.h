@@ -1,4 +1,5 @@
-// Defines an error response of an API server: a metav1.Status, or whatever a proxy in between sent.
+// Describes an error response: a metav1.Status from the API server, or whatever a proxy in between
+// sent.
 #pragma once
 
 #include <optional>
@@ -14,10 +15,10 @@ namespace tfjob::kube {
 
 struct ApiError {
   int code = 0;                     // HTTP status code
-  bool is_status = false;           // a Status: the server answered, not a proxy in between
+  bool is_status = false;           // the body is a Status, so the server sent it, not a proxy
   std::string reason;               // "AlreadyExists"; "" if there was no Status
   std::string message;              // never empty
-  std::string name;                 // details.name: the object in question
+  std::string name;                 // details.name: the name of the object
   std::vector<std::string> causes;  // details.causes[].reason
   std::optional<Duration> retry_after;
 

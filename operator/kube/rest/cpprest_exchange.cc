@@ -156,7 +156,7 @@ void Exchange::End(Status status) {
 
 pplx::task<size_t> Exchange::OnBytes(const uint8_t* bytes, size_t count) {
   MutexLock lock(mutex_);
-  if (end_) return pplx::task_from_result(count);  // no caller waits any more
+  if (end_) return pplx::task_from_result(count);  // no caller is waiting any more
   const bool was_empty = body_.empty();
   body_.append(reinterpret_cast<const char*>(bytes), count);
   if (!options_.stream) {
@@ -203,7 +203,7 @@ std::optional<StatusOr<HttpResponse>> Exchange::AwaitHead(SteadyTime deadline) {
   while (!head_ && !end_) {
     if (!changed_.WaitUntil(mutex_, deadline) && !head_ && !end_) return std::nullopt;
   }
-  // If the response has broken off in the meantime, Read reports it.
+  // If the response has broken off in the meantime, AwaitBytes reports it.
   const bool cancelled = end_ && end_->code() == StatusCode::kCancelled;
   if (!head_ || cancelled) return StatusOr<HttpResponse>(*end_);
   return StatusOr<HttpResponse>(*head_);
@@ -215,8 +215,8 @@ std::optional<StatusOr<std::string>> Exchange::AwaitBytes(SteadyTime deadline) {
   while (!ready()) {
     if (!changed_.WaitUntil(mutex_, deadline) && !ready()) return std::nullopt;
   }
-  // A cancelled stream returns no more data. A stream that broke off first returns the data that
-  // had arrived.
+  // A cancelled stream returns no more data. If a stream broke off, the data that had arrived is
+  // returned before the error.
   if (end_ && (body_.empty() || end_->code() == StatusCode::kCancelled)) {
     if (!end_->ok()) return StatusOr<std::string>(*end_);
     return StatusOr<std::string>(std::string());

@@ -1,5 +1,5 @@
-// A request and its response on cpprestsdk: the state that the waiting caller and the network
-// thread share. Private to the transport.
+// Holds the state of one request and its response on cpprestsdk, which the waiting caller and the
+// network thread share. Private to the transport.
 //
 // All of cpprestsdk, including cancellations, must run on the single thread of its pool. With
 // more threads, or if another thread cancels, it closes sockets while operations on them are
@@ -28,11 +28,11 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     size_t max_bytes = 0;
     // Converts an exception from cpprestsdk to an error.
     std::function<Status(std::exception_ptr)> translate;
-    std::function<void()> on_end;  // called once on cpprestsdk's thread, when the exchange is over
+    std::function<void()> on_end;  // called once, when cpprestsdk is done with the request
   };
   explicit Exchange(Options options) : options_(std::move(options)) {}
 
-  // Call once.
+  // Sends the request. Must be called only once.
   void Start(web::http::client::http_client& client, web::http::http_request request);
 
   // Returns the whole response; nullopt if it is not complete by the deadline.

@@ -21,7 +21,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 // Streams may be silent until the server ends them, which it does within an hour.
 constexpr auto kStreamInactivity = std::chrono::minutes(65);
-constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // total deadlines are shorter
+constexpr auto kUnaryInactivity = std::chrono::minutes(5);  // the deadlines of calls are shorter
 constexpr size_t kStreamBytes = size_t{4} << 20;
 constexpr auto kLinger = std::chrono::seconds(5);
 
@@ -50,8 +50,8 @@ std::string HostOf(const std::string& server) {
   }
 }
 
-// Opens the socket and sets its options before cpprestsdk does. cpprestsdk uses a socket that is
-// already open unchanged, and there is no other way to set options.
+// Opens the socket and sets its options before cpprestsdk opens it. This is the only way to set
+// options; cpprestsdk uses a socket that is already open as it is.
 void OpenWithKeepalive(tcp::socket& socket, int family, Duration idle) {
   if (socket.is_open()) return;
   boost::system::error_code error;
@@ -74,7 +74,7 @@ std::string OpenSslReason(int code) {
   return reason == nullptr ? "" : StrCat(" (", reason, ")");
 }
 
-// Converts an exception from cpprestsdk to a status. The exception's error category is lost, and
+// Converts an exception from cpprestsdk to a status. cpprestsdk loses the category of the error, so
 // only the two codes below are reliable.
 Status Translate(std::exception_ptr exception, const std::string& server, TlsSettings* tls) {
   try {
@@ -200,7 +200,7 @@ class CpprestTransport : public Transport {
     for (const auto& exchange : running) exchange->Cancel(Stopped());
   }
 
-  // Returns, in advance, errors that would make every request fail.
+  // Returns an error if every request would fail, for example because a certificate is malformed.
   Status Check() { return ClientsFor(nullptr).status(); }
 
  private:
@@ -248,7 +248,7 @@ class CpprestTransport : public Transport {
     headers.add("User-Agent", options_.user_agent);
     if (!credentials.authorization.empty()) headers.add("Authorization", credentials.authorization);
     for (const auto& [name, value] : config_.headers) headers.add(name, value);
-    // cpprestsdk verifies this name and sends it as SNI.
+    // cpprestsdk verifies the name in the Host header, and sends it as SNI.
     if (!config_.tls_server_name.empty()) headers.add("Host", config_.tls_server_name);
     if (!request.body.empty()) message.set_body(std::move(request.body), request.content_type);
     return message;

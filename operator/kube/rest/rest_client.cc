@@ -14,8 +14,8 @@ using SteadyClock = std::chrono::steady_clock;
 const Logger kRestLog("kube");
 
 constexpr int kMaxRetries = 10;
-constexpr Duration kDefaultPatience = 1s;  // for a 429 that does not say how long
-constexpr size_t kMaxWarnings = 100;       // distinct warnings that are logged
+constexpr Duration kDefaultPatience = 1s;  // for a 429 without Retry-After
+constexpr size_t kMaxWarnings = 100;       // at most this many distinct warnings are logged
 
 Duration Since(SteadyClock::time_point start) {
   return std::chrono::duration_cast<Duration>(SteadyClock::now() - start);
@@ -28,7 +28,8 @@ Status Stopped() {
   return Cancelled("the client was stopped");
 }
 
-// Returns how long the server asks the client to wait; nullopt if it does not.
+// Returns how long the server asks the client to wait before a retry; nullopt if it does not ask
+// for one.
 std::optional<Duration> AskedPatience(const ApiError& error) {
   if (error.code == 429) return error.retry_after.value_or(kDefaultPatience);
   if (error.code >= 500) return error.retry_after;

@@ -1,5 +1,5 @@
 // Sends requests to an API server with credentials, rate limits, deadlines and retries, and reports
-// each call to an observer. Does not depend on kinds.
+// each attempt to an observer. Independent of the kinds of objects.
 #pragma once
 
 #include <functional>
@@ -24,13 +24,13 @@ struct RestCall {
   std::string_view host;    // RestOptions::host; valid during OnCall
   int code = 0;             // HTTP status code; 0 if there was no response
   Duration duration{0};
-  Duration limiter_wait{0};  // time spent before it in the client's flow control
-  bool retry = false;        // the request was sent before
+  Duration limiter_wait{0};  // time spent in the client's flow control before the attempt
+  bool retry = false;        // the request has been sent before
   size_t request_bytes = 0;
   size_t response_bytes = 0;
 };
 
-// Thread-safe and fast.
+// Implementations must be thread-safe and fast.
 class RestObserver {
  public:
   virtual ~RestObserver() = default;
@@ -40,15 +40,15 @@ class RestObserver {
 struct RestOptions {
   double qps = 300;  // 0: no limit
   int burst = 500;
-  int max_in_flight = 64;  // each uses a connection
-  // For each call, including all waiting. Longer than the 34 s after which an API server abandons
-  // a write.
+  int max_in_flight = 64;  // each call in flight uses a connection
+  // The time limit for a call, including all waiting. Longer than the 34 s after which an API
+  // server abandons a write.
   Duration deadline{45s};
   RestObserver* observer = nullptr;  // must outlive the client
   std::string host;                  // "10.96.0.1:443", for the observer
-  // Called before each request other than GET, after all waiting for a turn or for the server. If
-  // it returns false, the request fails with FailedPrecondition and is not sent. Must be
-  // thread-safe and fast. If empty, all requests may be sent.
+  // Called immediately before each request other than GET is sent, after any wait for flow control
+  // or for a retry. If it returns false, the request fails with FailedPrecondition and is not sent.
+  // Must be thread-safe and fast. If empty, all requests may be sent.
   std::function<bool()> may_write;
 };
 
@@ -64,14 +64,14 @@ class RestClient {
   StatusOr<HttpResponse> Call(HttpRequest request);
 
   // A stream whose response has begun. `head` is its status line and headers, whatever the code.
-  // Flow control does not delay streams, because it is for calls that cost the server a write.
-  // Streams are not retried.
+  // Streams are neither delayed by flow control nor retried.
   struct Opened {
     HttpResponse head;
     std::unique_ptr<HttpStream> stream;
   };
-  // Calls `started` with the stream before waiting for the response, so that another thread can
-  // cancel it.
+  // Opens a stream and waits for its response to begin, for at most `patience`. Calls `started`
+  // with the stream before waiting, so that another thread can cancel it, and with nullptr if no
+  // response begins. `method` is the one to report to the observer.
   StatusOr<Opened> Open(HttpRequest request, std::string_view method, Duration patience,
                         const std::function<void(HttpStream*)>& started);
 
@@ -96,8 +96,8 @@ class RestClient {
   const std::shared_ptr<Credentials> credentials_;
   const RestOptions options_;
   Mutex mutex_;
-  CondVar woken_;      // wakes sleepers; condition: stopped_
-  CondVar turn_free_;  // wakes waiters for one of max_in_flight; condition: in_flight_, stopped_
+  CondVar woken_;      // wakes Sleep(); condition: stopped_
+  CondVar turn_free_;  // wakes callers that wait for a turn; condition: in_flight_, stopped_
   TokenBucket bucket_ ABSL_GUARDED_BY(mutex_);
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

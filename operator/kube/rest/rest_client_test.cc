@@ -277,7 +277,7 @@ TEST_F(RestClientTest, ATurnThatEndsIsNotGivenToOneWhoSleeps) {
     answered = true;
   });
   while (credentials_->asked() == asked) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(50ms);  // until it waits; a shorter sleep would only hide a bug
+  std::this_thread::sleep_for(50ms);  // lets `waiter` block; a shorter sleep could only hide a bug
   release = true;
   const auto deadline = std::chrono::steady_clock::now() + 10s;
   while (!answered && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(1ms);

@@ -21,15 +21,15 @@ StatusOr<Store> MakeStore(const std::string& pem) {
   for (const X509Certificate& certificate : *certificates) {
     X509_STORE_add_cert(store.get(), certificate.get());
   }
-  ERR_clear_error();  // a duplicate certificate does no harm
+  ERR_clear_error();  // duplicate certificates are harmless
   return store;
 }
 
-// Returns the file with the system's certificates. The first call hides the file from OpenSSL,
-// because cpprestsdk would read it for every connection, which takes 20 ms of CPU time, although
-// Apply replaces the result. Programs that this process starts get the original
-// environment (LoadOptions). Adding a single variable once does not disturb other threads that read
-// the environment.
+// Returns the file with the system's certificates. The first call hides the file from OpenSSL by
+// pointing OpenSSL's environment variable at /dev/null: cpprestsdk would otherwise read the file
+// for every connection, which takes 20 ms of CPU time, although Apply replaces the result. Exec
+// plugins get the environment that was copied when the kubeconfig was resolved (ExecOptions).
+// Setting a single variable once does not disturb other threads that read the environment.
 const std::string& HiddenSystemFile() {
   static const std::string file = [] {
     const char* name = X509_get_default_cert_file_env();
@@ -54,11 +54,11 @@ Store MakeSystemStore() {
 
 struct TlsSettings::Impl {
   PemSource authority;
-  ParsedPair client;  // no chain: no client certificate
+  ParsedPair client;  // if its chain is empty, there is no client certificate
 
   Mutex mutex;
   std::string authority_pem ABSL_GUARDED_BY(mutex);
-  Store store ABSL_GUARDED_BY(mutex);  // null: the system's
+  Store store ABSL_GUARDED_BY(mutex);  // null: not loaded yet
   std::string verify_error ABSL_GUARDED_BY(mutex);
 };
 
@@ -120,7 +120,7 @@ int TlsSettings::Verify(x509_store_ctx_st* context, void* settings) {
   const int error = X509_STORE_CTX_get_error(context);
   Impl& impl = *static_cast<TlsSettings*>(settings)->impl_;
   MutexLock lock(impl.mutex);
-  // If OpenSSL reports no error of its own, the check of the name, which follows, has failed.
+  // If OpenSSL reports no error of its own, it is the check of the server's name that has failed.
   const bool named = error != X509_V_OK && error != X509_V_ERR_UNSPECIFIED;
   impl.verify_error =
       !named ? "its certificate is for another name" : X509_verify_cert_error_string(error);

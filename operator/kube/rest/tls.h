@@ -29,8 +29,8 @@ class TlsSettings {
   // be read, the last content remains in use.
   Status Apply(ssl_ctx_st* context);
 
-  // Returns why the last handshake that did not trust the server failed, such as "unable to get
-  // local issuer certificate"; "" if there was none since the last call.
+  // Returns why a server's certificate was last rejected, such as "unable to get local issuer
+  // certificate"; "" if none has been rejected since the last call.
   std::string TakeVerifyError();
 
  private:

@@ -14,9 +14,9 @@ class TokenBucket {
   // no limit.
   TokenBucket(double rate, int burst);
 
-  // Takes a token that is available now or later, and returns how long the caller must wait for
-  // it. If the wait is longer than `patience`, takes nothing and returns nullopt. `now` must not
-  // go back.
+  // Takes a token that is available now or later, and returns how long the caller must wait for it.
+  // If the wait is longer than `patience`, takes nothing and returns nullopt. `now` must not
+  // decrease from call to call.
   std::optional<Duration> Take(Duration now, Duration patience);
 
  private:

@@ -1,10 +1,10 @@
-// Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control. The
-// only implementation is MakeTransport(), over cpprestsdk (cpprest_transport.cc). All communication
-// with an API server goes through this interface.
+// Sends HTTP requests to one server, without any knowledge of Kubernetes, JSON or flow control.
+// Except in tests, the only implementation is the one that MakeTransport() creates, on cpprestsdk
+// (cpprest_transport.cc). All communication with an API server goes through this interface.
 //
 // Errors: Unavailable (no connection, a TLS error, a response that breaks off), DeadlineExceeded,
-// Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each names the server. A
-// response is not an error here, whatever its code.
+// Cancelled, InvalidArgument (certificates or URLs that cannot be parsed). Each message names the
+// server. A response is not an error here, whatever its code.
 //
 // If a reused connection turns out to be closed, the request is sent again on a new connection,
 // whatever its method, so the server may receive it twice.
@@ -36,7 +36,7 @@ struct HttpResponse {
   std::string content_encoding;         // "" unless the server compressed without being asked to
   std::optional<Duration> retry_after;  // given in seconds; dates are ignored
   std::vector<std::string> warnings;    // the texts of the Warning headers
-  std::string body;                     // not for streams, see Read()
+  std::string body;                     // empty for streams, see HttpStream::Read
 };
 
 // A response that arrives in pieces. Must be used by one thread, except for Cancel(). The
@@ -46,10 +46,10 @@ class HttpStream {
   virtual ~HttpStream() = default;
   // Waits for the status line and headers.
   virtual StatusOr<HttpResponse> Head(Duration timeout) = 0;
-  // Returns the available bytes of the body; waits for some if there are none. Returns "" if the
-  // body is complete, and DeadlineExceeded if nothing arrived within `timeout`; the caller may then
-  // continue reading. Once 4 MiB of data are unread, the server has to wait. The string has
-  // kReadPadding bytes of spare capacity.
+  // Returns the bytes of the body that have arrived since the last call; waits for some if there
+  // are none. Returns "" at the end of the body. Returns DeadlineExceeded if nothing arrived within
+  // `timeout`; the caller may then continue reading. Once 4 MiB of data are unread, the server has
+  // to wait. The string has kReadPadding bytes of spare capacity.
   virtual StatusOr<std::string> Read(Duration timeout) = 0;
   // Makes current and later calls of Head and Read return Cancelled. May be called from any thread.
   virtual void Cancel() = 0;
@@ -77,15 +77,15 @@ struct TransportOptions {
   std::string user_agent = "tfjob-operator";
   // A longer response to Send() causes an Unavailable error.
   size_t max_response_bytes = size_t{256} << 20;
-  // The idle time after which TCP keepalive probes the peer, on the connections of streams. A peer
-  // that does not answer counts as dead after twice this time.
+  // On the connections of streams, TCP keepalive probes the peer after this idle time. A peer that
+  // does not answer counts as dead after twice this time.
   Duration keepalive_idle{30s};
 };
 
 // Creates a transport. The caller must log the config's warnings. The first call in a process
 // starts cpprestsdk's single thread; if other code has already started cpprestsdk's pool with more
 // threads, returns FailedPrecondition. Returns InvalidArgument if the server is given as an IPv6
-// address. Every transport must be destroyed before main ends.
+// address. Every transport must be destroyed before main returns.
 StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
                                                    const TransportOptions& options = {});
 

@@ -391,7 +391,7 @@ TEST(Transport, ACancelledStreamEndsItsReader) {
   std::thread canceller([&stream] { stream->Cancel(); });
   EXPECT_EQ(stream->Read(30s).status().code(), StatusCode::kCancelled);
   canceller.join();
-  while (!ended) std::this_thread::sleep_for(1ms);  // the server sees the connection close
+  while (!ended) std::this_thread::sleep_for(1ms);  // until the server sees the connection close
 }
 
 TEST(Transport, StopEndsWhatIsUnderWayAndWhatComes) {
