@@ -162,7 +162,7 @@ TEST_F(CmdTest, AMissingFileEndsWith2) {
 struct BadManifest {
   const char* what;
   std::string text;
-  const char* error;  // must be part of the only line
+  const char* error;  // must be part of the error, which has one line
 };
 
 std::vector<BadManifest> BadManifests() {

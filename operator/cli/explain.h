@@ -25,9 +25,9 @@ struct ExplainOptions {
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 
-// Prints the stage and returns the exit code. Only reads the files; creates nothing and contacts no
-// cluster. A job without a UID gets the one in the controller references of its observed pods or
-// services or, if there are none, one of zeros.
+// Prints the stage and returns the exit code. Only reads the files: creates nothing and contacts no
+// cluster. A job without a UID gets the UID in the controller references of its observed pods or
+// services or, if there are none, a UID of zeros.
 int Explain(const ExplainOptions& options, view::Console& console);
 
 }  // namespace tfjob::cli

@@ -16,7 +16,7 @@ struct Admission {
   Status verdict;
 };
 
-// Admits a job. `clean_pod_policy` applies if the job does not set cleanPodPolicy.
+// Decodes and validates a job. `clean_pod_policy` applies if the job does not set cleanPodPolicy.
 Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy);
 
 }  // namespace tfjob::control

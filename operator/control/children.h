@@ -1,6 +1,6 @@
-// Holds the pods (or services, or pod groups) of a job as the watch has reported them, and adds the
-// operator's own writes that the watch has not reported yet, so that no decision is based on a
-// state from before these writes. Not thread-safe: the cache guards it with its lock.
+// Holds a job's pods (or services, or pod groups) as the watch has reported them, together with the
+// operator's own writes that the watch has not reported yet. Without these, a decision could be
+// based on a state from before them. Not thread-safe: the cache guards it with its lock.
 #pragma once
 
 #include <map>

@@ -64,7 +64,7 @@ struct OneJob {
     decision.desired = *render::Render(observation.job, decision.verdict, render::ClusterDns(""));
     decision.plan.creates = decision.desired.objects();
   }
-  // Plans a pod group of the scheduler-plugins before the pods.
+  // Plans the pods of `workers` workers and, before them, a pod group for scheduler-plugins.
   void PlanGang(int32_t workers) {
     Plan({{kWorker, workers}});
     decision.verdict.gang.scheduler = policy::GangScheduler::kCoscheduling;

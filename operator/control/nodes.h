@@ -1,5 +1,5 @@
-// Asks the server on demand whether nodes are gone. The operator therefore does not watch all
-// nodes, and needs permission to read nodes only when it asks.
+// Asks the server on demand whether nodes are lost, that is, not Ready or deleted. The operator
+// therefore does not watch all nodes, and needs permission to read nodes only when it asks.
 #pragma once
 
 #include <map>

@@ -47,7 +47,7 @@ class JobReader {
   bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
   void ObserveNodes(Observation& observation);
   // Determines whether the server executed a status write whose response was lost, or which it may
-  // have received twice.
+  // have received twice. If so, queues the events of that write.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
   const Dependencies dependencies_;

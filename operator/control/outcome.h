@@ -19,7 +19,7 @@ enum class Next {
 
 struct Outcome {
   Next next = Next::kDone;
-  Status error;                                        // of kFailed; for kReadAgain, the reason
+  Status error;                                        // for kFailed; for kReadAgain, the reason
   std::optional<Duration> again_after = std::nullopt;  // reconcile again after at most this time
   uint64_t id = 0;                                     // of the reconcile, for logs
 

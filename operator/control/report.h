@@ -36,7 +36,7 @@ plan::NamedEvent DeletedEvent(const api::TFJob& job, objects::Kind kind,
 plan::NamedEvent DeleteFailedEvent(const api::TFJob& job, objects::Kind kind,
                                    const std::string& uid, const Status& error);
 
-// Reports that a pod is not a member of the group for which it was created.
+// Reports that the server dropped a pod's membership in the group for which it was created.
 plan::NamedEvent SchedulingGroupDroppedEvent(const api::TFJob& job, const std::string& pod);
 
 // Returns true if an event reports routine work ("Created pods: x, y") and may be dropped if there

@@ -63,7 +63,7 @@ class WorkQueue {
   std::unordered_map<std::string, Duration> wanted_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> working_ ABSL_GUARDED_BY(mutex_);  // since when
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // of each in delayed_
+  std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // when each key is due
   std::unordered_map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// How the container `tensorflow` ended before its last restart.
+// How the container `tensorflow` of a pod ended.
 struct LastExit {
   int64_t code = 0;
   std::string reason;
@@ -22,7 +22,7 @@ struct LastExit {
 struct JobFacts {
   StoredJob stored;
   std::vector<std::shared_ptr<const objects::Pod>> pods;
-  std::map<std::string, LastExit> last_exits;  // by pod name; of at most 20 pods
+  std::map<std::string, LastExit> last_exits;  // before the last restart, by pod; at most 20
   std::vector<EventLine> events;               // of the job and its pods, the newest last
   std::string no_events;                       // why the events could not be read; "" if they were
   Time now;
