@@ -1,4 +1,5 @@
-// Tests the verbs as a user calls them: exit codes, output, and files left behind.
+// Tests the local verbs as a user calls them: exit codes, output, and the files that they
+// leave behind.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ class CmdTest : public ::testing::Test {
   std::unique_ptr<StopSource> stop_ = std::make_unique<StopSource>();
 };
 
-// A job whose replicas run shell scripts.
+// Returns the manifest of a job whose replicas run shell scripts.
 std::string Job(const std::string& name, const std::string& replicas,
                 const std::string& policy = "{}") {
   return StrCat("---\napiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: ", name,
@@ -161,7 +162,7 @@ TEST_F(CmdTest, AMissingFileEndsWith2) {
 struct BadManifest {
   const char* what;
   std::string text;
-  const char* error;  // must be part of the only line
+  const char* error;  // must be part of the error, which has one line
 };
 
 std::vector<BadManifest> BadManifests() {
@@ -255,8 +256,8 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   const auto pods = *ListDirectory(state + "/pods");
   ASSERT_EQ(pods.size(), 1u);
   EXPECT_EQ(ReadFile(StrCat(state, "/pods/", pods[0], "/volumes/v/file")).value_or("?"), "kept\n");
-  // A later run without --keep removes its own volumes, but not volumes kept earlier or made
-  // by others.
+  // A later run without --keep must remove its own volumes, but neither volumes that were kept
+  // earlier nor those that others made.
   ASSERT_TRUE(MakeDirectories(state + "/claims/theirs").ok());
   EXPECT_EQ(Call({"run", "-", "--state-dir", state.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(state + "/pods"), pods);
@@ -283,7 +284,7 @@ TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {
   EXPECT_NE(out_.str().find("x: stopped"), std::string::npos) << out_.str();
 }
 
-// Accepts a few lines; then every flush fails.
+// A stream buffer that accepts a few lines and then fails at every flush.
 class BrokenBuffer : public std::stringbuf {
  protected:
   int sync() override { return std::count(str_.begin(), str_.end(), '\n') < 3 ? 0 : -1; }

@@ -13,7 +13,7 @@ class ClusterFlagReader {
   // Adds the flags to `flags`. Their values are written to this reader. If a flag is given both
   // before and after the verb, the value after the verb wins.
   void AddTo(FlagSet& flags);
-  // Returns the parsed values, or InvalidArgument if the duration is malformed.
+  // Returns the parsed values, or InvalidArgument if --request-timeout is malformed.
   StatusOr<ClusterFlags> Read() const;
 
  private:
@@ -21,10 +21,11 @@ class ClusterFlagReader {
   std::string request_timeout_;
 };
 
-// Returns InvalidArgument if `before`, the flags before the verb, contains a cluster flag.
+// Returns InvalidArgument if a cluster flag was given before `verb`, a verb that uses no cluster.
+// `before` holds the flags before the verb.
 Status CheckNoClusterFlags(const FlagSet& before, const std::string& verb);
 
-// Sets the value of a flag in `cluster`, for completion. Ignores flags that completion does
+// Stores the value of a flag in `cluster`, for completion. Ignores flags that completion does
 // not need.
 void SetClusterFlag(const Flag& flag, const std::string& value, ClusterFlags& cluster);
 

@@ -1,4 +1,4 @@
-// Tests the cluster verbs as a user calls them, and shell completion, over the object store.
+// Tests the cluster verbs as a user calls them, and shell completion, on top of the object store.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using testing::Conditions;
 
-// Forwards to the same fake cluster, so that each command line under test can own a cluster.
+// Forwards to one shared fake cluster, since each command line under test must own its cluster.
 class ForwardingCluster : public Cluster {
  public:
   explicit ForwardingCluster(testing::FakeCluster& to) : to_(to) {}
@@ -135,7 +135,7 @@ TEST_F(ClusterFlagsTest, AServerThatIsAwayCompletesNothing) {
   EXPECT_EQ(Completed({"get", ""}), ":4\n");
 }
 
-// A shell sources the script and completes `tfjob get m`. A function of the shell replaces
+// Bash must be able to source the script and complete `tfjob get m`. A shell function stands in for
 // the program.
 TEST_F(ClusterFlagsTest, BashUnderstandsItsScript) {
   const std::string folder = StrCat(::testing::TempDir(), "completion.", getpid());

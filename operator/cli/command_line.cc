@@ -12,7 +12,8 @@
 namespace tfjob::cli {
 namespace {
 
-// A shell requests completions of the last word: "tfjob __complete get m".
+// The hidden verb with which a shell requests completions of the last word: "tfjob __complete
+// get m".
 class CompleteVerb : public Verb {
  public:
   explicit CompleteVerb(std::vector<std::string> words)
@@ -28,13 +29,14 @@ class CompleteVerb : public Verb {
   const std::vector<std::string> words_;
 };
 
-// The parser of the whole command line, and the verbs whose values it sets.
+// The parser for the whole command line, and the verbs into which it stores the values of flags.
 class Program {
  public:
   explicit Program(const std::string& name);
 
   CommandParser& parser() { return parser_; }
-  // Moves the verb out and returns it with the global flags. Call it only once, after parsing.
+  // Runs the verb's checks, then moves the verb out and returns it with the global flags. Call it
+  // only once, after parsing.
   StatusOr<CommandLine> TakeVerb(const std::string& verb);
 
  private:

@@ -15,17 +15,19 @@ std::string CompletionScript(const std::string& shell);
 
 // Completions of the last word, which may be partial or empty.
 struct Candidates {
-  std::vector<std::string> words;  // sorted; the last word is a prefix of each
-  bool files = false;              // whether file names are possible, too
+  std::vector<std::string> words;  // sorted; each begins with the last word
+  bool files = false;              // whether file names are possible as well
 };
 
-// Completes the last of `words`, which are the words after the program's name. Names of TFJobs come
-// from the cluster that the words select, unless its server does not answer promptly.
+// Completes the last word in `words`, which are the words after the program's name. Names of TFJobs
+// and namespaces are read from the cluster that the words select; there are none if its server does
+// not answer promptly.
 Candidates Complete(CommandParser& parser, const std::vector<std::string>& words,
                     const Connect& connect);
 
-// Returns one candidate per line, then a line with ":4", or ":0" if file names are possible.
-// kubectl reads completions of plugins in this format (kubectl_complete-tfjob).
+// Returns one candidate per line, followed by the line ":0" if file names are
+// possible and ":4" otherwise. kubectl expects this format from a plugin's completion
+// program (kubectl_complete-tfjob).
 std::string Print(const Candidates& candidates);
 
 }  // namespace tfjob::cli

@@ -1,4 +1,4 @@
-// tfjob completion: prints the script for a shell.
+// tfjob completion: prints the completion script for a shell.
 #include <ostream>
 
 #include "operator/cli/completion.h"

@@ -12,7 +12,8 @@ namespace {
 
 const Logger kLog("cmd");
 
-// Time limit for a timeout of 0, which means no limit, as in kubectl. No call takes that long.
+// The time limit for --request-timeout=0, which means "no limit", as in kubectl. No call takes
+// that long.
 constexpr Duration kNoLimit = 24h * 365;
 
 class KubeCluster : public Cluster {
@@ -38,7 +39,7 @@ class KubeCluster : public Cluster {
   KubeLogs logs_;
 };
 
-// Replaces the kubeconfig's impersonation settings with --as and --as-group.
+// If --as is given, replaces the kubeconfig's impersonation settings with --as and --as-group.
 void ActAs(const ClusterFlags& flags, kube::ClusterConfig& config) {
   if (flags.as.empty()) return;
   std::erase_if(config.headers,

@@ -5,9 +5,9 @@
 
 namespace tfjob::cli {
 
-// Returns the cluster that the flags and the kubeconfig select, which is found as kubectl finds it.
-// Sends nothing yet. Logs warnings about the kubeconfig. Returns InvalidArgument or NotFound if the
-// flags or the kubeconfig are wrong or there is no kubeconfig.
+// Returns the cluster that the flags and the kubeconfig select. Looks for the kubeconfig where
+// kubectl does, logs warnings about it, and sends nothing to the server yet. Returns
+// InvalidArgument or NotFound if the flags or the kubeconfig are wrong or there is no kubeconfig.
 StatusOr<std::unique_ptr<Cluster>> ConnectToCluster(const ClusterFlags& flags);
 
 }  // namespace tfjob::cli

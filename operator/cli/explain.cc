@@ -24,7 +24,7 @@ using Stage = ExplainOptions::Stage;
 
 constexpr char kNoUid[] = "00000000-0000-0000-0000-000000000000";
 
-// The existing objects, of all jobs.
+// The objects that exist, for all jobs.
 struct Observed {
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
@@ -135,7 +135,7 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   return snapshot;
 }
 
-// Returns the parts of the requested stage for one job.
+// Returns what the requested stage prints for one job, as one or more JSON values.
 StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& observed,
                                     const ExplainOptions& asked) {
   const Stage stage = asked.stage;
@@ -154,7 +154,9 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }
 
-// Returns a single result as it is. Objects, and the results of several jobs, become a list.
+// Combines the results of all jobs into one document. A single result stays as it is, except that
+// objects always become a v1 List. Several results become a v1 List if they are Kubernetes objects,
+// and otherwise an array.
 Json Document(std::vector<Json> parts, Stage stage) {
   if (stage != Stage::kObjects && stage != Stage::kDefaults) {
     return parts.size() == 1 ? std::move(parts.front()) : Json(std::move(parts));

@@ -17,7 +17,7 @@ struct ExplainOptions {
   std::string file;  // "-" for standard input
   Stage stage = Stage::kVerdict;
   Format format = Format::kYaml;
-  std::string observed;     // a v1 List of the existing pods, services and pod groups; "" if none
+  std::string observed;     // file with the existing pods, services and pod groups; "" if none
   std::optional<Time> now;  // the current time if not set
   // The operator's settings.
   std::string cluster_domain;
@@ -25,9 +25,9 @@ struct ExplainOptions {
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 
-// Prints the stage and returns the exit code. It only reads the files: it creates nothing and
-// contacts no cluster. If a job has no UID, it gets the UID by which observed pods or services name
-// it as their controller, or else zeros.
+// Prints the stage and returns the exit code. Only reads the files: creates nothing and contacts no
+// cluster. A job without a UID gets the UID in the controller references of its observed pods or
+// services or, if there are none, a UID of zeros.
 int Explain(const ExplainOptions& options, view::Console& console);
 
 }  // namespace tfjob::cli

@@ -1,4 +1,4 @@
-// Implements `tfjob explain`: defines the flags of Explain().
+// Implements `tfjob explain`: turns flags into the options of Explain().
 #include "operator/cli/explain.h"
 #include "operator/cli/local_verbs.h"
 #include "operator/policy/facts/gang_scheduler.h"

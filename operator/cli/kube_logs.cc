@@ -14,7 +14,8 @@ constexpr Duration kTick = 200ms;
 constexpr Duration kPatience = 30s;  // for the response head, and for each further piece of a log
                                      // that is not followed
 
-// Reads the rest of an error response, up to the size that a user would read.
+// Reads the body of an error response. Stops after about 64 KiB, which is more than a user
+// would read.
 std::string WholeBody(kube::HttpStream& stream) {
   constexpr size_t kEnough = size_t{1} << 16;
   std::string body;

@@ -1,4 +1,4 @@
-// Reads logs of containers from an API server (the subresource pods/log).
+// Reads the logs of containers from an API server (subresource pods/log).
 #pragma once
 
 #include "operator/cli/verbs/cluster.h"

@@ -15,7 +15,7 @@ std::unique_ptr<Verb> MakeValidateVerb();
 std::unique_ptr<Verb> MakeCompletionVerb();
 std::unique_ptr<Verb> MakeVersionVerb();
 
-// Appends all of these verbs, in the order of the help.
+// Appends all of these verbs, in the order in which the help lists them.
 inline void AddLocalVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   for (const auto make :
        {MakeRunVerb, MakeExplainVerb, MakeValidateVerb, MakeCompletionVerb, MakeVersionVerb}) {
@@ -23,7 +23,8 @@ inline void AddLocalVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   }
 }
 
-// Adds the manifest as the argument FILE or as the flag -f. The user may give only one of them.
+// Adds the argument FILE and the flag -f, both of which set `file`. The user may give only one
+// of them.
 void AddManifestFile(FlagSet& flags, std::string& file);
 // Returns InvalidArgument if the verb was given neither FILE nor -f.
 Status CheckManifestFile(const Verb& verb, const std::string& file);

@@ -11,7 +11,8 @@ namespace tfjob::cli {
 namespace {
 
 int Main(int argc, const char* const* argv) {
-  // A closed pipe then shows up as a broken stream, so that a run can shut down in an orderly way.
+  // With SIGPIPE ignored, a closed pipe shows up as a broken stream, so that `tfjob run` can shut
+  // down in an orderly way.
   signal(SIGPIPE, SIG_IGN);
   view::Console console{std::cin, std::cout, std::cerr, isatty(STDOUT_FILENO) == 1};
   const CommandLine line = ParseCommandLine(argc, argv, console);

@@ -1,4 +1,4 @@
-// Implements `tfjob run`: defines the flags of local::Run.
+// Implements `tfjob run`: turns flags into the options of local::Run().
 #include "operator/cli/local_verbs.h"
 #include "operator/local/run/run.h"
 

@@ -1,4 +1,4 @@
-// tfjob validate FILE…: prints all errors and warnings of all files, and one line for each file.
+// tfjob validate FILE…: prints the errors and warnings for each file, followed by one summary line.
 #include <ostream>
 
 #include "operator/cli/local_verbs.h"

@@ -114,7 +114,8 @@ void Actor::ReportDeletes(const ActContext& context, const std::vector<Status>& 
   for (size_t i = 0; i < results.size(); ++i) {
     const plan::Delete& wanted = context.decision.plan.deletes[i];
     if (results[i].ok()) deleted.push_back({wanted.name, wanted.uid});
-    // Kinds with the same name share an event, such as the pod groups of several schedulers.
+    // Consecutive deletes of kinds with the same name, such as the pod groups of several
+    // schedulers, share an event.
     const bool is_last = i + 1 == results.size() ||
                          Name(context.decision.plan.deletes[i + 1].kind) != Name(wanted.kind);
     if (!is_last || deleted.empty()) continue;

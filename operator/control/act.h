@@ -1,6 +1,7 @@
-// Carries out a Plan in order: adopts and creates, then the status write, which must be
-// acknowledged, then deletes and events. Every completed action is recorded in the cache
-// immediately, so that the next reconcile sees it.
+// Carries out a Plan in a fixed order: adoptions, the change of the pod group, creates, the status
+// write, deletes, events. The status write must be acknowledged before anything is deleted.
+// Completed creates, status writes and deletes are recorded in the cache immediately, so that the
+// next reconcile sees them.
 #pragma once
 
 #include <utility>
@@ -31,7 +32,7 @@ class Actor {
   // job does not exist, and the error otherwise.
   Outcome Act(const ActContext& context);
 
-  // Makes creates in progress end after the current calls; Act then returns Cancelled.
+  // Makes creates in progress end after the current calls. Act then returns Cancelled.
   void Stop() { creator_.Stop(); }
 
  private:
@@ -42,8 +43,8 @@ class Actor {
   // Returns NotFound if the object with the wanted UID is gone.
   Status DeleteOne(const ActContext& context, const plan::Delete& wanted);
   Status RecordDelete(const ActContext& context, const plan::Delete& wanted, const Status& status);
-  // Reports the deleted objects, with one event per kind. `results` belong to the first deletes of
-  // the plan.
+  // Reports the deleted objects, with one event per kind. `results` are the results of the plan's
+  // first deletes.
   void ReportDeletes(const ActContext& context, const std::vector<Status>& results);
 
   const Dependencies dependencies_;

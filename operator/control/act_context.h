@@ -1,5 +1,5 @@
-// Bundles what is needed to act on a job: the observation, the decision, and what the control
-// loop remembers.
+// Bundles what is needed to act on a job: the observation, the decision, and what the control loop
+// remembers about the job.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct ActContext {
 
   const api::TFJob& job() const;
   const std::string& name_space() const;
-  // Queues an event about a problem. It is queued only once, however long the problem lasts.
+  // Queues an event about a problem, but only once, however long the problem lasts.
   void ReportOnce(plan::NamedEvent event) const;
 };
 

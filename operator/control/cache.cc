@@ -35,8 +35,8 @@ std::string KeyOfParent(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
 }
 
-// Returns true for a pod group or workload that does not belong to a TFJob. These are watched
-// without a selector, so most of them may belong to others.
+// Returns true for a pod group or workload that does not belong to a TFJob. Pod groups and
+// workloads are watched without a selector, so most of them may belong to others.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
   if constexpr (!std::is_same_v<T, CustomResource>) return false;

@@ -2,12 +2,13 @@
 // and the operator's own writes that the watches have not reported yet. The cost of a job's
 // snapshot is proportional to its number of pods.
 //
-// A pod or service is assigned to the job that its controller reference names, or else to the
-// job in its label job-name. A change to an object that only blocks a name therefore also wakes
-// the job.
+// An object is assigned to the job that its controller reference names or, if its controller is
+// not a TFJob, to the job in its label job-name. A pod or service of another owner that occupies a
+// name the job needs can thus be assigned to the job, so the job is also reconciled when that
+// object changes.
 //
 // Watches are grouped into scopes. A scope is one namespace or all namespaces, and has its own
-// sinks. A new list replaces only the previous contents of its scope.
+// sinks. A new list replaces only what its own scope contained before.
 #pragma once
 
 #include <functional>
@@ -34,8 +35,8 @@ namespace tfjob::control {
 // per job.
 class Cache {
  public:
-  // `changed` is called with the key ("namespace/name") of each job to which a change relates. It
-  // must not call back.
+  // `changed` is called with the key ("namespace/name") of each job that a change concerns. It must
+  // not call the cache.
   Cache(Clock& clock, std::function<void(const std::string&)> changed);
 
   // The sinks for one namespace ("": all namespaces). They live as long as the cache.
@@ -45,11 +46,11 @@ class Cache {
     client::WatchSink& services;
   };
   Scope AddScope(const std::string& name_space);
-  // Adds a sink for a kind of pod group, or for Kubernetes' own workloads, in `name_space`.
-  // Synced() waits for its list only if `required`.
+  // Adds a sink for a kind of pod group, or for Kubernetes' Workloads, in `name_space`. If
+  // `required`, Synced() returns false until its first list has arrived.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
-  // Removes the sinks of the kind, which must not be called any more. The objects that they
-  // reported stay until a new list replaces them.
+  // Removes the sinks of the kind. They must no longer be called. The objects that they reported
+  // stay until a new list replaces them.
   void DropGroups(objects::Kind kind);
   // True if the groups of the kind are known: there is a sink for them, and every such sink has
   // received its first list.
@@ -68,28 +69,31 @@ class Cache {
   std::shared_ptr<const objects::CustomResource> Job(const std::string& key);
   // True if the job with UID `uid` still exists and is not being deleted. Cheap.
   bool JobExists(const std::string& key, const std::string& uid);
-  // Returns the objects of the job with UID `uid`. The caller adds the history and the nodes.
+  // Returns the objects of the job with UID `uid`. The caller fills in the other fields of
+  // the snapshot.
   policy::Snapshot SnapshotOf(const std::string& key, const std::string& uid);
 
-  // Record the operator's own writes. `newer` was written or read by the operator when `base` was
-  // the newest known version. It is used until the watch reports it or a newer version.
+  // Record the operator's own writes. In RecordWrite, `newer` is the job as the operator wrote or
+  // read it when `base` was the newest known version. It is used until the watch reports it or a
+  // newer version.
   void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
   void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
   void RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion);
   void RecordGone(const std::string& key, const std::string& uid);
-  // Returns the UIDs of other owners' objects, assigned to this job, that have disappeared since
-  // the last call.
+  // Returns the UIDs of objects that were assigned to this job but belonged to other owners, and
+  // that have disappeared since the last call.
   std::vector<std::string> TakeFreed(const std::string& key);
-  // Marks the departed pods of a snapshot as handled.
+  // Records that the departed pods in `snapshot` (those that have disappeared) have been handled,
+  // so that later snapshots omit them.
   void Acknowledge(const std::string& key, const policy::Snapshot& snapshot);
 
   // True if a list contained the job as it was before the operator's own write. Either the list was
   // read before the write, or the store was restored to an earlier state. The caller must read the
   // job and call RecordWrite.
   bool IsInDoubt(const std::string& key);
-  // Returns the objects that the operator created but the watch has not reported for
-  // `patience`, and those that it deleted but a list still contains. The caller must read them
-  // and call RecordRead.
+  // Returns the objects that the operator created at least `patience` ago and the watch has not
+  // reported yet, and those that the operator deleted but a later list still contains. The caller
+  // must read them and call RecordRead.
   std::vector<client::Key> ObjectsToRead(const std::string& key, Duration patience);
   // Records the result of a read. nullopt means that the object does not exist.
   void RecordRead(const std::string& key, const client::Key& object,
@@ -113,7 +117,7 @@ class Cache {
     std::vector<std::string> freed;
   };
 
-  // The common part of the sinks: the kind and namespace that they cover, and whether their first
+  // The common part of all sinks: the kind and namespace that a sink covers, and whether its first
   // list has arrived.
   class Sink : public client::WatchSink {
    public:
@@ -127,11 +131,12 @@ class Cache {
     // True if the first list has arrived or need not be waited for.
     bool ready() const { return synced || !required; }
     bool synced = false;   // guarded by the cache's lock
-    bool required = true;  // never changes after it is added
+    bool required = true;  // does not change once the sink is added
 
    protected:
-    // Records that a list has arrived. Once all required lists of the scope have arrived for the
-    // first time, all its jobs are reported as changed, because workers skipped earlier changes.
+    // Records that a list has arrived. Once each required list of the scope has arrived for the
+    // first time, reports all jobs of the scope as changed, because workers have skipped them
+    // so far.
     void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;
@@ -161,7 +166,8 @@ class Cache {
     Children<T>& ChildrenOf(Entry& entry) const;
   };
 
-  // Returns true if the job has to be reconciled.
+  // Returns true if the job must be reconciled, because this version is not the operator's
+  // own write.
   bool Upsert(std::shared_ptr<const PackedJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   template <typename T>
   static void RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child);

@@ -161,8 +161,8 @@ TEST_F(CacheTest, AsksToReadCreatesThatTheWatchDoesNotShow) {
   EXPECT_FALSE(cache_.WaitsForWatch(kKey));
 }
 
-// A list may be older than the operator's delete, or the store may have been restored to an
-// earlier state.
+// If a list still contains an object that the operator deleted, the object must be read: either the
+// list is older than the delete, or the store was restored to an earlier state.
 TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnUpserted(MakePod("a", "1"));
@@ -182,7 +182,7 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 
   scope_.pods.OnReplaced({MakePod("a", "1")});
-  scope_.pods.OnUpserted(MakePod("a", "1"));  // its kubelet writes
+  scope_.pods.OnUpserted(MakePod("a", "1"));  // its kubelet updates it
   EXPECT_EQ(cache_.ObjectsToRead(kKey, 10s).size(), 1u);
   cache_.RecordRead(kKey, keys[0], MakePod("a", "1"));
   EXPECT_EQ(Pods(), "1");
@@ -214,7 +214,7 @@ TEST_F(CacheTest, AnOwnStatusWriteHoldsUntilTheWatchShowsItAndWakesNobody) {
   EXPECT_EQ(changed_.size(), 1u);
 }
 
-// Like AsksToReadWhatAListShowsAlthoughWeDeletedIt, but for the job itself.
+// If a list contains the job as it was before the operator's status write, the job must be read.
 TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsInDoubt) {
   scope_.jobs.OnReplaced({Job("1")});
   cache_.RecordWrite(kKey, "1", Job("2"));
@@ -223,12 +223,12 @@ TEST_F(CacheTest, AListFromBeforeAnOwnStatusWriteIsInDoubt) {
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
   EXPECT_TRUE(cache_.IsInDoubt(kKey));
 
-  cache_.RecordWrite(kKey, "2", Job("2"));  // read: the list was only late
+  cache_.RecordWrite(kKey, "2", Job("2"));  // the read shows that the list was old
   EXPECT_FALSE(cache_.IsInDoubt(kKey));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "2");
 
   scope_.jobs.OnReplaced({Job("1")});
-  cache_.RecordWrite(kKey, "2", Job("1"));  // read: the store was restored
+  cache_.RecordWrite(kKey, "2", Job("1"));  // the read shows that the store was restored
   EXPECT_FALSE(cache_.IsInDoubt(kKey));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "1");
   scope_.jobs.OnUpserted(Job("1b"));
@@ -251,7 +251,7 @@ TEST_F(CacheTest, AJobExistsUntilItIsDeletedOrAnotherHasItsName) {
 TEST_F(CacheTest, AWatchThatIsFasterThanTheAnswerWins) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.jobs.OnUpserted(Job("2"));  // the operator's write
-  scope_.jobs.OnUpserted(Job("3"));  // a user's, after it
+  scope_.jobs.OnUpserted(Job("3"));  // a later write of a user
   cache_.RecordWrite(kKey, "1", Job("2"));
   EXPECT_EQ(cache_.Job(kKey)->metadata.resource_version, "3");
 }

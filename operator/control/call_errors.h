@@ -1,14 +1,14 @@
-// Classifies the errors of calls (operator/client/client.h) by how the control loop treats
-// them. Pure.
+// Classifies the errors of calls to the server (operator/client/client.h) by how the control loop
+// treats them. Pure.
 #pragma once
 
 #include "runtime/base/status.h"
 
 namespace tfjob::control {
 
-// Returns true if the server refused the call with a reason that users should see. This includes
-// Internal, provided that the caller knows that the call was not executed, because a failing
-// admission webhook may fail forever.
+// Returns true if the server refused the call for a reason that users should see. Internal counts
+// as a refusal, because it may come from an admission webhook that always fails. It does not prove
+// that the call was not executed.
 bool IsRefusal(const Status& error);
 
 // Returns true if the server may have executed the call.
@@ -18,11 +18,12 @@ bool MayHaveBeenExecuted(const Status& error);
 bool IsTransient(const Status& error);
 
 // Returns true if the object is gone or now belongs to another controller. The watch will
-// report it.
+// report this.
 bool IsGoneOrTaken(const Status& error);
 
-// Turns Aborted into Unavailable and returns any other error unchanged. To users, Aborted means a
-// conflict over the job itself; here it is one between the server's own writes, such as to a quota.
+// Turns Aborted into Unavailable and returns any other error unchanged. Aborted would suggest a
+// conflict over the job itself, but here it is a conflict between the server's own writes, such as
+// to a quota.
 Status WithoutConflict(const Status& error);
 
 }  // namespace tfjob::control

@@ -1,6 +1,6 @@
-// Holds the pods (or services, or pod groups) of a job as the watch has reported them, and adds the
-// operator's own writes that the watch has not reported yet, so that no decision is based on a
-// state from before these writes. Not thread-safe: the cache holds its lock.
+// Holds a job's pods (or services, or pod groups) as the watch has reported them, together with the
+// operator's own writes that the watch has not reported yet. Without these, a decision could be
+// based on a state from before them. Not thread-safe: the cache guards it with its lock.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class Children {
   // The number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
-  // Watch events.
+  // Upsert and Erase apply a watch event.
   void Upsert(Pointer object) {
     const objects::ObjectMeta& metadata = object->metadata;
     DropCreated(metadata);
@@ -52,9 +52,9 @@ class Children {
     const auto found = seen_.find(metadata.name);
     if (found != seen_.end() && found->second->metadata.uid == metadata.uid) seen_.erase(found);
   }
-  // Replaces all objects with a whole list, and returns those that are gone. The list may be older
-  // than the operator's own writes, or the store may have been restored to a state before them, so
-  // these writes are kept until they are confirmed.
+  // Replaces all objects with those in a new list, and returns the objects that the list no longer
+  // contains. The list may be older than the operator's own writes, or the store may have been
+  // restored to a state before them, so these writes are kept until they are confirmed.
   std::vector<Pointer> Replace(std::map<std::string, Pointer> objects) {
     std::vector<Pointer> gone;
     std::set<std::string> listed;
@@ -72,8 +72,9 @@ class Children {
     return gone;
   }
 
-  // Records an object that the operator created or read. If the watch has already reported it, it
-  // need not be kept here. If it was thought to be deleted, it is shown again.
+  // Records an object that the operator created or read. If the watch has already reported it,
+  // it is not stored again. If it was recorded as deleted but turns out to exist, View()
+  // includes it again.
   void RecordCreate(Pointer object, Duration now) {
     const std::string name = object->metadata.name;
     const bool doubted = doubted_.erase(name) > 0 && !object->metadata.terminating();

@@ -127,9 +127,9 @@ Creator::BatchResult Creator::CreateBatch(const ActContext& context, Wanted want
   return batch;
 }
 
-// If the name is taken, the create succeeds if the existing object belongs to this job: the
-// response to an earlier create was lost, or the watch has not reported the object yet. If the
-// response to this create is lost, the object is also looked up.
+// If an object of this job already has the name, the create counts as successful: the response to
+// an earlier create was lost, or the watch has not reported the object yet. If the response to this
+// create is lost, the object is looked up in the same way.
 Creator::CreateResult Creator::CreateOne(const ActContext& context, const DesiredObject& wanted) {
   StatusOr<client::Object> object =
       dependencies_.client.Create(wanted.kind, context.decision.desired.Build(wanted));
@@ -197,7 +197,7 @@ Outcome Creator::RecordFailure(const ActContext& context, const DesiredObject& w
 
 void Creator::RecordObject(const ActContext& context, const DesiredObject& wanted,
                            const CreateResult& result, std::vector<Child>& created) {
-  // Something could be created, so later refusals are reported again.
+  // An object could be created, so a later refusal is a new problem and is reported again.
   std::erase_if(context.memory.history.reported, IsCreateFailed);
   const Child child = {wanted.name, client::MetadataOf(*result.object).uid};
   if (result.was_there) {

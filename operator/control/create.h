@@ -24,9 +24,9 @@ class Creator {
   explicit Creator(const Dependencies& dependencies) : dependencies_(dependencies) {}
 
   // Creates the plan's objects in order, up to the limit for one reconcile. Stops at an error that
-  // would affect all further objects. Also stops if a pod group or workload is missing, because
-  // without it, pods would be placed one by one. Returns the first error, Cancelled after Stop(),
-  // or kJobIsGone if the job or its namespace is gone or being deleted.
+  // would affect all further objects. Also stops if a pod group or workload cannot be created,
+  // because without it the scheduler would place the pods one by one. Returns the first error,
+  // Cancelled after Stop(), or kJobIsGone if the job or its namespace is gone or being deleted.
   Outcome CreateAll(const ActContext& context);
 
   // Makes CreateAll end after the current calls.

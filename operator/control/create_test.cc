@@ -39,7 +39,7 @@ class CreatesCounter : public Observer {
 
 // One job in a store; the test chooses what the plan creates and which calls fail.
 struct OneJob {
-  // Plans the services of a job, on request, and all its pods.
+  // Plans all pods of a job and, if `services` is true, its services before them.
   void Plan(const std::vector<TypeSpec>& types, bool services = false) {
     api::TFJob& job = observation.job;
     job = policy::testing::MakeJob(types);
@@ -64,7 +64,7 @@ struct OneJob {
     decision.desired = *render::Render(observation.job, decision.verdict, render::ClusterDns(""));
     decision.plan.creates = decision.desired.objects();
   }
-  // Plans a pod group of the scheduler-plugins before the pods.
+  // Plans the pods of `workers` workers and, before them, a pod group for scheduler-plugins.
   void PlanGang(int32_t workers) {
     Plan({{kWorker, workers}});
     decision.verdict.gang.scheduler = policy::GangScheduler::kCoscheduling;
@@ -169,7 +169,8 @@ TEST(Creator, LeavesWhatIsTooMuchToTheNextReconcile) {
   EXPECT_TRUE(one.memory.reconcile_again);
 }
 
-// The first batch has 8 objects, those of parameter servers first.
+// An error must stop only the creates that it would affect. The first batch has 8 objects,
+// beginning with those of parameter servers.
 TEST(Creator, AnErrorStopsTheCreatesThatWouldMeetItToo) {
   const Status bad = InvalidArgument("bad");
   const Status quota = PermissionDenied("quota");
@@ -177,12 +178,12 @@ TEST(Creator, AnErrorStopsTheCreatesThatWouldMeetItToo) {
     const char* what;
     int32_t ps, workers;
     Kind kind;
-    const char* fails;  // the beginning of the names
+    const char* fails;  // prefix of the names whose creates fail
     Status error;
     const char* first;
-    int tried;  // pods
+    int tried;  // creates of pods
     size_t created;
-    int failed;  // of both kinds
+    int failed;  // creates of pods and services
   } cases[] = {
       {"a refused type", 20, 9, Kind::kPod, "mnist-ps", bad, "mnist-ps-0", 17, 9, 8},
       {"the second type", 1, 20, Kind::kPod, "mnist-worker", bad, "mnist-worker-0", 8, 1, 7},
@@ -216,7 +217,8 @@ TEST(Creator, ReportsARefusalOnceHoweverManyObjectsMeetIt) {
   EXPECT_EQ(one.Events(), Texts{"FailedCreatePod: Error creating: bad image"});
 }
 
-// A create without an answer, or under an existing name, is settled by reading the object.
+// If the response to a create is lost or the name is taken, reading the object must settle whether
+// it was created.
 TEST(Creator, ReadsWhatALostAnswerLeavesOpen) {
   constexpr StatusCode kOk = StatusCode::kOk;
   constexpr StatusCode kAway = StatusCode::kUnavailable;
@@ -277,7 +279,7 @@ TEST(Creator, ATakenNameIsRememberedUnlessItsHolderIsOurs) {
     EXPECT_EQ(outcome.next, Next::kDone) << outcome.error;
     EXPECT_EQ(one.memory.reconcile_again, !ours);
     EXPECT_EQ(one.CachedPods(), ours ? 2u : 1u);
-    EXPECT_EQ(one.Events().size(), ours ? 2u : 1u);  // it may have been reported: one by itself
+    EXPECT_EQ(one.Events().size(), ours ? 2u : 1u);  // one event for the existing pod alone
     ASSERT_EQ(blocked.size(), ours ? 0u : 1u);
     if (ours) continue;
     EXPECT_EQ(blocked["mnist-worker-1"].holder, holder);

@@ -17,8 +17,8 @@ class Cache;
 class NativeApi;
 class Observer;
 
-// Ensures that the pod groups of `scheduler` are watched. Returns false while their first list is
-// awaited, which is only for a limited time.
+// Ensures that the pod groups of `scheduler` are watched. Returns false until their first list has
+// arrived, but only for a limited time.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
 // All members are thread-safe and must outlive every copy of this struct.
@@ -31,8 +31,8 @@ struct Dependencies {
   NativeApi& native_api;
   WatchPodGroups watch_pod_groups;
 
-  // Reads an object. Never returns Internal: if the server cannot even read, its error says nothing
-  // about the object, so it becomes Unavailable.
+  // Reads an object. Turns Internal into Unavailable, because a server that fails to read an object
+  // has not refused anything (IsRefusal).
   StatusOr<client::Object> ReadObject(const client::Key& key) const {
     StatusOr<client::Object> found = client.Get(key);
     if (absl::IsInternal(found.status())) return Unavailable(Message(found.status()));

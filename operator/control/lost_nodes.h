@@ -1,5 +1,5 @@
-// Finds the nodes of stuck pods that are gone. Calls `is_lost` only for nodes with a pod that still
-// exists `lost_pod_after` past its deletion timestamp. Pure apart from that call.
+// Finds lost nodes on which terminating pods are stuck. Calls `is_lost` only for the nodes of pods
+// that still exist `lost_pod_after` after their deletion timestamp. Pure apart from that call.
 #pragma once
 
 #include <functional>
@@ -19,10 +19,10 @@ using IsNodeLost = std::function<bool(const std::string& node)>;
 
 struct LostNodes {
   std::set<std::string> names;
-  std::optional<Duration> ask_again;  // when to check again; nullopt: not needed
+  std::optional<Duration> ask_again;  // time until the next check; nullopt if none is needed
 };
 
-// Returns the lost nodes, and when to check again.
+// Returns the lost nodes, and how long to wait before checking again.
 LostNodes FindLostNodes(const policy::Snapshot& snapshot, Time now, Duration lost_pod_after,
                         const IsNodeLost& is_lost);
 

@@ -20,7 +20,7 @@
 namespace tfjob::control {
 namespace {
 
-// The backoff of a job with errors. The maximum limits how long it takes to notice that, for
+// The backoff after a failed reconcile. The maximum limits how long it takes to notice that, for
 // example, a quota has room again.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 

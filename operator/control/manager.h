@@ -3,7 +3,7 @@
 //
 // Threads: `workers` threads take keys from the queue and reconcile. Another `parallel_writes`
 // threads carry out the writes of a plan in parallel. Watch events arrive on the client's threads.
-// If `workers` is 0, nothing runs by itself: tests with a FakeClock call Step() instead.
+// If `workers` is 0, no worker threads run: tests with a FakeClock call Step() instead.
 #pragma once
 
 #include <map>
@@ -38,8 +38,8 @@ struct ManagerOptions {
   int workers = 4;
   int parallel_writes = 16;  // 0: a plan's writes are sent one by one
   Settings settings;
-  // Finds out whether the server has gangs of its own; nullptr if it has none. Must outlive
-  // the manager.
+  // Reports whether the server has Workloads and PodGroups of its own (gang scheduling); nullptr if
+  // it has none. Must outlive the manager.
   client::Discovery* discovery = nullptr;
   Clock* clock = &RealClock();
   Observer* observer = &NoObserver();
@@ -53,8 +53,8 @@ class Manager {
   // Calls Stop().
   ~Manager();
 
-  // Lets the workers finish their current jobs (a large job ends after its current calls), ends the
-  // subscriptions and joins the threads. Idempotent.
+  // Lets the workers finish their current reconciles (one that creates many objects ends after the
+  // current calls), joins the threads and ends the subscriptions. Idempotent.
   void Stop();
 
   // Synced() returns true once the first lists have arrived. Waiting() returns the required lists
@@ -63,17 +63,17 @@ class Manager {
   std::vector<std::string> Waiting();
 
   Numbers Count();
-  // Returns only the numbers of the queue, which is cheap even if the caches are large.
+  // Returns only the queue's numbers, which is cheap even if the cache is large.
   QueueNumbers CountQueue();
 
-  // If `workers` is 0: reconciles one job that is due; returns false if none is.
+  // For use if `workers` is 0. Reconciles one job that is due; returns false if no job is due.
   bool Step();
   // Returns the time until the next delayed job is due (0: now); nullopt if no job is delayed.
   std::optional<Duration> NextTimer();
 
  private:
-  // The watch of a scheduler's pod groups (and workloads): when it began and, for Kubernetes' own,
-  // in which API version.
+  // The watch of a scheduler's pod groups (and workloads): when it began and, for Kubernetes' own
+  // scheduler, the API version.
   struct GroupWatch {
     Duration since{0};
     std::string version;
@@ -84,8 +84,8 @@ class Manager {
   Manager(client::Client& client, ManagerOptions options);
 
   Status Subscribe(const std::string& name_space);
-  // Subscribes, unless there already is a subscription to the same version. Returns false while the
-  // first list is awaited, which is only for a limited time.
+  // Subscribes, unless there already is a subscription to the same version. Returns false until the
+  // first list has arrived, but only for a limited time.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
   void SubscribeToGroups(objects::Kind kind, GroupWatch& watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -79,7 +79,7 @@ TEST_F(SteppedManagerTest, NeverRepeatsItsOwnWritesWhileTheWatchIsSilent) {
   EXPECT_EQ(CountPods(store_), 2u);
   const int writes = Writes(client_);
   for (int i = 0; i < 5; ++i) {
-    clock_.Advance(10s);  // reads what the watch should have reported
+    clock_.Advance(10s);  // the manager then reads what the watch should have reported
     Step();
   }
   EXPECT_EQ(Writes(client_), writes);
@@ -99,7 +99,7 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
-// Keeps the sink of the jobs, so that a test can call it.
+// Keeps the sink of the watch of jobs, so that a test can call it.
 class JobSinkKeeper : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -113,8 +113,8 @@ class JobSinkKeeper : public client::FaultyClient {
   client::WatchSink* jobs = nullptr;
 };
 
-// Either the list was read before the write, or the server's store was restored. Only a read can
-// tell which.
+// If a list lacks the operator's status write, the job must be read: only this shows whether the
+// list is old or the server's store was restored to an earlier state.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store(SteppedManagerTest::StoreOptions(clock));
@@ -145,8 +145,8 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   EXPECT_EQ(Writes(client), writes);
 }
 
-// The garbage collector deletes the job's pod group, and the watch of pod groups reports
-// this immediately.
+// If a job is deleted while the watch of jobs is behind, its pod group must not be created again,
+// although the watch of pod groups reports immediately that the garbage collector deleted it.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::StoreOptions store_options = SteppedManagerTest::StoreOptions(clock);
@@ -171,7 +171,7 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
       if (i % 10 == 0) clock.Advance(100ms);
     }
   };
-  run();  // groups are watched since the first reconcile
+  run();  // the first reconcile subscribes to pod groups
   ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
   ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
   run();
@@ -241,7 +241,7 @@ TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
 }
 
-// A kubelet that sets every pending pod to Running, for tests in which the manager runs on threads.
+// A kubelet that sets every pending pod to Running as soon as it is told about the pod.
 class RunningKubelet : public client::WatchSink {
  public:
   explicit RunningKubelet(client::Client& client) : client_(client) {}
@@ -298,7 +298,7 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
 }
 
-// A server that silently drops spec.schedulingGroup, because its feature gate is off.
+// Simulates a server that silently drops spec.schedulingGroup because its feature gate is off.
 class PruningClient : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;

@@ -1,6 +1,6 @@
 // Holds what the control loop remembers about a job between two reconciles. It is kept only in
-// memory, and it does no harm if a restart of the operator loses it. Used only by the worker that
-// holds the job's key.
+// memory, and losing it in a restart of the operator does no harm. Used only by the worker that is
+// processing the job's key.
 #pragma once
 
 #include <optional>
@@ -20,15 +20,15 @@ struct Memory {
   std::vector<plan::NamedEvent> events;  // to be sent
   bool reconcile_again = false;          // work is left over: reconcile again immediately
 
-  // The pod group was created. If it is now gone, the job may also be gone and the watch may not
-  // have reported it yet.
+  // True if the pod group has been created. If the group is now gone, the job may be gone as well,
+  // although the watch has not reported that yet.
   bool had_group = false;
 
   // The time (Clock::Monotonic) since which only the counts in the status have been out of date.
   std::optional<Duration> counts_behind;
 
-  // A status write whose response was lost. If the server turns out to have executed it, its events
-  // must be sent.
+  // A status write whose response was lost. If it turns out that the server executed it, the
+  // decision's events must still be sent.
   struct Unanswered {
     std::string status;  // as JSON
     std::vector<plan::NamedEvent> events;

@@ -7,7 +7,8 @@ namespace tfjob::control {
 namespace {
 
 constexpr Duration kAnswerLasts = 10min;
-// For a server that has no known version, did not answer, or for which Doubt() was called.
+// How long an answer lasts if the server has no supported version or did not answer, or
+// after Doubt().
 constexpr Duration kDoubtLasts = 30s;
 
 }  // namespace
@@ -19,8 +20,8 @@ StatusOr<std::string> NativeApi::Version() {
   if (version_ && now < asked_at_ + (doubted_ ? kDoubtLasts : kAnswerLasts)) return *version_;
   StatusOr<std::string> answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   if (answer.ok()) answer = discovery_->ApiVersion(objects::Kind::kNativePodGroup);
-  // Kubernetes 1.35 has Workloads but no PodGroups. Its version is not one that is supported, but
-  // it is reported to users.
+  // Kubernetes 1.35 has Workloads but no PodGroups. Its API version is not supported, but is
+  // returned so that users are told about it.
   if (answer.status().code() == StatusCode::kNotFound) {
     answer = discovery_->ApiVersion(objects::Kind::kWorkload);
   }

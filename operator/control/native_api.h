@@ -1,5 +1,5 @@
-// Determines in which version the server has Workloads and PodGroups of its own
-// (scheduling.k8s.io). Asks the server on demand, if the last answer is too old.
+// Determines the API version in which the server serves Kubernetes' own Workloads and PodGroups
+// (scheduling.k8s.io). Asks the server only on demand and only if its last answer is too old.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,15 @@ namespace tfjob::control {
 // Thread-safe. While one caller asks the server, the others wait.
 class NativeApi {
  public:
-  // If `discovery` is nullptr, the server has none. Both arguments must outlive this object.
+  // If `discovery` is nullptr, the server is assumed to serve neither. Both arguments must outlive
+  // this object.
   NativeApi(client::Discovery* discovery, Clock& clock) : discovery_(discovery), clock_(clock) {}
 
-  // Returns the apiVersion, such as "scheduling.k8s.io/v1beta1", or "" if the server has none. If
-  // the server does not answer, returns its last answer, or an error if it has never answered.
+  // Returns the apiVersion, such as "scheduling.k8s.io/v1beta1", or "" if the server serves
+  // neither. If the server does not answer, returns its last answer, or an error if it has
+  // never answered.
   StatusOr<std::string> Version();
-  // Reports that the server refused a create. Because the last answer may be out of date, it then
+  // Call this when the server has refused a create. The last answer may then be out of date, so it
   // expires sooner.
   void Doubt();
 

@@ -1,5 +1,5 @@
-// Asks the server on demand whether nodes are gone. The operator therefore need not watch all
-// nodes, and needs permission to read nodes only when it asks.
+// Asks the server on demand whether nodes are lost, that is, not Ready or deleted. The operator
+// therefore does not watch all nodes, and needs permission to read nodes only when it asks.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@
 
 namespace tfjob::control {
 
-// Asks the server about each node at most every 10 s. A node that cannot be read, for example
-// without permission, counts as present. Thread-safe.
+// Asks the server about each node at most once every 10 s. A node that cannot be read, for example
+// because permission is missing, is not considered lost. Thread-safe.
 class Nodes {
  public:
   Nodes(client::Client& client, Clock& clock) : client_(client), clock_(clock) {}

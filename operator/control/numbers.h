@@ -1,4 +1,5 @@
-// Holds the numbers of objects and keys in the control loop at one moment, for gauges.
+// A snapshot of the control loop's statistics (object counts, queue depth, processing times)
+// for gauges.
 #pragma once
 
 #include <cstdint>

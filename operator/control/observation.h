@@ -1,5 +1,5 @@
-// Defines the values that the steps of a reconcile pass on: Observe returns an Observation, Decide
-// returns a Decision.
+// Defines the values that one step of a reconcile passes to the next: Observe returns an
+// Observation, Decide returns a Decision.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ struct Observation {
   Status admitted;  // not OK if the job cannot run (Admission::verdict)
   policy::Snapshot snapshot;
   Time now;
-  // When to check again whether a terminating pod is stuck on a lost node.
+  // How long to wait before checking again whether a terminating pod is stuck on a lost node.
   std::optional<Duration> check_nodes_after;
 };
 
-// The actions that a reconcile takes for the job.
+// What a reconcile has decided for the job: the verdict, the objects to create, and the plan
+// of calls.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;

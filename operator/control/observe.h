@@ -40,14 +40,14 @@ class JobReader {
   // Reads the objects that the operator created or deleted, if the watch should have reported this
   // by now but has not.
   Status ConfirmOwnWrites(const std::string& key);
-  // Returns "" if the gang is not one of Kubernetes' own scheduler.
+  // Returns the API version of the server's own Workloads; "" if the gang uses another scheduler.
   StatusOr<std::string> NativeVersionFor(const policy::Gang& gang);
   // Returns true if the job's pod group is known, or need not be waited for any longer. `gang` is
   // the job's gang.
   bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
   void ObserveNodes(Observation& observation);
   // Determines whether the server executed a status write whose response was lost, or which it may
-  // have received twice.
+  // have received twice. If so, queues the events of that write.
   void SettleUnanswered(const objects::CustomResource& found, Memory& memory);
 
   const Dependencies dependencies_;

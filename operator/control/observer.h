@@ -1,6 +1,6 @@
-// Receives measurements of the control loop. Several workers may call at the same time.
-// Implementations must return quickly and must not call back. The default implementations
-// do nothing.
+// Receives measurements of the control loop. Several workers may call an observer at the same time.
+// Implementations must return quickly and must not call the control loop. The default
+// implementations do nothing.
 #pragma once
 
 #include <string>

@@ -19,8 +19,8 @@ enum class Next {
 
 struct Outcome {
   Next next = Next::kDone;
-  Status error;                                        // of kFailed; for kReadAgain, the reason
-  std::optional<Duration> again_after = std::nullopt;  // reconcile then, if nothing happens before
+  Status error;                                        // for kFailed; for kReadAgain, the reason
+  std::optional<Duration> again_after = std::nullopt;  // reconcile again after at most this time
   uint64_t id = 0;                                     // of the reconcile, for logs
 
   // Returns true if the job must be reconciled again after a backoff.

@@ -18,24 +18,24 @@ struct Plan;
 
 namespace tfjob::control {
 
-// Limits of the creates and of the deletes in one reconcile, so that the status of a large job does
-// not have to wait for all of them.
+// The largest numbers of creates and of deletes in one reconcile. Without a limit, the status of a
+// large job would not be written until all of them were done.
 inline constexpr size_t kMaxCreates = 256;
 inline constexpr size_t kMaxDeletes = 256;
 // The largest number of events that are kept to be sent again.
 inline constexpr size_t kMaxEventsKept = 1000;
-// How often a reconcile is tried in a row if another writer keeps changing the job.
+// How many times in a row a reconcile is tried if another writer keeps changing the job.
 inline constexpr int kConflictTries = 4;
 // If no watch event has confirmed a create for this long, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
 // How often a job that waits for the first list of pod groups checks for it.
 inline constexpr Duration kPodGroupPoll = 50ms;
 
-// Returns how many objects batch number `batch` (starting at 0) creates at once: 8, 16, 32, …
+// Returns how many objects are created at once in batch `batch`, counted from 0: 8, 16, 32, …
 size_t BatchSize(int batch);
 
-// Returns true if the error concerns only the one object, because the server considers it invalid.
-// Any other error would affect all objects.
+// Returns true if the error concerns only one object, because the server considers that object
+// invalid. Any other error would affect all objects.
 bool ConcernsOneObject(const Status& error);
 
 struct TriedCreate {
@@ -54,11 +54,11 @@ bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
                       const api::TFJobStatus& after);
 
 struct CountsDelay {
-  std::optional<Duration> behind_since;  // nullopt if the status is written now
+  std::optional<Duration> behind_since;  // since when it is out of date; nullopt: write it now
   std::optional<Duration> left;          // how long the write can wait; nullopt: not at all
 };
 // Delays a write of counts until the status has been out of date for `patience`. `behind_since` is
-// the value that the last call returned. `now` is a time of the same clock.
+// the value that the last call returned; it and `now` are times of the same clock.
 CountsDelay DelayCounts(std::optional<Duration> behind_since, Duration now, Duration patience);
 
 // Returns the earlier of two times; nullopt means never.

@@ -20,7 +20,7 @@ std::string StateOf(const objects::CustomResource& job) {
   return "Pending";
 }
 
-// The fast parser handles all JSON, except if it is nested too deeply.
+// The fast parser rejects only JSON that is nested too deeply, which ParseJson can still parse.
 Json Parse(const std::string& text) {
   thread_local JsonDocument document;
   if (const auto view = document.Parse(text); view.ok()) return ToJson(*view);

@@ -1,4 +1,5 @@
-// Holds a TFJob between two reconciles as JSON text, which takes a fifth of the memory of the tree.
+// Holds a TFJob between two reconciles as JSON text, which takes a fifth of the memory of the
+// parsed tree.
 #pragma once
 
 #include <memory>

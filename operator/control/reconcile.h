@@ -29,7 +29,8 @@ class Reconciler {
   Reconciler(const Dependencies& dependencies, Settings settings);
   ~Reconciler();
 
-  // If the job has changed in the meantime, starts again. Tries up to kConflictTries times in all.
+  // Reconciles the job. If another writer has changed it in the meantime, starts again, up to
+  // kConflictTries attempts in all.
   Outcome Reconcile(const std::string& key);
 
   // Makes creates in progress end after the current calls.

@@ -7,10 +7,10 @@ namespace {
 
 using objects::Kind;
 
-// Prefix of the causes of events about failed creates and pod group changes.
+// The causes of events about failed creates and failed pod group changes begin with this.
 constexpr std::string_view kCreateFailed = "create-failed/";
 
-// The noun and the reasons of the events about a kind of object.
+// The noun for a kind of object, and the reasons of the events about objects of this kind.
 struct Words {
   const char* what;
   const char* created;

@@ -1,6 +1,7 @@
 // Builds the events that report the results of a plan's calls. For successes, there is one event
 // for all objects of a kind: "Created pods: x, y" with reason SuccessfulCreatePod, "Deleted
-// service: x". Failures ("Error creating: …") are standing warnings. Pure.
+// service: x". Failures ("Error creating: …") become standing warnings, that is, warnings that are
+// sent only once while the problem lasts. Pure.
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ struct Child {
 
 plan::NamedEvent CreatedEvent(const api::TFJob& job, objects::Kind kind,
                               const std::vector<Child>& children);
-// Refusals whose messages differ only in numbers have the same cause but different names.
+// If two messages differ only in numbers, the events have different names but the same cause, so
+// only the first is reported.
 plan::NamedEvent CreateFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);
 // Reports that the pod group could not be changed to match the spec.
 plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, const Status& error);
@@ -34,7 +36,7 @@ plan::NamedEvent DeletedEvent(const api::TFJob& job, objects::Kind kind,
 plan::NamedEvent DeleteFailedEvent(const api::TFJob& job, objects::Kind kind,
                                    const std::string& uid, const Status& error);
 
-// Reports that a pod is not a member of the group for which it was created.
+// Reports that the server dropped a pod's membership in the group for which it was created.
 plan::NamedEvent SchedulingGroupDroppedEvent(const api::TFJob& job, const std::string& pod);
 
 // Returns true if an event reports routine work ("Created pods: x, y") and may be dropped if there

@@ -55,7 +55,7 @@ void SendEvents(const Dependencies& dependencies, const RecordEvent& record, Mem
     } else if (IsTransient(results[i])) {
       kLog.Debug("event not sent yet", {{"event", events[i].event.message}, {"error", results[i]}});
       if (memory.events.size() < kMaxEventsKept) memory.events.push_back(std::move(events[i]));
-    } else if (!absl::IsFailedPrecondition(results[i])) {  // namespace terminating
+    } else if (!absl::IsFailedPrecondition(results[i])) {  // the namespace is terminating
       kLog.Warning("event refused", {{"event", events[i].event.message}, {"error", results[i]}});
     }
   }

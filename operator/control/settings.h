@@ -16,7 +16,7 @@ struct Event;
 
 namespace tfjob::control {
 
-// Queues an event whose object will have the name `name`. Delivery is best effort. Thread-safe.
+// Queues an Event that will be created under the name `name`. Delivery is best effort. Thread-safe.
 using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 
 struct Settings {
@@ -24,7 +24,7 @@ struct Settings {
   render::AddressScheme address;  // required
   // The cleanPodPolicy of jobs that do not set it.
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
-  // If empty, nodes are not observed.
+  // If empty, lost nodes are not detected.
   IsNodeLost is_node_lost;
   // How long a status may be out of date if only its counts have changed, so that pods that start
   // one after another cause only one write. Conditions are written immediately.

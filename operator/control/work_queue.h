@@ -27,15 +27,15 @@ class WorkQueue {
       : clock_(clock), backoff_(backoff), observer_(observer) {}
 
   void Add(const std::string& key);
-  // Adds the key after `delay`. If it already waits for a delay, the earlier time applies.
+  // Adds the key after `delay`. If the key is already delayed, the earlier time applies.
   void AddAfter(const std::string& key, Duration delay);
   // After a failure: adds the key after a backoff that depends on its number of failures so far.
   void AddBackedOff(const std::string& key);
   // After a success: resets the key's number of failures.
   void Forget(const std::string& key);
 
-  // Return a key to process. The caller must then call Done(key). Get waits for a key, and returns
-  // nullopt once the queue is shut down. TryGet returns nullopt if there is no key now.
+  // Return a key to process, for which the caller must call Done() afterwards. Get waits for a key,
+  // and returns nullopt once the queue is shut down. TryGet returns nullopt if there is no key now.
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
@@ -59,12 +59,11 @@ class WorkQueue {
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
-  // The keys in ready_, and those that Done puts back there, with the time since which they
-  // are wanted.
+  // The keys in ready_ and those that Done() will put there, with the time at which each was added.
   std::unordered_map<std::string, Duration> wanted_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> working_ ABSL_GUARDED_BY(mutex_);  // since when
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // of each in delayed_
+  std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // when each key is due
   std::unordered_map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -66,7 +66,8 @@ TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
   EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
 }
 
-// When the second delayed key is due, the worker that slept until the first one is busy.
+// A second delayed key must be processed on time although the worker that slept until the first one
+// was due is busy with it.
 TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {
   WorkQueue queue(RealClock());
   Mutex mutex;

@@ -1,4 +1,4 @@
-// The streams that a verb reads and writes, and the exit codes of the program.
+// Defines the streams that a verb reads and writes, and the exit codes of the program.
 #pragma once
 
 #include <iosfwd>
@@ -12,7 +12,7 @@ struct Console {
   std::istream& in;
   std::ostream& out;
   std::ostream& err;
-  bool terminal = false;  // whether `out` is a terminal, where lines can be overwritten
+  bool terminal = false;  // whether `out` is a terminal, so that lines can be overwritten
 };
 
 inline constexpr int kSucceeded = 0;
@@ -24,7 +24,7 @@ StatusOr<std::string> ReadInput(const std::string& path, Console& console);
 // Returns the name of the input for messages: the path, or "standard input".
 std::string InputName(const std::string& path);
 
-// Writes the message to standard error, with "tfjob: " in front of every line.
+// Writes the message to standard error, with the prefix "tfjob: " on every line.
 void PrintError(Console& console, const Status& status);
 
 }  // namespace tfjob::view

@@ -7,7 +7,8 @@
 namespace tfjob::view {
 namespace {
 
-constexpr double kMost = 1e9;  // per number, and in hours for the sum, which Duration can hold
+// The largest number in a duration, and the largest sum in hours. Duration can hold both.
+constexpr double kMost = 1e9;
 
 // Returns the microseconds of a unit; 0 if the unit is unknown.
 double MicrosecondsOf(std::string_view unit) {

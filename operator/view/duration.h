@@ -1,4 +1,4 @@
-// Parses durations as they are written in flags and events.
+// Parses durations as they are written in flags and in the kubelet's messages.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,8 @@
 namespace tfjob::view {
 
 // Parses a duration in Go's format with the units h, m, s, ms and us: "30s", "1h30m", "0.5s",
-// "250ms", "0". Returns InvalidArgument for any other text and for negative durations.
+// "250ms", "0". Returns InvalidArgument for any other text and for durations that are negative or
+// too long.
 StatusOr<Duration> ParseDuration(std::string_view text);
 
 }  // namespace tfjob::view

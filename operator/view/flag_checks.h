@@ -1,4 +1,5 @@
-// Checks for the values of flags. The parser's own number checks print the limits of the type.
+// Provides checks for the values of flags. They replace CLI11's own checks of numbers, whose
+// messages show the limits of the number type.
 #pragma once
 
 #include <functional>
@@ -6,7 +7,7 @@
 
 namespace tfjob::view {
 
-// A check for CLI::Option::check. Returns "" if the text is valid, otherwise an error message.
+// A check for CLI::Option::check. Returns "" if the text is valid, and otherwise an error message.
 using FlagCheck = std::function<std::string(const std::string&)>;
 // Returns a check that accepts finite numbers of `least` or more.
 FlagCheck AtLeast(int least);

@@ -12,7 +12,7 @@
 
 namespace tfjob::view {
 
-// Number of pods of one replica type in each state.
+// The number of pods of one replica type in each state.
 struct ReplicaCounts {
   int pending = 0, running = 0, succeeded = 0, failed = 0, terminating = 0;
 };
@@ -31,15 +31,16 @@ std::string StateOf(const api::TFJobStatus& status);
 JobView MakeView(const api::TFJob& job,
                  const std::vector<std::shared_ptr<const objects::Pod>>& pods);
 
-// Returns "chief 1 running, worker 1 running 1 pending".
+// Returns text such as "chief 1 running, worker 1 running 1 pending".
 std::string ReplicasText(const JobView& view);
-// Returns "step 300/9380, 812 steps/s, loss 0.4121, accuracy 0.852, 11s left"; "" if unknown.
+// Returns text such as "step 300/9380, 812 steps/s, loss 0.4121, accuracy 0.852, 11s left"; "" if
+// the progress is unknown.
 std::string ProgressText(const JobView& view);
 // Returns one line for a terminal, of at most `width` characters.
 std::string LiveLine(const JobView& view, size_t width);
 
-// Reports what happens to the containers of pods: failures, restarts, and waits with their reason.
-// Reports each of them once.
+// Reports what happens to the containers of pods: failures, restarts, and why a container waits.
+// Reports each of them only once.
 class PodReporter {
  public:
   // Returns the lines to report for this state of the pod, given the states reported before.
@@ -54,8 +55,8 @@ class PodReporter {
   std::map<std::string, Seen> seen_;  // by pod UID and container
 };
 
-// Returns one line for each true condition of `now` that is new compared with `before`, such as
-// "Running: TFJob default/x is running.".
+// Returns one line for each condition that is True in `now` and was not in `before` with the same
+// reason, such as "Running: TFJob default/x is running.".
 std::vector<std::string> NewConditions(const api::TFJobStatus& before, const api::TFJobStatus& now);
 
 }  // namespace tfjob::view

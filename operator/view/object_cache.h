@@ -26,7 +26,7 @@ class ObjectCache : public client::WatchSink {
 
   std::map<client::Key, client::Object> Objects();
   // Returns all changes since the last call, in order. The first changes are the objects that
-  // existed at the beginning.
+  // existed when the watch began.
   std::vector<Change> TakeChanges();
 
   // Waits for the initial list. Returns false if it has not arrived after `timeout`.
@@ -52,7 +52,7 @@ class ObjectCache : public client::WatchSink {
   bool listed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<client::Key, client::Object> objects_ ABSL_GUARDED_BY(mutex_);
   std::vector<Change> changes_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<client::Subscription> subscription_;  // destroyed before the other members
+  std::unique_ptr<client::Subscription> subscription_;  // declared last, so it is destroyed first
 };
 
 }  // namespace tfjob::view

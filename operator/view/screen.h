@@ -17,10 +17,10 @@ class Screen {
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the live lines. They are only shown on a terminal.
+  // Replaces the live lines. They are shown only on a terminal.
   void Live(std::vector<std::string> lines);
-  // Returns whether writing to the output has failed because its reader is gone or its disk
-  // is full.
+  // Returns whether writing to the output has failed, for example because its reader is gone or its
+  // disk is full.
   bool broken() const;
   // Returns the maximum length of a live line in characters; 0 without a terminal.
   size_t width() const;

@@ -1,4 +1,4 @@
-// Formats text in columns, aligned as kubectl does it.
+// Formats text in columns, aligned as kubectl aligns them.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace tfjob::view {
 
-// Collects rows and returns them as lines. Columns keep their widths from one Take() to the next
-// and only grow, so that later rows align with earlier ones.
+// Collects rows and returns them as lines. The width of a column never shrinks from one Take() to
+// the next, so that later rows align with earlier ones unless a longer cell widens the column.
 class Table {
  public:
   explicit Table(std::vector<std::string> header, std::string indent = "")

@@ -8,7 +8,8 @@
 
 namespace tfjob::view {
 
-// Returns the replica that reports the job's progress: chief, master or worker 0.
+// Returns the replica that reports the job's progress: the chief, or else the master, or else
+// worker 0; nullopt if the job has none of them.
 std::optional<policy::Slot> TrainingSlot(const api::TFJob& job);
 std::optional<policy::Slot> EvaluationSlot(const api::TFJob& job);
 

@@ -217,7 +217,8 @@ StatusOr<std::string> CommandParser::Parse(std::vector<std::string> words, std::
   return app_->get_subcommands().front()->get_name();
 }
 
-// CLI11 itself only reports that a command is missing.
+// Returns the message for a missing or unknown command. CLI11 would only report that a command
+// is missing.
 std::string CommandParser::ExplainMissingCommand() const {
   const std::vector<std::string> words = app_->remaining();
   if (words.empty()) return "a command is missing: " + absl::StrJoin(commands(), ", ");

@@ -8,9 +8,10 @@
 //   ASSIGN_OR_RETURN(const std::string command, parser.Parse({"get", "-o", "json"}, std::cout));
 //   RETURN_IF_ERROR(parser.Find(command)->RunChecks());
 //
-// `names` of a flag are "-o,--output", "--output" or, for a positional argument, "JOB". Parse()
-// writes the values; a value that is not given stays as it was. All values must outlive the parser.
-// Not thread-safe.
+// The `names` of a flag have the form "-o,--output", "--output" or, for a positional argument,
+// "JOB". Parse() stores the values, except that RunChecks() stores those of Seconds, TimeSpan,
+// TextAs and RepeatedAs, which are converted. The value of a flag that is not given stays
+// unchanged. All values must outlive the parser. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -53,13 +54,13 @@ class Flag {
   Flag& ShowDefault();
   // Rejects command lines that contain both this flag and `other`.
   Flag& Exclude(const Flag& other);
-  // Lists the flag in the section `section` of the help.
+  // Lists the flag under the heading `section` in the help.
   Flag& InSection(const std::string& section);
   Flag& AllowOnly(std::vector<std::string> words);
   Flag& AtLeast(int least);
   // Requires exactly `count` values of a repeated flag or argument.
   Flag& Exactly(int count);
-  // Makes one occurrence of a repeated flag take all words up to the next flag.
+  // Makes one occurrence of a repeated flag take all words up to the next flag as values.
   Flag& TakeSeveral();
   Flag& Complete(CompleteWith completion);
   Flag& CompleteWords(std::vector<std::string> words);
@@ -88,37 +89,38 @@ class Flag {
 // The flags and arguments of one command, or the flags before the command.
 class FlagSet {
  public:
-  // `before` are the flags before the command; it is null for those flags themselves.
+  // `before` points to the flags before the command. It is null if this object itself holds them.
   FlagSet(CLI::App& app, const FlagSet* before);
 
   Flag& Text(const std::string& names, std::string& value, const std::string& help);
-  // Adds a check that passes the text to `read`. If the flag is not given, the text is "".
+  // Adds a flag whose text RunChecks() passes to `read`. If the flag is not given, the text is "".
   Flag& TextAs(const std::string& names, std::function<Status(const std::string&)> read,
                const std::string& help);
-  // A flag without a value.
+  // Adds a flag without a value.
   Flag& Switch(const std::string& names, bool& value, const std::string& help);
   Flag& Integer(const std::string& names, std::optional<int64_t>& value, const std::string& help);
-  // A number of seconds, 0 or more: "0.5".
+  // Adds a flag whose value is a number of seconds, 0 or more, such as "0.5".
   Flag& Seconds(const std::string& names, Duration& value, const std::string& help);
-  // A duration with units: "1m30s". An empty text leaves `value` unchanged.
+  // Adds a flag whose value is a duration with units, such as "1m30s". An empty text leaves
+  // `value` unchanged.
   Flag& TimeSpan(const std::string& names, std::optional<Duration>& value, const std::string& help);
-  // A flag that may be repeated, or all remaining arguments.
+  // Adds a flag that may be repeated, or an argument that takes all remaining words.
   Flag& Repeated(const std::string& names, std::vector<std::string>& values,
                  const std::string& help);
-  // Adds a check that passes the texts to `read`, even if there are none.
+  // Like Repeated, but RunChecks() passes the texts to `read`, even if there are none.
   Flag& RepeatedAs(const std::string& names,
                    std::function<Status(const std::vector<std::string>&)> read,
                    const std::string& help);
-  // Adds a check of parsed values.
+  // Adds a check that RunChecks() calls.
   void Check(std::function<Status()> check);
 
-  // Runs the checks, including conversions, in the order of their declaration until the first
+  // Runs the checks and conversions in the order in which they were added, and stops at the first
   // error. Call it after parsing.
   Status RunChecks() const;
-  // Returns the last value of a flag that was given to this command or else before it; "" if there
-  // is none.
+  // Returns the last value given for the flag `name` after the command or, if there is none, before
+  // the command; "" if the flag was not given.
   std::string LastText(std::string_view name) const;
-  // Returns the flag with this name; null if there is none.
+  // Returns the flag named `name`; null if there is none.
   const Flag* Find(std::string_view name) const;
   // Returns the first positional argument; null if there is none.
   const Flag* argument() const;
@@ -146,14 +148,14 @@ class CommandParser {
 
   // Returns the flags before the command.
   FlagSet& flags() { return *flags_; }
-  // Adds a command. The help lists commands in the order of their addition.
+  // Adds a command. The help lists commands in the order in which they were added.
   FlagSet& AddCommand(const std::string& name, const std::string& help);
   // Adds the flag --version, which prints `text`.
   void AddVersionFlag(const std::string& text);
 
-  // Parses the words after the program's name and returns the command. Returns "" if help or the
-  // version was requested, which is then printed to `out`, and InvalidArgument if the words are
-  // wrong. Call it once.
+  // Parses the words after the program's name and returns the command. If help or the version was
+  // requested, prints it to `out` and returns "". Returns InvalidArgument if the words are wrong.
+  // Call it only once.
   StatusOr<std::string> Parse(std::vector<std::string> words, std::ostream& out);
 
   // Returns the flags of a command; null if there is no such command.

@@ -1,4 +1,4 @@
-// Tests what each kind of flag accepts, and how help, errors and completion see it.
+// Tests what each kind of flag accepts, and how it appears in help, errors and completion.
 #include "operator/cli/flags/flag_set.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Explains errors of calls to a server, naming the server and what the user can change.
+// Explains errors from a server to users: names the server and suggests what to change.
 #pragma once
 
 #include <string_view>

@@ -7,15 +7,16 @@
 
 namespace tfjob::cli {
 
-// Returns the merge patch of the spec for the current state of the job; null if there is nothing to
-// change. May be called several times.
+// Returns the merge patch to apply to the spec of the job, given the job's current state; null if
+// there is nothing to change. May be called several times.
 using MakePatch = std::function<StatusOr<Json>(const StoredJob&)>;
 
-// Patches the job, provided that it is still the version that `make` saw. On a conflict, reads the
-// job and calls `make` again, a few times. Returns whether anything was changed.
+// Patches the job on condition that it is still the version that `make` saw. On a conflict,
+// reads the job and calls `make` again; gives up after a few conflicts. Returns whether anything
+// was changed.
 StatusOr<bool> ChangeSpec(Cluster& cluster, StoredJob job, const MakePatch& make);
 
-// Returns FailedPrecondition if the job has ended, since it can then no longer be changed.
+// Returns FailedPrecondition if the job has ended, since `verb` would then have no effect.
 Status CheckNotEnded(const api::TFJob& job, std::string_view verb);
 
 }  // namespace tfjob::cli

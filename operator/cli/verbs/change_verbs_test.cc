@@ -1,4 +1,4 @@
-// Tests scale, suspend, resume and restart: writes to the server, and output.
+// Tests scale, suspend, resume and restart: what they write to the server and what they print.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

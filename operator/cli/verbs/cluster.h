@@ -16,7 +16,8 @@
 
 namespace tfjob::cli {
 
-// The cluster, and the user to act as, from the flags. A flag that is not given is "" or nullopt.
+// The flags that select the cluster and the user to act as. A flag that is not given is empty
+// or nullopt.
 struct ClusterFlags {
   std::string kubeconfig;
   std::string context;
@@ -36,17 +37,17 @@ struct LogRequest {
   bool timestamps = false;
   std::optional<int64_t> tail_lines;
   std::optional<Duration> since;   // only lines at most this old
-  std::optional<Time> since_time;  // only lines not older than this second; replaces `since`
+  std::optional<Time> since_time;  // only lines from this second or later; overrides `since`
 };
 
 // Thread-safe.
 class LogReader {
  public:
   virtual ~LogReader() = default;
-  // Passes the bytes of the log to `take` as they arrive, until the log ends, `stop` is
-  // requested, or `take` returns false. Returns NotFound if there is no such pod, InvalidArgument
-  // (with the server's message) if the container has no log yet, FailedPrecondition if the pod
-  // has no node yet.
+  // Passes the bytes of the log to `take` as they arrive, until the log ends, `stop` is requested,
+  // or `take` returns false. Returns NotFound if there is no such pod, InvalidArgument (with the
+  // server's message) if the container has no log yet, and FailedPrecondition if the pod has no
+  // node yet.
   virtual Status Read(const LogRequest& request, const StopSource& stop,
                       const std::function<bool(std::string_view)>& take) = 0;
 };
@@ -58,8 +59,8 @@ class Cluster {
   virtual LogReader& logs() = 0;
   // Returns the name of the server for messages: "https://10.0.0.1:6443 (context dev)".
   virtual std::string server() const = 0;
-  // Returns the namespace that the verb works in: that of -n, or else the context's, or
-  // else "default".
+  // Returns the namespace in which the verb works: the value of -n, or else the context's
+  // namespace, or else "default".
   virtual std::string name_space() const = 0;
 };
 
@@ -70,7 +71,7 @@ using Connect = std::function<StatusOr<std::unique_ptr<Cluster>>(const ClusterFl
 // How often a waiting verb checks whether to stop.
 inline constexpr Duration kPollInterval = std::chrono::milliseconds(200);
 
-// Everything a verb works with. It must outlive the verb.
+// Everything that a verb works with. The referenced objects must outlive the verb.
 struct VerbContext {
   Cluster& cluster;
   view::Console& console;

@@ -1,4 +1,4 @@
-// Tests the output of `describe`, and the sentence that explains why a job waits.
+// Tests what `describe` prints, including the sentence that explains why a job waits.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -160,7 +160,7 @@ TEST_F(WhyTest, AQuotaRefusesItsPods) {
   EXPECT_EQ(Why(),
             "Its pods cannot be created: Error creating: pods \"mnist-worker-0\" is forbidden: "
             "exceeded quota: q. The operator retries automatically.");
-  // Once the pods exist, the event is outdated.
+  // A pod that was created after the event shows that the event is outdated.
   cluster().clock().Advance(1s);
   cluster().CreatePod("mnist", "worker", 0, kRunning, "node");
   EXPECT_EQ(Why(), "There is no pod mnist-worker-1 yet: the operator has not created it.");

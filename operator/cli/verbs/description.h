@@ -7,7 +7,8 @@
 
 namespace tfjob::cli {
 
-// Describes a job. Shows at most 100 pods and the last 20 events, and says how many it omits. Pure.
+// Describes a job. Shows at most 100 pods and the last 20 events, and says how many pods and events
+// it omits. Pure.
 std::string Describe(const JobFacts& facts);
 
 }  // namespace tfjob::cli

@@ -11,8 +11,8 @@ std::string Text(const JsonField& field) {
   return field.StringOr("").value_or("");
 }
 
-// Returns the newest of the times in an event. Which of them are set depends on its writer and on
-// how often it was written.
+// Returns the newest of an event's times. Which times are set depends on the client that wrote the
+// event and on how often it occurred.
 Time LastTime(const JsonField& event) {
   Time last;
   for (const JsonField& field :

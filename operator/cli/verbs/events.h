@@ -19,7 +19,8 @@ struct EventLine {
   std::string object_uid;  // of the object that the event is about
 };
 
-// Reads a core/v1 Event. Missing fields stay empty.
+// Reads a core/v1 Event. A field that the event lacks keeps its default, except that `object` is a
+// single space if the event names no object.
 EventLine ReadEvent(const Json& event);
 
 // Returns the events in the namespace about the objects with these UIDs, newest last.

@@ -18,7 +18,8 @@ namespace {
 
 using Output = GetOptions::Output;
 
-// Removes managedFields, which the API server needs for server-side apply, but users do not.
+// Returns the job without managedFields, which the API server needs for server-side apply but users
+// do not.
 Json ForPeople(const StoredJob& job) {
   Json object = *job.object;
   if (object.contains("metadata")) object["metadata"].erase("managedFields");

@@ -123,11 +123,12 @@ TEST_F(GetTest, ErrorsNameTheServerAndWhatToChange) {
   }
 }
 
-// Runs a watch until the output contains `until`.
+// Runs `get --watch` for the job mnist, calls `change`, and waits until the output
+// contains `until`.
 class WatchTest : public GetTest {
  protected:
   std::string Watch(const std::function<void()>& change, const std::string& until) {
-    // A buffer with a lock, since the output is read while it is written.
+    // A buffer with a lock, since the test reads the output while Get() writes it.
     class Buffer : public std::stringbuf {
      public:
       std::string Text() {
@@ -181,7 +182,7 @@ TEST_F(WatchTest, WritesALineForEachChangeOfTheNamedJob) {
   const std::string text = Watch(
       [&] {
         const std::string running = Conditions({{"Created", "True"}, {"Running", "True"}});
-        // No visible change, so no line.
+        // This changes nothing in the row, so no line must be written.
         world_.cluster.WriteStatus(
             Kind::kTFJob, "mnist",
             "{" + running +

@@ -1,4 +1,4 @@
-// Collects the facts about one job at one moment that `describe` uses.
+// Collects the facts about a job that `describe` shows.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace tfjob::cli {
 
-// How the container `tensorflow` ended before its last restart.
+// How the container `tensorflow` of a pod ended.
 struct LastExit {
   int64_t code = 0;
   std::string reason;
@@ -22,13 +22,14 @@ struct LastExit {
 struct JobFacts {
   StoredJob stored;
   std::vector<std::shared_ptr<const objects::Pod>> pods;
-  std::map<std::string, LastExit> last_exits;  // by pod name
+  std::map<std::string, LastExit> last_exits;  // before the last restart, by pod; at most 20
   std::vector<EventLine> events;               // of the job and its pods, the newest last
   std::string no_events;                       // why the events could not be read; "" if they were
   Time now;
 
   const api::TFJob& job() const { return stored.job; }
-  // Returns how the pod's container `tensorflow` last ended; nullopt if it never did.
+  // Returns how the pod's container `tensorflow` last ended; nullopt if it never did or this
+  // is unknown.
   std::optional<LastExit> ExitOf(const objects::Pod& pod) const;
 };
 

@@ -12,11 +12,11 @@ namespace tfjob::cli {
 
 // Adds the argument JOB, the name of one TFJob.
 void AddJobName(FlagSet& flags, std::string& name);
-// Adds the arguments JOB…, at least one.
+// Adds the arguments JOB…, of which at least one is required.
 void AddJobNames(FlagSet& flags, std::vector<std::string>& names);
-// Adds the arguments JOB…, which are optional, and flags that select TFJobs in other ways.
+// Adds the optional arguments JOB… and the flags -A and -l, which select TFJobs in other ways.
 void AddSelection(FlagSet& flags, Selection& selection);
-// Adds --replica. A check of `flags` parses it into `choice`.
+// Adds --replica. RunChecks() parses its values into `choice`.
 void AddReplicaChoice(FlagSet& flags, ReplicaChoice& choice);
 
 // Parses "team=a,tier==b" as labels that an object must have. Returns InvalidArgument for any

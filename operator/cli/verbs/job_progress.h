@@ -10,13 +10,14 @@
 
 namespace tfjob::cli {
 
-// A function that fetches the progress of the task at an address.
+// Fetches the progress of the task at `address`.
 using FetchProgress = std::function<StatusOr<progress::Progress>(const std::string& address)>;
 FetchProgress AskTrainer();
 
-// Asks the trainer itself, at its pod's address. If the pod network is unreachable, as is usual
-// outside of the cluster, reads the end of the trainer's log through the API server instead. (The
-// API server's proxy to pods supports only HTTP/1.1, but trainers use gRPC.) Thread-safe.
+// Asks the trainer itself, at its pod's address. If it does not answer, usually because the pod
+// network is unreachable from outside the cluster, reads the end of the trainer's log through the
+// API server instead. (The API server's proxy to pods supports only HTTP/1.1, but trainers use
+// gRPC.) Thread-safe.
 class ProgressReader {
  public:
   ProgressReader(const VerbContext& context, FetchProgress fetch)
@@ -35,7 +36,7 @@ class ProgressReader {
   const VerbContext& context_;
   const FetchProgress fetch_;
   Mutex mutex_;
-  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // consecutive calls without an answer
+  int unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // consecutive failed calls
 };
 
 }  // namespace tfjob::cli

@@ -1,4 +1,4 @@
-// Prints logs of several containers as whole lines to one output.
+// Prints the logs of several containers to one output, in whole lines.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class LogPrinter {
   explicit LogPrinter(std::ostream& out) : out_(out) {}
 
   // Writes "prefix | line", or only the line if the prefix is empty. Returns false if the output
-  // can no longer be written.
+  // can no longer be written to.
   bool Print(std::string_view prefix, std::string_view line);
   bool broken();
 

@@ -14,8 +14,8 @@ namespace tfjob::cli {
 class LogStream {
  public:
   // `prefix` is printed before each line. `ended` returns whether the container has ended or its
-  // pod is gone; once it does, the next end of the log is final. `stop` ends the stream. The
-  // arguments must outlive the stream.
+  // pod is gone. After it has returned true, the log is read to its end once more, and the stream
+  // ends. `stop` ends the stream early. `logs`, `printer` and `stop` must outlive the stream.
   LogStream(LogReader& logs, LogRequest request, std::string prefix, LogPrinter& printer,
             std::function<bool()> ended, const StopSource& stop);
   ~LogStream() { thread_.join(); }
@@ -38,7 +38,7 @@ class LogStream {
   const std::function<bool()> ended_;
   const StopSource& stop_;
   std::string last_;    // the timestamp of the newest line
-  bool again_ = false;  // set after the first connection
+  bool again_ = false;  // true once a connection has returned a line
   std::atomic<bool> done_{false};
   std::thread thread_;
 };

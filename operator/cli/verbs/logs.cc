@@ -50,8 +50,8 @@ Status PrintLog(const VerbContext& context, const LogRequest& request, const std
   return status;
 }
 
-// A log comes from the pod's node. Even if the server cannot get it, the server itself may
-// be available.
+// The server fetches a log from the pod's node. An error therefore does not mean that the server
+// itself is unavailable, so Explain(), which would say so, is used only for missing permissions.
 Status ExplainLog(const Status& status, const Cluster& cluster, const std::string& pod) {
   const std::string what = StrCat("the log of Pod ", pod);
   if (absl::IsPermissionDenied(status)) return Explain(status, cluster, what);
@@ -96,7 +96,7 @@ class Follower {
  private:
   bool Finished();
   bool Started(const Pod& pod) const;
-  // Returns whether the run of the container that is followed has ended.
+  // Returns whether the run of the container that began after `restarts` restarts has ended.
   bool Ended(const PodPointer& pod, int32_t restarts);
   Status FollowNew();
   std::string Prefix(const Pod& pod) const;

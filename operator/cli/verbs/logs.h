@@ -21,10 +21,11 @@ struct LogsOptions {
   std::optional<Duration> since;
 };
 
-// Prints the logs. If there are several pods, each line carries the name of its pod. With `follow`,
-// also prints the logs of containers that start later, until the job and all its logs have ended; a
-// stop request or broken output ends it with kSucceeded. Returns kFailed if there was no log at all
-// or the server refused.
+// Prints the logs. If there are several pods, each line is prefixed with the name of its pod. With
+// `follow`, prints lines as they are written, including those of containers that start later, until
+// the job and all its logs have ended. A stop request or broken output ends this early with
+// kSucceeded. Returns kFailed if the job or its pods cannot be read, if the job lacks a chosen
+// replica, if there are too many logs to follow or, without `follow`, if no log could be printed.
 int Logs(const LogsOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

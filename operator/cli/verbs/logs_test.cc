@@ -130,7 +130,7 @@ TEST_F(FollowTest, GoesOnUntilTheJobAndItsLogsHaveEnded) {
   Start(options);
   Await(2);
   cluster().logs().Append("mnist-chief-0/tensorflow", "2026-11-21T09:00:03.000000000Z three\n");
-  // The log of a pod that starts later is followed from its beginning.
+  // The log of a pod that starts later must be printed from its beginning, despite `tail_lines`.
   cluster().logs().Set(
       "mnist-worker-1/tensorflow",
       "2026-11-21T09:00:04.000000000Z late\n2026-11-21T09:00:05.000000000Z later\n");

@@ -8,9 +8,9 @@
 
 namespace tfjob::cli {
 
-// Returns the progress in the last line that tfjob-trainer logged after some steps or, if there
-// is none, after an evaluation. Reads both log formats. Returns nullopt if the log contains no
-// such line.
+// Returns the progress in the last line in which tfjob-trainer reported training steps or, if there
+// is none, an evaluation. Understands both log formats, text and JSON. Returns nullopt if the log
+// contains no such line.
 std::optional<progress::Progress> ProgressFromLog(std::string_view log);
 
 }  // namespace tfjob::cli

@@ -18,7 +18,7 @@ class ReplicaChoice {
 
   bool all() const { return parts_.empty(); }
   bool Contains(const policy::Slot& slot) const;
-  // Returns FailedPrecondition if the job does not have a chosen type or index.
+  // Returns FailedPrecondition if the job lacks a chosen type or index.
   Status CheckAgainst(const api::TFJob& job) const;
 
  private:

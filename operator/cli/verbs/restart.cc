@@ -31,7 +31,7 @@ Status CheckRestartable(const StoredJob& stored, const ReplicaChoice& replicas) 
   return replicas.CheckAgainst(job);
 }
 
-// A replica that has completed is not created again.
+// Returns whether the replica has completed, in which case the operator would not recreate its pod.
 bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod& pod) {
   const auto status = job.status.replica_statuses.find(slot.type);
   if (status != job.status.replica_statuses.end()) {
@@ -43,7 +43,8 @@ bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod&
          policy::IsCompleted(pod, api::EffectiveRestartPolicy(spec->second));
 }
 
-// Returns whether the pod is gone or already replaced, in which case the replica restarts anyway.
+// Returns whether the error means that the pod is gone or has been replaced. The replica then
+// restarts anyway.
 bool IsGone(const Status& status) {
   return absl::IsNotFound(status) || absl::IsAborted(status);
 }

@@ -1,9 +1,9 @@
-// tfjob restart: restarts replicas without counting a restart against the job.
+// tfjob restart: restarts replicas without counting this as a failure of the job.
 //
 // The API has no field for this and does not need one. The operator recreates a deleted pod under
 // every restart policy and does not count this restart towards backoffLimit; with restartScope Job,
 // it starts a new attempt of all replicas (operator/policy). So the verb deletes the pods, each on
-// condition that it is still the same pod.
+// condition that its UID is unchanged, that is, that it has not been replaced yet.
 #pragma once
 
 #include <string>
@@ -19,8 +19,9 @@ struct RestartOptions {
   ReplicaChoice replicas;
 };
 
-// Restarts the chosen replicas. Returns kFailed if a job has ended, is suspended, lacks a chosen
-// replica or has no pod that could be restarted, or if the server refuses.
+// Restarts the chosen replicas. Returns kFailed if a job does not exist, has ended, is suspended,
+// is managed by another controller, lacks a chosen replica or has no pod that could be restarted,
+// or if the server refuses.
 int Restart(const RestartOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

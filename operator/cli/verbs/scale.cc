@@ -27,7 +27,7 @@ StatusOr<std::string> KeyIn(const StoredJob& job, api::ReplicaType type) {
                             ", only ", absl::StrJoin(present, ", "));
 }
 
-// Rejects what admission would reject, with the same messages.
+// Returns InvalidArgument if admission would reject the scaled job, with the same messages.
 Status CheckScaled(const StoredJob& stored, const Wanted& wanted) {
   api::TFJob job = stored.job;
   for (const auto& [type, count] : wanted) job.spec.replicas[type].replicas = count;

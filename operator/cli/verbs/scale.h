@@ -1,4 +1,4 @@
-// tfjob scale: changes the numbers of replicas of one job.
+// tfjob scale: changes the replica counts of one job.
 #pragma once
 
 #include <map>
@@ -15,12 +15,12 @@ struct ScaleOptions {
   std::map<api::ReplicaType, int32_t> replicas;
 };
 
-// Parses "worker=3" and, for workers, "3". Returns InvalidArgument for any other text, negative
-// numbers and repeated types.
+// Parses texts such as "ps=2". A number alone, such as "3", is the number of workers. Returns
+// InvalidArgument for any other text, for negative numbers and for repeated types.
 StatusOr<std::map<api::ReplicaType, int32_t>> ParseScale(const std::vector<std::string>& texts);
 
-// Scales the job. Returns kBadInput if the job would become invalid, kFailed if it has ended, lacks
-// one of the types, or the server refuses.
+// Scales the job. Returns kBadInput if the job would become invalid, and kFailed if it does not
+// exist, has ended or lacks one of the types, or if the server refuses.
 int Scale(const ScaleOptions& options, const VerbContext& context);
 
 }  // namespace tfjob::cli

@@ -20,8 +20,7 @@ StoredJob ReadStoredJob(const client::Object& object);
 
 // Returns "mnist" for "mnist", "tfjob/mnist", "tfj/mnist" and "tfjob.kubeflow.org/mnist".
 std::string JobName(std::string_view text);
-// Returns "tfjob.kubeflow.org/mnist", the name that verbs print for a job on which they acted, as
-// kubectl does.
+// Returns the job's name in the form that kubectl prints, such as "tfjob.kubeflow.org/mnist".
 std::string ResourceName(const std::string& job_name);
 
 // Reads a job. Errors are explained for users (access_error.h).
@@ -37,9 +36,9 @@ struct Selection {
   std::string name_space(const Cluster& cluster) const;
   bool Contains(const objects::ObjectMeta& job) const;
 };
-// Returns the selected jobs, in the order of `names` or, if all are selected, sorted by namespace
-// and name. If a named job does not exist, prints an error, increments `missing` and still returns
-// the others.
+// Returns the selected jobs, in the order of `names` or, if that is empty, sorted by namespace
+// and name. If a named job does not exist, prints an error, increments `missing` and still
+// returns the others.
 StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Selection& selection,
                                           int& missing);
 
@@ -48,8 +47,8 @@ StatusOr<std::vector<StoredJob>> ListJobs(const VerbContext& context, const Sele
 int ForEachJob(const VerbContext& context, const std::vector<std::string>& names,
                const std::function<Status(const StoredJob&)>& act);
 
-// Returns the job's pods, which are identified by their labels and their controller, sorted
-// by slot.
+// Returns the job's pods, which are identified by their labels and their controller, sorted by
+// replica type and index.
 StatusOr<std::vector<std::shared_ptr<const objects::Pod>>> PodsOf(Cluster& cluster,
                                                                   const api::TFJob& job);
 bool IsPodOf(const objects::Pod& pod, const api::TFJob& job);

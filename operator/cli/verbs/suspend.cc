@@ -1,5 +1,5 @@
-// tfjob suspend, tfjob resume: set spec.runPolicy.suspend. A job already in the requested state
-// counts as done.
+// tfjob suspend, tfjob resume: set spec.runPolicy.suspend. It is not an error if a job is already
+// in the requested state.
 #include <nlohmann/json.hpp>
 #include <ostream>
 

@@ -15,8 +15,8 @@ std::string KeyOf(const LogRequest& request) {
   return StrCat(request.pod, "/", request.container, request.previous ? "/previous" : "");
 }
 
-// Returns the requested lines. Each line of the fake's texts begins with a timestamp, which is
-// removed unless it was requested.
+// Returns the requested lines. In the texts that tests set, each line begins with a timestamp,
+// which is removed unless the request asks for timestamps.
 std::string Cut(const std::string& text, const LogRequest& request) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

@@ -1,5 +1,5 @@
-// Provides a cluster for tests of the verbs, with the object store, logs in memory, and a
-// fake clock.
+// Provides a fake cluster for tests of the verbs. It consists of the object store, logs in memory,
+// and a fake clock.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace tfjob::cli::testing {
 
-// Keeps logs by "pod/container", and logs from before the last restart by
+// Keeps logs under the key "pod/container", and logs from before the last restart under
 // "pod/container/previous". Thread-safe.
 class FakeLogs : public LogReader {
  public:
@@ -23,7 +23,7 @@ class FakeLogs : public LogReader {
 
   void Set(const std::string& key, const std::string& text);
   void Append(const std::string& key, const std::string& text);
-  // Ends the logs stored under `key` for those who follow them now or later.
+  // Marks the log as ended. Reads that follow it, now or later, then end after its last line.
   void End(const std::string& key);
   // Makes the next read of the log end after `bytes` bytes, like a broken connection.
   void BreakAfter(const std::string& key, size_t bytes);
@@ -62,8 +62,8 @@ class FakeCluster : public Cluster {
 
   // Creates an object from YAML, and writes its status if it has one.
   void Create(objects::Kind kind, const std::string& yaml);
-  // Creates a job in the cluster's namespace. `replicas` is YAML such as "{Worker: {replicas: 2}}",
-  // to which templates are added. `policy` and `status` are YAML, too.
+  // Creates a job in the cluster's namespace. `replicas` is YAML such as "{Worker: {replicas: 2}}";
+  // a pod template is added to each type. `policy` (the runPolicy) and `status` are YAML as well.
   void CreateJob(const std::string& name, const std::string& replicas,
                  const std::string& status = "{}", const std::string& policy = "{}");
   void WriteStatus(objects::Kind kind, const std::string& name, const std::string& status);
@@ -84,7 +84,7 @@ class FakeCluster : public Cluster {
   int events_ = 0;
 };
 
-// Contains a cluster, everything else that a verb works with, and the verb's output.
+// Holds a cluster, everything else that a verb works with, and the verb's output.
 struct World {
   FakeCluster cluster;
   std::istringstream in;
@@ -93,10 +93,10 @@ struct World {
   StopSource stop;
   VerbContext context{cluster, console, stop, cluster.clock()};
 
-  // Parses `words`, which follow the verb's name on the command line, and runs the verb. Returns
+  // Parses `words`, the words after the verb's name on the command line, and runs the verb. Returns
   // its exit code, or kBadInput if the words are wrong.
   int Call(std::unique_ptr<ClusterVerb> verb, const std::vector<std::string>& words);
-  // Return the output since the last call.
+  // Return what was written to standard output and standard error since the last call.
   std::string Out();
   std::string Err();
 };

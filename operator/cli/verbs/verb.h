@@ -1,6 +1,6 @@
 // Describes one verb of the command line, such as `tfjob get`: its name, help and flags, and what
-// it does. To add a verb, write one file with a class derived from ClusterVerb, and add its line
-// to verbs.h.
+// it does. To add a verb that works with a cluster, write one file with a class derived from
+// ClusterVerb, and add the verb to verbs.h.
 #pragma once
 
 #include <string>
@@ -29,15 +29,16 @@ class Verb {
   // Returns one line for the help.
   const std::string& help() const { return help_; }
 
-  // Declares flags, arguments, and checks that need no cluster. Parsing `flags` stores values in
-  // the verb.
+  // Adds the verb's flags, arguments, and those checks that need no cluster to `flags`. Parsing
+  // stores the values in the verb.
   virtual void AddFlags(FlagSet& flags) = 0;
   // Runs the verb and returns the program's exit code. Call it after parsing.
   virtual int Run(const Invocation& invocation) = 0;
 
   // Returns whether the verb takes the flags that select a cluster.
   virtual bool uses_cluster() const { return false; }
-  // Returns whether, on a signal, the verb must end what it started before the program exits.
+  // Returns whether a signal must not end the program immediately, because the verb must first end
+  // what it has started.
   virtual bool stops_in_order() const { return false; }
 
  private:
@@ -50,7 +51,7 @@ class ClusterVerb : public Verb {
   using Verb::Verb;
 
   // Connects and runs the verb. Returns kBadInput if the kubeconfig or the cluster flags are wrong,
-  // 128 + the signal if `stop` has been requested, otherwise the verb's exit code.
+  // 128 + the signal if a stop was requested, and otherwise the verb's exit code.
   int Run(const Invocation& invocation) final;
   bool uses_cluster() const final { return true; }
 

@@ -1,4 +1,5 @@
-// Lists the verbs for the TFJobs of a cluster. Each function is defined in the file of its verb.
+// Lists the verbs that work with the TFJobs of a cluster. Each function is defined in the file of
+// its verb.
 #pragma once
 
 #include <memory>
@@ -18,7 +19,7 @@ std::unique_ptr<ClusterVerb> MakeResumeVerb();
 std::unique_ptr<ClusterVerb> MakeRestartVerb();
 std::unique_ptr<ClusterVerb> MakeWaitVerb();
 
-// Appends all of these verbs, in the order of the help.
+// Appends all of these verbs, in the order in which the help lists them.
 inline void AddClusterVerbs(std::vector<std::unique_ptr<Verb>>& verbs) {
   for (const auto make : {MakeGetVerb, MakeDescribeVerb, MakeTopVerb, MakeLogsVerb, MakeScaleVerb,
                           MakeSuspendVerb, MakeResumeVerb, MakeRestartVerb, MakeWaitVerb}) {

@@ -33,7 +33,7 @@ std::optional<ConditionType> ConditionOf(std::string_view text) {
   return std::nullopt;
 }
 
-// Returns whether the job's conditions can still change, which they cannot once it has ended.
+// Returns whether the job has not ended, so that its conditions can still change.
 bool IsOpen(const api::TFJob& job) {
   return !api::IsFinished(job.status);
 }
@@ -54,8 +54,8 @@ class Waiter {
   Waiter(const WaitOptions& options, const VerbContext& context)
       : options_(options), context_(context) {}
 
-  // Waits until every job is settled or the timeout expires. Returns whether all of them reached a
-  // goal, or an error of the server.
+  // Waits until every job has reached a goal or can no longer reach one, the timeout expires, or a
+  // stop is requested. Returns whether all jobs reached a goal, or an error from the server.
   StatusOr<bool> Run();
 
  private:
@@ -63,13 +63,13 @@ class Waiter {
   Status Watch();
   void CheckJob(const client::Object& object);
   void HandleDeletion(const std::string& name);
-  // Reports the outcome of a job and stops waiting for it.
+  // Reports whether the job reached a goal, and stops waiting for it.
   void SettleJob(const std::string& name, const Status& status);
   void FailOpenJobs();
 
   const WaitOptions& options_;
   const VerbContext& context_;
-  std::set<std::string> open_;  // names of the jobs that are still waited for
+  std::set<std::string> open_;  // names of the jobs that have not reached a goal yet
   bool failed_ = false;
 };
 

@@ -33,7 +33,7 @@ std::string ListNames(const Names& names) {
   return text;
 }
 
-// Ends a text with exactly one full stop. Texts of other components may lack one.
+// Ends a text with exactly one full stop. Messages from other components may lack one.
 std::string WithFullStop(std::string text) {
   while (!text.empty() &&
          (text.back() == '.' || std::isspace(static_cast<unsigned char>(text.back()))))
@@ -81,30 +81,32 @@ std::string NotSeen(const JobFacts& facts) {
                 job.metadata.name_space, "?");
 }
 
-// The operator's flag is unknown here, so events show whether a pod group schedules the job.
+// Returns whether the job has an event with this reason. The operator's --gang-scheduler-name is
+// not known here, so only events show whether a job has a pod group.
 bool HasEvent(const JobFacts& facts, std::string_view reason) {
   return std::any_of(facts.events.begin(), facts.events.end(),
                      [&](const EventLine& event) { return event.reason == reason; });
 }
 
-// Returns whether the job has a pod group of a scheduler with queues. Kubernetes' own scheduler,
-// whose pod groups come with a workload, has none.
+// Returns whether the job has a pod group of a scheduler with queues. Kubernetes' own scheduler has
+// no queues; its pod groups always come with a workload.
 bool HasPodGroup(const JobFacts& facts) {
   return HasEvent(facts, api::kReasonCreatedPodGroup) &&
          !HasEvent(facts, api::kReasonCreatedWorkload);
 }
 
-// Slots that should have a pod but have none, by the operator's own rules except those for gangs: a
-// pod that is held back because its pod group waits is missing, too.
+// The pods that, by the operator's own rules, should exist but do not. The rules for gangs are not
+// applied, so a pod that is held back because its pod group waits counts as missing.
 struct Missing {
   Names names;
-  std::string why;  // the reason of the first pod that may not be created yet
+  std::string why;  // why the first of them may not be created yet; "" if all may
 };
 Missing MissingPods(const JobFacts& facts) {
   policy::Snapshot snapshot;
   policy::History history;
   snapshot.pods = facts.pods;
-  // The job's conditions and events show whether the server serves this version.
+  // Assumes that the server serves this version. If it does not, the job's conditions and events
+  // show that.
   snapshot.native_version = policy::ApiVersionOf(policy::NativeVersion::kV1Beta1);
   snapshot.history = &history;
   const policy::DecisionOptions options;
@@ -165,7 +167,9 @@ std::string Unscheduled(const JobFacts& facts) {
   return StrCat(who, " yet, and no scheduler has reported why.");
 }
 
-// The delay in "back-off 2m40s restarting failed container=…" starts when the container last ended.
+// Returns a clause that says when the container will be started again; "" if this is unknown. The
+// delay in the kubelet's message "back-off 2m40s restarting failed container=…" starts when the
+// container last ended.
 std::string BackoffEnd(const JobFacts& facts, const Pod& pod, const std::string& message) {
   constexpr std::string_view kWord = "back-off ";
   const size_t at = message.find(kWord);

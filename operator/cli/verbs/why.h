@@ -7,9 +7,10 @@
 
 namespace tfjob::cli {
 
-// Returns why the job waits; "" if it has ended or nothing is wrong. If there are several reasons,
-// returns the one to resolve first: problems of the operator precede problems of scheduling, which
-// precede problems of containers. Pure.
+// Returns why the job waits; "" if nothing is wrong or if the job has ended and is not being
+// deleted. If there are several reasons, returns the one to resolve first. They are checked in this
+// order: reasons that concern the whole job, creates that the server refused, pods without a node,
+// waiting containers, missing pods. Pure.
 std::string WhyItWaits(const JobFacts& facts);
 
 }  // namespace tfjob::cli
