@@ -30,8 +30,8 @@ void AddModelKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.keras_json",
                   .type = KeyType::kString,
                   .binding = Bind<&C::model, &ModelConfig::keras_json>(),
-                  .doc = "A file written by Keras' `model.to_json()` (Keras 3 or tf.keras 2), "
-                         "relative to the working directory.",
+                  .doc = "Path of a file written by Keras' `model.to_json()` (Keras 3 or tf.keras "
+                         "2), relative to the working directory.",
                   .unset_doc = "one of the two is required"});
   keys.push_back(
       {.path = "loss.name",
@@ -190,11 +190,11 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
                          "generated data, y = x·weights + bias + noise.",
                   .choices = {"", "idx", "csv", "linear"},
                   .unset_doc = missing});
-  keys.push_back(
-      {.path = at + "scale",
-       .type = KeyType::kFraction,
-       .binding = Bind<kData, source, &S::scale>(),
-       .doc = "Factor applied to the features: a number, or a fraction such as `1/255`."});
+  keys.push_back({.path = at + "scale",
+                  .type = KeyType::kFraction,
+                  .binding = Bind<kData, source, &S::scale>(),
+                  .doc = "Factor by which the features are multiplied: a number, or a fraction "
+                         "such as `1/255`."});
   const auto add = [&](auto... fields) { keys.push_back(SourceKey(fields...)); };
   add(at + "images", KeyType::kString, Bind<kData, source, &S::images>(), "idx",
       "IDX file with the features, plain or gzipped.", "required");
