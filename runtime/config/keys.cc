@@ -24,23 +24,24 @@ void AddModelKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "model.layers",
                   .type = KeyType::kLayers,
                   .binding = Bind<&C::model, &ModelConfig::layers>(),
-                  .doc = "The layers in order, each `- Class: {argument: value}` or Keras' "
-                         "`class_name` and `config`.",
+                  .doc = "The layers in order, each written as `- Class: {argument: value}` or "
+                         "with Keras' `class_name` and `config`.",
                   .unset_doc = "one of the two is required"});
   keys.push_back({.path = "model.keras_json",
                   .type = KeyType::kString,
                   .binding = Bind<&C::model, &ModelConfig::keras_json>(),
-                  .doc = "A file written by Keras' `model.to_json()` (Keras 3 or tf.keras 2), "
-                         "relative to the working directory.",
+                  .doc = "Path of a file written by Keras' `model.to_json()` (Keras 3 or tf.keras "
+                         "2), relative to the working directory.",
                   .unset_doc = "one of the two is required"});
-  keys.push_back({.path = "loss.name",
-                  .type = KeyType::kString,
-                  .binding = Bind<&C::loss, &LossConfig::name>(),
-                  .doc = "The loss to minimise. `clipped_crossentropy` is −Σ y·log(clip(p, 1e-10, "
-                         "1)). `loss: NAME` is the short form.",
-                  .choices = {"sparse_categorical_crossentropy", "categorical_crossentropy",
-                              "clipped_crossentropy", "mean_squared_error"},
-                  .unset_doc = "required"});
+  keys.push_back(
+      {.path = "loss.name",
+       .type = KeyType::kString,
+       .binding = Bind<&C::loss, &LossConfig::name>(),
+       .doc = "The loss to minimise. `clipped_crossentropy` is −Σ y·log(clip(p, 1e-10, 1)), where "
+              "y is the label and p the model's output. `loss: NAME` is the short form.",
+       .choices = {"sparse_categorical_crossentropy", "categorical_crossentropy",
+                   "clipped_crossentropy", "mean_squared_error"},
+       .unset_doc = "required"});
   keys.push_back({.path = "loss.from_logits",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::loss, &LossConfig::from_logits>(),
@@ -50,7 +51,8 @@ void AddModelKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "loss.reduction",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::loss, &LossConfig::reduction>(),
-                  .doc = "Reduction over the examples of a batch, by Keras' names: mean or sum.",
+                  .doc = "How the losses of a batch's examples are combined: into their mean or "
+                         "their sum, by Keras' names.",
                   .choices = {"sum_over_batch_size", "sum"}});
   keys.push_back({.path = "metrics",
                   .type = KeyType::kStrings,
@@ -81,7 +83,7 @@ void AddScheduleKeys(std::vector<Key>& keys) {
   keys.push_back({.path = at + "name",
                   .type = kString,
                   .binding = Bind<kOf, kSchedule, &S::name>(),
-                  .doc = "How learning_rate changes with the step, as in Keras' schedules.",
+                  .doc = "How the learning rate changes with the step, as in Keras' schedules.",
                   .choices = {"exponential_decay", "inverse_time_decay", "polynomial_decay",
                               "cosine_decay", "piecewise_constant_decay"},
                   .unset_doc = "constant"});
@@ -98,26 +100,33 @@ void AddScheduleKeys(std::vector<Key>& keys) {
   };
   add("decay_steps", kInteger, Bind<kOf, kSchedule, &S::decay_steps>(),
       {"exponential_decay", "inverse_time_decay", "polynomial_decay", "cosine_decay"}, "required",
-      "Steps of one decay.");
+      "Number of steps over which the learning rate decays once.");
   add("decay_rate", kNumber, Bind<kOf, kSchedule, &S::decay_rate>(),
-      {"exponential_decay", "inverse_time_decay"}, "required", "Factor or divisor of the decay.");
+      {"exponential_decay", "inverse_time_decay"}, "required",
+      "Every decay_steps, `exponential_decay` multiplies the learning rate by this number, and "
+      "`inverse_time_decay` adds it to the divisor, which starts at 1.");
   add("staircase", kBool, Bind<kOf, kSchedule, &S::staircase>(),
-      {"exponential_decay", "inverse_time_decay"}, "false", "Decay in jumps, every decay_steps.");
+      {"exponential_decay", "inverse_time_decay"}, "false",
+      "Decay once every decay_steps, not continuously.");
   add("end_learning_rate", kNumber, Bind<kOf, kSchedule, &S::end_learning_rate>(),
-      {"polynomial_decay"}, "0.0001", "Learning rate at the end.");
-  add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1", "1: linear.");
+      {"polynomial_decay"}, "0.0001", "Learning rate at the end of the decay.");
+  add("power", kNumber, Bind<kOf, kSchedule, &S::power>(), {"polynomial_decay"}, "1",
+      "Exponent of the polynomial. 1: the decay is linear.");
   add("cycle", kBool, Bind<kOf, kSchedule, &S::cycle>(), {"polynomial_decay"}, "false",
-      "Rise again at the end of each decay.");
+      "At the end of each decay, raise the learning rate and decay again, instead of staying at "
+      "end_learning_rate.");
   add("alpha", kNumber, Bind<kOf, kSchedule, &S::alpha>(), {"cosine_decay"}, "0",
-      "Final learning rate, as a fraction of the one at the start.");
+      "Final learning rate, as a fraction of the rate at which the decay starts.");
   add("warmup_target", kNumber, Bind<kOf, kSchedule, &S::warmup_target>(), {"cosine_decay"},
-      "no warm-up", "A linear change from learning_rate to this value comes first.");
+      "no warm-up",
+      "Before the decay, the learning rate changes linearly from learning_rate to this value.");
   add("warmup_steps", kInteger, Bind<kOf, kSchedule, &S::warmup_steps>(), {"cosine_decay"}, "0",
-      "Steps of that linear change.");
+      "Number of steps that the change to warmup_target takes.");
   add("boundaries", kNumbers, Bind<kOf, kSchedule, &S::boundaries>(), {"piecewise_constant_decay"},
-      "required", "Steps after which the next value applies.");
+      "required", "Steps in ascending order; after each of them, the next of the values applies.");
   add("values", kNumbers, Bind<kOf, kSchedule, &S::values>(), {"piecewise_constant_decay"},
-      "required", "Learning rates, one more than boundaries. learning_rate must not be set.");
+      "required",
+      "Learning rates, one more than there are boundaries. learning_rate must not be set.");
 }
 
 void AddOptimizerKeys(std::vector<Key>& keys) {
@@ -126,28 +135,31 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "optimizer.name",
                   .type = KeyType::kString,
                   .binding = Bind<kOf, &O::name>(),
-                  .doc = "Arithmetic and defaults are as in Keras. `optimizer: NAME` is the short "
-                         "form.",
+                  .doc = "The optimizer, with Keras' arithmetic and defaults. `optimizer: NAME` is "
+                         "the short form.",
                   .choices = {"sgd", "adagrad", "adam", "rmsprop"}});
   keys.push_back(Hyper("learning_rate", Bind<kOf, &O::learning_rate>(), 0, {},
-                       "sgd 0.01, others 0.001", "Step size."));
+                       "sgd 0.01, others 0.001",
+                       "Learning rate; if there is a schedule, the initial one."));
   AddScheduleKeys(keys);
   keys.push_back(Hyper("momentum", Bind<kOf, &O::momentum>(), 0, {"sgd", "rmsprop"}, "0",
-                       "Fraction of the previous step."));
-  keys.push_back(
-      Hyper("nesterov", Bind<kOf, &O::nesterov>(), 0, {"sgd"}, "false", "Nesterov's momentum."));
+                       "Fraction of the previous update that is added to the next one."));
+  keys.push_back(Hyper("nesterov", Bind<kOf, &O::nesterov>(), 0, {"sgd"}, "false",
+                       "Use Nesterov's momentum."));
   keys.push_back(Hyper("initial_accumulator_value", Bind<kOf, &O::initial_accumulator_value>(), 0,
-                       {"adagrad"}, "0.1", "Initial sum of squared gradients."));
-  keys.push_back(
-      Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, {"adam"}, "0.9", "Decay of the first moment."));
+                       {"adagrad"}, "0.1", "Initial value of the sum of squared gradients."));
+  keys.push_back(Hyper("beta_1", Bind<kOf, &O::beta_1>(), 0, {"adam"}, "0.9",
+                       "Decay rate of the gradient's first moment."));
   keys.push_back(Hyper("beta_2", Bind<kOf, &O::beta_2>(), 0, {"adam"}, "0.999",
-                       "Decay of the second moment."));
+                       "Decay rate of the gradient's second moment."));
+  keys.push_back(Hyper("rho", Bind<kOf, &O::rho>(), 0, {"rmsprop"}, "0.9",
+                       "Decay rate of the gradient's mean square."));
   keys.push_back(
-      Hyper("rho", Bind<kOf, &O::rho>(), 0, {"rmsprop"}, "0.9", "Decay of the mean square."));
-  keys.push_back(Hyper("centered", Bind<kOf, &O::centered>(), 0, {"rmsprop"}, "false",
-                       "Divide by the variance."));
+      Hyper("centered", Bind<kOf, &O::centered>(), 0, {"rmsprop"}, "false",
+            "Normalise gradients by their estimated variance instead of their mean square."));
   keys.push_back(Hyper("epsilon", Bind<kOf, &O::epsilon>(), 0, {"adagrad", "adam", "rmsprop"},
-                       "1e-07", "Added to the denominator."));
+                       "1e-07",
+                       "Small constant added to the denominator for numerical stability."));
   for (Key& key : keys) {
     const bool decays = key.path == "optimizer.momentum" || key.path == "optimizer.rho" ||
                         key.path == "optimizer.beta_1" || key.path == "optimizer.beta_2";
@@ -174,40 +186,41 @@ void AddSourceKeys(std::vector<Key>& keys, const std::string& at, const char* mi
   keys.push_back({.path = at + "format",
                   .type = KeyType::kChoice,
                   .binding = Bind<kData, source, &S::format>(),
-                  .doc = "`idx`: MNIST's files; `csv`: a table of numbers; `linear`: generated, y "
-                         "= x·weights + bias + noise.",
+                  .doc = "`idx`: files in MNIST's format; `csv`: a table of numbers; `linear`: "
+                         "generated data, y = x·weights + bias + noise.",
                   .choices = {"", "idx", "csv", "linear"},
                   .unset_doc = missing});
-  keys.push_back(
-      {.path = at + "scale",
-       .type = KeyType::kFraction,
-       .binding = Bind<kData, source, &S::scale>(),
-       .doc = "Factor applied to the features: a number, or a fraction such as `1/255`."});
+  keys.push_back({.path = at + "scale",
+                  .type = KeyType::kFraction,
+                  .binding = Bind<kData, source, &S::scale>(),
+                  .doc = "Factor by which the features are multiplied: a number, or a fraction "
+                         "such as `1/255`."});
   const auto add = [&](auto... fields) { keys.push_back(SourceKey(fields...)); };
   add(at + "images", KeyType::kString, Bind<kData, source, &S::images>(), "idx",
-      "IDX file of features, plain or gz.", "required");
+      "IDX file with the features, plain or gzipped.", "required");
   add(at + "labels", KeyType::kString, Bind<kData, source, &S::labels>(), "idx",
-      "IDX file of labels, plain or gz.", "required");
+      "IDX file with the labels, plain or gzipped.", "required");
   add(at + "file", KeyType::kString, Bind<kData, source, &S::file>(), "csv",
-      "CSV file, plain or gz.", "required");
+      "CSV file, plain or gzipped.", "required");
   add(at + "header", KeyType::kBool, Bind<kData, source, &S::header>(), "csv",
       "The first row contains the column names.");
   add(at + "label_column", KeyType::kNameOrIndex, Bind<kData, source, &S::label_column>(), "csv",
-      "Name or index (from 0; negative from the end) of the label's column.", "the last column");
+      "Name or index of the label's column. Indexes start at 0; negative ones count from the end.",
+      "the last column");
   add(at + "delimiter", KeyType::kString, Bind<kData, source, &S::delimiter>(), "csv",
-      "One character.");
+      "The character that separates columns.");
   add(at + "weights", KeyType::kNumbers, Bind<kData, source, &S::weights>(), "linear",
       "One weight per feature.");
   add(at + "bias", KeyType::kNumber, Bind<kData, source, &S::bias>(), "linear",
-      "Added to every y.");
+      "Constant added to every y.");
   add(at + "noise", KeyType::kNumber, Bind<kData, source, &S::noise>(), "linear",
-      "Standard deviation.");
+      "Standard deviation of the noise.");
   add(at + "low", KeyType::kNumber, Bind<kData, source, &S::low>(), "linear", "Smallest x.");
   add(at + "high", KeyType::kNumber, Bind<kData, source, &S::high>(), "linear",
-      "Largest x. A single feature is spaced evenly from low to high; several are drawn "
-      "uniformly.");
+      "Largest x. With one feature, its values are evenly spaced from low to high; with several, "
+      "values are drawn uniformly from that range.");
   add(at + "examples", KeyType::kInteger, Bind<kData, source, &S::examples>(), "linear",
-      "Number of rows.");
+      "Number of examples to generate.");
   keys.back().minimum = 1;
   keys.back().maximum = 1 << 30;
 }
@@ -221,21 +234,22 @@ void AddDataKeys(std::vector<Key>& keys) {
                   .doc = "Form in which the loss receives labels: class numbers, one-hot rows or "
                          "values. `auto`: the form that the loss needs.",
                   .choices = {"auto", "class", "one_hot", "value"}});
-  keys.push_back({.path = "data.shuffle",
-                  .type = KeyType::kBool,
-                  .binding = Bind<&C::data, &DataConfig::shuffle>(),
-                  .doc = "Use a new order every epoch, the same for the same seed."});
+  keys.push_back(
+      {.path = "data.shuffle",
+       .type = KeyType::kBool,
+       .binding = Bind<&C::data, &DataConfig::shuffle>(),
+       .doc = "Shuffle the examples before every epoch. The same seed yields the same orders."});
   keys.push_back({.path = "data.drop_remainder",
                   .type = KeyType::kBool,
                   .binding = Bind<&C::data, &DataConfig::drop_remainder>(),
                   .doc = "Leave out the last batch of an epoch if it is not full."});
-  keys.push_back(
-      {.path = "data.prefetch",
-       .type = KeyType::kInteger,
-       .binding = Bind<&C::data, &DataConfig::prefetch>(),
-       .doc = "Batches prepared ahead in the background; 0: none, use the caller's thread.",
-       .minimum = 0,
-       .maximum = 1024});
+  keys.push_back({.path = "data.prefetch",
+                  .type = KeyType::kInteger,
+                  .binding = Bind<&C::data, &DataConfig::prefetch>(),
+                  .doc = "Number of batches to prepare ahead in the background. 0: none; each "
+                         "batch is prepared when it is needed.",
+                  .minimum = 0,
+                  .maximum = 1024});
 }
 
 void AddStrategyKeys(std::vector<Key>& keys) {
@@ -243,34 +257,36 @@ void AddStrategyKeys(std::vector<Key>& keys) {
   keys.push_back({.path = "strategy.name",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::kind>(),
-                  .doc = "`auto`: parameter_server if the cluster has a ps, else one_device. "
-                         "`strategy: NAME` is the short form.",
+                  .doc = "`auto`: parameter_server if the cluster has a ps, and otherwise "
+                         "one_device. `strategy: NAME` is the short form.",
                   .choices = {std::begin(kStrategyNames), std::end(kStrategyNames)}});
   keys.push_back({.path = "strategy.mode",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::mode>(),
                   .doc = "`async`: gradients are applied as they arrive; `sync`: they are "
-                         "averaged, as by SyncReplicasOptimizer.",
+                         "averaged, as by TensorFlow's SyncReplicasOptimizer.",
                   .choices = {"async", "sync"}});
-  keys.push_back({.path = "strategy.replicas_to_aggregate",
-                  .type = KeyType::kInteger,
-                  .binding = Bind<&C::strategy, &S::replicas_to_aggregate>(),
-                  .doc = "Gradients averaged in a synchronous step. Fewer than workers: the "
-                         "slowest are dropped; more: several batches per worker. 0: the number of "
-                         "workers.",
-                  .minimum = 0,
-                  .maximum = 1 << 20});
+  keys.push_back(
+      {.path = "strategy.replicas_to_aggregate",
+       .type = KeyType::kInteger,
+       .binding = Bind<&C::strategy, &S::replicas_to_aggregate>(),
+       .doc = "Number of gradients averaged in a synchronous step; 0: one from each training task. "
+              "If it is below the number of training tasks, the gradients that arrive last are "
+              "dropped; if it is above, some tasks compute several batches per step.",
+       .minimum = 0,
+       .maximum = 1 << 20});
   keys.push_back({.path = "strategy.placement",
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::placement>(),
-                  .doc = "How variables are placed on parameter servers: in turn, or evenly by "
-                         "bytes.",
+                  .doc = "How variables are assigned to parameter servers. `round_robin`: in turn; "
+                         "`balanced`: so that each server holds about the same number of bytes.",
                   .choices = {"round_robin", "balanced"}});
-  keys.push_back({.path = "strategy.shard_bytes",
-                  .type = KeyType::kBytes,
-                  .binding = Bind<&C::strategy, &S::shard_bytes>(),
-                  .doc = "Larger variables are split across the servers; 0: never.",
-                  .minimum = 0});
+  keys.push_back(
+      {.path = "strategy.shard_bytes",
+       .type = KeyType::kBytes,
+       .binding = Bind<&C::strategy, &S::shard_bytes>(),
+       .doc = "Variables larger than this are split across the servers. 0: no variable is split.",
+       .minimum = 0});
 }
 
 Key Plain(const char* path, KeyType type, Binding binding, double minimum, const char* doc,
@@ -286,39 +302,44 @@ Key Plain(const char* path, KeyType type, Binding binding, double minimum, const
 void AddRunKeys(std::vector<Key>& keys) {
   using enum KeyType;
   keys.push_back(
-      Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1, "Examples per step and worker."));
+      Plain("batch_size", kInteger, Bind<&C::batch_size>(), 1,
+            "Number of examples in a batch. Each training task computes its own batches."));
   keys.push_back(Plain(
       "epochs", kInteger, Bind<&C::epochs>(), 0,
-      "Passes over the training data. With max_steps, training ends at whichever is reached first; "
-      "one is required."));
-  keys.push_back(Plain("max_steps", kInteger, Bind<&C::max_steps>(), 0, "Global steps."));
+      "Number of passes over the training data; 0: no limit. If max_steps is also set, training "
+      "ends at whichever limit is reached first. At least one of the two is required."));
+  keys.push_back(Plain("max_steps", kInteger, Bind<&C::max_steps>(), 0,
+                       "Number of global steps after which training ends; 0: no limit."));
   keys.push_back(Plain("eval.batch_size", kInteger, Bind<&C::eval, &EvalConfig::batch_size>(), 0,
                        "Examples per evaluation batch; 0: batch_size."));
   keys.push_back(Plain("eval.steps", kInteger, Bind<&C::eval, &EvalConfig::steps>(), 0,
                        "Batches per evaluation; 0: all."));
   keys.push_back(Plain("eval.start_delay_secs", kNumber,
                        Bind<&C::eval, &EvalConfig::start_delay_secs>(), 0,
-                       "Time that the evaluator waits before its first evaluation."));
+                       "Seconds that the evaluator waits before its first evaluation."));
   keys.push_back(Plain("eval.throttle_secs", kNumber, Bind<&C::eval, &EvalConfig::throttle_secs>(),
-                       0, "Minimum time between the starts of two evaluations."));
+                       0, "Minimum number of seconds between the starts of two evaluations."));
   keys.push_back(Plain("model_dir", kString, Bind<&C::model_dir>(), 0,
                        "Folder for checkpoints and events, relative to the working directory.",
                        "nothing is saved"));
   keys.push_back(Plain("save_checkpoints_secs", kNumber, Bind<&C::save_checkpoints_secs>(), 0,
-                       "Seconds between checkpoints; 0: none but the last.",
+                       "Seconds between checkpoints. 0: unless save_checkpoints_steps is set, only "
+                       "the first and the last checkpoint are saved.",
                        "600, unless by steps"));
   keys.push_back(Plain("save_checkpoints_steps", kInteger, Bind<&C::save_checkpoints_steps>(), 0,
-                       "Steps between checkpoints, instead of seconds.", "by seconds"));
+                       "Steps between checkpoints. Cannot be combined with save_checkpoints_secs.",
+                       "by seconds"));
   keys.push_back(Plain("keep_checkpoint_max", kInteger, Bind<&C::keep_checkpoint_max>(), 0,
-                       "Number of newest checkpoints to keep; 0: all."));
+                       "Number of checkpoints to keep; older ones are deleted. 0: keep all."));
   keys.push_back(Plain("save_summary_steps", kInteger, Bind<&C::save_summary_steps>(), 0,
                        "Steps between summaries; 0: none."));
   keys.push_back(Plain("log_step_count_steps", kInteger, Bind<&C::log_step_count_steps>(), 0,
                        "Steps between log lines with loss and speed; 0: none."));
   keys.push_back(Plain("seed", kInteger, Bind<&C::seed>(), 0,
-                       "Seed of initial values, shuffling and dropout."));
+                       "Seed for initial values, shuffling, dropout and generated data."));
   keys.push_back(Plain("threads", kInteger, Bind<&C::threads>(), 0,
-                       "Threads for computation; 0: as many as the cgroup grants."));
+                       "Number of threads for computation; 0: one per processor that the CPU "
+                       "affinity and the cgroup's quota allow."));
   keys.back().maximum = 4096;
   for (Key& key : keys) {
     if (key.path == "batch_size" || key.path == "eval.batch_size") key.maximum = 1 << 24;
