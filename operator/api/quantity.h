@@ -17,8 +17,9 @@ struct Quantity {
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }
 };
 
-// Parses a quantity. Returns InvalidArgument for any other text, and for more than 18 digits, an
-// exponent outside -9 to 18, or a value above 2⁶³ units. Fractions of a nano-unit are rounded up.
+// Parses a quantity. Returns InvalidArgument for text that is not one, and for more than 18 digits,
+// an exponent outside -9 to 18, or a value above 2⁶³ units. Fractions of a nano-unit are rounded
+// up.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
 // The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);

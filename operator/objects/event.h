@@ -31,7 +31,7 @@ struct Event {
 };
 
 // Returns the core/v1 Event to send. Its source component is "tfjob-controller", its count is 1,
-// and its message is cut to 1,024 bytes. Its name is
+// and its message is truncated to 1,024 bytes. Its name is
 //   `<involved name>.<hex of the time and of a hash of the content>`
 // Sending the same event with the same time again therefore fails with AlreadyExists. Different
 // events get different names, even if they have the same time.

@@ -1,5 +1,5 @@
-// Handles the names of wanted pods and services that objects of other owners hold. A taken name
-// blocks only its own slot. Its creation is tried again every options.blocked_retry.
+// Handles wanted pods and services whose names are held by objects of other owners. A name that is
+// held blocks only its own slot, whose pod or service is tried again every options.blocked_retry.
 #pragma once
 
 #include <map>

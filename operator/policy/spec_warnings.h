@@ -10,7 +10,7 @@ namespace tfjob::policy {
 
 // Returns the warnings that are sent once, when the job is first seen: a pod template sets
 // restartPolicy, or names a scheduler other than the gang's; the job has several chiefs; or
-// minAvailable is below 0 or above the total.
+// minAvailable is below 0 or above the total number of replicas.
 std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
 // Returns the warnings about invalid annotations of a job that has started. Each invalid value has

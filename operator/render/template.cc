@@ -24,8 +24,8 @@ StatusOr<size_t> FindContainer(const JsonField& containers) {
                          api::kContainerName, "\"");
 }
 
-// In a service with several ports, each port needs a name. A container port may have none, so one
-// is made up.
+// Returns the name of a service port. If a service has several ports, each needs a name, but a
+// container port may have none, so one is made up.
 std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
   if (!name.empty()) return name;
   if (protocol == kTcp) return StrCat("port-", port);
