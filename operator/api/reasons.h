@@ -16,8 +16,7 @@
 
 namespace tfjob::api {
 
-// Reasons of conditions. Restarting, Failed, Succeeded, Suspended and Resumed are also reasons
-// of events.
+// Reasons of conditions. All but Created and Running are also reasons of events.
 inline constexpr char kReasonCreated[] = "TFJobCreated";
 inline constexpr char kReasonRunning[] = "TFJobRunning";
 inline constexpr char kReasonRestarting[] = "TFJobRestarting";
@@ -27,7 +26,7 @@ inline constexpr char kReasonSuspended[] = "TFJobSuspended";
 inline constexpr char kReasonResumed[] = "TFJobResumed";
 inline constexpr char kReasonFailedValidation[] = "TFJobFailedValidation";
 
-// Events.
+// Reasons of events. FailedCreatePod is also a reason of the condition Created.
 inline constexpr char kReasonCreatedPod[] = "SuccessfulCreatePod";
 inline constexpr char kReasonFailedCreatePod[] = "FailedCreatePod";
 inline constexpr char kReasonDeletedPod[] = "SuccessfulDeletePod";
@@ -75,9 +74,9 @@ std::string ResumedMessage(const TFJob& job);
 // `problems`: one problem per line, each beginning with the path of its field.
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
-// Messages of events. `objects` are the names of objects of kind `what`, for example "pod":
-// "Created pod: a", "Created pods: a, b". Names that do not fit into the event are counted instead.
-// `error` is the API server's message.
+// Messages of events. `what` is a kind of object, such as "pod", and `objects` are the names of
+// such objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are
+// counted instead. `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);

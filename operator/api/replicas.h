@@ -17,9 +17,9 @@ bool IsLocal(const TFJob& job);
 // Returns the restart policy of the spec, or Never if it has none.
 RestartPolicy EffectiveRestartPolicy(const ReplicaSpec& spec);
 
-// Returns spec.containers of a pod template (an array of objects), or nullptr.
+// Returns spec.containers of a pod template if it is an array (of anything), otherwise nullptr.
 const Json* Containers(const Json& pod_template);
-// Returns the container named "tensorflow" of a pod template, or nullptr.
+// Returns the container named "tensorflow" of a pod template; nullptr if there is none.
 const Json* TensorflowContainer(const Json& pod_template);
 
 // Returns the containerPort of the port named "tfjob-port" in the type's tensorflow container, or

@@ -64,7 +64,7 @@ struct ReplicaSpec {
   // after parsing.
   std::shared_ptr<const Json> pod_template;
 
-  bool operator==(const ReplicaSpec& other) const;  // templates by value
+  bool operator==(const ReplicaSpec& other) const;  // compares templates by value
 };
 
 struct SchedulingPolicy {
@@ -94,7 +94,7 @@ struct TFJobSpec {
   RunPolicy run_policy;
   SuccessPolicy success_policy = SuccessPolicy::kDefault;
   bool enable_dynamic_worker = false;
-  std::map<ReplicaType, ReplicaSpec> replicas;  // tfReplicaSpecs, keys canonical
+  std::map<ReplicaType, ReplicaSpec> replicas;  // tfReplicaSpecs, by type
 
   bool operator==(const TFJobSpec&) const = default;
 };

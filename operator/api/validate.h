@@ -21,10 +21,10 @@ std::string ToString(const FieldIssue& issue);  // "path: message"
 // number is considered a mistake.
 inline constexpr int64_t kMaxReplicas = 100'000;
 
-// Returns the errors of a job, sorted by path; empty if it is valid. The job may be as written or
-// have defaults. An invalid annotation, which a CRD cannot reject, is an error only until the job
-// has started (status.startTime); after that, it is only a warning, because an annotation should
-// not end a running job. Pod templates may be any JSON; this function never crashes on one.
+// Returns the errors of a job, sorted by path; empty if it is valid. The job need not have
+// defaults. An invalid annotation, which a CRD cannot reject, is an error only until the job has
+// started (status.startTime); after that, it is only a warning, because an annotation should not
+// end a running job. Pod templates may be any JSON; this function never crashes on one.
 std::vector<FieldIssue> Validate(const TFJob& job);
 
 // Returns probable mistakes that are accepted nevertheless, even by the CRD: minAvailable below 0

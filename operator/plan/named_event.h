@@ -12,7 +12,7 @@ namespace tfjob::plan {
 struct NamedEvent {
   std::string name;
   objects::Event event;
-  std::string cause;  // to remember in History::reported if standing
+  std::string cause;  // to be recorded in History::reported if `standing`
   bool standing = false;
 };
 

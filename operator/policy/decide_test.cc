@@ -229,8 +229,8 @@ TEST(Decide, RemembersDepartedPods) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
 }
 
-// If a dynamic worker fails permanently, its pod is kept and counted, and the failure is
-// reported once.
+// With enableDynamicWorker, if a worker fails permanently, its pod is kept and counted, and the
+// failure is reported once.
 TEST(Decide, ToleratesDynamicWorkers) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.job.spec.enable_dynamic_worker = true;
@@ -277,8 +277,8 @@ TEST(Refuse, FailsTheJob) {
       verdict.status);
 }
 
-// Equal causes of the same job lead to equal names. Another cause or another job leads to
-// another name.
+// Equal causes for the same job give equal event names; a different cause or a different job gives
+// a different name.
 TEST(EventName, IsDeterministic) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   const std::string name = EventName(job, "exit/uid-1");

@@ -33,7 +33,7 @@ std::string PortName(const std::string& name, int32_t port, const std::string& p
 }
 
 // Converts a container's ports to those of a service, in the same order. A port that is listed
-// twice is included once.
+// twice with the same protocol is included once.
 StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   Json ports = Json::array();
   std::set<std::pair<int32_t, std::string>> seen;

@@ -1,5 +1,5 @@
-// Prepares the parts that all pods and services of a replica type share, once, from the type's pod
-// template.
+// Builds the pods and services of a replica type. The parts that they share are prepared once, from
+// the type's pod template.
 #pragma once
 
 #include <memory>

@@ -38,14 +38,14 @@ struct GangTraits {
   std::string_view name;
   // The schedulerName of pods whose template has none.
   std::string_view scheduler_name;
-  // Users may deploy this scheduler under any name: an unknown name in --gang-scheduler-name refers
-  // to this scheduler.
+  // Users may deploy this scheduler under any name, so an unknown name in --gang-scheduler-name is
+  // taken to be that of this scheduler.
   bool has_any_name = false;
   objects::Kind pod_group_kind = objects::Kind::kPodGroup;
   // A Workload must be created before the pod group.
   bool has_workload = false;
-  // No pods or services are created until the group's status.phase shows that its queue has
-  // admitted it.
+  // No pods or services are created until the group's status.phase shows that the queue has
+  // admitted the group.
   bool waits_for_admission = false;
   // Each is true if the spec of this scheduler's PodGroup has the optional field of that name.
   bool has_min_resources = false;

@@ -25,7 +25,7 @@ namespace tfjob::policy {
 
 struct Snapshot;
 
-// The history of one slot: an index of a replica type.
+// The history of one slot, that is, of one index of a replica type.
 struct IndexHistory {
   std::string uid;        // of the last pod seen in the slot; "" if none yet
   int32_t attempt = 0;    // of that pod
@@ -37,7 +37,7 @@ struct IndexHistory {
   bool operator==(const IndexHistory&) const = default;
 };
 
-// The name of a wanted pod or service that is held by an object of another owner.
+// Records that an object of another owner holds the name of a wanted pod or service.
 struct BlockedName {
   std::string holder;      // the object's controller: "ReplicaSet web-5d9", or "nobody"
   std::string holder_uid;  // UID of the object itself
@@ -46,9 +46,10 @@ struct BlockedName {
 
 struct History {
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
-  // Blocked names, by name. If a create fails with AlreadyExists and the existing object has
-  // another controller or none, the loop adds an entry (or updates it) and reconciles the job
-  // again. It erases the entry once a create succeeds or the object that holds the name is gone.
+  // The blocked pods and services, by name. If a create fails with AlreadyExists and the existing
+  // object has another controller or none, the loop adds an entry (or updates it) and reconciles
+  // the job again. It erases the entry once a create succeeds or the object that holds the name is
+  // gone.
   std::map<std::string, BlockedName> blocked_pods;
   std::map<std::string, BlockedName> blocked_services;
   // The causes of the standing events (JobEvent::standing) that have been sent. The loop inserts

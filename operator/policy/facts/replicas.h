@@ -26,14 +26,14 @@ enum class ReplicaState {
   kSucceeded,    // phase Succeeded, but not known to be done (policy Always, or no exit code)
   kFailed,       // phase Failed, permanently
   kRetryable,    // phase Failed, to be restarted and counted
-  kDisrupted,    // Failed or terminating, but not by its own fault; to be restarted, not counted
+  kDisrupted,    // Failed or terminating through no fault of its own; to be restarted, not counted
   kReplacing,    // phase Failed, to be restarted; the status already records the restart
   kTerminating,  // being deleted; there is nothing to do but wait
   kOutdated,     // belongs to an earlier attempt
 };
 
 struct Replica {
-  const objects::Pod* pod = nullptr;  // in the snapshot; if kCompleted, it may be a departed pod
+  const objects::Pod* pod = nullptr;  // in the snapshot; if kCompleted, possibly a departed pod
   ReplicaState state = ReplicaState::kMissing;
 
   // True if the slot has a pod that is pending or active and should stay.
