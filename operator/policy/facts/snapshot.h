@@ -36,9 +36,9 @@ struct Snapshot {
   // the job wants a native gang.
   std::string native_version;
   // The last states, as the watch reported them, of the job's pods that have disappeared. A pod
-  // stays in this list until a reconcile that saw it there has written its status. Optional. With
-  // this list, a pod that exited with 0 and was garbage-collected before any reconcile saw it exit
-  // still counts as completed.
+  // stays in this list until a reconcile that saw it there has written the job's status. Optional.
+  // With this list, a pod that exited with 0 and was garbage-collected before any reconcile saw it
+  // exit still counts as completed.
   std::vector<std::shared_ptr<const objects::Pod>> departed;
   // Names of the nodes that are not Ready, or are gone; nullopt if nodes are not observed.
   std::optional<std::set<std::string>> lost_nodes;
