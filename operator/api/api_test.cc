@@ -223,7 +223,8 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
   EXPECT_EQ(PodConditionMessage("p", "m"), "Error pod p condition message: m");
 }
 
-// An event's message has at most 1,024 bytes.
+// A message that would exceed 1,024 bytes, the limit for events, lists as many names as fit and
+// counts the others.
 TEST(Reasons, AMessageNamesAsManyAsItHasRoomFor) {
   Names names;
   for (int i = 0; i < 1000; ++i) names.push_back(StrCat("mnist-worker-", 1000 + i));

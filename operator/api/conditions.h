@@ -1,5 +1,5 @@
-// Reads and updates status.conditions. The order of the entries and the statuses that change to
-// False are part of the API: clients read the type of the last entry.
+// Reads and updates status.conditions. Both the order of the entries and the cases in which an
+// entry changes to False are part of the API; clients read the type of the last entry, for example.
 #pragma once
 
 #include <string_view>
@@ -18,14 +18,15 @@ bool IsFailed(const TFJobStatus& status);
 bool IsFinished(const TFJobStatus& status);
 
 // Sets one condition and returns whether the list changed.
-//  1. If the job is finished, nothing changes (in the reference, Failed could follow Succeeded).
+//  1. If the job is finished, nothing changes. In Kubeflow's Training Operator, Failed could follow
+//     Succeeded.
 //  2. If an entry of the type has the same status and reason, nothing changes, not even
 //     the message.
-//  3. If an entry of the type has the same status but another reason, its lastTransitionTime
-//     is kept.
-//  4. Otherwise, an existing entry of the type is removed and the new one is appended last.
-//     Restarting also removes Running, and Running removes Restarting. Succeeded and Failed set an
-//     existing Running to False, at its position and with its reason, message and times.
+//  3. Otherwise, an existing entry of the type is removed and the new one is appended. If the old
+//     entry had the same status, the new one keeps its lastTransitionTime.
+//  4. A new Restarting also removes Running, and a new Running removes Restarting. A new Succeeded
+//     or Failed sets an existing Running to False, and leaves its position, reason, message and
+//     times unchanged.
 // Times are truncated to seconds, as they are stored.
 bool SetCondition(TFJobStatus& status, ConditionType type, bool value, std::string_view reason,
                   std::string_view message, Time now);

@@ -1,5 +1,5 @@
-// Holds a set of replica indexes, and converts it to and from the text form that
-// status.replicaStatuses[T].completedIndexes contains.
+// Holds a set of replica indexes, and converts it to and from the text form used in
+// status.replicaStatuses[T].completedIndexes.
 #pragma once
 
 #include <cstdint>

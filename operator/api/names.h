@@ -23,7 +23,7 @@ inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.at
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
-// Overrides the operator's choice: "volcano", "scheduler-plugins", "native" or "none".
+// Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".
 inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
 // The label (for scheduler-plugins) and the annotations (for Volcano) that assign a pod to its
 // pod group.
@@ -40,8 +40,8 @@ std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t i
 // one of its replica types.
 Labels JobSelector(const std::string& job_name);
 Labels TypeSelector(const std::string& job_name, ReplicaType type);
-// Returns the four labels of a replica. They are both the labels and the selector of its service.
-// Its pods also carry the role and the attempt.
+// Returns the four labels that identify a replica. They are both the labels and the selector of its
+// service. Its pod also carries the attempt and, if it is the master, the role.
 Labels ReplicaLabels(const std::string& job_name, ReplicaType type, int32_t index);
 // Returns TypeSelector as text, "k=v,k=v", for status.replicaStatuses[T].selector.
 std::string SelectorText(const std::string& job_name, ReplicaType type);

@@ -17,13 +17,14 @@ struct Quantity {
   bool operator==(const Quantity& other) const { return nanos == other.nanos; }
 };
 
-// Parses a quantity. Returns InvalidArgument for any other text, and for more than 18 digits, an
-// exponent outside -9 to 18, or a value above 2⁶³ units. Fractions of a nano-unit are rounded up.
+// Parses a quantity. Returns InvalidArgument for text that is not one, and for more than 18 digits,
+// an exponent outside -9 to 18, or a value above 2⁶³ units. Rounds up to a whole number of
+// nano-units.
 StatusOr<Quantity> ParseQuantity(std::string_view text);
 // The sum is binary if each operand is binary or 0.
 Quantity operator+(const Quantity& a, const Quantity& b);
-// Prints a binary quantity with the largest binary suffix that divides it ("12Gi"). Any other
-// quantity is printed as a whole number or, if it is a fraction, with the suffix m, u or n.
+// Prints a fraction with the suffix m, u or n, a whole binary quantity with the largest binary
+// suffix that divides it ("12Gi"), and any other quantity as a whole number.
 std::string ToString(const Quantity& quantity);
 
 }  // namespace tfjob::api

@@ -5,8 +5,8 @@
 namespace tfjob::api {
 namespace {
 
-// The share of an event's 1,024 bytes that names may take. The rest is for the text before and
-// after them.
+// An event's message has at most 1,024 bytes. Of these, the text up to the last name takes at most
+// this many, which leaves room for " and 7 more".
 constexpr size_t kMaxNames = 960;
 
 // Returns "Created pods: a, b and 7 more".

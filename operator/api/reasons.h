@@ -2,8 +2,8 @@
 // messages that clients rely on. docs/errors.md explains each reason; a test checks that the
 // two agree.
 //
-// Two kinds of event carry a reason that others defined: events about a container carry the
-// container's (ImagePullBackOff, OOMKilled, …), and events about a pod condition carry the
+// Two kinds of event carry a reason that is not defined here: events about a container carry the
+// container's reason (ImagePullBackOff, OOMKilled, …), and events about a pod condition carry the
 // condition's (Unschedulable, …).
 #pragma once
 
@@ -16,8 +16,7 @@
 
 namespace tfjob::api {
 
-// Reasons of conditions. Restarting, Failed, Succeeded, Suspended and Resumed are also reasons
-// of events.
+// Reasons of conditions. All but Created and Running are also reasons of events.
 inline constexpr char kReasonCreated[] = "TFJobCreated";
 inline constexpr char kReasonRunning[] = "TFJobRunning";
 inline constexpr char kReasonRestarting[] = "TFJobRestarting";
@@ -27,7 +26,7 @@ inline constexpr char kReasonSuspended[] = "TFJobSuspended";
 inline constexpr char kReasonResumed[] = "TFJobResumed";
 inline constexpr char kReasonFailedValidation[] = "TFJobFailedValidation";
 
-// Events.
+// Reasons of events. FailedCreatePod is also a reason of the condition Created.
 inline constexpr char kReasonCreatedPod[] = "SuccessfulCreatePod";
 inline constexpr char kReasonFailedCreatePod[] = "FailedCreatePod";
 inline constexpr char kReasonDeletedPod[] = "SuccessfulDeletePod";
@@ -64,7 +63,7 @@ std::string RefusedMessage(const TFJob& job, std::string_view refusal);
 std::string RunningMessage(const TFJob& job);
 std::string RestartingMessage(const TFJob& job, ReplicaType type);
 std::string SucceededMessage(const TFJob& job);
-// `failed`: the number of failed replicas of the type that the policy does not restart.
+// `failed`: the number of the type's replicas that failed and are not restarted under their policy.
 std::string FailedReplicasMessage(const TFJob& job, ReplicaType type, int32_t failed);
 // For the policy ExitCode and an exit code below 128.
 std::string PermanentFailureMessage(const TFJob& job, ReplicaType type);
@@ -72,26 +71,28 @@ std::string BackoffLimitMessage(const TFJob& job);
 std::string DeadlineMessage(const TFJob& job);
 std::string SuspendedMessage(const TFJob& job);
 std::string ResumedMessage(const TFJob& job);
-// `problems`: one per line, each with its path.
+// `problems`: one problem per line, each beginning with the path of its field.
 std::string InvalidSpecMessage(const TFJob& job, std::string_view problems);
 
-// Messages of events. `objects` are the names of objects of kind `what`, for example "pod":
-// "Created pod: a", "Created pods: a, b". Names for which the event has no room are not listed,
-// only counted. `error` is the API server's message.
+// Messages of events. `what` is a kind of object, such as "pod", and `objects` are the names of
+// such objects: "Created pod: a", "Created pods: a, b". Names that do not fit into the event are
+// counted instead. `error` is the API server's message.
 using Names = std::vector<std::string>;
 std::string CreatedObjectsMessage(std::string_view what, const Names& objects);
 std::string DeletedObjectsMessage(std::string_view what, const Names& objects);
-// `kept`, `wanted`: the number of pods that start together, as it stays and as it should be.
+// `kept`: the number of pods that start together, which cannot be changed. `wanted`: the number
+// that the spec asks for.
 std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wanted);
 // `pod` was created without the requested group membership.
 std::string SchedulingGroupDroppedMessage(std::string_view pod);
-// `served`: the apiVersion under which the server has Kubernetes' own Workloads; "" if it has none.
+// `served`: the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does not
+// offer them.
 std::string NoNativeGangsMessage(std::string_view served);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
 std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);
-// Describe a container of an active pod that has terminated or is waiting, and a pod with a
+// Describe problems of an active pod: a container that has terminated or is waiting, and a
 // condition that is not met.
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
                                        int32_t code, std::string_view message);
@@ -99,7 +100,8 @@ std::string ContainerWaitingMessage(std::string_view pod, std::string_view conta
                                     std::string_view message);
 std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
-// `scheduler`: the gang's scheduler. It will not place the pods made from the type's template.
+// `scheduler`: the gang's scheduler. The type's template names a different one, so its pods are not
+// placed together with the gang.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
 // `owner`: the controller of the existing object, or "nobody".
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);

@@ -1,5 +1,5 @@
-// Reads from a job its number of replicas, and each replica type's restart policy, containers
-// and port.
+// Reads the number of replicas from a job, and the restart policy, containers and port of each
+// replica type.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -9,17 +9,17 @@ namespace tfjob::api {
 // Returns the number of replicas of the type: 0 if the job does not have the type, 1 if the spec
 // gives no number.
 int32_t Replicas(const TFJob& job, ReplicaType type);
-// Returns the sum over all types.
+// Returns the number of replicas of all types together.
 int64_t TotalReplicas(const TFJob& job);
 // True if the job has exactly one replica. It then trains alone and gets no TF_CONFIG.
 bool IsLocal(const TFJob& job);
 
-// Returns the restart policy of the spec, or the default if it has none.
+// Returns the restart policy of the spec, or Never if it has none.
 RestartPolicy EffectiveRestartPolicy(const ReplicaSpec& spec);
 
-// Returns spec.containers of a pod template (an array of objects), or nullptr.
+// Returns spec.containers of a pod template if it is an array (of anything), otherwise nullptr.
 const Json* Containers(const Json& pod_template);
-// Returns the container named "tensorflow" of a pod template, or nullptr.
+// Returns the container named "tensorflow" of a pod template; nullptr if there is none.
 const Json* TensorflowContainer(const Json& pod_template);
 
 // Returns the containerPort of the port named "tfjob-port" in the type's tensorflow container, or

@@ -1,7 +1,7 @@
 // Defines every field of the kubeflow.org/v1 TFJob in one table: name, type, bounds and meaning.
-// The manifest reader takes the known fields and words from this table, and operator/crd generates
-// the CustomResourceDefinition and the API reference from it. A test compares the table with the
-// structs in tfjob.h.
+// The manifest reader takes the known fields and their allowed values from this table, and
+// operator/crd generates the CustomResourceDefinition and the API reference from it. A test
+// compares the table with the structs in tfjob.h.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ struct Field {
 // Returns the TFJob itself; its members are apiVersion, kind, metadata, spec and status.
 const Field& TFJobSchema();
 
-// Returns the field at a path of member names ("spec.runPolicy.restartScope"). Keys of maps and
-// indexes of lists are left out: "spec.tfReplicaSpecs.replicas". The path must exist.
+// Returns the field at a path of member names ("spec.runPolicy.restartScope"). Map keys and list
+// indexes are left out: "spec.tfReplicaSpecs.replicas". The path must exist.
 const Field& SchemaField(std::string_view path);
 // Returns the names of the field's members, in the order of the table.
 std::vector<std::string> SchemaMembers(std::string_view path);

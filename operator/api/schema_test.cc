@@ -12,7 +12,8 @@
 namespace tfjob::api {
 namespace {
 
-// Counts the members of an aggregate by finding how many values can initialise it.
+// Converts to any type. CountMembers counts the members of an aggregate by finding how many such
+// values can initialise it.
 struct Anything {
   template <typename T>
   operator T() const;

@@ -1,6 +1,6 @@
-// Converts a TFJob's status to and from JSON. The names are those of the reference's API. This
-// project adds attempt, ready and restarts and, to each replica status, restarts, completedIndexes,
-// replacing and selector.
+// Converts a TFJob's status to and from JSON. The names are those of Kubeflow's Training Operator.
+// This project adds attempt, ready and restarts and, to each replica status, restarts,
+// completedIndexes, replacing and selector.
 #pragma once
 
 #include "operator/api/tfjob.h"
@@ -12,8 +12,8 @@ namespace tfjob::api {
 // replica status without any value becomes {}.
 Json StatusToJson(const TFJobStatus& status);
 
-// Never fails: treats any unexpected value (an unknown condition, a string in place of a number,
-// indexes that cannot be parsed) as absent.
+// Reads a status and never fails: treats any unexpected value (an unknown condition, a string in
+// place of a number, indexes that cannot be parsed) as absent.
 TFJobStatus ReadStatus(const JsonField& status);
 
 }  // namespace tfjob::api

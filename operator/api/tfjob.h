@@ -22,7 +22,7 @@ inline constexpr char kContainerName[] = "tensorflow";
 inline constexpr char kPortName[] = "tfjob-port";
 inline constexpr int32_t kDefaultPort = 2222;
 
-// The types are in the order in which the status is computed.
+// The replica types, in the order in which the status is computed.
 enum class ReplicaType { kChief, kEvaluator, kMaster, kPS, kWorker };
 inline constexpr std::array<ReplicaType, 5> kReplicaTypes = {
     ReplicaType::kChief, ReplicaType::kEvaluator, ReplicaType::kMaster, ReplicaType::kPS,
@@ -50,8 +50,8 @@ std::string_view Name(RestartPolicy policy);
 std::string_view Name(CleanPodPolicy policy);
 std::string_view Name(SuccessPolicy policy);
 std::string_view Name(RestartScope scope);
-// Parse a word, which must match exactly, and return nullopt for any other text. "" is accepted
-// only for the success policy, as its default.
+// Parse one of the names above, which must match exactly; return nullopt for any other text. "" is
+// accepted only for the success policy, as its default.
 std::optional<RestartPolicy> ParseRestartPolicy(std::string_view text);
 std::optional<CleanPodPolicy> ParseCleanPodPolicy(std::string_view text);
 std::optional<SuccessPolicy> ParseSuccessPolicy(std::string_view text);
@@ -64,11 +64,11 @@ struct ReplicaSpec {
   // after parsing.
   std::shared_ptr<const Json> pod_template;
 
-  bool operator==(const ReplicaSpec& other) const;  // templates by value
+  bool operator==(const ReplicaSpec& other) const;  // compares templates by value
 };
 
 struct SchedulingPolicy {
-  std::optional<int32_t> min_available;  // default: the sum of all replicas
+  std::optional<int32_t> min_available;  // default: the total number of replicas
   std::string queue;
   std::map<std::string, std::string> min_resources;  // quantities, unmodified
   std::string priority_class;
@@ -94,7 +94,7 @@ struct TFJobSpec {
   RunPolicy run_policy;
   SuccessPolicy success_policy = SuccessPolicy::kDefault;
   bool enable_dynamic_worker = false;
-  std::map<ReplicaType, ReplicaSpec> replicas;  // tfReplicaSpecs, keys canonical
+  std::map<ReplicaType, ReplicaSpec> replicas;  // tfReplicaSpecs, by type
 
   bool operator==(const TFJobSpec&) const = default;
 };
@@ -123,22 +123,22 @@ struct ReplicaStatus {
   std::string selector;  // label selector of the type's pods, for the scale subresource
   int32_t restarts = 0;  // recreations of failed pods + container restarts; never decreases
   std::string completed_indexes;  // "0-3,7": indexes whose container exited with 0 (indexes.h)
-  // "replacing": the sorted UIDs of pods that failed or are being removed, still exist, and have
-  // already been added to `restarts` (if they count). This list prevents a pod from being counted
-  // again between the write of this status and the deletion of the pod.
+  // The sorted UIDs of pods that failed or are being removed, still exist, and have already been
+  // added to `restarts` (if they count). This list prevents a pod from being counted again between
+  // the write of this status and the deletion of the pod.
   std::vector<std::string> replacing;
 
   bool operator==(const ReplicaStatus&) const = default;
 };
 
 struct TFJobStatus {
-  std::vector<Condition> conditions;  // in the API's order: the newest change is last
+  std::vector<Condition> conditions;  // the entry that changed last comes last
   std::map<ReplicaType, ReplicaStatus> replica_statuses;
   std::optional<Time> start_time;
   std::optional<Time> completion_time;
   std::optional<Time> last_reconcile_time;
-  int32_t attempt = 0;  // incremented when restartScope Job restarts everything
-  // For users, who see these as columns:
+  int32_t attempt = 0;  // incremented when restartScope Job restarts all replicas
+  // For users; `kubectl get` prints these as columns:
   std::string ready;     // "4/6": active and total replicas of all types
   int32_t restarts = 0;  // sum over all types
 

@@ -57,8 +57,8 @@ void CheckNames(const TFJob& job, Issues& issues) {
   }
 }
 
-// Each replica has a service, whose name must be a DNS label. Within a type, the last replica has
-// the longest name.
+// Checks that the services' names are not too long for a DNS label. Each replica has a service;
+// within a type, the last replica's name is the longest.
 void CheckServiceNames(const TFJob& job, Issues& issues) {
   if (job.metadata.name.size() > kMaxLabel) return;  // already reported
   std::string longest;

@@ -1,6 +1,6 @@
 // Holds a custom resource as received: its metadata is decoded, the rest is unmodified JSON. The
-// client delivers TFJobs in this form, so that the operator can report on a job that an older CRD
-// accepted even if it cannot be decoded (operator/manifest decodes it).
+// client delivers TFJobs in this form, and operator/manifest decodes them. If that fails, for
+// example for a job that an older CRD accepted, the operator can still report on the job.
 #pragma once
 
 #include <memory>

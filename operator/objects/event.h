@@ -1,5 +1,4 @@
-// Defines an event (core/v1 Event), which records something that happened to an object. There is
-// one event per cause.
+// Defines an event (core/v1 Event), which records something that happened to an object.
 #pragma once
 
 #include "operator/objects/metadata.h"
@@ -31,10 +30,11 @@ struct Event {
 };
 
 // Returns the core/v1 Event to send. Its source component is "tfjob-controller", its count is 1,
-// and its message is cut to 1,024 bytes. Its name is
+// and its message is truncated to 1,024 bytes. Its name is
 //   `<involved name>.<hex of the time and of a hash of the content>`
 // Sending the same event with the same time again therefore fails with AlreadyExists. Different
-// events get different names, even if they have the same time.
+// events get different names, even if they have the same time. A sender that knows the cause of an
+// event replaces this name with one derived from the cause, so that there is one event per cause.
 Json ToJson(const Event& event, Time now);
 
 }  // namespace tfjob::objects

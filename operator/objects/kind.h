@@ -13,18 +13,19 @@ enum class Kind {
   kEvent,                 // core/v1
   kPodGroup,              // of Volcano
   kCoschedulingPodGroup,  // of scheduler-plugins
-  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), like the next
+  kWorkload,              // of Kubernetes itself (scheduling.k8s.io), as is the next
   kNativePodGroup,
   kLease,
   kNode,
 };
 // Returns the "kind" of the objects: "Pod". The three pod groups have the same name.
 std::string_view Name(Kind kind);
-// Returns true if objects of this kind have no namespace: nodes.
+// Returns true if objects of this kind have no namespace. Only nodes have none.
 bool IsClusterScoped(Kind kind);
 // Returns whether the kind is any scheduler's pod group.
 bool IsPodGroup(Kind kind);
-// Returns true for the kinds that make up a gang, pod groups and workloads. Clusters may lack them.
+// Returns true for the kinds that make up a gang: pod groups and workloads. A cluster may lack
+// them.
 bool IsGangKind(Kind kind);
 // Returns the newest apiVersion of the kind that this project supports:
 // "scheduling.k8s.io/v1beta1". A server may only have an older one (client::Discovery).

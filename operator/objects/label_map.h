@@ -14,7 +14,7 @@
 namespace tfjob::objects {
 
 // A map for labels, which are read often and changed rarely. Lookups and changes take time linear
-// in its size. Iterates in key order. Views into the map are valid until it changes.
+// in its size. Iteration is in key order. Views into the map are valid until it changes.
 class LabelMap {
  public:
   using value_type = std::pair<std::string_view, std::string_view>;

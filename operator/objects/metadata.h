@@ -51,9 +51,9 @@ struct ObjectMeta {
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// Parses the member "metadata" of an object. If it is absent, all fields are empty. Unknown
-// members are ignored. Returns InvalidArgument, with the path, for a wrong type or for text that
-// is not UTF-8.
+// Parses the member "metadata" of an object. If it is absent, all fields are empty. Unknown members
+// are ignored. Returns InvalidArgument for a wrong type or for text that is not UTF-8; the error
+// contains the path only if `metadata` is a JsonField.
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonField& metadata);
 StatusOr<ObjectMeta> ParseObjectMeta(const JsonView& metadata);
 // Writes the members that are set.

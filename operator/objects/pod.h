@@ -51,7 +51,7 @@ struct Pod {
   std::string host_ip;
   Time start_time;
   std::vector<PodCondition> conditions;
-  // Init containers come first; both groups are in the order of the API server.
+  // Init containers come first; within each group, the order is the API server's.
   std::vector<ContainerStatus> containers;
 
   // Returns the init or regular container with the given name; nullptr if there is none.
@@ -71,8 +71,8 @@ void DropSettledConditions(Pod& pod);
 // are dropped, because they may be large and no decision uses them.
 StatusOr<Pod> ParsePod(const Json& object);
 StatusOr<Pod> ParsePod(const JsonView& object);
-// Returns the status subresource of the pod, as a kubelet writes it (`{"status": …}`
-// without metadata).
+// Returns the status subresource of the pod, as a kubelet writes it (`{"status": …}` without
+// metadata).
 Json StatusToJson(const Pod& pod);
 
 }  // namespace tfjob::objects

@@ -1,5 +1,5 @@
-// Defines an event on a job together with the name of the event's object. A plan contains such
-// events, and others report the results of its calls.
+// Defines an event on a job, together with the name of its Event object. A plan contains such
+// events; the control loop adds more to report the results of the plan's calls.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace tfjob::plan {
 struct NamedEvent {
   std::string name;
   objects::Event event;
-  std::string cause;  // to remember in History::reported if standing
+  std::string cause;  // to be recorded in History::reported if `standing`
   bool standing = false;
 };
 

@@ -16,8 +16,9 @@ namespace {
 
 using objects::Kind;
 
-// A merge patch replaces the whole list, so the patch must contain the existing owners (none of
-// which is a controller). The UID is a precondition.
+// Returns a patch that adds the job to the service's owners, with the service's UID as a
+// precondition. A merge patch replaces the whole list, so the patch also contains the existing
+// owners (none of which is a controller).
 Adopt MakeAdopt(const api::TFJob& job, const policy::ServiceRef& service,
                 const policy::Snapshot& snapshot) {
   objects::ObjectMeta metadata;

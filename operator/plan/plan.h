@@ -1,13 +1,14 @@
 // Turns a verdict and the desired objects into the calls to make, in order. operator/control makes
 // the calls:
 //
-//   1. adopts; the pod group, created (after its workload) or changed; creates (services before
-//      pods), several at a time is fine
-//   2. the status, if set: one write; on Aborted, read the job and decide again, do nothing below
-//   3. deletes, each with its UID as a precondition; NotFound and Aborted mean that the object is
-//      already gone
-//   4. events
-//   5. requeue
+//   1. adopt services; change the pod group; create the workload, the pod group, services and pods,
+//      in this order (objects of one kind may be created concurrently)
+//   2. write the status, if it is set; on Aborted, read the job and decide again, without going on
+//      to the next steps
+//   3. delete objects, each with its UID as a precondition; NotFound and Aborted mean that the
+//      object is already gone
+//   4. send events
+//   5. requeue the job
 //
 // The plan that resumes a job does not create anything yet. It writes the status and requests
 // another reconcile immediately.
@@ -61,8 +62,9 @@ struct Delete {
 struct Plan {
   std::vector<Adopt> adopts;
   std::optional<ChangePodGroup> change_pod_group;
-  // Built by render::Desired::Build. Those of one kind follow each other: the workload, the pod
-  // group, services, pods. A pod created without its group would be placed alone.
+  // The objects to create, which render::Desired::Build builds. They are grouped by kind: the
+  // workload, the pod group, services, pods. The pod group precedes the pods because a pod that is
+  // created before its group would be placed alone.
   std::vector<render::DesiredObject> creates;
   // The TFJob to write to the status subresource, with the resourceVersion on which the decision
   // was based; nullptr if the status does not change.

@@ -1,5 +1,6 @@
-// Handles the names of wanted pods and services that objects of other owners hold. A taken name
-// blocks only its own slot. Its creation is tried again every options.blocked_retry.
+// Handles wanted pods and services whose names are held by objects of other owners. Such a name
+// blocks only its own slot; creating the slot's pod or service is retried every
+// options.blocked_retry.
 #pragma once
 
 #include <map>

@@ -45,8 +45,8 @@ void WriteCreated(Draft& draft) {
     draft.AddEvent(std::move(event));
 }
 
-// Returns the cause of an event that accompanies the change of a condition at `now`. Repeating the
-// reconcile with the same time yields the same cause.
+// Returns the cause of an event that accompanies the change of a condition at `now`. A reconcile
+// that is repeated with the same `now` yields the same cause.
 std::string CauseAt(std::string_view what, Time now) {
   return StrCat(what, "/", FormatTime(now));
 }
@@ -72,7 +72,7 @@ void ResumeOrStart(Draft& draft) {
     draft.AddEvent(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                    CauseAt("resumed", draft.now));
   }
-  // Time spent in a queue does not count towards startTime.
+  // A job that waits in a queue has not started, so startTime is set later.
   if (!draft.status().start_time && !draft.waits_for_queue) {
     draft.status().start_time = TruncateToSeconds(draft.now);
   }

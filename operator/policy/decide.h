@@ -1,9 +1,10 @@
 // Decides what to do about a job, given its observed state and the time.
 //
-// Pure and stateless: uses no clock, no I/O and no memory of earlier calls. Idempotent: after the
-// verdict's status has been written to the job, the same observations lead to a verdict with the
-// same status, the same objects, and no events except standing ones. decide.cc reads as a list of
-// decisions, each of which has its own file. Runs in time linear in the number of pods and indexes.
+// Decide is pure and stateless: it uses no clock, no I/O and no memory of earlier calls. It is
+// idempotent: after the verdict's status has been written to the job, the same observations lead to
+// a verdict with the same status, the same objects, and no events except standing ones. It takes
+// time linear in the number of pods and indexes. decide.cc reads as a list of decisions, each of
+// which has its own file.
 //
 // The caller must ensure:
 //  * `job` has defaults (api::SetDefaults) and is valid (otherwise, call Refuse). Its status is the
@@ -12,9 +13,9 @@
 //  * Actions are carried out in the order of the Plan (plan/plan.h): first creates, then the status
 //    write, which must be acknowledged, then deletes, and finally events. If the status write
 //    fails, the deletes and events of this verdict must not happen.
-//  * Creating a pod or service counts as a success if it already exists and belongs to
-//    this job (by UID). If it belongs to another owner, it is added to
-//    History::blocked_pods or blocked_services.
+//  * Creating a pod or service counts as a success if it already exists and belongs to this job (by
+//    UID). If it belongs to another owner, its name is added to History::blocked_pods or
+//    blocked_services.
 #pragma once
 
 #include "operator/policy/facts/decision_options.h"
@@ -27,9 +28,9 @@ namespace tfjob::policy {
 Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now,
                const DecisionOptions& options);
 
-// Fails a job that cannot run because its validation or rendering failed permanently. The
-// condition contains the message of `why`. Then cleans up and applies the TTL, as for any job that
-// has ended. A job that had already ended is only cleaned up, as by Decide.
+// Fails a job that cannot run because its validation or rendering failed permanently. The condition
+// contains the message of `why`. Then cleans up and applies the TTL, as for any job that has ended.
+// A job that has already ended is only cleaned up, as by Decide.
 Verdict Refuse(const api::TFJob& job, const Snapshot& snapshot, const Status& why, Time now,
                const DecisionOptions& options);
 

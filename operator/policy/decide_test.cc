@@ -46,7 +46,8 @@ TEST(Decide, StartsAJob) {
   EXPECT_THAT(verdict.events, IsEmpty());
 }
 
-// If a job has a chief, it is Running once the chief runs; otherwise, once any worker runs.
+// A job is Running once its chief runs or, if it has none, once any worker runs; without workers,
+// any replica is enough.
 TEST(Decide, FollowsTheDriver) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.Put(MakePod("mnist-worker-0", PodPhase::kPending));
@@ -67,7 +68,7 @@ TEST(Decide, FollowsTheDriver) {
   EXPECT_EQ(Conditions(servers.ReconcileAndWrite(1).status), "Created Running");
 }
 
-// Jobs of other managers, and jobs that are being deleted, are not touched at all.
+// Jobs that other controllers manage, and jobs that are being deleted, are not touched at all.
 TEST(Decide, LeavesOthersJobsAlone) {
   for (const char* manager : {"kueue.x-k8s.io/multikueue", "", "somebody"}) {
     Scene scene(MakeJob({{kWorker, 1}}), false);
@@ -135,7 +136,8 @@ TEST(Decide, EndsInFailure) {
   EXPECT_THAT(Created(verdict), IsEmpty());
 }
 
-// The deadline needs no other event: the verdict requests a reconcile at that time.
+// A job fails at its deadline even if nothing else happens, because the verdict requests a
+// reconcile at that time.
 TEST(Decide, WakesForTheDeadline) {
   Scene scene(StartedJob({{kWorker, 1}}));
   scene.job.spec.run_policy.active_deadline_seconds = 60;
@@ -180,8 +182,8 @@ TEST(Decide, CleansUpByPolicy) {
   }
 }
 
-// A kubelet still reports Running for a moment after the last container has terminated. Such a pod
-// is not deleted, so its logs remain.
+// The kubelet still reports Running for a moment after the last container has terminated. Such a
+// pod is not deleted, so its logs remain.
 TEST(Decide, CleanUpSparesPodsThatOnlySeemToRun) {
   objects::Pod chief = Exited("mnist-chief-0", 0);
   chief.phase = PodPhase::kRunning;
@@ -227,8 +229,8 @@ TEST(Decide, RemembersDepartedPods) {
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
 }
 
-// If a dynamic worker fails permanently, its pod is kept and counted, and the failure is
-// reported once.
+// With enableDynamicWorker, if a worker fails permanently, its pod is kept and counted, and the
+// failure is reported once.
 TEST(Decide, ToleratesDynamicWorkers) {
   Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
   scene.job.spec.enable_dynamic_worker = true;
@@ -257,8 +259,8 @@ TEST(Decide, WarnsAboutTheSpecOnce) {
   EXPECT_THAT(scene.ReconcileAndWrite(1).events, IsEmpty());
 }
 
-// A job that cannot run fails with a condition that says why. It is cleaned up like every job that
-// has ended.
+// A job that cannot run fails with a condition that says why. It is cleaned up like any other job
+// that has ended.
 TEST(Refuse, FailsTheJob) {
   Scene scene(MakeJob({{kWorker, 1}}));
   const Verdict verdict =
@@ -275,8 +277,8 @@ TEST(Refuse, FailsTheJob) {
       verdict.status);
 }
 
-// Equal causes of the same job lead to equal names. Another cause or another job leads to
-// another name.
+// Equal causes for the same job give equal event names; a different cause or a different job gives
+// a different name.
 TEST(EventName, IsDeterministic) {
   api::TFJob job = MakeJob({{kWorker, 1}});
   const std::string name = EventName(job, "exit/uid-1");

@@ -20,8 +20,8 @@ void SortBySlot(const std::string& job_name, std::vector<Ref>& refs) {
   std::sort(refs.begin(), refs.end(), [&](const Ref& a, const Ref& b) { return key(a) < key(b); });
 }
 
-// True if `now` differs from `before`. UIDs that were only removed from `replacing` do not count as
-// a difference, because a status write just for them is not worthwhile.
+// True if `now` differs from `before`. The removal of UIDs from `replacing` does not count as a
+// difference, because it alone is not worth a status write.
 bool IsNews(const api::TFJobStatus& before, const api::TFJobStatus& now) {
   api::TFJobStatus same_notes = now;
   for (auto& [type, replica] : same_notes.replica_statuses) {
@@ -78,7 +78,7 @@ Verdict Draft::Finish() {
   SortBySlot(job.metadata.name, verdict.delete_services);
   SortBySlot(job.metadata.name, verdict.adopt_services);
   ForgetGonePods(snapshot, verdict.status);
-  // The summary of a job that has ended does not change.
+  // Once a job has ended, its summary (`ready` and `restarts`) no longer changes.
   if (!api::IsFinished(job.status)) Summarize(job, verdict.status);
   if (!IsNews(job.status, verdict.status)) verdict.status = job.status;
   return std::move(verdict);

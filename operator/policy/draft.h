@@ -1,5 +1,5 @@
 // Holds a verdict under construction: the inputs that the steps of Decide read, and the few
-// functions through which they write.
+// functions through which they change it.
 #pragma once
 
 #include <memory>
@@ -23,20 +23,20 @@ class Draft {
   const DecisionOptions& options;
   Verdict verdict;  // starts with the job's status
   Replicas replicas;
-  // No pod or service may be created yet, because the pod group has not been admitted to its queue
-  // or cannot be created.
+  // True if no pod or service may be created yet, because the pod group has not been admitted to
+  // its queue, cannot be created, or must be deleted and created again.
   bool waits_for_queue = false;
-  // The reason why the pod group cannot be created; "" if it can.
+  // The reason the pod group cannot be created; "" if it can.
   std::string obstacle;
-  // The job is being resumed. Departed pods are ignored, because they belong to the run before
-  // the suspension.
+  // True if this reconcile resumes the job. Snapshot::departed is then ignored, because its pods
+  // are from before the suspension.
   bool resumes = false;
 
   api::TFJobStatus& status() { return verdict.status; }
   const History* history() const { return snapshot.history; }
   std::string NameOf(const Slot& slot) const;
 
-  // Calls Arrange with the verdict's current status.
+  // Recomputes `replicas` (Arrange) from the verdict's current status.
   void Rearrange();
   // Adds the event, unless it is a standing event that has already been reported.
   void AddEvent(JobEvent event);

@@ -12,12 +12,12 @@ namespace tfjob::policy {
 // If the pod's exit code is known, reports it: "Pod: ns.x exited with code 1".
 void ReportExit(const objects::Pod& pod, Draft& draft);
 
-// Reports, at the end of the job, the exits of failed pods that were neither tolerated nor
-// restarted, and are therefore not reported yet.
+// For the reconcile that ends the job: reports the exits of failed pods that were neither tolerated
+// nor restarted, and have therefore not been reported yet.
 void ReportExitsAtEnd(Draft& draft);
 
-// Reports each exit. Also emits a TFJobRestarting event for each type that restarts in this
-// reconcile, and another one if pods of the type vanished.
+// Reports the exit of each pod in `restarts`. For each replica type, also emits one TFJobRestarting
+// event if any of its pods failed or were disrupted, and one if any of them vanished.
 void ReportRestarts(const std::vector<Restarted>& restarts, Draft& draft);
 
 // Reports pods that make no progress, and failures that are tolerated. Neither changes the

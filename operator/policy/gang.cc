@@ -15,8 +15,8 @@ using Totals = std::map<std::string, api::Quantity>;
 
 constexpr char kDefaultQueue[] = "default";
 
-// Adds what `times` pods of the template request to `totals`. Invalid quantities are skipped; the
-// API server will refuse them.
+// Adds to `totals` the resources that `times` pods of the template request. Skips invalid
+// quantities, because the API server will refuse them.
 void AddRequests(const Json& pod_template, int64_t times, Totals& totals) {
   const Json* containers = api::Containers(pod_template);
   if (containers == nullptr) return;
@@ -96,7 +96,8 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
   return {group.scheduler, group.object->metadata.name, group.object->metadata.uid};
 }
 
-// Returns the gang that the annotation selects, or else the flag.
+// Returns the gang that the annotation selects or, if it selects none, the one that the flag
+// selects.
 Gang ChosenGang(const api::TFJob& job, const DecisionOptions& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
   if (annotation == job.metadata.annotations.end()) return options.gang;

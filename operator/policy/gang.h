@@ -7,18 +7,19 @@
 
 namespace tfjob::policy {
 
-// Returns the gang settings of the job. Its annotation tfjob.dev/gang-scheduler, unless its value
-// is unknown, takes precedence over the operator's setting. A job without replicas has the
-// scheduler kNone.
+// Returns the gang settings of the job. The job's annotation tfjob.dev/gang-scheduler takes
+// precedence over the operator's setting, unless the annotation's value is unknown. In a native
+// gang, scheduler_name is that of the first pod template that has one. A job without replicas has
+// the scheduler kNone.
 Gang GangOf(const api::TFJob& job, const DecisionOptions& options);
 
-// Returns the spec that the pod group should have. minMember is minAvailable if that is set, and
-// otherwise the number of all replicas. minResources is taken from the job if set there; otherwise,
-// it is the sum of what the containers of the first minMember pods request (or of their limits, if
-// they have no requests). Pods are taken in the order Chief, Master, PS, Worker, Evaluator.
+// Returns the spec that the pod group should have. minMember is minAvailable if set, otherwise the
+// total number of replicas, and is at least 1. minResources is taken from the job if set there;
+// otherwise, it is the sum of the container requests (limits, for a container without requests) of
+// the first minMember pods, in the order Chief, Master, PS, Worker, Evaluator.
 PodGroupSpec WantedPodGroup(const api::TFJob& job, const Gang& gang);
 
-// Returns the reason why the server cannot have the pod group; "" if it can.
+// Returns the reason the pod group cannot be created on this server; "" if it can.
 std::string ObstacleOf(const Gang& gang, const Snapshot& snapshot);
 
 // True if pods have to wait for the pod group. A Volcano group must first be admitted to its queue.

@@ -94,8 +94,8 @@ TEST(Gang, MembersThatWillNeverBeEnoughWaitUntilTheGroupWasPlaced) {
   EXPECT_TRUE(verdict.gang.alone);
 }
 
-// After a suspension, for example, replicas that had ended are not created again. The others are
-// placed together.
+// Replicas that have ended (for example, before a suspension) are not created again. The group is
+// only as large as the others, which are placed together.
 TEST(Gang, AGroupDoesNotWaitForReplicasThatHaveEndedBefore) {
   Scene scene(MakeJob({{ReplicaType::kWorker, 2}, {ReplicaType::kEvaluator, 1}}));
   scene.options.gang = GangFromFlag("native");

@@ -8,7 +8,7 @@
 namespace tfjob::policy {
 namespace {
 
-// How often the operator checks again whether the server has the API.
+// How often the operator rechecks whether the server has the API.
 constexpr Duration kObstaclePatience = 1min;
 
 bool HasEnded(const objects::Pod& pod) {
@@ -77,8 +77,8 @@ bool AnyEnded(const Draft& draft) {
                      });
 }
 
-// Returns the wanted spec without the replicas that have ended (for example before a suspension),
-// because they are not created again.
+// Returns the wanted spec. If replicas have ended (for example, before a suspension), lowers its
+// minMember to the members that can still exist, because those replicas are not created again.
 PodGroupSpec Fitting(const PodGroupSpec& wanted, const Draft& draft) {
   PodGroupSpec fitting = wanted;
   if (AnyEnded(draft)) {

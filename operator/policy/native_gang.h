@@ -1,11 +1,12 @@
 // Handles what is specific to gangs of Kubernetes' own scheduler (scheduling.k8s.io). A Workload is
-// created before the PodGroup, and both have the job's name. The server may have these kinds only
-// in a version that this project does not know, or not at all.
+// created before the PodGroup, and both have the job's name. The server may lack these kinds, or
+// have them only in a version that this project does not know.
 //
 // The scheduler places pods once the group has minCount members that have not ended. When a replica
-// restarts after the group has been placed, there may be fewer: other replicas may have completed,
-// or the job may have been scaled down while the group keeps its original size (in v1alpha2,
-// forever). Such a pod is created outside the group, because as a member it would wait forever.
+// restarts after the group has been placed, fewer members may be left: other replicas may have
+// completed, or the job may have been scaled down while the group keeps its original size (in
+// v1alpha2, forever). The new pod of the replica is then created outside the group, because as a
+// member it would wait forever.
 #pragma once
 
 #include <string>
@@ -20,8 +21,8 @@ std::string SchedulerOfTemplates(const api::TFJob& job);
 
 std::string NativeObstacle(const Snapshot& snapshot);
 
-// True if the server cannot have the group, or if the previous group or Workload is still being
-// deleted and no live pod needs it any more.
+// True if no pod may be created yet, because the server does not support the group, or because the
+// previous group or Workload is still being deleted and no live pod needs it any more.
 bool NativeMustWait(const Gang& gang, const Snapshot& snapshot);
 
 // Creates the Workload and the PodGroup. If the spec changes, updates minCount if the API version

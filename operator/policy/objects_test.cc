@@ -1,5 +1,5 @@
-// Tests which objects should exist: scaling, pods without a slot, taken names, lost
-// nodes, services.
+// Tests which objects should exist: scaling, pods without a slot, taken names, lost nodes and
+// services.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,8 +87,8 @@ TEST(Scale, DeletesStrays) {
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
 }
 
-// A pod of another owner blocks only the index whose name it has. There is one event, and a retry
-// two seconds after each attempt.
+// A pod of another owner blocks only the index whose name it has. There is one event, and creation
+// is retried two seconds after each attempt.
 TEST(TakenNames, BlockOneIndex) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
@@ -108,7 +108,7 @@ TEST(TakenNames, BlockOneIndex) {
   EXPECT_EQ(verdict.requeue_after, Duration(2s));
 }
 
-// A taken name no longer matters once the job's own pod or service has it.
+// A blocked name is ignored once the job's own pod or service has that name.
 TEST(TakenNames, AreForgottenOnceOurs) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
   scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", At(0)};
@@ -154,7 +154,7 @@ TEST(LostNodes, HoldPods) {
 }
 
 // A service with the job's labels but no controller is adopted. While a service is terminating, no
-// other is created in its place. A taken name does not block the other services.
+// other is created in its place. A name that another owner holds does not block the other services.
 TEST(Services, AreCreatedOrAdopted) {
   Scene scene(StartedJob({{kWorker, 4}}), false);
   objects::Service terminating = MakeService("mnist-worker-1");

@@ -16,8 +16,8 @@ void DropPods(Draft& draft);
 // For a job that has ended: deletes pods according to cleanPodPolicy.
 void CleanUpPods(Draft& draft);
 
-// Handles pods that cannot terminate because their node is gone. Deletes them with grace period 0
-// if the job's annotation asks for it; otherwise, reports each pod once.
+// Handles terminating pods that are lost because their node is not Ready or is gone. Deletes them
+// with grace period 0 if the job's annotation asks for it; otherwise, reports each pod once.
 void HandleLostPods(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -118,8 +118,8 @@ std::string Show(const Verdict& verdict) {
 }
 
 // Checks that a second reconcile, with the first verdict's status in the job and the same
-// observations, does not change the status, emits no events and wants the same objects. After a new
-// attempt has begun, only the second reconcile may create its pods.
+// observations, does not change the status, emits no events and wants the same objects. If the
+// first reconcile starts a new attempt, only the second may create pods.
 void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   const api::TFJobStatus before = scene.job.status;
   scene.job.status = first.status;
@@ -131,7 +131,7 @@ void ExpectIdempotent(Scene& scene, const Verdict& first, int64_t now) {
   EXPECT_TRUE(second.events.empty()) << Show(second);
   if (first.status.attempt == before.attempt) {
     EXPECT_EQ(second.create_pods, first.create_pods);
-  } else {  // a new attempt is in the status before its pods are created
+  } else {  // the status records a new attempt before its pods are created
     EXPECT_TRUE(first.create_pods.empty()) << Show(first);
     EXPECT_TRUE(second.create_pods.empty() || first.requeue_after == Duration::zero())
         << Show(first);

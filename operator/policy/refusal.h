@@ -6,8 +6,9 @@
 
 namespace tfjob::policy {
 
-// As long as Created is the job's latest condition, and the server refuses its objects, Created
-// explains why. Once all pods exist or the job runs, the original Created is restored.
+// While Created is the job's latest condition and the server refuses the job's objects, gives the
+// refusal as the reason and message of Created. Restores the original reason and message once all
+// pods exist or the job runs.
 void WriteRefusal(Draft& draft);
 
 }  // namespace tfjob::policy

@@ -7,7 +7,7 @@
 namespace tfjob::policy {
 
 // Creates a service for each slot that has none, or adopts an orphan with the slot's name. Deletes
-// services without a slot.
+// services that have no slot.
 void WantServices(Draft& draft);
 
 // Deletes all services.

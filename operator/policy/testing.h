@@ -30,8 +30,8 @@ api::TFJob MakeJob(const std::vector<TypeSpec>& types);
 api::TFJob StartedJob(const std::vector<TypeSpec>& types);
 
 // Returns a pod of the job. Its UID is "uid-<name>". The state of its container `tensorflow`
-// fits the phase: the container terminated with 0 or 1, or is running, and started at At(0), or
-// is waiting.
+// matches the phase: terminated with exit code 0 (Succeeded) or 1 (Failed), running, or else
+// waiting. Unless it is waiting, it started at At(0).
 objects::Pod MakePod(const std::string& name, PodPhase phase);
 objects::Pod Exited(const std::string& name, int32_t code);  // phase Succeeded or Failed
 objects::Pod Evicted(const std::string& name);               // phase Failed, no container status
@@ -50,24 +50,25 @@ struct Scene {
   History history;
   DecisionOptions options;
 
-  // If `services`, all services that the job wants exist, so that verdicts are only about pods.
+  // If `services` is true, all services that the job wants exist, so that verdicts are only about
+  // pods.
   explicit Scene(api::TFJob of, bool services = true);
   Scene(const Scene&) = delete;
 
   // Adds the pod to the snapshot, and replaces any pod of the same name.
   void Put(objects::Pod pod);
-  void Remove(std::string name);  // by value: may be the name of the removed pod
+  void Remove(std::string name);  // by value, since it may be the removed pod's own name
   // Calls Remember and Decide; the job stays unchanged.
   Verdict Reconcile(int64_t at);
   // Like Reconcile, but also writes the verdict's status into the job.
   Verdict ReconcileAndWrite(int64_t at);
 };
 
-// Return names, in order.
+// Return the names (for events, the reasons) in a list of the verdict, in its order.
 std::vector<std::string> Created(const Verdict& verdict);
 std::vector<std::string> Deleted(const Verdict& verdict);
 std::vector<std::string> Waiting(const Verdict& verdict);
-std::vector<std::string> Reasons(const Verdict& verdict);  // of events
+std::vector<std::string> Reasons(const Verdict& verdict);
 // Prints the condition types, with those that are False in parentheses: "Created (Running) Failed".
 std::string Conditions(const api::TFJobStatus& status);
 

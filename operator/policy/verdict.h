@@ -1,6 +1,6 @@
 // Describes what to do about a job: its next status, and the objects to create, change, adopt and
-// delete. A printable value without references to its inputs. Equal inputs lead to equal verdicts,
-// with lists in a fixed order.
+// delete. A verdict is a printable value that does not refer to its inputs. Equal inputs lead to
+// equal verdicts, with lists in a fixed order.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace tfjob::policy {
 
-// The decision that determined the verdict.
+// The stage of the job, which determines what a verdict contains.
 enum class Stage {
   kIgnored,    // another controller's job (managedBy), or one that is being deleted: nothing to do
   kSuspended,  // no object may exist; also while a resumed job waits for its old pods to go
@@ -28,7 +28,7 @@ std::string_view Name(Stage stage);  // "Ignored", …
 struct PodToCreate {
   Slot slot;
   std::string name;
-  int32_t attempt = 0;  // status.attempt: the label tfjob.dev/attempt and TFJOB_ATTEMPT
+  int32_t attempt = 0;  // status.attempt; the pod has it as tfjob.dev/attempt and TFJOB_ATTEMPT
 
   bool operator==(const PodToCreate&) const = default;
 };
@@ -37,7 +37,7 @@ struct PodToCreate {
 struct PodThatWaits {
   Slot slot;
   std::string name;
-  std::optional<Time> not_before;  // nullopt if an event (the old pod's deletion) wakes the job
+  std::optional<Time> not_before;  // nullopt: it waits for an event, such as a pod's deletion
   std::string why;                 // "the previous pod still exists", …
 
   bool operator==(const PodThatWaits&) const = default;
@@ -109,9 +109,9 @@ struct JobEvent {
   std::string reason;
   std::string message;
   std::string cause;
-  // If false, the event accompanies a change of status, so no later reconcile emits it. If
-  // true, the cause may still exist at the next reconcile, so the caller must remember it
-  // in History::reported.
+  // If false, the event accompanies a change of status, so no later reconcile emits it. If true,
+  // the cause may still exist at the next reconcile, so the caller must record it in
+  // History::reported.
   bool standing = false;
 
   bool operator==(const JobEvent&) const = default;
@@ -134,7 +134,7 @@ struct Verdict {
   std::vector<ServiceRef> adopt_services;
   std::vector<JobEvent> events;
   bool delete_job = false;                // its TTL has expired
-  std::optional<Duration> requeue_after;  // when to reconcile if nothing happens before
+  std::optional<Duration> requeue_after;  // delay until the next reconcile if no event comes first
 
   bool operator==(const Verdict&) const = default;
 };

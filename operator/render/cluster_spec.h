@@ -1,4 +1,5 @@
-// Builds the TF_CONFIG of every replica of a job, in the form of Kubeflow's Training Operator.
+// Builds the TF_CONFIG of every replica of a job, in the form that Kubeflow's Training Operator
+// uses.
 #pragma once
 
 #include <map>
@@ -16,8 +17,7 @@ namespace tfjob::render {
 // Static: every task gets the same cluster, with all tasks of all types in the spec, including the
 // evaluator. The environment is "cloud".
 //
-// Dynamic (enableDynamicWorker): a task is given its own address and those of the
-// parameter servers:
+// Dynamic (enableDynamicWorker): a task gets only the addresses that it needs:
 //
 //   worker           {worker: {i: own}, ps: all}
 //   ps               {worker: {}, ps: [own]}
@@ -31,8 +31,8 @@ class ClusterSpec {
 
   // Returns the value of TF_CONFIG, identical byte for byte to what the Training Operator writes.
   std::string TfConfigOf(const policy::Slot& slot) const;
-  // Returns, in dynamic mode, the type of the job's chief, because a worker's TF_CONFIG does not
-  // contain it. Returns "" in static mode.
+  // In dynamic mode, returns the type of the task that acts as chief (chief, master or worker),
+  // because a worker's TF_CONFIG does not contain the chief. In static mode, returns "".
   std::string ChiefType() const;
 
  private:
@@ -40,7 +40,7 @@ class ClusterSpec {
 
   bool dynamic_;
   std::map<api::ReplicaType, cluster::Job> jobs_;
-  std::string static_cluster_;  // printed only once, because it is the same for all
+  std::string static_cluster_;  // the same for all tasks, so it is printed only once
 };
 
 }  // namespace tfjob::render

@@ -15,7 +15,7 @@ Json BuildNativeGroup(const api::TFJob& job, policy::NativeVersion version,
                       const policy::PodGroupSpec& spec);
 
 // Returns the spec of a merge patch that changes how many pods start together. Only some versions
-// allow this.
+// of the API allow this.
 Json PatchNativeGroup(const policy::PodGroupSpec& spec);
 
 }  // namespace tfjob::render

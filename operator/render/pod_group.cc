@@ -54,7 +54,8 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
   Json changed = SpecOf(traits, spec);
   changed.erase("queue");
-  // A merge patch only adds entries to a map, so the map is removed as a whole with null.
+  // A merge patch does not remove what it does not mention, so unwanted fields are removed with
+  // null.
   if (!changed.contains("minResources")) changed["minResources"] = nullptr;
   if (traits.has_priority_class && !changed.contains("priorityClassName")) {
     changed["priorityClassName"] = nullptr;

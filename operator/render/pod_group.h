@@ -10,8 +10,8 @@
 
 namespace tfjob::render {
 
-// Returns the object to create. It has the job's name and also, because schedulers read them there,
-// the job's annotations.
+// Returns the object to create. It has the job's name. Unless the gang is native, it also has the
+// job's annotations, because the other schedulers read them there.
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
@@ -20,8 +20,8 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const std::string& uid);
 
-// Makes a pod a member of `group` by changing its metadata or its spec. `type` is its replica type
-// in lower case.
+// Makes a pod a member of `group` by changing its metadata or its spec (of a native gang, only if
+// gang.alone is false). `type` is the pod's replica type in lower case.
 void JoinPodGroup(const policy::Gang& gang, const std::string& group, const std::string& type,
                   objects::ObjectMeta& pod, Json& spec);
 

@@ -20,17 +20,18 @@ struct Verdict;
 
 namespace tfjob::render {
 
-// Holds the objects of a verdict. Each is built on request, because the TF_CONFIG of every pod
-// lists all tasks. What the objects share is prepared once. A self-contained value that is cheap to
-// copy. Const calls are thread-safe.
+// Holds the objects that a verdict creates. The TF_CONFIG of every pod lists all tasks, so the
+// objects together are large; each is therefore built only on request, from parts that are prepared
+// once and shared. Desired is a self-contained value that is cheap to copy. Const calls are
+// thread-safe.
 class Desired {
  public:
   Desired() = default;
 
-  // The objects in this order: the workload, the pod group, services, pods. Services and pods are
-  // in slot order.
+  // Returns the objects in this order: the workload, the pod group, services, pods. Services and
+  // pods are in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
-  // `object` must be one of objects().
+  // Returns the JSON of `object`, which must be one of objects().
   Json Build(const DesiredObject& object) const;
   // Builds all objects.
   std::vector<Json> BuildAll() const;
@@ -43,10 +44,11 @@ class Desired {
   std::shared_ptr<const Shared> shared_;
 };
 
-// Renders the objects that the verdict creates. Returns InvalidArgument, with the path, if a
-// template cannot become a pod (no container `tensorflow`, containers that are not a list, labels
-// that are not strings). This is permanent until the spec changes, so the caller should use
-// policy::Refuse. Only the templates of types with objects to create are checked.
+// Renders the objects that the verdict creates. Returns InvalidArgument, with the path of the
+// invalid field, if no pod can be built from a template (because it has no container `tensorflow`,
+// its containers are not a list, or its labels are not strings). The error recurs until the spec
+// changes, so the caller should use policy::Refuse. Only the templates of types with services or
+// pods to create are checked.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address);
 

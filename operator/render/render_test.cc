@@ -73,7 +73,7 @@ TEST(TfConfig, Static) {
             R"("task":{"type":"master","index":0},"environment":"cloud"})");
 }
 
-// Checks TF_CONFIG in dynamic mode byte for byte: a task is given itself and the parameter servers.
+// Checks TF_CONFIG in dynamic mode byte for byte: each task gets only the addresses that it needs.
 TEST(TfConfig, Dynamic) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 3}, {kEvaluator}});
   job.spec.enable_dynamic_worker = true;
@@ -221,8 +221,8 @@ TEST(Pod, CarriesItsAttempt) {
   EXPECT_EQ(pod["spec"]["containers"][0]["env"][1]["value"], "3");
 }
 
-// Checks a complete service: it is headless, publishes addresses of pods that are not ready, and
-// has every port in order, with its protocol and a name.
+// Checks a complete service: it is headless, publishes the addresses of pods that are not ready,
+// and has every port in the template's order, with its protocol and a name.
 TEST(Service, AsItIsSent) {
   api::TFJob job = MakeJob({{kPS}});
   SetTemplate(job, kPS, R"({"metadata":{"labels":{"team":"vision"}},
@@ -297,7 +297,8 @@ PodGroup {"schedulingPolicy":{"gang":{"minCount":2}},)"
             R"("workloadRef":{"templateName":"replicas","workloadName":"mnist"}})");
 }
 
-// A template that cannot become a pod causes an error with its path, not a crash.
+// A template from which no pod can be built yields an error that gives the path of the invalid
+// field, and does not crash.
 TEST(Render, RefusesBadTemplates) {
   const std::pair<const char*, const char*> kCases[] = {
       {"{}", "spec.tfReplicaSpecs.Worker.template.spec.containers: one of the containers"},

@@ -24,8 +24,8 @@ StatusOr<size_t> FindContainer(const JsonField& containers) {
                          api::kContainerName, "\"");
 }
 
-// In a service with several ports, each port needs a name. A container port may have none, so one
-// is made up.
+// Returns the name of a service port. If a service has several ports, each needs a name, but a
+// container port may have none, so one is made up.
 std::string PortName(const std::string& name, int32_t port, const std::string& protocol) {
   if (!name.empty()) return name;
   if (protocol == kTcp) return StrCat("port-", port);
@@ -33,7 +33,7 @@ std::string PortName(const std::string& name, int32_t port, const std::string& p
 }
 
 // Converts a container's ports to those of a service, in the same order. A port that is listed
-// twice is included once.
+// twice with the same protocol is included once.
 StatusOr<Json> ServicePorts(const JsonField& container_ports) {
   Json ports = Json::array();
   std::set<std::pair<int32_t, std::string>> seen;

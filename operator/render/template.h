@@ -1,5 +1,5 @@
-// Prepares once, from the pod template of a replica type, what all pods and services of the
-// type share.
+// Builds the pods and services of a replica type. The parts that they share are prepared once, from
+// the type's pod template.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace tfjob::render {
 
-// The environment variables of a pod in addition to those of its template.
+// The environment variables that a pod has in addition to those of its template.
 struct PodEnvironment {
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
@@ -22,8 +22,9 @@ struct PodEnvironment {
 
 class Template {
  public:
-  // Returns InvalidArgument, with the path in the TFJob, if the template is invalid. The result
-  // does not refer to `job`. Pods become members of the job's pod group as `gang` requires.
+  // Returns InvalidArgument, with the path of the invalid field in the TFJob, if the template is
+  // invalid. The result does not refer to `job`. Pods become members of the job's pod group as
+  // `gang` requires.
   static StatusOr<Template> Create(const api::TFJob& job, api::ReplicaType type,
                                    const policy::Gang& gang);
 

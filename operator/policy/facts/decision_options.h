@@ -12,20 +12,22 @@ namespace tfjob::policy {
 struct DecisionOptions {
   // Gang settings for jobs that specify none.
   Gang gang;
-  // The first recreation of an index does not wait. The second waits for this delay, the third for
-  // twice this delay, and so on up to the maximum. Once a pod has run for the reset time, the count
-  // starts again.
+  // The first recreation of a replica is not delayed. The second is delayed by restart_delay, the
+  // third by twice that, and so on up to restart_delay_maximum. Once a pod has run for
+  // restart_delay_reset, the count starts again.
   Duration restart_delay = 1s;
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
-  // How often creation is retried while another owner holds the name.
+  // How often the creation of a pod or service is retried while an object of another owner holds
+  // its name.
   Duration blocked_retry = 2s;
-  // How long after its grace period a pod on a node that is not Ready, or is gone, counts as lost.
+  // A terminating pod whose node is not Ready, or is gone, counts as lost this long after the end
+  // of its grace period.
   Duration lost_pod_after = 60s;
 };
 
-// Converts seconds written by a user to a duration that can safely be added to a time: limits them
-// to between 0, which means now, and a hundred years, which means never.
+// Converts seconds from a user's spec to a duration that can be added to a time without overflow,
+// by clamping them to between 0 (now) and a hundred years (never).
 inline Duration Seconds(int64_t seconds) {
   constexpr int64_t kHundredYears = 100LL * 366 * 24 * 3600;
   return std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kHundredYears));

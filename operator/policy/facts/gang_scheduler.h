@@ -1,7 +1,7 @@
-// Describes the schedulers that place either all pods of a job or none. Each is a row of a table.
-// Code that depends on the scheduler looks up its row, so a new scheduler only needs a new row.
-// Kubernetes' own scheduler also has an API of a different form, which policy/native_gang.h and
-// render/native_group.h handle.
+// Describes the gang schedulers, which place either all pods of a job or none. Each is a row of a
+// table. Code that depends on the scheduler looks up its row, so a new scheduler only needs a new
+// row. The API of Kubernetes' own scheduler differs from the others in form; policy/native_gang.h
+// and render/native_group.h handle the differences.
 #pragma once
 
 #include <map>
@@ -14,7 +14,8 @@
 
 namespace tfjob::policy {
 
-// The versions of scheduling.k8s.io for which this project can write Workloads and PodGroups.
+// The versions of the API group scheduling.k8s.io in which this project can write Workloads and
+// PodGroups.
 enum class NativeVersion {
   kNone,
   kV1Alpha2,  // Kubernetes 1.36: a gang's minCount is immutable
@@ -26,7 +27,7 @@ std::string_view ApiVersionOf(NativeVersion version);
 
 enum class GangScheduler {
   kNone,
-  kVolcano,       // scheduling.volcano.sh PodGroup; pods are created once its queue admits it
+  kVolcano,       // scheduling.volcano.sh PodGroup; pods are created once the queue admits it
   kCoscheduling,  // scheduling.x-k8s.io PodGroup of the scheduler-plugins
   kNative,        // scheduling.k8s.io Workload and PodGroup of Kubernetes itself
 };
@@ -37,22 +38,22 @@ struct GangTraits {
   std::string_view name;
   // The schedulerName of pods whose template has none.
   std::string_view scheduler_name;
-  // Users may deploy this scheduler under any name: an unknown name in --gang-scheduler-name refers
-  // to this scheduler.
+  // Users may deploy this scheduler under any name, so an unknown name in --gang-scheduler-name is
+  // taken to be that of this scheduler.
   bool has_any_name = false;
   objects::Kind pod_group_kind = objects::Kind::kPodGroup;
   // A Workload must be created before the pod group.
   bool has_workload = false;
-  // No pods or services are created until the group's status.phase shows that its queue has
-  // admitted it.
+  // No pods or services are created until the group's status.phase shows that the queue has
+  // admitted the group.
   bool waits_for_admission = false;
-  // True for each of these optional fields that the group's spec has.
+  // Each is true if the spec of this scheduler's PodGroup has the optional field of that name.
   bool has_min_resources = false;
   bool has_queue = false;
   bool has_priority_class = false;
   bool has_schedule_timeout = false;
-  // Pods in the group carry its name in `group_label` or `group_annotation`, and their replica type
-  // in the annotation `type_annotation`; "" if unused.
+  // The keys under which a pod of the group carries the group's name (as a label or an annotation)
+  // and its own replica type (as an annotation); "" if the scheduler does not use them.
   std::string_view group_label;
   std::string_view group_annotation;
   std::string_view type_annotation;
@@ -61,21 +62,21 @@ struct GangTraits {
 const GangTraits& TraitsOf(GangScheduler scheduler);
 // Returns the row whose name is `name`, which may be "none"; nullptr if the name is unknown.
 const GangTraits* FindGangScheduler(std::string_view name);
-// Returns the row whose pod groups belong to the API group of `api_version`, in any version;
-// nullptr if there is none.
+// Returns the row of the scheduler whose pod groups belong to the API group of `api_version`,
+// whatever the version; nullptr if there is none.
 const GangTraits* FindGangSchedulerOfGroup(std::string_view api_version);
 
 std::string_view Name(GangScheduler scheduler);  // "volcano"
 // Returns the scheduler that uses this kind of pod group; kNone if it is not a pod group.
 GangScheduler SchedulerOf(objects::Kind pod_group_kind);
-// Returns the kinds of objects that make up a gang, in the order of their creation.
+// Returns the kinds of objects that make up a gang, in the order in which they are created.
 std::vector<objects::Kind> GangKindsOf(GangScheduler scheduler);
 
 struct Gang {
   GangScheduler scheduler = GangScheduler::kNone;
   std::string scheduler_name;  // of pods whose template has none
   NativeVersion native_version = NativeVersion::kNone;
-  // New pods do not become members of the group (native_gang.h).
+  // True if new pods do not become members of the group; native_gang.h explains when.
   bool alone = false;
 
   bool operator==(const Gang&) const = default;

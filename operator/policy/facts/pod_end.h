@@ -11,8 +11,8 @@
 
 namespace tfjob::policy {
 
-// Returns the exit code of the container `tensorflow`; nullopt while it has not terminated, or if
-// the node never reported it.
+// Returns the exit code of the container `tensorflow`; nullopt if it has not terminated, or if the
+// node never reported how.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
 enum class FailureKind {
@@ -21,13 +21,13 @@ enum class FailureKind {
   kDisrupted,  // restarted; caused by the cluster, not counted
 };
 // Classifies the failure of a pod in phase Failed. Under Never, every failure is permanent. Under
-// every other policy, a disrupted pod is restarted; any other failure is retryable under Always and
-// OnFailure. Under ExitCode, it is permanent if the exit code is below 128, and retryable if it is
-// 128 or above (signals; 138 is reserved for users) or unknown.
+// every other policy, a disruption is kDisrupted. Any other failure is retryable under Always and
+// OnFailure; under ExitCode, it is permanent if the exit code is below 128, and retryable if the
+// code is 128 or above (signals; 138 is reserved for users) or unknown.
 FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy);
 
-// True if the replica has done its work: its container exited with 0, and did not do so because the
-// pod was being deleted. Always false under the policy Always, which starts the container again.
+// True if the replica has done its work: its container exited with 0, and not because the pod was
+// being deleted. Always false under the policy Always, which starts the container again.
 bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy);
 
 // Returns why the cluster ended the pod although its program did nothing wrong ("Evicted: the node

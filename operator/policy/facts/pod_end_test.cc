@@ -47,8 +47,8 @@ TEST(IsCompleted, GoesByTheTensorflowContainer) {
   for (const auto& c : kCases) EXPECT_EQ(IsCompleted(c.pod, c.policy), c.completed) << c.what;
 }
 
-// A pod with one of the cluster's reasons or the condition DisruptionTarget was disrupted. A pod
-// whose program ended by itself was not.
+// A pod counts as disrupted if it has one of the cluster's reasons or the condition
+// DisruptionTarget, but not if its program ended by itself.
 TEST(Disruption, NamesReasonAndMessage) {
   EXPECT_EQ(Disruption(Evicted("p")), "Evicted: the node was low on memory");
   EXPECT_EQ(Disruption(Exited("p", 1)), std::nullopt);

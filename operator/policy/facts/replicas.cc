@@ -92,7 +92,7 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// If a slot is empty, a departed pod that was done makes the slot completed.
+// Marks an empty slot as completed if a departed pod of that slot had done its work.
 void AddDeparted(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  const Groups& groups) {
   for (const std::shared_ptr<const objects::Pod>& pod : snapshot.departed) {

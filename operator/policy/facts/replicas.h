@@ -22,18 +22,18 @@ enum class ReplicaState {
   kMissing,      // no pod
   kPending,      // a pod that is not running yet
   kActive,       // phase Running, not terminating
-  kCompleted,    // done forever: recorded in the status, or exited with 0; may have no pod
+  kCompleted,    // done for good: recorded in the status, or exited with 0; may have no pod
   kSucceeded,    // phase Succeeded, but not known to be done (policy Always, or no exit code)
   kFailed,       // phase Failed, permanently
   kRetryable,    // phase Failed, to be restarted and counted
-  kDisrupted,    // Failed or terminating, not its own fault; to be restarted, not counted
+  kDisrupted,    // Failed or terminating through no fault of its own; to be restarted, not counted
   kReplacing,    // phase Failed, to be restarted; the status already records the restart
   kTerminating,  // being deleted; there is nothing to do but wait
-  kOutdated,     // of an earlier attempt
+  kOutdated,     // belongs to an earlier attempt
 };
 
 struct Replica {
-  const objects::Pod* pod = nullptr;  // from the snapshot; for kCompleted possibly a departed one
+  const objects::Pod* pod = nullptr;  // in the snapshot; if kCompleted, possibly a departed pod
   ReplicaState state = ReplicaState::kMissing;
 
   // True if the slot has a pod that is pending or active and should stay.
@@ -68,7 +68,7 @@ struct Replicas {
 };
 
 // Arranges the pods of the snapshot. `status` determines which indexes are completed, which pods
-// are being replaced, and which attempt is current; it is often newer than the job's status. If
+// are being replaced, and which attempt is current; it is often newer than job.status. If
 // `departed` is false, Snapshot::departed is ignored.
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
                  bool departed = true);

@@ -27,7 +27,7 @@ constexpr std::array<RestartBehavior, 4> kBehaviors = {{
      .counts_container_restarts = true,
      .completes_for_good = true,
      .pod_policy = kOnFailure},
-    // The kubelet cannot decide by exit code, so the operator restarts the replica.
+    // The kubelet cannot base restarts on the exit code, so the operator restarts the replica.
     {.policy = kExitCode,
      .restarts_replicas = true,
      .exit_code_decides = true,

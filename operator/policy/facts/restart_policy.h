@@ -12,12 +12,13 @@ struct RestartBehavior {
   // and, after a failure, counted. If false, every failure is permanent, and a deleted pod is
   // created again without counting as a restart.
   bool restarts_replicas = false;
-  // The exit code decides whether a failure is permanent (pod_end.h), and the message of the job's
-  // failure says so.
+  // If true, the exit code decides whether a failure is permanent (pod_end.h). The job then fails
+  // with api::PermanentFailureMessage and a Warning event.
   bool exit_code_decides = false;
-  // Restarts of containers within a pod count towards the job's restarts.
+  // If true, restarts of containers within a pod count towards the job's restarts.
   bool counts_container_restarts = false;
-  // A replica whose container has exited with 0 has done its work and is not started again.
+  // If true, a replica whose container has exited with 0 has done its work and is not started
+  // again.
   bool completes_for_good = false;
   // The spec.restartPolicy of the pods, which the kubelet follows.
   api::RestartPolicy pod_policy = api::RestartPolicy::kNever;

@@ -32,12 +32,13 @@ struct Snapshot {
   std::vector<PodGroup> pod_groups;
   // Kubernetes' own Workloads (scheduling.k8s.io).
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
-  // The apiVersion under which the server has Workloads; "" if it has none. Set only if the job
-  // wants a native gang.
+  // The apiVersion in which the server offers Workloads; "" if it does not offer them. Set only if
+  // the job wants a native gang.
   std::string native_version;
-  // The last states of the job's pods that disappeared after the last acknowledged reconcile, as
-  // the watch reported them. Optional. With it, a pod that exited with 0 and was garbage-collected
-  // before any reconcile saw it exit still counts as completed.
+  // The last states, as the watch reported them, of the job's pods that have disappeared. A pod
+  // stays in this list until a reconcile that saw it there has written the job's status. Optional.
+  // With this list, a pod that exited with 0 and was garbage-collected before any reconcile saw it
+  // exit still counts as completed.
   std::vector<std::shared_ptr<const objects::Pod>> departed;
   // Names of the nodes that are not Ready, or are gone; nullopt if nodes are not observed.
   std::optional<std::set<std::string>> lost_nodes;

@@ -7,9 +7,10 @@
 
 namespace tfjob::policy {
 
-// Returns whether the policy deletes the pod. None: no pods. Running: pods in phase Running or
-// Pending, except a pod in phase Running whose containers have all exited with 0 (its phase is
-// about to change). All: all pods. A pod that is already terminating is never deleted.
+// Returns whether the policy deletes the pod. None deletes no pods. Running deletes pods in phase
+// Running or Pending, except a pod in phase Running whose containers have all exited with 0 (its
+// phase is about to change). All deletes all pods. A pod that is already terminating is never
+// deleted.
 bool IsCleanedUp(const objects::Pod& pod, api::CleanPodPolicy policy);
 
 }  // namespace tfjob::policy

@@ -1,4 +1,4 @@
-// Records replicas that have done their work in status.replicaStatuses[T].completedIndexes.
+// Records in status.replicaStatuses[T].completedIndexes which replicas have done their work.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace tfjob::policy {
 
 // Records the completed indexes that are not recorded yet, even if a scale-down is about to delete
-// their pods. Returns their pods.
+// their pods. Returns the pods of the newly recorded indexes.
 std::vector<const objects::Pod*> RememberCompleted(const api::TFJob& job, const Replicas& replicas,
                                                    api::TFJobStatus& status);
 

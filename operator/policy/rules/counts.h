@@ -8,18 +8,20 @@
 
 namespace tfjob::policy {
 
-// For a job that continues. Terminating pods and pods that are about to be replaced are not
-// counted. The entry of a type that is no longer in the spec is removed, unless it holds restarts,
-// completed indexes or UIDs that must be kept.
+// Computes the counts from the states of the replicas. Terminating pods and pods that are about to
+// be replaced are not counted. The entry of a type that is no longer in the spec is removed, unless
+// it holds restarts, completed indexes or UIDs that must be kept.
 void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
-// For a suspended job. A pod in phase Running counts as active until it is gone, even if it is
-// terminating, so that its resources are not given away while it still uses them.
+// Computes the counts of a suspended job. A pod in phase Running counts as active until it is gone,
+// even if it is terminating, so that a queue such as Kueue does not give away its resources while
+// it still uses them.
 void CountSuspendedReplicas(const api::TFJob& job, const Replicas& replicas,
                             const Snapshot& snapshot, api::TFJobStatus& status);
 
-// For the reconcile that ends the job; called after CountReplicas. At success, active replicas
-// count as succeeded. At failure, failed pods that would have been restarted count as failed.
+// Adjust the counts in the reconcile that ends the job, after CountReplicas. If the job succeeds,
+// active replicas count as succeeded. If it fails, failed pods that would have been restarted count
+// as failed.
 void CountAtSuccess(api::TFJobStatus& status);
 void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status);
 

@@ -1,4 +1,4 @@
-// Detects pods that cannot terminate because their node is gone.
+// Detects pods that cannot terminate because their node is not Ready or is gone.
 #pragma once
 
 #include <optional>

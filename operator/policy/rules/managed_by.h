@@ -7,8 +7,8 @@ namespace tfjob::policy {
 
 inline constexpr char kManagedByUs[] = "kubeflow.org/training-operator";
 
-// True if spec.runPolicy.managedBy assigns the job to another controller (MultiKueue); an empty
-// name also does. The operator does not touch such a job at all.
+// True if spec.runPolicy.managedBy assigns the job to another controller, such as MultiKueue. An
+// empty name counts as another controller. The operator does not touch such a job at all.
 bool IsManagedElsewhere(const api::TFJob& job);
 
 }  // namespace tfjob::policy

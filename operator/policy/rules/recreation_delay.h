@@ -10,8 +10,8 @@ namespace tfjob::policy {
 // times since the count was last reset: by default 0 s, 1 s, 2 s, 4 s … up to the maximum.
 Duration RecreationDelay(int32_t recreations, const DecisionOptions& options);
 
-// Returns the earliest time at which the slot's next pod may be created. If no pod was lost, this
-// is the epoch.
+// Returns the earliest time at which the slot's next pod may be created. Returns Time(), which
+// means no delay, if no pod was lost.
 Time NotBefore(const IndexHistory* index, const DecisionOptions& options);
 
 }  // namespace tfjob::policy

@@ -22,29 +22,31 @@ struct Restarted {
 };
 
 // Returns the replicas to restart that the status does not record yet: those that failed and are
-// restarted under their policy, were disrupted, or vanished (the pod was alive at the last
-// reconcile and is now gone, and its name is not taken). Types with policy Never have none.
+// restarted under their policy, those that were disrupted, and those that vanished (the pod was
+// alive at the last reconcile and is now gone, and its name is not held by another owner). Types
+// with policy Never have none.
 std::vector<Restarted> FindRestarts(const api::TFJob& job, const Replicas& replicas,
                                     const Snapshot& snapshot, const api::TFJobStatus& status);
 
-// For restartScope Replica: counts each failure as one restart.
+// For restartScope Replica: counts each failure as one restart, and adds the container restarts of
+// all pods in `restarts`.
 void CountRestarts(const std::vector<Restarted>& restarts, api::TFJobStatus& status);
 
 // For restartScope Job: starts a new attempt. If any replica failed (and was not only disrupted),
-// counts one restart for the type of the first of them. Also counts the container restarts of all
-// pods of the attempt, and forgets which Chiefs, Masters and Workers had completed.
+// counts one restart for the type of the first one that did. Also counts the container restarts of
+// all pods of the old attempt, and forgets which Chiefs, Masters and Workers had completed.
 void StartAttempt(const std::vector<Restarted>& restarts, const Replicas& replicas,
                   api::TFJobStatus& status);
 
 // Counts the container restarts of the replicas' pods before they are deleted (by a suspension or a
 // new attempt).
 void CountContainerRestarts(const Replicas& replicas, api::TFJobStatus& status);
-// Counts the container restarts of surplus pods, and records their UIDs: if their slots are wanted
-// again while the pods still terminate, they must not count as disrupted.
+// Counts the container restarts of surplus pods, and records their UIDs: if the job is scaled up
+// again while these pods are still terminating, they must not count as disrupted.
 void CountSurplusPods(const api::TFJob& job, const Replicas& replicas, api::TFJobStatus& status);
 
-// Forgets which Chiefs, Masters and Workers have completed, because resuming and a new attempt
-// start them over. What parameter servers and evaluators have completed is kept.
+// Forgets which Chiefs, Masters and Workers have completed, because they start over when the job is
+// resumed or a new attempt begins. Completed parameter servers and evaluators stay completed.
 void ForgetCompleted(api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

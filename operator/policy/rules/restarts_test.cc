@@ -109,8 +109,8 @@ TEST(Restart, FollowsThePolicy) {
   }
 }
 
-// If a user deletes a running pod, it is recreated under every restart policy and never fails
-// the job.
+// If a user deletes a running pod, it is recreated under every restart policy, and the job does not
+// fail.
 TEST(Restart, ReplacesADeletedPod) {
   for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
     RunningJob scene(policy);
@@ -147,7 +147,7 @@ TEST(Restart, ReplacesAPodThatVanished) {
   EXPECT_EQ(scene.workers().restarts, 0);
 }
 
-// The second recreation waits for one second, the third for two.
+// The second recreation is delayed by one second, the third by two.
 TEST(Restart, WaitsLongerEachTime) {
   RunningJob scene(kOnFailure);
   int64_t now = 10;

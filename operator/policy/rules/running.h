@@ -8,8 +8,8 @@ namespace tfjob::policy {
 
 struct History;
 
-// True if a replica that drives the job is running. Chiefs drive the job, or else Masters, or else
-// Workers; if the job has none of them, all replicas do.
+// True if a replica that drives the job is running. Chiefs drive the job if it has any, or else
+// Masters, or else Workers; if it has none of these, all replicas do.
 bool DriverRuns(const Replicas& replicas);
 
 // True if every slot that should have a live pod has one, so that no replacement is missing. Slots

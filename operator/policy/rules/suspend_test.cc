@@ -87,8 +87,8 @@ TEST(Suspend, ThenResume) {
   EXPECT_THAT(scene.ReconcileAndWrite(31).events, IsEmpty());
 }
 
-// A worker that completed before the suspension, but whose departure is seen only after the
-// resumption, does not count as done in the new run.
+// A worker that completed before the suspension does not count as done in the resumed run, even if
+// its pod's disappearance is noticed only after the job was resumed.
 TEST(Suspend, ThenResumeForgetsWhoWasDoneBefore) {
   Scene scene(StartedJob({{kWorker, 2}}));
   scene.job.spec.run_policy.suspend = true;
