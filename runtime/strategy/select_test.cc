@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 namespace tfjob::strategy {
 namespace {
 
@@ -77,6 +80,16 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
       EXPECT_EQ(Message(selected.status()), c.message);
     }
   }
+}
+
+// Each word of the training file but `auto` names an entry, and the last entry suits every cluster.
+TEST(AllStrategies, HasOneEntryPerWord) {
+  std::vector<StrategyKind> kinds = {StrategyKind::kAuto};
+  for (const StrategyEntry& entry : AllStrategies()) kinds.push_back(entry.kind);
+  std::sort(kinds.begin(), kinds.end());
+  ASSERT_EQ(kinds.size(), std::size(config::kStrategyNames));
+  for (size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(kinds[i], static_cast<StrategyKind>(i));
+  EXPECT_TRUE(AllStrategies().back().suits({}));
 }
 
 // The sparse form of TF_CONFIG does not say how many tasks there are.

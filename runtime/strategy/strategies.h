@@ -1,5 +1,6 @@
 // Lists the strategies. Each is an entry that its own file, NAME_strategy.cc, defines. To add a
-// strategy, declare its entry here and add it to AllStrategies.
+// strategy, declare its entry here and add it to AllStrategies, before the one that suits every
+// cluster.
 #pragma once
 
 #include <array>
