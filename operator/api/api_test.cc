@@ -33,8 +33,7 @@ TEST(Words, EveryEnumReadsWhatItPrints) {
     EXPECT_EQ(ParseReplicaType(Name(type)), type);
     EXPECT_EQ(ParseReplicaType(LowerName(type)), type);
   }
-  for (const RestartPolicy policy : {RestartPolicy::kNever, RestartPolicy::kAlways,
-                                     RestartPolicy::kOnFailure, RestartPolicy::kExitCode}) {
+  for (const RestartPolicy policy : kRestartPolicies) {
     EXPECT_EQ(ParseRestartPolicy(Name(policy)), policy);
   }
   for (const CleanPodPolicy policy :

@@ -38,8 +38,13 @@ std::string_view LowerName(ReplicaType type);  // in names, labels and TF_CONFIG
 std::optional<ReplicaType> ParseReplicaType(std::string_view text);
 
 enum class RestartPolicy { kNever, kAlways, kOnFailure, kExitCode };
-inline constexpr std::array<std::string_view, 4> kRestartPolicyNames = {"Never", "Always",
-                                                                        "OnFailure", "ExitCode"};
+inline constexpr auto kRestartPolicyNames =
+    std::to_array<std::string_view>({"Never", "Always", "OnFailure", "ExitCode"});
+inline constexpr auto kRestartPolicies = [] {
+  std::array<RestartPolicy, kRestartPolicyNames.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<RestartPolicy>(i);
+  return all;
+}();
 enum class CleanPodPolicy { kNone, kRunning, kAll };
 inline constexpr std::array<std::string_view, 3> kCleanPodPolicyNames = {"None", "Running", "All"};
 enum class SuccessPolicy { kDefault, kAllWorkers };

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/names.h"
+#include "operator/api/tfjob.h"
 
 namespace tfjob::simulation {
 namespace {
@@ -16,7 +17,8 @@ constexpr int kActs = 60;
 constexpr Duration kLong = 11min;
 constexpr int kCalmRounds = 8;
 
-const std::vector<std::string> kPolicies = {"Never", "Always", "OnFailure", "ExitCode"};
+const std::vector<std::string> kPolicies = {api::kRestartPolicyNames.begin(),
+                                            api::kRestartPolicyNames.end()};
 const std::vector<std::string> kTypes = {"Chief", "Evaluator", "Master", "PS", "Worker"};
 
 Json ReplicaSpec(int replicas, const std::string& policy) {

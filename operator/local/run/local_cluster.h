@@ -14,7 +14,7 @@ namespace tfjob::client {
 class Client;
 }
 namespace tfjob::process {
-struct Options;
+struct RunnerOptions;
 }
 
 namespace tfjob::local {

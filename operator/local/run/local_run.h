@@ -8,7 +8,7 @@ namespace tfjob {
 class StopSource;
 }
 namespace tfjob::process {
-struct Options;
+struct RunnerOptions;
 }
 namespace tfjob::view {
 struct Console;

@@ -8,7 +8,7 @@ namespace {
 using enum api::RestartPolicy;
 
 // The rows, in the order of the enum.
-constexpr std::array<RestartBehavior, 4> kBehaviors = {{
+constexpr auto kBehaviors = std::to_array<RestartBehavior>({
     {.policy = kNever,
      .restarts_replicas = false,
      .exit_code_decides = false,
@@ -34,7 +34,15 @@ constexpr std::array<RestartBehavior, 4> kBehaviors = {{
      .counts_container_restarts = true,
      .completes_for_good = true,
      .pod_policy = kNever},
-}};
+});
+
+constexpr bool IsInOrder() {
+  for (size_t i = 0; i < kBehaviors.size(); ++i) {
+    if (kBehaviors[i].policy != static_cast<api::RestartPolicy>(i)) return false;
+  }
+  return kBehaviors.size() == api::kRestartPolicies.size();
+}
+static_assert(IsInOrder(), "one row per restart policy, in the order of the enum");
 
 }  // namespace
 

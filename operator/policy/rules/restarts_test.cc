@@ -112,7 +112,7 @@ TEST(Restart, FollowsThePolicy) {
 // If a user deletes a running pod, it is recreated under every restart policy, and the job does not
 // fail.
 TEST(Restart, ReplacesADeletedPod) {
-  for (const RestartPolicy policy : {kNever, kOnFailure, kAlways, kExitCode}) {
+  for (const RestartPolicy policy : api::kRestartPolicies) {
     RunningJob scene(policy);
     scene.Put(Terminating(Running("mnist-worker-1"), 5));
     Verdict verdict = scene.ReconcileAndWrite(10);
