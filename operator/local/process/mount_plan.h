@@ -1,4 +1,4 @@
-// Plans how a container's volumes appear at their mountPaths without leaving a trace on
+// Plans how a container's volumes are mounted at their mountPaths without leaving a trace on
 // the machine.
 //
 // Every volume is bound at its mountPath inside a mount namespace of the container. If the machine
@@ -18,9 +18,10 @@
 
 namespace tfjob::process {
 
-// Returns an empty plan if there are no mounts. Creates the sources named by subPath, the mount
-// points inside volumes, and the folder `new_root`, over which a new root is built if the top-level
-// folder of a mountPath is missing. Errors name the volume and the mountPath.
+// Returns the steps that mount the container's volumes; empty if it mounts none. Creates the
+// sources named by subPath, the mount points inside volumes, and the folder `new_root`, over which
+// a new root is built if the top-level folder of a mountPath is missing. Errors name the volume and
+// the mountPath.
 StatusOr<std::vector<MountAction>> PlanMounts(const Container& container,
                                               const HostVolumes& volumes,
                                               const Variables& variables,

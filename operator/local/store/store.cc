@@ -45,7 +45,8 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
-// Returns whether the record is a pod that a kubelet still has to end.
+// Returns whether the record is a pod that is bound to a node and has not finished, so that a
+// kubelet must end it first.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
   return pod != nullptr && !(*pod)->node_name.empty() &&
@@ -176,7 +177,8 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   Unindex(found->first, held);
   Index(found->first, metadata);
   Object stored = Commit(found, std::move(next));
-  // Remove the object if only the last finalizer kept it.
+  // If the object was being deleted and only its finalizers kept it, it is removed with the last
+  // of them.
   const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
   if (metadata.terminating() && metadata.finalizers.empty() &&
       !(kept_by_grace && EndsGracefully(found->second))) {
