@@ -15,7 +15,8 @@ namespace tfjob::processes {
 // it exits.
 class Program {
  public:
-  // `environment` is added to the environment of this process.
+  // The program runs in the environment of this process, to which `environment` adds variables or
+  // in which it replaces them.
   Program(const std::string& path, const std::vector<std::string>& arguments,
           const std::map<std::string, std::string>& environment, const std::string& output);
   ~Program();
