@@ -95,8 +95,8 @@ class VerbsTest : public ::testing::Test {
         {"spec",
          {{"schedulerName", "nobody"},
           {"containers", Json::array({{{"name", "tensorflow"}, {"image", "none.invalid/t:1"}}})}}}};
-    // Until the namespace has its service account, which is created shortly after the namespace,
-    // pods are rejected.
+    // Retries, because pods are rejected until the namespace has its service account, which is
+    // created a little later.
     StatusOr<client::Object> created = Unavailable("not tried");
     for (int i = 0; i < 100 && !created.ok(); ++i) {
       if (i > 0) usleep(100'000);

@@ -1,5 +1,5 @@
-// Checks properties of the readers of kubeconfigs and of credential plugins' answers that must hold
-// for arbitrary input.
+// Checks properties that must hold for arbitrary input to the readers of kubeconfigs and of
+// credential plugins' output.
 #pragma once
 
 #include <string_view>

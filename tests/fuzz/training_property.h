@@ -1,5 +1,5 @@
-// Checks properties of the trainer's readers (training files, Keras JSON, and IDX and CSV data)
-// that must hold for arbitrary input.
+// Checks properties that must hold for arbitrary input to the trainer's readers: those of training
+// files, Keras JSON, and IDX and CSV data.
 #pragma once
 
 #include <string_view>

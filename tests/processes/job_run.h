@@ -29,7 +29,7 @@ class JobRun {
   // `manifest` is the text of a manifest. The manifest, the state and the output go to `folder`.
   static std::unique_ptr<JobRun> Start(const std::string& manifest, const std::string& folder);
 
-  // Returns the tasks that are running now.
+  // Returns the running processes of the job's tasks.
   std::vector<TaskProcess> Tasks() const;
   // Waits until the task has a process with a pid other than `other_than` (the pid of its previous
   // process, for example). Returns pid 0 if the time expires first.

@@ -146,7 +146,7 @@ class SilenceTest : public FaultTest {
 
 TEST_P(SilenceTest, AStoppedTaskIsNamedAndTakesPartAgainWhenItGoesOn) {
   const cluster::Task victim = GetParam().victim;
-  // ps 0 logs that a stopped worker is silent; the chief logs it of a stopped server.
+  // The task that logs the silence: ps 0 for a stopped worker, the chief for a stopped server.
   const bool serves = victim.type == "ps";
   const cluster::Task observer = serves ? cluster::Task{"chief", 0} : cluster::Task{"ps", 0};
   ASSERT_TRUE(job_->AwaitPart(0.05, 120s)) << job_->Output();

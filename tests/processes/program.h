@@ -15,8 +15,7 @@ namespace tfjob::processes {
 // it exits.
 class Program {
  public:
-  // The program runs in the environment of this process, to which `environment` adds variables or
-  // in which it replaces them.
+  // The program inherits the environment of this process; `environment` adds or replaces variables.
   Program(const std::string& path, const std::vector<std::string>& arguments,
           const std::map<std::string, std::string>& environment, const std::string& output);
   ~Program();

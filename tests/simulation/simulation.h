@@ -38,8 +38,8 @@ class Simulation {
   void Hold();
   void Release();
   void Disturb();
-  // Lets the loop and the watches make some progress, sometimes none, sometimes until they are
-  // idle. Returns "", or the problem if the loop never becomes idle.
+  // Lets the loop and the watches make a random amount of progress. Returns "", or the problem if
+  // the loop never becomes idle.
   std::string GetOn();
   // Runs without faults and with a correct kubelet until nothing changes any more.
   std::string Calm();

@@ -74,7 +74,7 @@ class Player {
   // and names of services, such as "worker-0".
   StatusOr<std::vector<std::string>> Pods();
   StatusOr<std::vector<std::string>> Services();
-  // Returns the operator's calls since the last step `mark`, as "VERB KIND NAME".
+  // Returns the operator's calls since the last `mark` step, as "VERB KIND NAME".
   std::vector<std::string> Calls();
 
   using Action = Status (Player::*)(const Step&);

@@ -189,7 +189,7 @@ void SetUp(const Prepared& prepared) {
 // Must run after the mounts, since entering a user namespace clears the death signal.
 void DieWithParent(const Prepared& prepared) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(prepared, Failure::Stage::kSetup, 0);
-  // The parent may have died before the death signal was set.
+  // If the parent died before the death signal was set, the signal will never come, so exit now.
   if (getppid() != prepared.parent) _exit(126);
 }
 

@@ -224,7 +224,7 @@ void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_pe
   const int64_t grace = grace_period_seconds.value_or(found->second.grace_period_seconds);
   if (grace <= 0 || !EndsGracefully(found->second)) return Remove(found);
   const ObjectMeta metadata = MetadataOf(found->second);
-  // A second deletion can only shorten the grace period.
+  // If the object is already terminating, another deletion can only shorten its grace period.
   if (metadata.terminating() && metadata.deletion_grace_period_seconds.value_or(0) <= grace) return;
   Terminate(found, grace);
 }
