@@ -43,8 +43,8 @@ class Metrics : public control::Observer, public kube::RestObserver {
   // running. It is called without holding any lock. A read in progress may still call the
   // previous function.
   void SetSource(std::function<control::Numbers()> source);
-  // Sets the function that provides the event counts. The counters never decrease, even if its
-  // counts do.
+  // Sets the function that provides the event counts. The printed counters never decrease, even if
+  // the function returns lower counts.
   void SetEventSource(std::function<events::Counters()> source);
 
   // Returns the metrics in the exposition format, version 0.0.4:

@@ -43,8 +43,8 @@ class Operator {
   Status StartLoop();
   control::ManagerOptions LoopOptions();
   Status AwaitLists();
-  // Checks the watches until a stop is requested. Returns an error if this operator leads and its
-  // watches have delivered nothing for too long.
+  // Checks the watches until a stop is requested. Returns an error if this operator should give up
+  // the lease because a watch has not worked for too long.
   Status CheckWatches();
   // Returns the broken watches among those that the control loop needs.
   std::vector<kube::WatchTrouble> Troubles();

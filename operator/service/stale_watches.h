@@ -15,16 +15,18 @@
 
 namespace tfjob::service {
 
-// If a watch of the leader has delivered nothing for this long, the leader exits, so that another
-// operator can try. controller-runtime waits equally long for its caches.
+// If a watch of the leader has not worked for this long, the leader exits so that another operator
+// can try, unless that one would have the same trouble. controller-runtime waits equally long for
+// its caches.
 inline constexpr Duration kStaleAfter = 2min;
 
 // Returns OK if the server serves the kind, NotFound if it does not, or the error of the request.
 using CheckServed = std::function<Status(objects::Kind)>;
 
 // Returns `troubles` without those of watches that the control loop can do without. Watches for a
-// gang scheduler are required only if it is `gang`, the one that the operator's flag names: a
-// scheduler that only the annotation of a job names must not stop the operator for all jobs.
+// gang scheduler are required only if it is `gang`, the scheduler that the operator's flag names.
+// If only the annotation of one job names a scheduler, its watches must not stop the operator for
+// all jobs.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang);
 
