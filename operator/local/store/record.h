@@ -1,6 +1,7 @@
-// A stored object. Pods and services are kept in decoded form, which readers and watchers share,
-// with their spec and status as text. Custom resources are kept only in decoded form, which
-// contains the whole object. Events are kept only as text, since no decision depends on them.
+// Represents a stored object. Pods and services are kept in decoded form, which readers and
+// watchers share, and their spec and status also as text. Custom resources are kept only in
+// decoded form, which contains the whole object. Events are kept only as text, since no decision
+// depends on them.
 #pragma once
 
 #include <cstdint>
