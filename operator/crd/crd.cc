@@ -58,13 +58,13 @@ Json Quantities() {
 
 Json SchemaOf(const Field& field, const std::string& place);
 
-// Returns the schema of an object with the members of `field`; `place` is the object's.
+// Returns the schema of an object with the members of `field`; `place` is the path of the object.
 Json ObjectOf(const Field& field, const std::string& place) {
   Json schema = {{"type", "object"}};
   for (const Field& member : field.fields) {
     const std::string member_place = place.empty() ? member.name : StrCat(place, ".", member.name);
     schema["properties"][member.name] = SchemaOf(member, member_place);
-    // At the root, a rule takes care of this (rules.h).
+    // At the root, a rule requires the member instead (rules.h).
     if (member.required && !place.empty()) schema["required"].push_back(member.name);
   }
   return schema;
@@ -114,7 +114,7 @@ std::string DescriptionOf(const Field& field) {
 Json SchemaOf(const Field& field, const std::string& place) {
   Json schema = TypeOf(field, place);
   AddRules(place, schema);
-  // The API server describes metadata itself and refuses a description here.
+  // Metadata gets no description: the API server has its own and rejects one here.
   if (field.type != FieldType::kMetadata) schema["description"] = DescriptionOf(field);
   if (!field.words.empty()) schema["enum"] = field.words;
   if (field.minimum) schema["minimum"] = *field.minimum;
@@ -133,7 +133,7 @@ Json Column(const char* name, const char* type, const char* path, const char* de
   return column;
 }
 
-// The reference has State and Age. State must stay the first column.
+// The Training Operator's CRD has the columns State and Age. State must stay the first column.
 Json PrinterColumns() {
   return {
       Column("State", "string", ".status.conditions[-1:].type", "The latest condition.", 0),

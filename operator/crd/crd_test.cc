@@ -62,8 +62,8 @@ TEST(CustomResourceDefinition, EachRuleIsAtItsPlaceWithItsMessage) {
     std::string pointer;
     std::string field;
     std::string reason;   // without "FieldValue"; "" for Invalid
-    std::string message;  // its beginning
-    std::string rule;     // a part
+    std::string message;  // its first part
+    std::string rule;     // a part of the expression
   } cases[] = {
       {"", ".spec", "Required", "expected an object, but it is missing", "has(self.spec)"},
       {"", "", "", "metadata.name: expected at most 63 lower-case", "{0,61}[a-z0-9])?$"},
@@ -85,7 +85,7 @@ TEST(CustomResourceDefinition, EachRuleIsAtItsPlaceWithItsMessage) {
   };
   EXPECT_EQ(std::size(cases), Rules().size());
   const Json schema = Schema();
-  std::map<std::string, size_t> next;  // rule, by pointer
+  std::map<std::string, size_t> next;  // index of the next rule, by pointer
   for (const auto& each : cases) {
     SCOPED_TRACE(each.message);
     const Json& place = schema.at(Json::json_pointer(each.pointer));
@@ -96,12 +96,13 @@ TEST(CustomResourceDefinition, EachRuleIsAtItsPlaceWithItsMessage) {
     EXPECT_EQ(rule.value("fieldPath", ""), each.field);
     EXPECT_EQ(rule.value("reason", ""), each.reason.empty() ? "" : "FieldValue" + each.reason);
     EXPECT_NE(rule.value("rule", "").find(each.rule), std::string::npos) << rule;
-    // Objects that were stored before these rules must accept a status.
+    // The status of an object that was stored before these rules existed must stay writable.
     EXPECT_EQ(rule.value("optionalOldSelf", false), each.pointer.empty());
   }
 }
 
-// NAME-TYPE-INDEX has at most 63 characters; the message can name every length that is left.
+// NAME-TYPE-INDEX may have at most 63 characters; the message must be able to state every length
+// that can remain for NAME.
 TEST(CustomResourceDefinition, TheMessageOnLongNamesKnowsEveryLength) {
   const Json rules = Schema()["x-kubernetes-validations"];
   const std::string message = rules.at(2).value("messageExpression", "");
@@ -141,7 +142,7 @@ TEST(CustomResourceDefinition, EveryFieldIsExplained) {
   }
 }
 
-// Tests the checker itself.
+// Tests the checker StructuralErrors itself.
 TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   const auto errors_with = [](const char* pointer, const Json& value) {
     Json schema = Schema();
@@ -156,7 +157,7 @@ TEST(StructuralErrors, NamesWhatAServerWouldRefuse) {
   EXPECT_EQ(errors_with("/properties/spec/x-kubernetes-validations/0/fieldPath", ".no").size(), 1u);
   Json unbounded = Schema();
   unbounded["properties"]["spec"]["properties"]["tfReplicaSpecs"].erase("maxProperties");
-  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // those of replica specs and of containers
+  EXPECT_EQ(StructuralErrors(unbounded).size(), 2u);  // of the replica specs, of the containers
 }
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Defines the validation rules that the API server evaluates itself, without a webhook. They are
-// written in the Common Expression Language, and each belongs to a place of the schema. Together
-// with the schema's types, bounds and words, they refuse what api::Validate would refuse, before
-// the job is stored.
+// Defines the validation rules that the API server itself evaluates, without a webhook. They are
+// written in the Common Expression Language (CEL), and each is attached to a place in the schema.
+// Together with the schema's types, bounds and enums, they reject what api::Validate would reject,
+// before the job is stored.
 //
-// The server prefixes a rule's message with the path of its place, except at the root. Rules at the
-// root accept any object that was already stored (under an older CRD), so that its status can still
-// be written. At other places, the server itself tolerates a violation as long as the value does
-// not change (ratcheting).
+// The server prefixes a rule's message with the path of the rule's place, except at the root. A
+// rule at the root accepts an object that already violated it when it was stored (under an older
+// CRD), so that its status can still be written. At other places, the server itself tolerates a
+// violation as long as the value does not change (ratcheting).
 #pragma once
 
 #include <string>
@@ -20,14 +20,15 @@ struct Rule {
   std::string place;       // a path as in api::SchemaField, or inside the pod template
   std::string expression;  // true if the object is accepted
   std::string message;
-  std::string message_expression = {};  // the message with the offending names
+  std::string message_expression = {};  // CEL for a message with the offending names
   std::string field = {};               // the offending member relative to the place: ".image"
   std::string reason = "FieldValueInvalid";
-  // The rule is also evaluated when the object is created; `oldSelf` is an optional.
+  // Whether the rule is also evaluated when the object is created; `oldSelf` is then a
+  // CEL optional.
   bool optional_old_self = false;
 };
 
-// Places inside a pod template that have rules.
+// Places in the schema: a replica's pod template, and a container in it.
 inline constexpr char kTemplatePlace[] = "spec.tfReplicaSpecs.template";
 inline constexpr char kContainerPlace[] = "spec.tfReplicaSpecs.template.spec.containers[]";
 

@@ -24,7 +24,7 @@ bool IsFree(int32_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_ANY);  // conflicts with a listener on any address
+  address.sin_addr.s_addr = htonl(INADDR_ANY);  // so that a listener on any address conflicts
   const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
   close(fd);
   return free;

@@ -1,4 +1,4 @@
-// Chooses consecutive ports of this machine for the tasks of a job. Each job gets its ports once.
+// Chooses ports of this machine for the tasks of a job: consecutive ones, which no other job gets.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,12 @@ struct PortRange {
   int32_t last = 0;
 };
 
-// Returns the ports from 10000 on that the kernel never assigns by itself, which are those outside
-// its range for outgoing connections. `ephemeral` is the content of
-// /proc/sys/net/ipv4/ip_local_port_range ("32768\t60999"). If it cannot be parsed, returns all
-// ports from 10000 on.
+// Returns the ports from 10000 on that the kernel never assigns by itself: those outside its range
+// for outgoing connections. `ephemeral` is the content of /proc/sys/net/ipv4/ip_local_port_range
+// ("32768\t60999"). If it cannot be parsed, returns all ports from 10000 on.
 std::vector<PortRange> OutsideEphemeral(const std::string& ephemeral);
 
-// Assigns runs of consecutive ports that are free at that moment. They stay reserved for the
+// Assigns ranges of consecutive ports that are free at that moment. They stay reserved for the
 // lifetime of the object: other LoopbackPorts on this machine, in any process, choose
 // different ports.
 class LoopbackPorts {
@@ -31,7 +30,7 @@ class LoopbackPorts {
   LoopbackPorts(const LoopbackPorts&) = delete;
   LoopbackPorts& operator=(const LoopbackPorts&) = delete;
 
-  // Returns the first of `count` consecutive ports, or ResourceExhausted if there is no such run.
+  // Returns the first of `count` consecutive ports, or ResourceExhausted if there is no such range.
   StatusOr<int32_t> Choose(int32_t count);
 
  private:

@@ -16,14 +16,14 @@ namespace tfjob::manifest {
 struct ManifestObject {
   std::string where;  // `job.yaml, document 2 (TFJob "mnist")`, for messages
   std::string kind;
-  std::shared_ptr<const Json> object;  // as received; never null
+  std::shared_ptr<const Json> object;  // as given; never null
   std::optional<api::TFJob> job;       // for kind TFJob: decoded, without defaults
 };
 
-// Returns all objects in the order of the text, with Lists expanded. `what` names the text in
-// messages (a path, "standard input"). If there are errors, returns InvalidArgument with a message
-// that lists all of them, one per line: `where: path: message`. Namespaces are kept as given, even
-// if empty.
+// Returns all objects in the order in which the text contains them, with Lists expanded. `what`
+// names the text in messages (a path, "standard input"). If there are errors, returns
+// InvalidArgument with a message that lists all of them, one per line: `where: path: message`.
+// Namespaces are kept as given, even if empty.
 StatusOr<std::vector<ManifestObject>> ParseManifest(std::string_view text, std::string_view what);
 
 // The result that `tfjob validate` prints and `tfjob run` starts from.

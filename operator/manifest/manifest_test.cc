@@ -37,7 +37,7 @@ TEST(CheckManifest, AcceptsAPlainJob) {
   EXPECT_EQ(Print(report, "job.yaml"), "job.yaml: valid, 1 TFJob\n");
 }
 
-// The BadInput tests cover the list "Bad input" in the specification of manifests.
+// The BadInput tests check which errors an invalid manifest yields.
 TEST(BadInput, NotYaml) {
   EXPECT_EQ(ErrorsOf("a: [1, 2\nb: }"),
             "job.yaml: line 2, column 2: end of sequence flow not found");

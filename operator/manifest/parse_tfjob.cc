@@ -11,7 +11,8 @@ namespace {
 
 using WordList = std::vector<std::string>;
 
-// Listed here because the table of fields does not describe metadata, which Kubernetes defines.
+// Listed here because the table of fields (operator/api/schema.h) does not describe metadata, which
+// Kubernetes defines.
 const WordList kMetadataFields = {
     "name",       "generateName",      "namespace",         "uid",
     "labels",     "annotations",       "ownerReferences",   "resourceVersion",
@@ -25,7 +26,8 @@ const WordList kRunPolicyFields = api::SchemaMembers("spec.runPolicy");
 const WordList kSchedulingFields = api::SchemaMembers("spec.runPolicy.schedulingPolicy");
 const WordList kSuccessWords = api::SchemaField("spec.successPolicy").words;
 
-// Returns the words that errors suggest. "" is left out, although it is accepted.
+// Returns the allowed values of a field, as error messages list them: without "", although ""
+// is accepted.
 WordList WordsOf(std::string_view path) {
   WordList words = api::SchemaField(path).words;
   std::erase(words, "");
@@ -93,7 +95,7 @@ void ReadSchedulingPolicy(const JsonField& field, api::RunPolicy& policy, Reader
 void ReadRunPolicy(const JsonField& field, api::RunPolicy& policy, Reader& reader) {
   if (!reader.IsObject(field)) return;
   reader.WarnOfUnknown(field, kRunPolicyFields);
-  // An explicit "" means All, as in the reference.
+  // An explicit "" means All, as in the Training Operator.
   reader.ReadWord<api::CleanPodPolicy>(field["cleanPodPolicy"], api::ParseCleanPodPolicy,
                                        kCleanPodWords, api::CleanPodPolicy::kAll,
                                        policy.clean_pod_policy);
@@ -150,7 +152,8 @@ void ReadReplicaSpecs(const JsonField& field, api::TFJobSpec& spec, Reader& read
   }
 }
 
-// Before v1.2 of the reference, the fields of runPolicy were placed directly under spec.
+// Before v1.2 of the Training Operator, the fields of runPolicy were placed directly under spec. If
+// one still is, the warning says where to move it.
 void WarnOfUnknownInSpec(const JsonField& spec, Reader& reader) {
   Json others = Json::object();
   for (const auto& [key, value] : spec.value()->items()) {

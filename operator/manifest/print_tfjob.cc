@@ -5,7 +5,7 @@
 namespace tfjob::manifest {
 namespace {
 
-// Prints only values that are set.
+// Sets the member `key` only if there is a value.
 template <typename T>
 void Set(Json& json, const char* key, const std::optional<T>& value) {
   if (value) json[key] = *value;

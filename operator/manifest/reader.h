@@ -1,5 +1,5 @@
-// Collects the errors and warnings found while an object is decoded, so that decoding need not stop
-// at the first error.
+// Collects the errors and warnings found while an object is being decoded, so that decoding need
+// not stop at the first error.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,7 @@ class Reader {
   void Error(std::string message) { errors_.insert(std::move(message)); }
   void Warn(std::string path, std::string message);
 
-  // Returns whether the field is an object. A field that is present but not an object is also
-  // recorded as an error.
+  // Returns whether the field is an object. Records an error if it is present but not an object.
   bool IsObject(const JsonField& field);
   // Leaves `value` unchanged if the field is absent or null.
   template <typename T>

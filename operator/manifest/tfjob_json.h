@@ -1,6 +1,6 @@
 // Converts a kubeflow.org/v1 TFJob to and from JSON. Field names are those of the
-// reference's API. This project adds spec.runPolicy.restartScope and the fields listed
-// in operator/api/status_json.h.
+// Training Operator's API. This project adds spec.runPolicy.restartScope and the fields
+// listed in operator/api/status_json.h.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,12 @@
 namespace tfjob::manifest {
 
 // Decodes an object. If it has errors, returns InvalidArgument with a message that lists all of
-// them, one per line, sorted, each with its path. Errors are wrong types, another apiVersion or
-// kind, a missing spec, unknown replica types and policy words, and keys of tfReplicaSpecs that
-// differ only in case. Pod templates are kept unmodified. `warnings`, if given, receives the
-// fields that are ignored: unknown fields outside of pod templates, and fields of runPolicy
-// that are placed directly under spec, as before v1.2. The status is read leniently, so that
-// any stored status can be read: an unexpected value counts as absent. Does not set defaults or
-// call api::Validate.
+// them, one per line, sorted, each with its path. Errors are wrong types, a wrong apiVersion or
+// kind, a missing spec, unknown replica types and policies, and keys of tfReplicaSpecs that differ
+// only in case. Pod templates are kept unmodified. `warnings`, if given, receives the fields that
+// are ignored: unknown fields outside of pod templates, and fields of runPolicy that are placed
+// directly under spec, as before v1.2. Any stored status can be read: an unexpected value in it
+// counts as absent. Does not set defaults or call api::Validate.
 StatusOr<api::TFJob> ParseTFJob(const Json& object,
                                 std::vector<api::FieldIssue>* warnings = nullptr);
 

@@ -33,14 +33,14 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
 
-// Same as in controller-runtime.
+// The same buckets as in controller-runtime.
 const Buckets kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
                                    0.4,   0.45, 0.5,   0.6,  0.7, 0.8,  0.9, 1,    1.25, 1.5,
                                    1.75,  2,    2.5,   3,    3.5, 4,    4.5, 5,    6,    7,
                                    8,     9,    10,    15,   20,  25,   30,  40,   50,   60};
-// Same as in client-go: 10 ns to 10 s.
+// The same buckets as in client-go: 10 ns to 10 s.
 const Buckets kQueueBuckets = {1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10};
-// Same as in client-go.
+// The same buckets as in client-go.
 const Buckets kRequestBuckets = {0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60};
 const Buckets kSizeBuckets = {64,    256,    512,     1024,    4096,    16384,
                               65536, 262144, 1048576, 4194304, 16777216};
@@ -58,7 +58,7 @@ std::string CodeText(int code) {
 }  // namespace
 
 struct Metrics::Families {
-  // Registers a family with one series, which has no labels or constant ones.
+  // Registers a family with a single series, which has the constant labels `labels`.
   Counter& OneCounter(const char* name, const char* help, const prometheus::Labels& labels = {}) {
     return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
   }
@@ -154,8 +154,8 @@ struct Metrics::Families {
   Counter& reconcile_errors =
       OneCounter("controller_runtime_reconcile_errors_total", "Reconciles that ended with an error",
                  {{"controller", kController}});
-  // These exist for dashboards and are always 0: every error is retried, nothing throws, and a
-  // reconcile has no time limit.
+  // These exist for dashboards of controller-runtime and are always 0: every error is retried,
+  // nothing throws, and a reconcile has no time limit.
   Counter& terminal_errors =
       OneCounter("controller_runtime_terminal_reconcile_errors_total",
                  "Errors that are not retried: always 0", {{"controller", kController}});
@@ -357,8 +357,8 @@ void Metrics::Families::Refresh() {
     MutexLock lock(mutex);
     ask = source;
   }
-  // Called without the lock, because the source waits for the caches and walks through them, and
-  // calls must be counted in the meantime.
+  // Called without the lock: the source waits for the caches and walks through them, and OnCall
+  // must not have to wait for that.
   const control::Numbers now = ask ? ask() : control::Numbers();
   MutexLock lock(mutex);
   cached_pods.Set(static_cast<double>(now.cache.pods));
@@ -367,7 +367,8 @@ void Metrics::Families::Refresh() {
   active_workers.Set(static_cast<double>(now.queue.working));
   unfinished.Set(Seconds(now.queue.unfinished));
   longest.Set(Seconds(now.queue.longest));
-  // If no job is in a state any more, its gauge is set to 0 now and removed at the next read.
+  // If no job is in a state any more, the gauge of that state is set to 0 now and removed at the
+  // next read.
   std::erase_if(states, [&](const auto& state) {
     if (now.cache.jobs.contains(state.first)) return false;
     const bool shown_as_none = state.second->Value() == 0;

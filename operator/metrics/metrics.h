@@ -1,8 +1,8 @@
 // Collects every metric of the operator: observes the control loop and the client, and prints the
 // values as Prometheus text.
 //
-// Thread-safe. Counters of jobs and objects count what the API server has acknowledged. Gauges that
-// describe the caches are computed when the metrics are read.
+// Thread-safe. Counters of jobs and objects count only what the API server has acknowledged. Gauges
+// that describe the caches are computed when the metrics are read.
 #pragma once
 
 #include <functional>
@@ -39,10 +39,12 @@ class Metrics : public control::Observer, public kube::RestObserver {
   // Counts a renewal of `lease` that had to read it first.
   void OnSlowRenewal(const std::string& lease);
   void SetWorkers(int workers);
-  // Sets the source of the gauges while the control loop runs; null if it does not run. The source
-  // is called without holding any lock. A read in progress may still call the previous source.
+  // Sets the function that provides the gauges of the control loop; null while the loop is not
+  // running. It is called without holding any lock. A read in progress may still call the
+  // previous function.
   void SetSource(std::function<control::Numbers()> source);
-  // Sets the source of the event counts. The counters made from it never decrease.
+  // Sets the function that provides the event counts. The printed counters never decrease, even if
+  // the function returns lower counts.
   void SetEventSource(std::function<events::Counters()> source);
 
   // Returns the metrics in the exposition format, version 0.0.4:

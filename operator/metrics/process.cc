@@ -42,7 +42,7 @@ ProcessNumbers ReadProcess() {
   numbers.virtual_bytes = values[23];
   numbers.resident_bytes = values[24] * static_cast<double>(sysconf(_SC_PAGESIZE));
   const auto files = ListDirectory("/proc/self/fd");
-  // One descriptor belongs to the listing itself.
+  // One of the descriptors belongs to the listing itself.
   if (files.ok()) numbers.open_files = static_cast<double>(files->size()) - 1;
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0)

@@ -1,5 +1,5 @@
-// Determines what happened to a job between two consecutive statuses. Only statuses that the server
-// has acknowledged are compared, so each change is counted once, despite conflicts, repeated
+// Determines what happened to a job between two consecutive statuses. Callers pass only statuses
+// that the server has acknowledged, so each change is counted once, despite conflicts, repeated
 // reconciles and restarts of the operator.
 #pragma once
 
@@ -11,11 +11,11 @@
 namespace tfjob::metrics {
 
 struct Transitions {
-  bool created = false;    // `after` is the first status
+  bool created = false;    // the condition Created is new
   bool restarted = false;  // a replica was restarted, or a new attempt began
   bool succeeded = false;
   bool failed = false;
-  int failed_pods = 0;  // including pods that are replaced
+  int failed_pods = 0;  // including pods that are being replaced
 
   // Durations of the phases that end with this change.
   std::optional<Duration> pending;  // from creation or resumption until Running

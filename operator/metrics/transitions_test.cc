@@ -44,7 +44,7 @@ TEST(Transitions, PendingEndsWithTheFirstRunning) {
   api::TFJobStatus created;
   Set(created, ConditionType::kCreated, 1);
   EXPECT_EQ(Compare(Job(), created, Running()), (Transitions{.pending = 10s}));
-  // A job that runs again after a restart has not newly started.
+  // A job that is Running again after a restart has not been pending.
   api::TFJobStatus restarting = Running();
   Set(restarting, ConditionType::kRestarting, 20);
   EXPECT_EQ(Compare(Job(), restarting, Running()).pending, std::nullopt);

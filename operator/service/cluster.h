@@ -28,7 +28,7 @@ class OperatorCluster {
   // Accesses the Lease. It has its own connections and flow control, and a short deadline.
   virtual client::Client& lease_client() = 0;
   virtual client::Discovery& discovery() = 0;
-  // Returns the watches of client() that are not working.
+  // Returns the watches of client() that are not working at present.
   virtual std::vector<kube::WatchTrouble> Troubles() = 0;
   // Fails every current and future call of client(), event_client() and discovery() with Cancelled.
   virtual void CancelCalls() = 0;
@@ -37,9 +37,10 @@ class OperatorCluster {
 };
 
 // Creates the cluster without connecting, since the server may be unavailable. Returns
-// InvalidArgument or NotFound if the configuration is wrong or missing. `observer` is notified of
-// every call and must outlive the cluster. `may_write` is called before a write of client() or
-// event_client() is sent, but not for writes of lease_client().
+// InvalidArgument or NotFound if the configuration is wrong or missing. `observer` is notified
+// of every call and must outlive the cluster. `may_write` is called just before client() or
+// event_client() sends a write; if it returns false, the write is not sent. It is not called
+// for lease_client().
 using ConnectOperator = std::function<StatusOr<std::unique_ptr<OperatorCluster>>(
     const OperatorOptions& options, kube::RestObserver& observer,
     const std::function<bool()>& may_write)>;

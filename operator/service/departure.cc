@@ -5,7 +5,8 @@
 namespace tfjob::service {
 namespace {
 
-// How long after the stop request hanging calls are cancelled, and how long events may be sent.
+// Time from the stop request until calls that have not finished are cancelled, and time limit for
+// sending events.
 constexpr Duration kCallsMayTake = 1s;
 constexpr Duration kLeaseMayTake = 1500ms;
 constexpr Duration kEventsMayTake = 300ms;

@@ -18,8 +18,8 @@
 namespace tfjob::service {
 namespace {
 
-// Flags of the Training Operator that have no effect here. They are accepted so that a Deployment
-// need not be edited.
+// Flags of the Training Operator that have no effect here. They are accepted so that its Deployment
+// can be used unchanged.
 constexpr const char* kWithoutEffect[] = {"webhook-server-port",
                                           "webhook-service-name",
                                           "webhook-secret-name",
@@ -128,7 +128,7 @@ void LetTheLastWin(CLI::App& app) {
 // Also accepts "-namespace=x", as Go's flags do.
 std::vector<std::string> Arguments(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) {  // the parser takes arguments from the back
+  for (int i = argc - 1; i > 0; --i) {  // the parser reads the arguments from the back
     std::string argument = argv[i];
     if (argument.size() > 2 && argument[0] == '-' && argument[1] != '-') argument.insert(0, "-");
     arguments.push_back(std::move(argument));

@@ -11,9 +11,9 @@
 namespace tfjob::service {
 namespace {
 
-// Share of the rate limits that events get, in addition to --kube-api-qps and -burst: one sixth,
-// which is 50 per second at the defaults. If 1,000 jobs are created at once, the events that a user
-// needs (operator/events queues them separately) are written by the time the pods are.
+// The rate limits for events are one sixth of --kube-api-qps and -burst (50 per second by default),
+// in addition to those. If 1,000 jobs are created at once, the events that a user needs
+// (operator/events queues them separately) are therefore written by the time the pods are.
 constexpr int kEventPart = 6;
 constexpr int kEventConnections = 2;
 
@@ -47,7 +47,7 @@ class KubeCluster : public OperatorCluster {
   const std::unique_ptr<kube::KubeClient> lease_client_;
 };
 
-// Returns the limits of the event client. A limit is never reduced below 1.
+// Returns the limits of the event client. No limit is reduced below 1.
 kube::RestOptions EventLimits(kube::RestOptions rest) {
   if (rest.qps > 0) rest.qps = std::max(1.0, rest.qps / kEventPart);
   rest.burst = std::max(1, rest.burst / kEventPart);
@@ -75,7 +75,7 @@ StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& op
   kube::KubeClientOptions events = kube;
   events.rest = EventLimits(kube.rest);
   ASSIGN_OR_RETURN(auto event_client, kube::KubeClient::Create(config, events));
-  // Calls that keep the leadership must never wait for other calls.
+  // Calls that renew the lease must never wait for other calls.
   kube.rest.qps = 0;
   kube.rest.may_write = nullptr;
   kube.rest.deadline = std::min(Duration(5s), options.renew_deadline / 2);

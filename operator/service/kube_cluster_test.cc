@@ -70,7 +70,8 @@ TEST_F(OperatorKubeTest, NoWriteWaitsForEvents) {
   options.kube_api_qps = 6;
   options.kube_api_burst = 6;
   Connect(options, Echo);
-  // Events may send a burst of one, then one per second, so the second event has to wait.
+  // The event client may send a burst of one call, then one per second, so the second event has
+  // to wait.
   std::thread events([&] {
     for (const char* name : {"e1", "e2"}) {
       EXPECT_TRUE(cluster_->event_client().Create(Kind::kEvent, Named(name)).ok());
@@ -97,7 +98,7 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
       MutexLock lock(mutex);
       most = std::max(most, ++at_once);
       changed.NotifyAll();
-      // Answers no call until the second connection exists.
+      // No call is answered until the second connection exists.
       while (most < 2 && changed.WaitFor(mutex, 10s)) continue;
       --at_once;
     }

@@ -15,8 +15,8 @@ namespace {
 // Maximum time from the stop request to the exit of the process, even if something hangs.
 constexpr auto kLeaveWithin = std::chrono::milliseconds(1800);
 
-// Exits without destroying static objects, since threads of libraries may still use them. Log lines
-// are flushed one by one, so none is lost.
+// Exits without destroying static objects, since threads of libraries may still use them. No log
+// line is lost, since each is flushed when it is written.
 [[noreturn]] void Leave(int code) {
   std::cout.flush();
   std::_Exit(code);

@@ -21,8 +21,8 @@
 
 namespace tfjob::service {
 
-// How often a standby checks whether it leads, and how often a starting operator checks whether
-// the first lists have arrived.
+// How often a standby checks whether it has become the leader, and how often a starting operator
+// checks whether the first lists have arrived.
 inline constexpr Duration kPoll = 50ms;
 
 // Runs the operator once. Call Stop() after a stop has been requested through `stop`.
@@ -43,8 +43,8 @@ class Operator {
   Status StartLoop();
   control::ManagerOptions LoopOptions();
   Status AwaitLists();
-  // Runs until a stop is requested. Returns an error if this leader has seen no changes for
-  // too long.
+  // Checks the watches until a stop is requested. Returns an error if this operator should give up
+  // the lease because a watch has not worked for too long.
   Status CheckWatches();
   // Returns the broken watches among those that the control loop needs.
   std::vector<kube::WatchTrouble> Troubles();
@@ -54,8 +54,8 @@ class Operator {
   std::vector<serve::Check> HealthChecks();
   std::vector<serve::Check> ReadyChecks();
   Status CheckReady();
-  // Returns whether a write may still be sent. Called just before it is sent, because the call may
-  // have waited since the gate let it through.
+  // Returns whether a write may still be sent. Called just before the write is sent, because it may
+  // have waited for flow control since the LeaderGate let it through.
   bool MayWrite() const;
 
   const OperatorOptions& options_;

@@ -21,8 +21,8 @@ struct OperatorOptions {
   std::optional<serve::BindAddress> health_address = serve::BindAddress{"", 8081};
 
   bool leader_elect = false;
-  // The Training Operator's ID, so that it and this operator never work at the same time if both
-  // use leader election.
+  // The Training Operator's ID, so that it and this operator are never active at the same time if
+  // both use leader election.
   std::string leader_election_id = "1ca428e5.training-operator.kubeflow.org";
   std::string leader_election_namespace;  // "" for the pod's own namespace
   Duration lease_duration = 15s;
@@ -38,11 +38,11 @@ struct OperatorOptions {
 
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
-  std::vector<std::string> warnings;  // to be logged once
+  std::vector<std::string> warnings;  // to be logged at the start
 };
 
-// Tells the program to exit with `code`, because help or the version was requested or something is
-// wrong. The text has already been printed.
+// Tells the program to exit with `code`: help or the version was requested, or a flag or the
+// configuration file is invalid. The text has already been printed.
 struct OperatorQuit {
   int code = view::kSucceeded;
 };

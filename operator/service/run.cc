@@ -15,7 +15,8 @@ namespace {
 
 // How often a running operator checks whether to stop.
 constexpr Duration kStopPoll = 1s;
-// How often a waiting operator logs what it waits for, and a running operator checks its watches.
+// How often a waiting operator logs what it is waiting for, and how often a running operator checks
+// its watches.
 constexpr Duration kReportInterval = 10s;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Runs tfjob-operator: starts the probes and metrics, the connection, the lease and the control
-// loop, and shuts them down.
+// Runs tfjob-operator: serves probes and metrics, connects to the cluster, waits for the lease if
+// leader election is on, runs the control loop, and shuts everything down.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace tfjob::service {
 
 // Members may be empty.
 struct OperatorHooks {
-  // Called when the server configured by `flag` listens.
+  // Called when the server configured by `flag` has started to listen.
   std::function<void(const std::string& flag, uint16_t port)> listening;
   // Called once, with the exit code, when shutdown begins. The process may exit shortly after the
-  // call, even if parts of the operator are still running. Called on another thread, whatever the
-  // operator is doing.
+  // call, even if parts of the operator are still running. Called on a thread of its own, whatever
+  // the operator is doing.
   std::function<void(int code)> leaving;
   // The clock that measures how long the operator has waited for the server.
   Clock* clock = &RealClock();
@@ -23,8 +23,9 @@ struct OperatorHooks {
 
 // Runs the operator and returns the exit code: kSucceeded if `stop` was requested, kFailed if the
 // lease is lost or the operator cannot continue, kBadInput if the cluster configuration is wrong.
-// Errors are logged. After a stop request, calls that have not finished are cancelled after 1 s;
-// calls for the lease, which is released last, after 1.5 s.
+// Errors are logged. After a stop request, calls that have not finished are cancelled after 1 s,
+// and calls for the lease, which is released last, after 1.5 s. If the lease is lost, all calls are
+// cancelled at once.
 int RunOperator(const OperatorOptions& options, const ConnectOperator& connect, StopSource& stop,
                 const OperatorHooks& hooks);
 

@@ -16,7 +16,7 @@ namespace {
 
 using objects::Kind;
 
-// A fake server in this process.
+// A fake cluster in this process, backed by the in-memory store.
 class FakeCluster {
  public:
   explicit FakeCluster(bool deliver_by_hand = false)
@@ -55,7 +55,7 @@ class FakeCluster {
   client::FaultyClient client;
   client::FaultyClient event_client;
   client::FaultyClient lease_client;
-  std::function<bool()> may_write;  // of the operator connected last; valid while it exists
+  std::function<bool()> may_write;  // of the last operator that connected; valid while it exists
   StopSource cancelled;
   StopSource lease_cancelled;
   std::atomic<int> hanging = 0;  // number of calls that have hung so far
@@ -216,7 +216,7 @@ TEST_F(OperatorTest, EndsWithCode0WithinTwoSecondsWhenTheServerHangs) {
   EXPECT_TRUE(Eventually([&] { return Pods(cluster_) == 2; }));
   cluster_.Hang();
   ASSERT_TRUE(cluster_.store.Create(Kind::kTFJob, Job("b")).ok());
-  // One hanging call is a renewal, the other the first call for the new job.
+  // One of the two hanging calls is a renewal, the other is the first call for the new job.
   EXPECT_TRUE(Eventually([&] { return cluster_.hanging >= 2; }));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(running.Stop(), view::kSucceeded);

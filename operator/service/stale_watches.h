@@ -15,15 +15,17 @@
 
 namespace tfjob::service {
 
-// A leader that sees nothing for this long exits, so that another operator can try.
-// controller-runtime waits equally long for its caches.
+// If a watch of the leader has not worked for this long, the leader exits so that another operator
+// can try, unless that one would have the same trouble. controller-runtime waits equally long for
+// its caches.
 inline constexpr Duration kStaleAfter = 2min;
 
 // Returns OK if the server serves the kind, NotFound if it does not, or the error of the request.
 using CheckServed = std::function<Status(objects::Kind)>;
 
-// Removes the troubles of watches that the control loop can do without. Of the gang schedulers,
-// only the operator's own counts, since the annotation of one job must not stop the operator for
+// Returns `troubles` without those of watches that the control loop can do without. Watches for a
+// gang scheduler are required only if it is `gang`, the scheduler that the operator's flag names.
+// If only the annotation of one job names a scheduler, its watches must not stop the operator for
 // all jobs.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
                                                 policy::GangScheduler gang);
@@ -32,7 +34,7 @@ enum class StaleAction { kContinue, kReport, kLeave };
 
 struct StaleWatches {
   StaleAction action = StaleAction::kContinue;
-  std::string because;  // why the watch delivers nothing; "" for kContinue
+  std::string because;  // why nothing is delivered; "" for kContinue
   std::string watch;    // such as "Pod team-a/*"; "" if no watch is in trouble
   Duration lasting{0};  // how long the watch has been in trouble
   bool of_all = false;  // other operators would have the same trouble
@@ -41,13 +43,13 @@ struct StaleWatches {
   bool operator==(const StaleWatches&) const = default;
 };
 
-// Call it while some of the first lists are missing; `missing` names them. `leads` says whether
-// this operator holds the lease. Returns kReport or kLeave.
+// Call it while some of the first lists are missing; `missing` names them. `leads` tells whether
+// this operator holds the lease. The action is kReport or kLeave.
 StaleWatches JudgeMissingLists(const std::vector<kube::WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served);
 
-// Call it once all lists are complete. Judges the watches that have been in trouble
-// for kStaleAfter.
+// Call it once all lists are complete. Considers only watches that have been in trouble for at
+// least kStaleAfter.
 StaleWatches JudgeWatches(std::vector<kube::WatchTrouble> troubles, bool leads,
                           const CheckServed& served);
 

@@ -162,7 +162,7 @@ TEST(JudgeMissingLists, KnowsWhoseTroubleItIs) {
     };
     EXPECT_EQ(JudgeMissingLists(c.troubles, "the lists", true, served), c.expected) << c.what;
     EXPECT_EQ(asked, c.asked) << c.what;
-    StaleWatches follower = c.expected;  // a follower reports the same
+    StaleWatches follower = c.expected;  // a standby reports the same
     follower.action = kReport;
     follower.leaving = "";
     EXPECT_EQ(JudgeMissingLists(c.troubles, "the lists", false, served), follower) << c.what;

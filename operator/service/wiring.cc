@@ -12,10 +12,10 @@
 namespace tfjob::service {
 namespace {
 
-// Pods of a job that start within this period cause only one write of the job's counts.
+// If several pods of a job start within this period, the job's counts are written only once.
 constexpr Duration kCountPatience = 250ms;
-// A worker that has been busy for this long is stuck, since neither a single call nor all the calls
-// of one reconcile take that long.
+// A control-loop thread that has been busy with one reconcile for this long is considered stuck,
+// since all the calls of a reconcile together take less.
 constexpr Duration kStuck = 15min;
 
 }  // namespace

@@ -30,7 +30,7 @@ Operand Matrix(int64_t rows, int64_t cols, bool padded) {
   return {DType::kFloat32, Shape({rows, cols}), padded ? Padded(cols) : cols};
 }
 
-// Returns the CPU seconds of one run, taken from the best round.
+// Returns the CPU seconds of one run of the kernel, averaged over the fastest round.
 double Measure(const KernelRequest& request) {
   static const kernels::KernelTable table = kernels::CpuKernels().With(optimizer::CpuKernels());
   auto kernel = table.Prepare(request);

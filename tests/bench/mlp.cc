@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kClasses = 10;
 constexpr int64_t kWarmUpSteps = 20;
-constexpr int64_t kLossExamples = 5000;  // of the training set, as in the peers' benchmarks
+constexpr int64_t kLossExamples = 5000;  // of the training set, as in tests/bench/peers
 constexpr int64_t kEvalBatch = 500;
 const Shape kFeatures({28, 28});
 

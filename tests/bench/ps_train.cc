@@ -1,7 +1,8 @@
-// The case ps-train: runs a job with parameter servers and workers as processes on this machine, a
-// 784-512-512-10 network with SGD on Fashion-MNIST. Reports samples per second and per CPU-second,
-// summed over all processes and measured between two points of the running job, so that start-up
-// and reading data are excluded (the peers' programs are measured in the same way).
+// Implements the benchmark case ps-train: a job with parameter servers and workers, which run as
+// processes on this machine, trains a 784-512-512-10 network with SGD on Fashion-MNIST. Reports
+// samples per second and per CPU-second, summed over all processes and measured between two points
+// of the running job, so that start-up and reading data are excluded (as for the other frameworks,
+// in tests/bench/peers).
 //
 //   ps_train [--workers 2] [--ps 1] [--batch 128] [--mode async|sync] [--seconds 15]
 #include <signal.h>
@@ -120,7 +121,7 @@ class Cluster {
       }
       if (progress.ok()) last_step_ = progress->step;
       for (pid_t pid : pids_) {
-        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // the task has logged why
+        if (waitpid(pid, nullptr, WNOHANG) == pid) std::exit(1);  // the task's log says why
       }
       std::this_thread::sleep_for(2ms);
     }

@@ -50,8 +50,8 @@ class Report {
   // Adds the times of the measured part, the peak resident memory of the process and the load of
   // the machine, and prints the line.
   void Print(const Times& times);
-  // The same for a case whose work is done by other processes; `peak_rss_mb` is the sum of
-  // their peaks.
+  // The same for a case whose work is done by other processes; `peak_rss_mb` is the sum of those
+  // processes' peaks.
   void Print(const Times& times, double peak_rss_mb);
 
  private:

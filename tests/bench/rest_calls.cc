@@ -1,5 +1,5 @@
-// Creates pods over TLS on a server that answers at once and runs in another process. Measures the
-// cost of one call of our client.
+// Creates pods over TLS on a server that runs in another process and answers at once. Measures the
+// cost of a call of the REST client.
 #include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
-// Simulates the watch of a large cluster: a streaming list of very many pods, then a change of
-// every pod, passed through the reflector into the control loop's cache. Measures how fast events
-// are decoded and how much memory the pods take.
+// Simulates the watch of a large cluster: a streaming list of very many pods, followed by a change
+// of every pod, passes through the reflector into the control loop's cache. Measures how fast
+// events are decoded and how much memory the pods take.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>

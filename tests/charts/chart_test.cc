@@ -38,7 +38,7 @@ std::set<std::string> Matches(const std::string& text, const char* pattern) {
   return found;
 }
 
-// Compares the values with their schema, section by section.
+// Checks that the values and their schema have the same members, section by section.
 void CompareSection(const Json& schema, const Json& values, const std::string& path) {
   EXPECT_EQ(schema.value("additionalProperties", Json()), Json(false)) << path;
   for (const auto& [name, member] : schema["properties"].items()) {

@@ -1,6 +1,7 @@
-// Tests the contract of client::Client with the REST client on a real API server, which the
-// kubeconfig TFJOB_TEST_KUBECONFIG names (tests/cluster/run.sh sets it). If the variable is not
-// set, nothing is tested. Every test has its own namespace, which is deleted afterwards.
+// Tests that the REST client fulfils the contract of client::Client on a real API server. The
+// environment variable TFJOB_TEST_KUBECONFIG (tests/cluster/run.sh sets it) names the server's
+// kubeconfig; if it is not set, nothing is tested. Every test has its own namespace, which is
+// deleted afterwards.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,7 +35,7 @@ ClusterConfig Config() {
   return *std::move(config);
 }
 
-// Provides what the tests need besides the client: namespaces and the custom resource.
+// Provides what the tests need besides the client: namespaces and the CRD of TFJobs.
 class Cluster {
  public:
   static Cluster& Get() {
@@ -47,8 +48,7 @@ class Cluster {
     const auto created =
         rest_.Call({"POST", "/api/v1/namespaces", "application/json", PrintJson(body)});
     ENFORCE(created.ok(), std::string(Message(created.status())));
-    // Pods are rejected until the controller manager, if there is one, has created the
-    // service account.
+    // If there is a controller manager, pods are rejected until it has created the service account.
     const std::string account = StrCat("/api/v1/namespaces/", name, "/serviceaccounts/default");
     if (managed_) {
       managed_ = Eventually([&] { return rest_.Call({"GET", account, "", ""}).ok(); }, 10s);

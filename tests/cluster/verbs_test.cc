@@ -1,5 +1,5 @@
-// Tests every verb of `tfjob` that uses a cluster on a real API server, whose kubeconfig is
-// $TFJOB_TEST_KUBECONFIG. No operator or kubelet runs there; this test plays both.
+// Tests, on a real API server, every verb of `tfjob` that uses a cluster. $TFJOB_TEST_KUBECONFIG
+// names the server's kubeconfig. No operator or kubelet runs there; this test acts as both.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -95,7 +95,8 @@ class VerbsTest : public ::testing::Test {
         {"spec",
          {{"schedulerName", "nobody"},
           {"containers", Json::array({{{"name", "tensorflow"}, {"image", "none.invalid/t:1"}}})}}}};
-    // The service account of a namespace is created shortly after the namespace.
+    // Retries, because pods are rejected until the namespace has its service account, which is
+    // created a little later.
     StatusOr<client::Object> created = Unavailable("not tried");
     for (int i = 0; i < 100 && !created.ok(); ++i) {
       if (i > 0) usleep(100'000);

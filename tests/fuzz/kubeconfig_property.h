@@ -1,5 +1,5 @@
-// Checks properties of arbitrary bytes, read as a kubeconfig or as the answer of a
-// credential plugin.
+// Checks properties that must hold for arbitrary input to the readers of kubeconfigs and of
+// credential plugins' output.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@ namespace tfjob::fuzz {
 //   - reading and resolving never crash;
 //   - every error names the file;
 //   - merging a file with itself changes nothing;
-//   - a resolved kubeconfig has a server that parses as a URL, credentials, and headers without
+//   - a resolved kubeconfig has credentials, a server that parses as a URL, and headers without
 //     control characters.
 // The text is also read as an ExecCredential, a URL and a NO_PROXY list. No file is opened and no
 // program is run, whatever the text contains.

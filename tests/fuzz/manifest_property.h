@@ -1,4 +1,4 @@
-// Checks properties of arbitrary bytes, read as a manifest.
+// Checks properties of the manifest reader that must hold for arbitrary input.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,7 @@ namespace tfjob::fuzz {
 
 // Reads the text as a manifest and aborts the process (ENFORCE) if a property is violated:
 //   - reading never crashes;
-//   - a text that ParseManifest rejects is never reported as valid, and every report
-//     says something;
+//   - a text that ParseManifest rejects is never reported as valid, and no printed report is empty;
 //   - every job prints to JSON that reads as the same job;
 //   - defaults are idempotent and do not change the result of validation.
 void CheckManifestProperties(std::string_view text);

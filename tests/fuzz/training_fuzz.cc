@@ -1,6 +1,6 @@
 // The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:training_fuzz, then run it
-// on a copy of corpus/training. The first byte of an input selects how the rest is read: t training
-// file, k Keras JSON, i IDX, c CSV.
+// on a copy of corpus/training. The first byte of an input selects how the rest is read: as a
+// training file (t), Keras JSON (k), IDX (i) or CSV (c).
 #include <cstddef>
 #include <cstdint>
 

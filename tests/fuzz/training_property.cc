@@ -13,7 +13,7 @@
 namespace tfjob::fuzz {
 namespace {
 
-// A file in memory that has a path and contains the bytes.
+// A file in memory that contains the given bytes and has a path.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : file_(memfd_create("fuzz", 0)) {

@@ -42,10 +42,10 @@ Lines Split(std::string_view bytes, size_t piece_size) {
 
 // Compares the fast decoder, which reads the text directly, with the slow one, which uses a DOM.
 void CheckObject(Kind kind, std::string_view line, const kube::WatchEvent& event) {
-  // The fast decoder reads only part of a node.
+  // Nodes are not compared: the fast decoder reads only part of a node.
   if (!event.object.ok() || kind == Kind::kNode) return;
   const StatusOr<Json> document = ParseJson(line, "line");
-  if (!document.ok()) return;  // such as duplicate keys, which only the slow reader rejects
+  if (!document.ok()) return;  // for example duplicate keys, which only the slow reader rejects
   const StatusOr<client::Object> slow = client::Decode(kind, (*document)["object"]);
   ENFORCE(slow.ok(), StrCat("only the fast decoder took it: ", Message(slow.status())));
   if (kind == Kind::kPod) {

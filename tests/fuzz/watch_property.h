@@ -1,4 +1,4 @@
-// Checks properties of arbitrary bytes, read as what an API server sends.
+// Checks properties of the watch decoder that must hold for arbitrary bytes from an API server.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace tfjob::fuzz {
 // Reads the bytes as a watch of pods, services, TFJobs and nodes and aborts the process (ENFORCE)
 // if a property is violated:
 //   - reading never crashes;
-//   - the lines do not depend on how the bytes are split;
+//   - the lines do not depend on the pieces in which the bytes arrive;
 //   - the slow decoder accepts what the fast one accepts, except for nodes and for lines with
 //     duplicate keys, and both decode the same pods;
 //   - reading the bytes as a page never crashes;

@@ -17,7 +17,7 @@ TEST(Corpus, EveryWatchKeepsTheProperties) {
     const StatusOr<std::string> bytes = ReadFile(folder + "/" + name);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     CheckWatchProperties(*bytes);
-    // Also test every truncation and a wrong byte.
+    // At every 13th position, also test the bytes truncated and with a changed byte.
     for (size_t at = 0; at < bytes->size(); at += 13) {
       CheckWatchProperties(std::string_view(*bytes).substr(0, at));
       std::string changed = *bytes;

@@ -153,7 +153,7 @@ StatusOr<Json> ApplyOptimizer(const Json& request) {
 }
 
 // {"model": Keras' JSON as text, "prefix": checkpoint of its variables by name, "features":
-// [floats], "shape": [n, …]} → the outputs, flat
+// [floats], "shape": [n, …]} → the outputs as a flat list
 StatusOr<Json> Predict(const Json& request) {
   ASSIGN_OR_RETURN(const model::Model model,
                    model::ReadKerasJson(request["model"].get<std::string>(), "the model"));

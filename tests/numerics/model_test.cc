@@ -275,7 +275,7 @@ TEST(ModelNumerics, GradientsAgreeWithCentralDifferencesOfPlainLoops) {
   }
 }
 
-// Tests where the formulas of loss.h clip: a ReLU yields zeros and values above 1.
+// Covers the values that the formulas of loss.h clip: a ReLU yields zeros and values above 1.
 TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
   const Model model = Sequential("m", {{.name = "re_lu", .config = ReLU{}}});
   Tensor features(DType::kFloat32, {kBatch, kOut});
@@ -366,7 +366,7 @@ TEST(ModelNumerics, ReshapesAndHigherRanksKeepTheValues) {
   }
 }
 
-// The program of seed 001: y = 2x + 10, Adagrad.
+// A single dense layer trained with Adagrad must find the line y = 2x + 10.
 TEST(ModelNumerics, LinearRegressionFindsTheLine) {
   const Model model = Sequential("line", {{.name = "dense", .config = Dense{.units = 1}}});
   BuildOptions options{.batch_size = 10,

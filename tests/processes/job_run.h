@@ -29,10 +29,10 @@ class JobRun {
   // `manifest` is the text of a manifest. The manifest, the state and the output go to `folder`.
   static std::unique_ptr<JobRun> Start(const std::string& manifest, const std::string& folder);
 
-  // Returns the tasks that are running now.
+  // Returns the running processes of the job's tasks.
   std::vector<TaskProcess> Tasks() const;
-  // Waits until a process of the task runs whose pid is not `other_than`, such as that of an
-  // earlier run. Returns pid 0 if there is none in time.
+  // Waits until the task has a process with a pid other than `other_than` (the pid of its previous
+  // process, for example). Returns pid 0 if the time expires first.
   TaskProcess Await(const cluster::Task& task, Duration timeout, pid_t other_than = 0) const;
   // Returns the largest global step that any task, except an evaluator, reports; -1 if
   // none answers.
@@ -44,9 +44,10 @@ class JobRun {
   // Waits until a task reports `step` or a later step. Returns false if the job ends or the time
   // expires first.
   bool AwaitStep(int64_t step, Duration timeout);
-  // Waits until the chief has done the fraction `part` of its steps. Returns false as above.
+  // Waits until the chief has done the fraction `part` of its steps. Returns false if the job ends
+  // or the time expires first.
   bool AwaitPart(double part, Duration timeout);
-  // Sends a signal to a task's process. Returns its pid; 0 if there is none.
+  // Sends a signal to a task's process. Returns the pid of the process; 0 if there is none.
   pid_t SignalTask(const cluster::Task& task, int number) const;
 
   // These functions apply to the process of `tfjob run`; see Program.

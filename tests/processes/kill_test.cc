@@ -1,7 +1,7 @@
 // Kills each kind of task in the middle of the Fashion-MNIST example, asynchronous and synchronous.
-// The job must end as Succeeded with its accuracy, and the step must never decrease, except to the
-// last checkpoint if a parameter server was lost. Also stops tasks for a while, so that they are
-// silent while their connections stay open.
+// The job must end as Succeeded with the expected accuracy, and the step must never decrease,
+// except to that of the last checkpoint if a parameter server was lost. Other tests stop a task for
+// a while, so that it is silent while its connections stay open.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -71,7 +71,8 @@ class FaultTest : public testing::TestWithParam<Case> {
 
 class KillTest : public FaultTest {
  protected:
-  // Trains for enough steps to reach the accuracy and to be killed in the middle.
+  // Trains for enough steps to reach the expected accuracy, and long enough for a task to be killed
+  // in the middle.
   KillTest() {
     const bool synchronous = GetParam().example == std::string("fashion-mnist-sync.yaml");
     settings_ = {{"save_checkpoints_steps", 200}, {"epochs", 10}};
@@ -88,7 +89,8 @@ class KillTest : public FaultTest {
 
 TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   ASSERT_NO_FATAL_FAILURE(AwaitCheckpointInTheMiddle());
-  // ps 0 owns the step. The step that it reports may be slightly behind the saved one.
+  // ps 0 counts the steps. The step that it reports may be slightly behind that of the
+  // last checkpoint.
   int64_t before = 0;
   ASSERT_TRUE(Await(10s, [&] { return (before = job_->StepOf({"ps", 0})) > 0; })) << job_->Output();
   const bool server_lost = GetParam().victim.type == "ps";
@@ -101,7 +103,7 @@ TEST_P(KillTest, JobSucceedsAndStepsGoBackOnlyWhenAServerIsLost) {
   int samples = 0;
   while (!job_->Ended()) {
     const int64_t step = job_->StepOf({"ps", 0});
-    if (step > 0) {  // 0 means that it has just restarted and is still empty
+    if (step > 0) {  // 0 if ps 0 has just restarted and is still empty
       EXPECT_GE(step, floor) << job_->Output();
       if (!server_lost) floor = step;
       ++samples;
@@ -144,7 +146,7 @@ class SilenceTest : public FaultTest {
 
 TEST_P(SilenceTest, AStoppedTaskIsNamedAndTakesPartAgainWhenItGoesOn) {
   const cluster::Task victim = GetParam().victim;
-  // A server observes a stopped worker, and the chief observes a stopped server.
+  // The task that logs the silence: ps 0 for a stopped worker, the chief for a stopped server.
   const bool serves = victim.type == "ps";
   const cluster::Task observer = serves ? cluster::Task{"chief", 0} : cluster::Task{"ps", 0};
   ASSERT_TRUE(job_->AwaitPart(0.05, 120s)) << job_->Output();

@@ -15,7 +15,7 @@ namespace tfjob::processes {
 // it exits.
 class Program {
  public:
-  // `environment` is added to the environment of this process.
+  // The program inherits the environment of this process; `environment` adds or replaces variables.
   Program(const std::string& path, const std::vector<std::string>& arguments,
           const std::map<std::string, std::string>& environment, const std::string& output);
   ~Program();

@@ -43,7 +43,7 @@ void Compare(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, *golden) << path << " differs; when that is meant, run tests/scenarios/update.sh";
 }
 
-// Returns the names, without the ending, of the files in a folder that have this ending.
+// Returns the names of the files in a folder that end in `ending`, without this ending.
 std::vector<std::string> NamesWith(const std::string& folder, const std::string& ending) {
   std::vector<std::string> names;
   const auto files = ListDirectory(folder);
@@ -83,7 +83,8 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   }
 }
 
-// Finds golden files without an example or situation, which would never be compared with anything.
+// Fails if a golden file belongs to no example or situation, since it would never be compared
+// with anything.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
   std::set<std::string> expected = {"local.objects.json"};
   for (const std::string& name : NamesWith(kExamples, ".yaml")) {

@@ -1,5 +1,5 @@
-// Provides the world of one simulated life: the store with its faults, the control loop, which is
-// stepped manually (at times with a second one), and a fake clock.
+// Provides the environment of one simulation: a store whose calls can fail, a fake clock, and the
+// control loop, which is stepped manually. At times, a second control loop runs on the same store.
 #pragma once
 
 #include <memory>
@@ -28,13 +28,14 @@ class Cluster {
   client::FaultyClient& operator_client() { return faulty_; }
   FakeClock& clock() { return clock_; }
 
-  // Starts an operator with empty memory, whose calls do not fail.
+  // Starts an operator with empty memory, in place of the previous one. Removes all faults, so that
+  // its calls succeed.
   void StartOperator();
-  // Makes all calls of the operator fail until it is started again.
+  // Makes every call that the operator makes fail until StartOperator() is called again.
   void KillOperator();
   bool alive() const { return alive_; }
-  // Starts another operator on the same store, without faults. This simulates a lost lease that the
-  // former leader has not noticed yet.
+  // Starts another operator on the same store. Its calls never fail. This simulates the time in
+  // which a leader has not yet noticed that it has lost the lease.
   void StartSecondOperator();
   void StopSecondOperator() { second_.reset(); }
   bool has_second_operator() const { return second_ != nullptr; }
@@ -43,13 +44,15 @@ class Cluster {
   // to do.
   bool DeliverOne() { return store_.Deliver(1) > 0; }
   bool StepOne();
-  // Runs until nothing is left to do. Returns false if the loop never becomes idle.
+  // Delivers events and reconciles until nothing is left to do. Returns false if the loop never
+  // becomes idle.
   bool RunUntilIdle();
-  // Moves the clock and runs everything that becomes due in the meantime. Returns false as above.
+  // Moves the clock and runs everything that becomes due in the meantime. Returns false if the loop
+  // never becomes idle.
   bool Advance(Duration by);
 
   // Returns the server's copy of the job; nullopt if there is none. If the spec of the job cannot
-  // be decoded, it is returned empty.
+  // be decoded, the job is returned with an empty spec.
   std::optional<api::TFJob> Job();
   std::vector<std::shared_ptr<const objects::Pod>> Pods();
   std::vector<std::shared_ptr<const objects::Service>> Services();

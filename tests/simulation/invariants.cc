@@ -42,7 +42,7 @@ const api::ReplicaStatus& Of(const api::TFJobStatus& status, api::ReplicaType ty
   return found == status.replica_statuses.end() ? kNone : found->second;
 }
 
-// Returns the job's slots except the completed ones.
+// Returns the slots (replica type and index) of the job that have not completed.
 std::set<policy::Slot> OpenSlots(const api::TFJob& job) {
   std::set<policy::Slot> slots;
   for (const auto& [type, spec] : job.spec.replicas) {
@@ -60,7 +60,7 @@ std::string NameOf(const policy::Slot& slot) {
 
 // Checks that the job has a pod group if it should have one, and only then.
 std::string CheckGroup(const api::TFJob& job, Cluster& cluster) {
-  // For a job without members, the operator does not look for a group that was created earlier.
+  // If the job has no members, the operator does not look for a group that was created earlier.
   if (api::TotalReplicas(job) == 0) return "";
   const bool is_gang = job.metadata.annotations.contains(api::kGangSchedulerAnnotation);
   const bool runs = !api::IsFinished(job.status) && !job.spec.run_policy.suspend;

@@ -1,4 +1,4 @@
-// Checks what must hold for a job, its pods and its services, both at every moment and when nothing
+// Checks what must hold for a job, its pods and its services, both at every moment and once nothing
 // changes any more.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace tfjob::simulation {
 
-// Observes a simulated life step by step.
+// Checks one simulation, step by step: call Check() after each step.
 class Invariants {
  public:
   // Returns "" if all invariants hold, otherwise a description of the violation.
@@ -20,13 +20,13 @@ class Invariants {
   std::string CheckStatus(const api::TFJob& job);
   std::string CheckPods(const api::TFJob& job, Cluster& cluster);
 
-  std::optional<api::TFJob> before_;         // the job as last seen
-  std::map<std::string, int32_t> attempts_;  // by UID of the existing pods
+  std::optional<api::TFJob> before_;         // the job at the last check
+  std::map<std::string, int32_t> attempts_;  // of the existing pods, by UID
 };
 
-// For a cluster in which nothing happens any more and no timer is pending. Checks that the pods
-// and services are those that the job should have, and that the status describes them. Returns
-// as above.
+// For a cluster in which nothing happens any more and no timer is pending. Checks that the pods and
+// services are those that the job should have, and that the status describes them. Returns "" if
+// so, otherwise a description of the violation.
 std::string CheckQuiet(Cluster& cluster);
 
 }  // namespace tfjob::simulation

@@ -36,7 +36,8 @@ ContainerStatus& Tensorflow(objects::Pod& pod) {
 }  // namespace
 
 int Simulation::Between(int least, int most) {
-  // std::uniform_int_distribution is not used, because its values differ between libraries.
+  // std::uniform_int_distribution is not used, because its values differ between
+  // standard libraries.
   return least + static_cast<int>(random_() % static_cast<uint64_t>(most - least + 1));
 }
 
@@ -356,8 +357,8 @@ std::string Simulation::Calm() {
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
   if (problem.empty() && cluster_.Writes(true) != writes)
     problem = "it writes although nothing changes";
-  // A new operator must find everything as it should be. Events that it repeats already exist on
-  // the server, under the same names.
+  // A new operator must find everything as it should be and write nothing. Writes of events are not
+  // counted: events that it repeats already exist on the server, under the same names.
   cluster_.StartOperator();
   const int before = cluster_.Writes(false);
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";

@@ -1,4 +1,5 @@
-// Simulates one life of a TFJob, determined by a seed.
+// Simulates a TFJob from its creation until nothing changes any more. A seed determines all
+// random choices.
 #pragma once
 
 #include <random>
@@ -27,16 +28,18 @@ class Simulation {
   void Tell(std::string what) { story_.push_back(std::move(what)); }
   std::string Story(const std::string& problem) const;
 
-  // Performs a random action of one of the actors.
+  // Performs a random action of the kubelet, the user or a foreign client, or a random disturbance.
   void Act();
   void ActOfUser();
   void ActOfKubelet();
   void ActOfStranger();
-  // Adds a foreign finalizer to a random object. Release removes all of these finalizers.
+  // Hold adds a foreign finalizer to a random object. Release removes all finalizers that Hold
+  // has added.
   void Hold();
   void Release();
   void Disturb();
-  // Lets the loop and the watches make progress, but not always until they are idle.
+  // Lets the loop and the watches make a random amount of progress. Returns "", or the problem if
+  // the loop never becomes idle.
   std::string GetOn();
   // Runs without faults and with a correct kubelet until nothing changes any more.
   std::string Calm();
@@ -51,7 +54,7 @@ class Simulation {
   std::mt19937_64 random_;
   Cluster cluster_;
   Invariants invariants_;
-  std::vector<client::Key> held_;  // objects that finalizers keep
+  std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
 };
 

@@ -1,5 +1,6 @@
-// Tests creates that timelines cannot express: a quota that counts, templates that are rejected a
-// thousand times, and a job that is deleted at each of its creates.
+// Tests the creation of pods and services in cases that a timeline cannot express: a quota on the
+// number of existing pods, a template that is always rejected, and a job that is deleted during
+// each of its create calls in turn.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -113,7 +114,7 @@ class CreatesTest : public ::testing::Test {
 // Not a timeline, because the job of a timeline always has the same name.
 TEST_F(CreatesTest, AJobWhoseServicesWouldHaveTooLongNamesFailsWithoutAny) {
   Json job = Job(1, 11);
-  job["metadata"]["name"] = std::string(54, 'j');  // with "-worker-9", a name has 63 characters
+  job["metadata"]["name"] = std::string(54, 'j');  // "-worker-9" still fits, "-worker-10" does not
   Apply(job);
   EXPECT_EQ(Count(Kind::kPod), 0u);
   EXPECT_EQ(Count(Kind::kService), 0u);
@@ -156,8 +157,8 @@ TEST_F(CreatesTest, WordsThatChangeDoNotShortenTheBackOff) {
   LimitPods();
   Apply(Job(0, 100));
   Advance(1h);
-  // The delays are 5 ms, 10 ms, … 2 min, which makes about 15 reconciles at first, then 30
-  // per hour.
+  // The delays are 5 ms, 10 ms, … 2 min: about 15 reconciles until the longest delay is reached,
+  // then 30 per hour.
   EXPECT_GE(CountCalls(Kind::kPod), 8 * 30);
   EXPECT_LE(CountCalls(Kind::kPod), 8 * 50);
   EXPECT_EQ(Messages("FailedCreatePod").size(), 1u);
@@ -188,7 +189,7 @@ TEST_F(CreatesTest, ATemplateThatIsRefusedIsNotTriedForEveryReplica) {
   const std::vector<std::string> messages = Messages("FailedCreatePod");
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_NE(messages[0].find("Required value"), std::string::npos);
-  // Now the template is corrected.
+  // From here on, the template is accepted.
   world_.operator_client().Clear();
   Advance(2min);
   EXPECT_EQ(Count(Kind::kPod), 304u);
@@ -234,7 +235,7 @@ TEST_F(CreatesTest, AJobThatIsDeletedAmongItsCreatesLeavesNothing) {
         EXPECT_TRUE(metadata.terminating()) << where << ": " << metadata.name;
         ASSERT_TRUE(world.Delete(Kind::kPod, metadata.name, 0).ok());
       }
-      // Nothing that is left or remembered may block the next job of the same name.
+      // Nothing that is left over or remembered may block the next job with the same name.
       ASSERT_TRUE(world.server().Create(Kind::kTFJob, Job(1, 9)).ok());
       ASSERT_TRUE(world.Advance(1min).ok()) << where;
       EXPECT_EQ(world.server().List(Kind::kPod, kNamespace, {})->size(), 10u) << where;

@@ -27,7 +27,7 @@ Status Compare(const std::string& expected, const std::string& found) {
   return FailedPrecondition("expected: ", expected, "\n   found: ", found);
 }
 
-// Removes the job's name and the dash from the beginning of a name.
+// Returns "worker-0" for "job-worker-0". Other names stay the same.
 std::string ShortName(const std::string& name) {
   const std::string prefix = StrCat(kJob, "-");
   return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
@@ -84,7 +84,7 @@ Status Player::Expect(const Step& step) {
 
 StatusOr<api::TFJob> Player::Job() {
   ASSIGN_OR_RETURN(Json object, world_.server().GetJson(World::KeyOf(Kind::kTFJob, kJob)));
-  // Drops the spec, since a timeline may contain a job whose spec cannot be decoded.
+  // Drop the spec, since a timeline may contain a job whose spec cannot be decoded.
   object["spec"] = {{"tfReplicaSpecs", Json::object()}};
   return manifest::ParseTFJob(object);
 }

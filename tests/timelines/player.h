@@ -20,16 +20,18 @@ class Player {
   // what was found.
   Status Play(const std::vector<Step>& steps);
 
-  // Kills the operator at its `call`th call, before the server carries the call out or, if
-  // `carried_out`, after it. Starts the operator again after the step in which that happens.
+  // Makes Play() kill the operator at its `call`th call, before the server carries the call out
+  // or, if `carried_out`, afterwards. Play() starts the operator again after the step in which
+  // that happens.
   void KillOperatorAt(int call, bool carried_out);
   // Returns how many calls the operator has made.
   int CountCalls() { return static_cast<int>(world_.operator_client().Calls().size()); }
-  // Returns the operator's `call`th call since the first step as "VERB KIND NAME". Counts from 1.
+  // Returns the `call`th call (counted from 1) that the operator has made after its first start, as
+  // "VERB KIND NAME".
   std::string CallName(int call);
-  // Returns the pods, services, conditions, counts and attempt as text.
+  // Returns the job's pods, services, conditions, counts and attempt as text.
   StatusOr<std::string> Summary();
-  // Returns how often each event was sent, by reason and message.
+  // Returns the number of events on the server, by reason and message.
   StatusOr<std::map<std::string, int>> Events();
 
  private:
@@ -68,10 +70,11 @@ class Player {
   Status ExpectPodGroup(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
-  // Return sorted lists, with entries such as "worker-0=Running*" and "worker-0".
+  // Return sorted lists: pods with their phases, such as "worker-0=Running*" (* if terminating),
+  // and names of services, such as "worker-0".
   StatusOr<std::vector<std::string>> Pods();
   StatusOr<std::vector<std::string>> Services();
-  // Returns the operator's calls since the mark, as "VERB KIND NAME".
+  // Returns the operator's calls since the last `mark` step, as "VERB KIND NAME".
   std::vector<std::string> Calls();
 
   using Action = Status (Player::*)(const Step&);

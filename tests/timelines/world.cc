@@ -6,7 +6,8 @@
 namespace tfjob::timelines {
 namespace {
 
-// Far more than any timeline needs. A loop that takes more rounds never becomes idle.
+// Far more rounds than any timeline needs. If a loop takes more, it is assumed never to
+// become idle.
 constexpr int kMaxRounds = 2000;
 
 store::StoreOptions StoreOptions(Clock& clock) {

@@ -1,5 +1,5 @@
-// Provides the cluster of a timeline: the in-memory store, a fake clock, the control loop, which is
-// stepped manually, and the actions of users, kubelets and nodes, as well as faults.
+// Provides the cluster of a timeline: the in-memory store, a fake clock, and the control loop,
+// which is stepped manually. Also provides faults and the actions of users, kubelets and nodes.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class World {
   // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
   // Kills the operator at its `call`th call from now, before the server carries the call out or, if
-  // `carried_out`, after it. From then on, all calls fail until the next StartOperator.
+  // `carried_out`, afterwards. From then on, all its calls fail until the next StartOperator.
   void KillOperatorAt(int call, bool carried_out);
   // Delivers events and reconciles until nothing is left to do. Returns FailedPrecondition if the
   // loop never becomes idle.

@@ -15,8 +15,8 @@ namespace tfjob::process {
 
 using Variables = std::map<std::string, std::string>;
 
-// Replaces $(NAME) by the variable's value. $$ becomes $, so $$(NAME) yields $(NAME). References to
-// unknown names stay as written.
+// Replaces $(NAME) with the variable's value. $$ becomes $, so $$(NAME) yields $(NAME). References
+// to unknown names stay as written.
 std::string Expand(std::string_view text, const Variables& variables);
 
 // Returns the ConfigMap called `name` in the pod's namespace, as JSON, or NotFound if there
@@ -28,10 +28,11 @@ using ConfigMapReader =
 // if the ConfigMap does not contain the key.
 StatusOr<std::string> ConfigMapValue(const Json& config_map, const std::string& key);
 
-// Returns the variables of `base` and HOSTNAME, then envFrom, then env in order. Later variables
-// replace earlier ones, and values in env may refer to all variables before them. Returns NotFound
-// if a ConfigMap or key is missing and not optional, or Unimplemented, naming the entry, for
-// sources that do not exist on this machine (secrets, resources).
+// Returns the variables of the container, taken in this order from `base` and HOSTNAME,
+// envFrom, and env. Later variables replace earlier ones, and values in env may refer to all
+// variables before them. Returns NotFound if a ConfigMap or key is missing and not optional,
+// or Unimplemented, naming the entry, for sources that do not exist on this machine
+// (secrets, resources).
 StatusOr<Variables> ResolveEnvironment(const PodSpec& pod, const Container& container,
                                        const std::string& pod_ip,
                                        const ConfigMapReader& config_maps, const Variables& base);
@@ -47,13 +48,13 @@ struct CommandLine {
   std::vector<std::string> arguments;
 };
 
-// Checks that a container can run here, because it specifies a command or its image is a local one.
-// Returns FailedPrecondition, naming the image, if it cannot.
+// Checks that a container can run here: it must specify a command, or its image must be a local
+// one. Otherwise returns FailedPrecondition, naming the image.
 Status CheckCommand(const Container& container, const std::vector<LocalImage>& images);
 
 // Expands command and args. A container without a command runs the program of its image. A command
-// without a slash is the local program of that name ("tfjob-trainer") if there is one, or else is
-// looked up in the variable PATH. A command with a slash is used as is.
+// without a slash refers to the local program of that name ("tfjob-trainer") if there is one;
+// otherwise it is looked up in the variable PATH. A command with a slash is used as is.
 StatusOr<CommandLine> ResolveCommand(const Container& container,
                                      const std::vector<LocalImage>& images,
                                      const Variables& variables);

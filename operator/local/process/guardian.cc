@@ -20,7 +20,8 @@ struct Word {
 
 constexpr size_t kMaximumGroups = 8192;
 
-// Runs in the guardian. It uses only system calls and fixed memory, since it never execs.
+// Runs in the guardian, which is forked but never execs, so it uses only system calls and
+// static memory.
 [[noreturn]] void Watch(int pipe) {
   static std::array<pid_t, kMaximumGroups> groups;
   size_t count = 0;
@@ -39,8 +40,8 @@ constexpr size_t kMaximumGroups = 8192;
   _exit(0);
 }
 
-// Closes everything except the pipe, so that the guardian does not keep files open whose end
-// another process waits for.
+// Closes every file except the pipe. Otherwise the guardian might keep open, for example, the write
+// end of another pipe, whose reader would never see its end.
 int KeepOnly(int fd) {
   dup2(fd, 0);
   close_range(1, ~0U, 0);
@@ -73,8 +74,8 @@ Guardian::~Guardian() {
 
 void Guardian::Protect(pid_t group) {
   const Word word{true, group};
-  // If the guardian was killed, its groups are no longer protected, but SIGPIPE must not end
-  // this process.
+  // If the guardian was killed, the write fails and its groups are no longer protected. This
+  // program must ignore SIGPIPE (as tfjob does), so that the write does not end it.
   if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
 }
 

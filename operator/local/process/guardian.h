@@ -1,5 +1,5 @@
-// Runs a helper process that kills the process groups entrusted to it once this program has exited,
-// for whatever reason.
+// Runs a helper process that, once this program has exited for whatever reason, kills the process
+// groups entrusted to it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,8 @@
 
 namespace tfjob::process {
 
-// Thread-safe. The destructor makes the guardian exit. It kills the groups still entrusted to it.
+// Thread-safe. The destructor makes the guardian kill the groups that are still entrusted to it,
+// and exit.
 class Guardian {
  public:
   static StatusOr<std::unique_ptr<Guardian>> Create();

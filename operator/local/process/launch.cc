@@ -64,9 +64,9 @@ bool WriteText(const char* path, const char* text) {
   return written;
 }
 
-// In a chroot, the root is a plain folder, whose propagation cannot be set. It is therefore
-// first made a mount point and entered through "/..", which, unlike "/", leads to what is
-// mounted over it.
+// Keeps mounts in this namespace invisible outside it. In a chroot, the root may be a plain folder,
+// whose propagation cannot be set. In that case, it is first made a mount point and entered through
+// "/..", which, unlike "/", leads to what is mounted over it.
 bool KeepMountsPrivate() {
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
   return errno == EINVAL && mount("/", "/", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
@@ -74,7 +74,8 @@ bool KeepMountsPrivate() {
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
-// First tries as the current user, then in a new user namespace, in which mounting is allowed.
+// First tries as the current user. If that is not permitted, enters a new user namespace as well,
+// in which mounting is allowed.
 bool EnterNamespace(const Prepared& prepared) {
   if (unshare(CLONE_NEWNS) != 0) {
     if (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
@@ -180,15 +181,15 @@ void SetUp(const Prepared& prepared) {
       dup2(prepared.log.get(), STDERR_FILENO) < 0) {
     Fail(prepared, Failure::Stage::kSetup, 0);
   }
-  // Marks files that were opened without close-on-exec. Kernels before 5.11 do not support this,
-  // which makes little difference.
+  // Sets close-on-exec on the files that were opened without it. Kernels before 5.11 cannot do
+  // this; that makes little difference, since few files are.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 }
 
 // Must run after the mounts, since entering a user namespace clears the death signal.
 void DieWithParent(const Prepared& prepared) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(prepared, Failure::Stage::kSetup, 0);
-  // The parent may have died before the death signal was set.
+  // If the parent died before the death signal was set, the signal will never come, so exit now.
   if (getppid() != prepared.parent) _exit(126);
 }
 
@@ -289,7 +290,8 @@ StatusOr<Process> Launch(const LaunchPlan& plan) {
 
 StatusOr<Exit> Collect(const Process& process) {
   int status = 0;
-  // Until the process is reaped, neither its ID nor its group's can be reused.
+  // The group is killed before the process is reaped, because neither the process's ID nor the
+  // group's can be reused until then.
   siginfo_t info{};
   if (waitid(P_PID, process.pid, &info, WEXITED | WNOWAIT) != 0)
     return ErrnoStatus(errno, "waitid");

@@ -1,5 +1,5 @@
 // Starts one process. Everything is prepared before the fork, and only async-signal-safe system
-// calls run between fork and exec, so a multi-threaded program may use it.
+// calls run between fork and exec, so multi-threaded programs can use this.
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,21 @@
 
 namespace tfjob::process {
 
-// One step of setting up a private mount namespace, executed between fork and exec. `purpose`
-// prefixes error messages: `volume "data" at /data`.
+// One step of setting up a private mount namespace, executed between fork and exec. `slot` is the
+// index of a file descriptor that one step stores for later ones. `purpose` prefixes error
+// messages: `volume "data" at /data`.
 struct MountAction {
   enum class Kind {
     kNamespace,     // enter a private mount namespace, in a new user namespace if necessary
-    kOpen,          // open `source`, with the mounts below it, as number `slot`
+    kOpen,          // clone `source`, with the mounts below it, into `slot`
     kOpenReadOnly,  // the same, read-only
-    kTmpfs,         // mount an empty folder over `target`; `slot` keeps `source` accessible
-    kKeep,          // bind `source`, an entry of the folder `slot`, to `target`
+    kTmpfs,         // mount an empty tmpfs over `target`; `slot` keeps `source` accessible
+    kKeep,          // bind-mount `source`, an entry of the folder in `slot`, at `target`
     kDirectory,     // create the folder `target`
     kFile,          // create the empty file `target`
-    kSymlink,       // make `target` a link to `source`
-    kAttach,        // mount number `slot` at `target`
-    kRoot,          // make `target` the root
+    kSymlink,       // make `target` a symbolic link to `source`
+    kAttach,        // mount the tree in `slot` at `target`
+    kRoot,          // make `target` the root folder
   };
   Kind kind = Kind::kNamespace;
   std::string source;
@@ -60,10 +61,10 @@ struct Exit {
   int signal = 0;
 };
 
-// Reaps a process whose pidfd is readable and kills the rest of its process group.
+// Reaps a process that has exited (its pidfd is readable), and kills the rest of its process group.
 StatusOr<Exit> Collect(const Process& process);
 
-// Sends a signal to every process of the group. It is not an error if none exists any more.
+// Sends a signal to every process of the group. It is not an error if the group no longer exists.
 void SignalGroup(const Process& process, int signal);
 
 }  // namespace tfjob::process

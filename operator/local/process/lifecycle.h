@@ -22,8 +22,8 @@ struct Moment {
 class PodLifecycle {
  public:
   struct Options {
-    // Delay before a container's restarts: none before the first, `initial` before the second, then
-    // twice as much each time.
+    // Delay before each restart of a container: none before the first, `initial` before the second,
+    // then twice as long each time, up to `maximum`.
     BackoffPolicy crash_backoff{10s, 300s, 2.0, 0.0};
     Duration backoff_reset{600s};  // a run of at least this long resets the backoff
     std::string ip = "127.0.0.1";
@@ -57,8 +57,8 @@ class PodLifecycle {
   void LaunchHeld(size_t container, const std::string& reason, const std::string& message,
                   Moment now);
   void Ended(size_t container, const End& end, Moment now);
-  // Starts graceful deletion. If it is requested several times, the earliest deadline counts. Once
-  // all containers have ended, Advance returns kDeleteObject.
+  // Starts graceful deletion. If it is called several times, the earliest deadline counts. Once all
+  // containers have ended, Advance returns kDeleteObject.
   void Delete(Duration grace, Moment now);
 
   // The pod, with its status as of the last input.
@@ -73,9 +73,9 @@ class PodLifecycle {
     State state = State::kWaiting;
     std::optional<Duration> not_before;  // earliest time of the next launch
     std::optional<int> last_exit;        // exit code of the last run
-    int crashes = 0;                     // ends since the last long run
-    int holds = 0;                       // consecutive launches that were held
-    bool terminated = false;             // whether this was requested since the launch
+    int crashes = 0;                     // exits since the last long run
+    int holds = 0;                       // consecutive calls of LaunchHeld
+    bool terminated = false;             // kTerminate was returned since the launch
     bool killed = false;
     Duration launched{0};
   };

@@ -1,12 +1,12 @@
-// Plans how a container's volumes appear at their mountPaths without leaving a trace on
+// Plans how a container's volumes are mounted at their mountPaths without leaving a trace on
 // the machine.
 //
-// Every volume is bound at its mountPath inside a mount namespace of the container. If the machine
-// has no such path, a small tmpfs covers, inside that namespace, the deepest existing folder above
-// the path. The tmpfs shows all entries of the folder again (a "graft"), and the missing folders
-// are created in it. Nothing is created on the machine, and files that the container creates
-// directly in that folder disappear with the container, as in a cluster. A mountPath inside another
-// volume is created in that volume.
+// Every volume is bind-mounted at its mountPath in a mount namespace of the container. If the
+// machine has no such path, a small tmpfs covers, inside that namespace, the deepest existing
+// folder above the path. The tmpfs shows all entries of the folder again (a "graft"), and the
+// missing folders are created in it. Nothing is created on the machine, and files that the
+// container creates directly in that folder disappear with the container, as in a cluster. A
+// mountPath inside another volume is created in that volume.
 #pragma once
 
 #include <string>
@@ -18,9 +18,10 @@
 
 namespace tfjob::process {
 
-// Returns an empty plan if there are no mounts. Creates the sources named by subPath, the mount
-// points inside volumes, and the folder `new_root`, over which a new root is built if the top-level
-// folder of a mountPath is missing. Errors name the volume and the mountPath.
+// Returns the steps that mount the container's volumes; empty if it mounts none. Creates the
+// sources named by subPath, the mount points inside volumes, and the folder `new_root`, over which
+// a new root is built if the top-level folder of a mountPath is missing. Errors name the volume and
+// the mountPath.
 StatusOr<std::vector<MountAction>> PlanMounts(const Container& container,
                                               const HostVolumes& volumes,
                                               const Variables& variables,

@@ -1,5 +1,5 @@
-// Determines whether the kernel killed a process for lack of memory. The kernel only counts such
-// kills; it does not say which processes it killed.
+// Determines whether the kernel's OOM killer killed a process. The kernel only counts such kills;
+// it does not say which processes it killed.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ class OomWatch {
   // `path` is a file in the format of /proc/vmstat. If it cannot be read, no kill is ever detected.
   explicit OomWatch(std::string path = "/proc/vmstat");
 
-  // Call it for a process that was killed by SIGKILL. Returns true if the kernel has killed more
-  // processes than earlier calls have claimed; each kill is claimed by only one call.
+  // Call this when a process has died of SIGKILL. Returns true if, since construction, the OOM
+  // killer has killed more processes than earlier calls have claimed. Each call claims at most
+  // one kill.
   bool Claim();
 
  private:

@@ -11,8 +11,8 @@
 namespace tfjob::process {
 
 struct RunnerOptions {
-  // An absolute path. Contains the logs (see LogPath), claims/<name>/, and pods/<uid>/ while a
-  // pod exists.
+  // Absolute path of the folder for the logs (see LogPath), the volumes of claims (claims/<name>/)
+  // and, while a pod exists, its files (pods/<uid>/).
   std::string state_dir;
   std::string working_dir = "/";  // for containers without workingDir
   std::string name_space;         // "" for all
@@ -22,7 +22,8 @@ struct RunnerOptions {
   std::function<Variables(const objects::ObjectMeta&)> pod_environment;
   PodLifecycle::Options lifecycle;
   bool keep_volumes = false;  // keep the emptyDirs of pods that no longer exist
-  // Also reap processes that escaped their container. This process must then not start any others.
+  // Also reap processes that left their container's process group. This program must then start no
+  // other child processes.
   bool adopt_orphans = false;
 };
 

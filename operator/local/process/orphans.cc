@@ -12,7 +12,7 @@
 namespace tfjob::process {
 namespace {
 
-// The kernel lists the children of each thread separately.
+// Returns the children of this process, which the kernel lists separately for each thread.
 std::vector<pid_t> Children() {
   std::vector<pid_t> children;
   const auto threads = ListDirectory("/proc/self/task");
@@ -33,8 +33,8 @@ void AdoptOrphans() {
 }
 
 void CollectOrphans(const std::set<pid_t>& known, bool kill) {
-  // When a process is killed, its children become ours and are killed in the next round. The loop
-  // eventually gives up if processes fork faster than they are killed.
+  // When a process is killed, its children become ours and are killed in the next iteration. The
+  // loop eventually gives up if processes fork faster than they are killed.
   constexpr int kGenerations = 100;
   for (int generation = 0; generation < kGenerations; ++generation) {
     bool killed = false;

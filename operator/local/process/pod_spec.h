@@ -82,14 +82,15 @@ struct PodSpec {
   int64_t grace_period_seconds = 30;
   std::vector<Container> containers;  // init containers first, in order
   std::vector<Volume> volumes;
-  // One sentence, with the path, for each field that a kubelet honours and this runner does not.
+  // One sentence, which names the path, for each field that a kubelet honours and this runner
+  // does not.
   std::vector<std::string> warnings;
 
   const Volume* volume(const std::string& name) const;
 };
 
-// Parses a pod. Returns InvalidArgument, with the path, for wrong types, mounts of volumes that do
-// not exist, and duplicate names. `root` is the path of the object itself ("" for a pod,
+// Parses a pod. Returns InvalidArgument, naming the path, for wrong types, mounts of volumes that
+// do not exist, and duplicate names. `root` is the path of the object itself ("" for a pod,
 // "spec.tfReplicaSpecs.Worker.template" for a template).
 StatusOr<PodSpec> ParsePodSpec(const Json& pod, const std::string& root = "");
 

@@ -165,7 +165,7 @@ void Runner::Upsert(const objects::Pod& pod) {
 
 void Runner::Adopt(const objects::Pod& pod) {
   const objects::ObjectMeta& metadata = pod.metadata;
-  if (metadata.terminating()) {  // it is from before this runner started, so it has no process here
+  if (metadata.terminating()) {  // created before this runner, so it has no process
     DeletePod(client_, metadata);
     return;
   }
@@ -177,7 +177,7 @@ void Runner::Adopt(const objects::Pod& pod) {
     kLog.Error("pod cannot be run", {{"pod", metadata.name}, {"error", spec.status()}});
     return;
   }
-  if (spec->metadata.uid != metadata.uid) return;  // another pod has the name; its change follows
+  if (spec->metadata.uid != metadata.uid) return;  // another pod has the name; its event follows
   const Shared shared{client_, options_, *guardian_, oom_, clock_};
   pods_.emplace(metadata.uid, std::make_unique<Supervisor>(shared, *std::move(spec), pod));
   Step(metadata.uid);

@@ -1,8 +1,8 @@
-// Acts as the kubelet of this machine: runs the pods of a client as processes until they end or
-// are deleted.
+// Acts as the kubelet of this machine: runs the pods that it finds through a client as processes,
+// until they end or are deleted.
 //
 //   ASSIGN_OR_RETURN(auto runner, Runner::Create(client, options));   // pods start from now on
-//   runner.reset();                                                   // kills what still runs
+//   runner.reset();                                                   // kills running pods
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ class Runner : private client::WatchSink {
   void OnDeleted(client::Object last_state) override;
   void Push(Change change);
 
-  // The functions below are called only on the thread.
+  // The functions below are called only on the runner's thread.
   void Loop();
   int WaitMilliseconds() const;
   void TakeChanges();
@@ -75,7 +75,7 @@ class Runner : private client::WatchSink {
     int pidfd = -1;
   };
   std::map<std::string, std::unique_ptr<Supervisor>> pods_;  // by UID
-  std::map<uint64_t, Watched> watched_;                      // by the token that epoll returns
+  std::map<uint64_t, Watched> watched_;                      // by their token in epoll
   uint64_t next_token_ = 1;
 
   std::unique_ptr<client::Subscription> subscription_;

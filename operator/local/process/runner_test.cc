@@ -173,7 +173,7 @@ TEST_F(RunnerTest, InitContainersAndSidecarsShareVolumes) {
        {"volumeMounts", mounts}}};
   spec["containers"][0]["volumeMounts"] = mounts;
   Create(pod);
-  // The ConfigMap may be created after the pod.
+  // The pod waits for its ConfigMap, which may be created later.
   Eventually(
       [&] {
         const auto pod = Get("pod");

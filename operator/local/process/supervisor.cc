@@ -20,7 +20,8 @@ namespace {
 
 constexpr Duration kWriteRetry = 1s;
 
-// A missing ConfigMap may still be created. All other errors are permanent.
+// Returns whether the cause of the error may go away: a missing ConfigMap may still be created. All
+// other errors are permanent.
 bool MayHeal(const Status& status) {
   return absl::IsNotFound(status) && Message(status).find("ConfigMap") != std::string_view::npos;
 }
@@ -147,8 +148,8 @@ StatusOr<LaunchPlan> Supervisor::Prepare(size_t container) {
   return plan;
 }
 
-// Creates the log if it does not exist. If it is not empty, appends a line that marks the
-// next start.
+// Creates the log if it does not exist. If it exists and is not empty, appends a line that marks
+// the next start.
 Status Supervisor::OpenLog(size_t container, const std::string& path) {
   RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
   const FileDescriptor log(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644));

@@ -26,15 +26,15 @@ struct Shared {
   Clock& clock;
 };
 
-// Removes a pod without processes from the store. Logs failures; a pod that no longer exists is not
-// an error.
+// Deletes a pod from the store. The pod must have no processes. Logs failures; it is not an error
+// if the pod no longer exists.
 void DeletePod(client::Client& client, const objects::ObjectMeta& metadata);
 
 class Supervisor {
  public:
   // `spec` must be parsed from the same pod. Nothing is started before the first Step.
   Supervisor(Shared shared, PodSpec spec, const objects::Pod& pod);
-  ~Supervisor();  // kills what still runs
+  ~Supervisor();  // kills processes that are still running
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 

@@ -8,7 +8,8 @@
 
 namespace tfjob::process {
 
-// Returns one sentence for each such field that the pod (or pod template) sets, with its path.
+// Returns one sentence, which names the path, for each such field that the pod (or pod
+// template) sets.
 std::vector<std::string> UnsupportedFields(const JsonField& pod);
 
 }  // namespace tfjob::process

@@ -16,13 +16,13 @@ struct HostVolume {
 };
 using HostVolumes = std::map<std::string, HostVolume>;
 
-// Creates what the mounted volumes need. An emptyDir is a folder in `pod_folder`; the files of a
-// ConfigMap are written there, too. A claim is a folder in `claims_folder`, which pods share. A
-// hostPath is checked or created according to its type (if the type is "" and the path is missing,
-// a folder is created, as container runtimes do). Calling the function again for the same pod
-// changes nothing. Errors name the volume. Returns NotFound for a ConfigMap that does not exist
-// (yet), FailedPrecondition for a hostPath of another type, and Unimplemented for volume kinds that
-// do not exist on this machine.
+// Creates the files and folders of the mounted volumes, and returns the volumes by name. An
+// emptyDir is a folder in `pod_folder`; the files of a ConfigMap are written there, too. A claim is
+// a folder in `claims_folder`, which pods share. A hostPath is checked or created according to its
+// type (if the type is "" and the path is missing, a folder is created, as container runtimes do).
+// Calling the function again for the same pod is harmless. Errors name the volume. Returns NotFound
+// for a ConfigMap that does not exist (yet), FailedPrecondition for a hostPath of another type, and
+// Unimplemented for volume kinds that do not exist on this machine.
 StatusOr<HostVolumes> PrepareVolumes(const PodSpec& pod, const std::string& pod_folder,
                                      const std::string& claims_folder,
                                      const ConfigMapReader& config_maps);

@@ -41,7 +41,7 @@ TEST(DryRun, TriesTheFirstServiceAndPodOfEachTypeThatHasReplicas) {
     std::string name;
     Json workers, ps;
     int32_t ps_count;
-    std::string error;  // the beginning of the message
+    std::string error;  // the first part of the message
   } cases[] = {
       {"a", good, good, 2, ""},
       {"a", good, labelled, 0, ""},

@@ -17,8 +17,9 @@
 namespace tfjob::local {
 namespace {
 
-// Returns a function that adds variables to pods of jobs with one task: the address at which the
-// trainer serves its progress. Such a job has no TF_CONFIG from which the trainer could read it.
+// Returns a function that provides, for the pod of a job with a single task, the variable
+// TFJOB_ADDRESS: the address at which the trainer is to serve its progress. Such a job has no
+// TF_CONFIG from which the trainer could read the address.
 std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
     const Workload& workload, const render::AddressScheme& address) {
   std::map<std::string, std::string> addresses;  // by namespace/job

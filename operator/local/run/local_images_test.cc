@@ -11,7 +11,8 @@
 namespace tfjob::local {
 namespace {
 
-// A folder with programs, and one in PATH that cannot be executed.
+// Creates a folder with programs and points PATH there. The first tfjob-trainer in PATH cannot
+// be executed.
 class ProgramsTest : public ::testing::Test {
  protected:
   ProgramsTest() {
@@ -30,7 +31,8 @@ class ProgramsTest : public ::testing::Test {
     EXPECT_TRUE(WriteFileAtomically(folder_ + name, "#!/bin/sh\n").ok());
     EXPECT_EQ(chmod((folder_ + name).c_str(), mode), 0);
   }
-  // "repository=program …", or the message; the test's folder is written as "%".
+  // Returns "repository=program …", or the error's message. In the arguments and the result, "%"
+  // stands for the test's folder.
   std::string Images(const std::string& trainer, std::vector<std::string> images) {
     for (std::string& image : images) Replace(image, "%", folder_);
     std::string path = trainer;

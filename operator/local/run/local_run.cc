@@ -45,7 +45,7 @@ class LocalRun {
   bool all_succeeded() const;
 
  private:
-  // A job as last seen. A job that is deleted after its end stays here.
+  // A job as last seen. The entry remains if the job is deleted after it has ended.
   struct JobState {
     const Workload::Job* workload = nullptr;
     api::TFJob job;
@@ -74,7 +74,7 @@ class LocalRun {
   LogFollower follower_;
   view::PodReporter pods_reporter_;
   std::map<std::string, std::set<std::string>>
-      failed_logs_;                         // logs of failed containers, by job name
+      failed_logs_;                         // log paths of failed containers, by job name
   std::map<std::string, JobState> states_;  // by namespace/name
   Duration started_{0}, reported_{0};
   std::map<std::string, std::string> last_progress_;  // the last progress line of each job
@@ -225,7 +225,7 @@ void LocalRun::ReportLine(const std::string& name, const std::string& text) {
   screen_.Line(StrCat(Elapsed(), name, name.empty() ? "" : ": ", text));
 }
 
-// Deletes the jobs. As in a cluster, their pods then terminate gracefully.
+// Deletes the jobs and waits for their pods, which terminate gracefully, as in a cluster.
 Status LocalRun::TakeDown(bool stopped) {
   for (const auto& [key, state] : states_) {
     const objects::ObjectMeta& metadata = state.job.metadata;

@@ -1,4 +1,5 @@
-// Prints lines appended to the logs of all pods, each prefixed with its pod's name.
+// Prints the lines that are appended to the logs of all pods. Each line is prefixed with the pod's
+// name or, for a container other than the main one ("tensorflow"), with "pod/container".
 #pragma once
 
 #include <functional>

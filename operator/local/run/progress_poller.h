@@ -15,12 +15,13 @@ namespace tfjob::local {
 // Thread-safe.
 class ProgressPoller {
  public:
-  // Polls every address once per `interval`. A task that does not answer is polled again in the
-  // next round.
+  // Polls every address, then waits for `interval`, and so on. A task that does not answer is
+  // polled again the next time.
   ProgressPoller(std::vector<std::string> addresses, Duration interval);
   ~ProgressPoller();
 
-  // Returns the last progress reported by each address.
+  // Returns the last progress reported by each address. Addresses that have never answered
+  // are absent.
   std::map<std::string, progress::Progress> Latest();
 
  private:

@@ -30,9 +30,9 @@ std::shared_ptr<const Json> WithNamespace(const Json& object) {
   return copy;
 }
 
-// Returns what is wrong with the apiVersion or kind of a ConfigMap, as "path: message": a
-// version or a capitalisation that no API server accepts. Returns "" if nothing is wrong, and
-// for other objects.
+// Returns what is wrong with the apiVersion or kind of a ConfigMap, as "path: message": a version
+// or a capitalisation that no API server accepts. Returns "" if nothing is wrong or if the object
+// is not a ConfigMap.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
   if (object.kind == "ConfigMap" && version != "v1") {
@@ -116,7 +116,8 @@ void Builder::CheckTemplates(const api::TFJob& job, const std::string& where) {
   }
 }
 
-// A pod would wait forever for a missing ConfigMap, since none is created later.
+// Adds an error for each ConfigMap that is required but missing: the pod would wait for it forever,
+// since no ConfigMap is created later.
 void Builder::CheckConfigMaps(const Workload::Job& job) {
   std::set<std::string> known;
   for (const auto& map : workload_.config_maps) {
@@ -153,8 +154,8 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   return std::move(workload_);
 }
 
-// Returns `model_dir` of the first training file among the values of the ConfigMap; "" if there
-// is none.
+// Returns the `model_dir` of the first value of the ConfigMap that sets one, as a training file
+// does; "" if none does.
 std::string ModelDirIn(const Json& config_map) {
   const auto values = JsonField(config_map)["data"].Members();
   if (!values.ok()) return "";
@@ -182,7 +183,8 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// Maps a path in the container to a path on this machine; "" if no hostPath volume contains it.
+// Maps a path in the container to a path on this machine. Returns "" if no hostPath volume contains
+// the path.
 std::string OnThisMachine(const process::PodSpec& pod, const std::string& path) {
   for (const process::Container& container : pod.containers) {
     if (container.name != api::kContainerName) continue;

@@ -13,8 +13,8 @@ namespace tfjob::local {
 
 struct Workload {
   struct Job {
-    std::shared_ptr<const Json> object;  // as created, with its namespace
-    api::TFJob job;                      // with defaults
+    std::shared_ptr<const Json> object;  // as it will be created, with its namespace
+    api::TFJob job;                      // decoded, with defaults
     std::string model_dir;  // named by its training file, as a path on this machine; "" if unknown
     std::string where;      // its position in the manifest, for messages
   };
@@ -33,9 +33,10 @@ struct Workload {
 StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
                                 const process::RunnerOptions& options, const std::string& what);
 
-// Returns the folder named by `model_dir` in the training file. Searches the ConfigMaps among the
-// volumes of the job's chief and maps the path through the chief's hostPath volumes. Returns "" if
-// it is unknown.
+// Returns the folder that `model_dir` in the training file names, as a path on this machine. Looks
+// for the training file in the ConfigMap volumes of the job's chief (or master, or worker, if there
+// is none), and maps the path through the hostPath volumes of the same pod. Returns "" if the
+// folder cannot be determined.
 std::string FindModelDir(const api::TFJob& job,
                          const std::vector<std::shared_ptr<const Json>>& config_maps);
 

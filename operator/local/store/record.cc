@@ -34,7 +34,7 @@ std::string PrintBody(const Json& object) {
   return text;
 }
 
-// Returns whether `b` has every body member of `a`, with the same value.
+// Returns whether `b` has every body member (not metadata or status) of `a`, with the same value.
 bool BodyIn(const Json& a, const Json& b) {
   for (const auto& [key, value] : a.items()) {
     if (!IsBody(key)) continue;

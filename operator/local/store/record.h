@@ -1,6 +1,7 @@
-// A stored object. Pods and services are kept in decoded form, which readers and watchers share,
-// with their spec and status as text. Custom resources are kept only in decoded form, which
-// contains the whole object. Events are kept only as text, since no decision depends on them.
+// Represents a stored object. Pods and services are kept in decoded form, which readers and
+// watchers share, and their spec and status also as text. Custom resources are kept only in
+// decoded form, which contains the whole object. Events are kept only as text, since no decision
+// depends on them.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ struct Record {
   int64_t grace_period_seconds = 0;                // spec.terminationGracePeriodSeconds of a pod
 };
 
-// Returns a new object as it will be stored: with `metadata` as completed by the server, and
-// without a status (a pod becomes Pending).
+// Returns the record of a new object. `metadata` is the object's metadata as the server has
+// completed it. The status is dropped (a pod becomes Pending).
 StatusOr<Record> MakeRecord(objects::Kind kind, const Json& object, objects::ObjectMeta metadata);
 // Returns a copy of the record with `metadata` and the body of `object`. The status stays the same.
 StatusOr<Record> WithBody(const Record& record, objects::Kind kind, const Json& object,
@@ -34,7 +35,7 @@ Record WithMetadata(const Record& record, objects::Kind kind, objects::ObjectMet
 // Drops the decoded form if objects of this kind are stored without it.
 void Compact(Record& record, objects::Kind kind);
 
-// Return whether WithBody or WithStatus would change nothing but metadata.
+// Return whether WithBody or WithStatus, respectively, would change nothing but the metadata.
 bool SameBody(const Record& record, objects::Kind kind, const Json& object);
 bool SameStatus(const Record& record, objects::Kind kind, const Json& object);
 

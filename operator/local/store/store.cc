@@ -45,7 +45,8 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
-// Returns whether the record is a pod that a kubelet still has to end.
+// Returns whether the record is a pod that is bound to a node and has not finished, so that a
+// kubelet must end it first.
 bool EndsGracefully(const Record& record) {
   const auto* pod = std::get_if<std::shared_ptr<const objects::Pod>>(&record.object);
   return pod != nullptr && !(*pod)->node_name.empty() &&
@@ -176,7 +177,8 @@ StatusOr<Object> Store::Replace(Records::iterator found, const Json& object) {
   Unindex(found->first, held);
   Index(found->first, metadata);
   Object stored = Commit(found, std::move(next));
-  // Remove the object if only the last finalizer kept it.
+  // If the object was being deleted and only its finalizers kept it, it is removed with the last
+  // of them.
   const bool kept_by_grace = metadata.deletion_grace_period_seconds.value_or(0) > 0;
   if (metadata.terminating() && metadata.finalizers.empty() &&
       !(kept_by_grace && EndsGracefully(found->second))) {
@@ -222,7 +224,7 @@ void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_pe
   const int64_t grace = grace_period_seconds.value_or(found->second.grace_period_seconds);
   if (grace <= 0 || !EndsGracefully(found->second)) return Remove(found);
   const ObjectMeta metadata = MetadataOf(found->second);
-  // A second deletion can only shorten the grace period.
+  // If the object is already terminating, another deletion can only shorten its grace period.
   if (metadata.terminating() && metadata.deletion_grace_period_seconds.value_or(0) <= grace) return;
   Terminate(found, grace);
 }

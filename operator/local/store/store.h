@@ -42,8 +42,8 @@ struct StoreOptions {
   // New pods without spec.nodeName are bound to this node at once. If it is "", they wait until a
   // patch sets spec.nodeName.
   std::string node_name;
-  // The first part of every UID. Twelve hexadecimal digits of the counter follow. Stores
-  // whose objects leave traces outside (folders, checkpoints) need different prefixes:
+  // The first part of every UID. It is followed by the counter as twelve hexadecimal digits.
+  // Stores whose objects leave traces outside (folders, checkpoints) need different prefixes:
   // see RandomUidPrefix().
   std::string uid_prefix = "00000000-0000-4000-8000-";
 };
@@ -83,8 +83,8 @@ class Store : public client::Client, public client::Discovery {
   // For stores with keep_changes: simulate the broken watches of an API server. CutWatches breaks
   // all watches, which lose their undelivered events. After MendWatches, each watch continues after
   // the last change that it has seen or, if the history has been compacted since then (410 on an
-  // API server), receives a whole list. A bookmark confirms to watches that are up to date that
-  // they have missed nothing.
+  // API server), receives a whole list. A bookmark tells the watches that are up to date that they
+  // have missed nothing.
   void CutWatches() { hub_.Cut(); }
   void MendWatches();
   void Bookmark();

@@ -1,10 +1,10 @@
 // Manages the store's watchers. Changes are queued in commit order and passed to the sinks by one
 // thread, or by Deliver().
 //
-// With `keep_changes`, watches can break like those of an API server. A cut watch receives nothing,
-// and its undelivered events are lost. A mended watch continues after the last change that it has
-// seen or, if the history no longer reaches back that far, receives a new list (after an API
-// server's 410). A bookmark confirms to a watch that it has missed nothing, so that a later
+// With `keep_changes`, watches can break like those of an API server. A watch that is cut receives
+// nothing, and its undelivered events are lost. A mended watch continues after the last change that
+// it has seen or, if the history no longer reaches back that far, receives a new list (after an API
+// server's 410). A bookmark tells an up-to-date watch that it has missed nothing, so that a later
 // compaction does not affect it.
 #pragma once
 
@@ -28,8 +28,8 @@ class WatchHub {
   // All subscriptions must be destroyed first.
   ~WatchHub();
 
-  // Begins with the objects of `objects` that match, as they were at `version`. Later
-  // changes follow.
+  // The sink first receives those of `objects` that match, as they were at `version`, and then all
+  // later changes.
   std::unique_ptr<client::Subscription> Subscribe(objects::Kind kind, std::string name_space,
                                                   client::LabelSelector selector,
                                                   client::WatchSink& sink,
@@ -80,7 +80,7 @@ class WatchHub {
   const bool by_hand_;
   const bool keep_changes_;
   Mutex mutex_;
-  CondVar changed_;  // there is something to deliver, a delivery has ended, or stopping_ is set
+  CondVar changed_;  // notified when a change is queued, a delivery ends or stopping_ is set
   std::vector<std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);
   std::deque<Change> changes_ ABSL_GUARDED_BY(mutex_);
   std::deque<Kept> kept_ ABSL_GUARDED_BY(mutex_);  // changes since the last compaction

@@ -1,5 +1,6 @@
-// Checks that the CRD and our own parser accept and reject the same manifests: the operator can
-// read what kubectl can create, and `tfjob validate` rejects what the API server rejects.
+// Checks that the CRD and the manifest parser accept and reject the same manifests: the operator
+// can read what kubectl can create, and `tfjob validate` rejects what the API server rejects. The
+// exceptions are the cases with "parser": false in refused.json, which only the server rejects.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
