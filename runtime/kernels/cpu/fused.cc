@@ -12,7 +12,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;  // elements
-constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of float
+constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of floats
 constexpr int kMaxLiterals = 24;
 
 struct Source {
@@ -139,7 +139,8 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// How an input is read. It has the output's shape, is one row that repeats, or is one element.
+// How an input is read. It has the output's shape, is one row that is used for every row of the
+// output, or is one element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;
