@@ -10,8 +10,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// Maximum, Minimum and Relu return NaN for NaN, as in NumPy, so that a diverged run does not
-// look healthy.
+// Maximum, Minimum and Relu return NaN if an operand is NaN, as in NumPy, so that a diverged run
+// does not look healthy.
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {

@@ -67,7 +67,7 @@ class Softmax : public Kernel {
 };
 
 // Sets backprop = softmax(x) - one-hot(label) and returns the loss. If the label is out of range,
-// all of them are NaN.
+// sets backprop to NaN and returns NaN.
 template <typename T, typename Label>
 T SparseCrossEntropyRow(int64_t classes, const T* x, Label label, T* backprop) {
   const auto index = static_cast<int64_t>(label);
