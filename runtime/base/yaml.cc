@@ -296,7 +296,7 @@ StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view wh
       YamlBuilder builder(kFreeExpansion + 4 * text.size());
       if (!parser.HandleNextDocument(builder)) break;
       if (!builder.status().ok()) return Annotate(builder.status(), what);
-      // If the text contains a stray "," or "]", the parser stays there and reports empty
+      // If the parser has not moved, it is at a stray "," or "]", where it would report empty
       // documents forever.
       if (builder.start().pos == last_start) {
         return Annotate(At(builder.start(), "no document can begin here"), what);

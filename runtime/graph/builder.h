@@ -36,8 +36,8 @@ class Builder {
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
-  // Marks a value as fetchable under `name`; duplicates are an error. So is an invalid output, but
-  // if the builder already keeps an error, it is ignored.
+  // Marks a value as fetchable under `name`. It is an error if there is already a fetch of this
+  // name or if the output is invalid.
   void AddFetch(std::string_view name, Output output);
 
   // Returns the type of a value; float32[] for an invalid Output.
@@ -69,8 +69,8 @@ class Builder {
   std::map<std::string, int, std::less<>> names_;  // name → number of requests for it
 };
 
-// While an object of this class exists, "name/" is added to the scope, which is the prefix of the
-// names of new nodes.
+// While an object of this class exists, the names of new nodes get the prefix "name/", after the
+// prefixes of the outer scopes.
 class NameScope {
  public:
   NameScope(Builder& builder, std::string_view name);

@@ -1,6 +1,6 @@
 // Declares rewriting passes. Each pass returns a new graph with the same fetches, placeholders and
-// effects on variables. Each has its own file and may be called alone. Optimize runs the standard
-// passes, with which a program is compiled.
+// effects on variables. Each has its own file and may be called alone. Compilation calls Optimize,
+// which runs the standard passes.
 #pragma once
 
 #include <functional>
@@ -19,12 +19,12 @@ using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
 // Drops nodes on which neither a fetch nor a write to a variable depends. Placeholders stay.
 Graph RemoveDeadCode(const Graph& graph);
 
-// Replaces nodes whose inputs are all constants with Const, if each output is small (at most 64 Ki
-// elements). Random ops stay.
+// Folds constants: if all inputs of a node are constants and each of its outputs is small (at most
+// 64 Ki elements), replaces the node with a Const for each output. Random ops stay.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
 // Drops ops that change nothing (such as x·1, x+0, Identity, and Reshape to the same shape), and
-// replaces constant operands whose elements are all equal with scalars if broadcasting gives the
+// turns a constant operand whose elements are all equal into a scalar if broadcasting gives the
 // same result.
 Graph Simplify(const Graph& graph);
 

@@ -40,8 +40,8 @@ enum class Kind { kSgd, kAdagrad, kAdam, kRmsprop };
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
 
-// Each kind of optimizer uses only the hyper-parameters that name it in their comment, the learning
-// rate and the schedule.
+// Each kind uses only the learning rate, the schedule and the hyper-parameters that are marked with
+// its name.
 struct Optimizer {
   Kind kind = Kind::kSgd;
   double learning_rate = 0.01;  // the initial rate, if there is a schedule

@@ -23,7 +23,7 @@ namespace tfjob::optimizer {
 
 enum class Decay { kNone, kExponential, kInverseTime, kPolynomial, kCosine, kPiecewiseConstant };
 
-// Each decay uses only the fields that name it in their comment.
+// Each decay uses only the fields that are marked with its name.
 struct Schedule {
   Decay decay = Decay::kNone;
   int64_t decay_steps = 0;          // all but piecewise constant

@@ -3,10 +3,12 @@
 //
 // The store owns the memory, which never moves and lives as long as the store; programs hold
 // pointers into it. A variable may have padding between its rows (row_stride). Messages and
-// checkpoints contain only dense values, without padding, which CopyOut and CopyIn copy.
+// checkpoints contain only dense values, without padding. CopyOut and CopyIn convert to and
+// from them.
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
-// owner of the store must ensure this. Any thread may read `version` at any time.
+// owner of the store (a strategy or an evaluation) must ensure this. Any thread may read `version`
+// at any time.
 #pragma once
 
 #include <atomic>

@@ -12,7 +12,7 @@
 namespace tfjob::graph {
 namespace {
 
-// A group must not exceed what the kernel accepts (kernels/cpu/fused.cc): 8 inputs of one element,
+// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 inputs of one element
 // and 24 steps.
 constexpr size_t kMaxInputs = 8;
 constexpr size_t kMaxSteps = 16;

@@ -16,8 +16,8 @@ struct Case {
   Attributes attributes;
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
-  double tolerance = 1e-6;  // relative to max(1, |expected|); a thousandth of it
-                            // applies to float64
+  double tolerance = 1e-6;  // relative to max(1, |expected|); for float64, a
+                            // thousandth of this applies
 };
 
 // Runs the op with dense and with padded rows (the padding holds NaN, which must not spread), with

@@ -86,7 +86,7 @@ struct Program {
 
 template <typename T>
 StatusOr<Source> Program<T>::Parse(const std::string& word, size_t inputs) {
-  // "inf" is a number, not an input.
+  // A word that begins with i or t names an input or a step, except for "inf", which is a number.
   const bool named = (word[0] == 'i' || word[0] == 't') && word.substr(1, 1) != "n";
   const char *begin = word.data() + (named ? 1 : 0), *end = word.data() + word.size();
   double number = 0;

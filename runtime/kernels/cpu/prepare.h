@@ -34,8 +34,8 @@ struct Type {
   using type = T;
 };
 
-// Calls f(Type<float>()) or f(Type<double>()), and returns NoKernelFor any other dtype. f returns
-// Prepared. ForNumber and ForAny accept more dtypes.
+// Calls f(Type<float>()) or f(Type<double>()), and returns NoKernelFor(dtype) for any other dtype.
+// f returns Prepared. ForNumber and ForAny accept more dtypes.
 template <typename F>
 Prepared ForFloat(DType dtype, F f) {
   if (dtype == DType::kFloat32) return f(Type<float>());

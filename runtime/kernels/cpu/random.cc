@@ -32,7 +32,7 @@ void FillBlocks(const RandomStream& stream, uint32_t first, int64_t blocks, uint
     auto key_high = static_cast<uint32_t>(stream.seed >> 32);
     for (int round = 0; round < 10; ++round) {
       for (int64_t i = 0; i < kCounters; ++i) {
-        // Computes both results before writing any counter, in a form that gcc vectorises.
+        // Computes all new words before writing any, in a form that gcc vectorises.
         const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
         const uint32_t first_word = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key_low;
         const uint32_t third_word = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key_high;
