@@ -1,5 +1,5 @@
-// Runs closures on a fixed set of threads, and loops on several threads at once (ParallelFor).
-// Waiting threads sleep; they never spin.
+// Runs closures on a fixed set of threads, and divides the iterations of a loop between them
+// (ParallelFor). Waiting threads sleep; they never spin.
 #pragma once
 
 #include <cstdint>
