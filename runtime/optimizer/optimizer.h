@@ -5,12 +5,12 @@
 // learning rate of the step, and t = step + 1:
 //
 //   SGD      momentum = 0: w -= lr g
-//            else m = momentum m - lr g; w += m, or with nesterov w += momentum m - lr g
+//            else m = momentum m - lr g; w += m (with nesterov: w += momentum m - lr g)
 //   Adagrad  a += g²; w -= lr g / sqrt(a + epsilon)
 //   Adam     m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
 //            w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
 //   RMSprop  v = rho v + (1 - rho) g²
-//            d = v + epsilon, or centered a = rho a + (1 - rho) g, d = v - a² + epsilon
+//            d = v + epsilon; if centered, a = rho a + (1 - rho) g and d = v - a² + epsilon
 //            u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m + u; w -= m
 //
 // TensorFlow 1's optimizers use the same formulas with other default values: AdagradOptimizer has
