@@ -12,10 +12,10 @@ struct BackoffPolicy {
   double jitter = 0.0;  // a delay d becomes d * (1 + jitter * u), u uniform in [0, 1)
 };
 
-// Returns the delay, without jitter, before retry number `failures`: none for 0 or less, `initial`
-// for 1, initial * factor for 2, and so on.
+// Returns the delay before retry number `failures`, without jitter: 0 if `failures` is 0 or less,
+// `initial` for 1, initial * factor for 2, and so on, up to `maximum`.
 Duration BackoffDelay(const BackoffPolicy& policy, int failures);
-// The same with jitter. `uniform` is a random number in [0, 1).
+// The same with jitter, which may exceed `maximum`. `uniform` is a random number in [0, 1).
 Duration BackoffDelay(const BackoffPolicy& policy, int failures, double uniform);
 
 }  // namespace tfjob

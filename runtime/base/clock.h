@@ -1,6 +1,6 @@
-// Passes time in as an argument, so that tests control it: policies take `Time now`, loops take a
-// Clock. Wall-clock times have the form that Kubernetes stores (RFC 3339, UTC). Durations are
-// measured on the steady clock.
+// Defines times, durations and clocks. Code receives the time as an argument, so that tests control
+// it: policies take `Time now`, loops take a Clock. Wall-clock times are formatted as in Kubernetes
+// (RFC 3339, UTC). Durations are measured on the steady clock.
 #pragma once
 
 #include <chrono>
@@ -43,7 +43,7 @@ class Clock {
   virtual Duration Monotonic() = 0;
 };
 
-// Returns the machine's clock, which is never destroyed.
+// Returns the machine's clock, which exists until the process exits.
 Clock& RealClock();
 
 // A clock that a test advances by hand. Now() and Monotonic() advance together. Thread-safe.

@@ -14,7 +14,8 @@ bool SameLetter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-// Computes the Damerau distance, restricted to swaps of letters that no other edit touches.
+// Computes the Damerau–Levenshtein distance, restricted to swaps of letters that no other
+// edit touches.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -36,8 +37,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string NearestName(std::string_view word, std::span<const std::string> candidates) {
-  // This project's names are short. A longer word cannot be a misspelling of one of them, and
-  // comparing it would take quadratic time.
+  // If the word is longer than 100 characters, it cannot be a misspelling of one of this project's
+  // names, which are short, and comparing it would take quadratic time.
   if (word.size() > 100) return "";
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::string nearest;

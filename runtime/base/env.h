@@ -7,7 +7,8 @@
 
 namespace tfjob {
 
-// Returns the variable's value; nullopt if it is not set. A variable set to "" is set.
+// Returns the variable's value; nullopt if it is not set. A variable that is set to "" counts
+// as set.
 std::optional<std::string> GetEnv(const char* name);
 // Returns "NAME=value" for every variable.
 std::vector<std::string> EnvironmentBlock();

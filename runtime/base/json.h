@@ -25,20 +25,20 @@ using Json = nlohmann::json;
 // Maximum nesting of a document, in JSON and in YAML.
 inline constexpr size_t kMaxJsonDepth = 200;
 
-// Parses a document. Errors contain `what`, which names the document, and the line and column.
-// Nesting deeper than 200 levels, duplicate keys and invalid UTF-8 are errors.
+// Parses a document. Error messages contain `what`, which names the document, and the line and
+// column. Nesting deeper than 200 levels, duplicate keys and invalid UTF-8 are errors.
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what);
 
 // Returns whether the text is well-formed UTF-8.
 bool IsUtf8(std::string_view text);
 
-// Print a value in compact ("{"a":1}") and in indented form. Invalid UTF-8 in strings is printed
+// Print a value, either compactly ("{"a":1}") or indented. Invalid UTF-8 in strings is printed
 // as U+FFFD.
 std::string PrintJson(const Json& value);
 std::string PrintJsonIndented(const Json& value);
 
-// Returns a short form of a value for error messages: a scalar as JSON (cut to 60 characters), "an
-// object" or "a list".
+// Returns a short form of a value for error messages: a scalar as JSON (truncated to 60
+// characters), "an object" or "a list".
 std::string DescribeJson(const Json& value);
 
 // A value inside a document, together with its path

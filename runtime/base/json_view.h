@@ -1,4 +1,4 @@
-// Reads JSON fast, for texts that arrive in large numbers. Parses a text into simdjson's flat form
+// Reads JSON quickly, for callers that receive many texts. Parses a text into simdjson's flat form
 // and reads values from it without building a DOM. The accessors are the same as JsonField's
 // (json.h), so one decoder can serve both. Errors do not contain the path; a caller that needs it
 // parses the text again with ParseJson.
@@ -38,7 +38,7 @@ class JsonView {
   StatusOr<int64_t> Int() const;
   StatusOr<int32_t> Int32() const;
   StatusOr<bool> Bool() const;
-  // Points into the document; "" unless the value is a string.
+  // Returns a view into the document; "" if the value is not a string.
   std::string_view Text() const;
 
   // Return all members, in the text's order, or all elements. Return an empty list if the value is
@@ -71,8 +71,9 @@ class JsonDocument {
   JsonDocument(const JsonDocument&) = delete;
   JsonDocument& operator=(const JsonDocument&) = delete;
 
-  // Return InvalidArgument, with simdjson's reason, if the text is not JSON, is not UTF-8 or is
-  // nested deeper than 200 levels.
+  // Parse a text and return its root. ParsePadded does not copy the text, which must be followed by
+  // kPadding readable bytes. Return InvalidArgument, with simdjson's reason, if the text is not
+  // JSON, is not UTF-8 or is nested deeper than 200 levels.
   StatusOr<JsonView> Parse(std::string_view text);
   StatusOr<JsonView> ParsePadded(std::string_view text);
 

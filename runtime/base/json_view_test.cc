@@ -61,7 +61,7 @@ TEST(JsonView, RefusesWhatIsNotJson) {
         std::string("{\"a\":1e999}"), std::string("nul")}) {
     EXPECT_FALSE(document.Parse(text).ok()) << text;
   }
-  // The document can still parse.
+  // After the error, the document can parse another text.
   EXPECT_TRUE(document.Parse("{}").ok());
 }
 

@@ -53,8 +53,8 @@ class Logger {
   void Warning(std::string_view message, std::initializer_list<LogField> fields = {}) const;
   void Error(std::string_view message, std::initializer_list<LogField> fields = {}) const;
 
-  // Returns whether lines of this level are written, so that callers can skip computing
-  // costly fields.
+  // Returns whether lines of this level are written. If not, callers can skip computing
+  // expensive fields.
   static bool Enabled(LogLevel level);
 
  private:

@@ -52,14 +52,14 @@ class CondVar {
     lock.release();
   }
 
-  // Returns false if the deadline has passed. Setting the system clock does not affect the wait.
+  // Returns false if the deadline has passed. Changes of the system clock do not affect the wait.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__
     // gcc 12's ThreadSanitizer does not know pthread_cond_clockwait, which implements waits on the
-    // steady clock, and would miss the locking. In this build, setting the system clock does affect
-    // the wait.
+    // steady clock, and would miss the locking. In this build, changes of the system clock do
+    // affect the wait.
     const auto left = deadline - std::chrono::steady_clock::now();
     const auto result = condition_.wait_until(
         lock, std::chrono::system_clock::now() +

@@ -11,7 +11,8 @@ namespace tfjob {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-// Returns four words for `counter` under `key`. The words of the counter are in the paper's order.
+// Returns the four random words for `counter` under `key`. The counter's words are in the order
+// that the paper uses.
 constexpr PhiloxBlock Philox(uint64_t key, PhiloxBlock counter) {
   uint32_t key_low = static_cast<uint32_t>(key);
   uint32_t key_high = static_cast<uint32_t>(key >> 32);
@@ -36,7 +37,7 @@ constexpr uint64_t PhiloxKey(uint64_t seed, std::string_view name) {
   return mixed[0] | uint64_t{mixed[1]} << 32;
 }
 
-// Generates numbers for loops: returns the words of blocks 0, 1, 2, … of a key one by one.
+// Generates a sequence of random numbers: the words of a key's blocks 0, 1, 2, …, one by one.
 class PhiloxStream {
  public:
   explicit constexpr PhiloxStream(uint64_t key) : key_(key) {}
@@ -50,7 +51,7 @@ class PhiloxStream {
     }
     return block_[used_++];
   }
-  // Returns a number in [0, 1), in steps of 2^-53.
+  // Returns a multiple of 2^-53 in [0, 1).
   constexpr double Uniform() {
     const uint64_t high = Next() >> 5, low = Next() >> 6;
     return static_cast<double>(high << 26 | low) * 0x1p-53;

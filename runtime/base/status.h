@@ -3,7 +3,7 @@
 // Which code to use (docs/errors.md contains the whole table):
 //   InvalidArgument     the input is wrong and will stay wrong: report it to the user
 //   NotFound, AlreadyExists, PermissionDenied, Unauthenticated   as the names say
-//   Aborted             another writer was first (HTTP 409 conflict): read again, decide again
+//   Aborted             another writer was first (HTTP 409 Conflict): read again and decide again
 //   FailedPrecondition  not now; wait for a change
 //   Unavailable, DeadlineExceeded   the peer or the network: retry the call
 //   ResourceExhausted   a limit: retry later, or ask for less
@@ -79,12 +79,11 @@ TFJOB_DEFINE_ERROR(Cancelled, kCancelled)
 TFJOB_DEFINE_ERROR(Internal, kInternal)
 #undef TFJOB_DEFINE_ERROR
 
-// Returns the status with `context` and a colon in front of its message. Returns an OK status
-// as is.
+// Returns the error with `context` and a colon prepended to its message, or an OK status unchanged.
 Status Annotate(const Status& status, std::string_view context);
 
-// Converts errno to NotFound, PermissionDenied, ResourceExhausted and so on, or to Unavailable if
-// no other code fits. The message has the form "open /x: No such file or directory".
+// Converts an errno value to NotFound, PermissionDenied, ResourceExhausted and so on, or to
+// Unavailable if no other code fits. The message has the form "open /x: No such file or directory".
 Status ErrnoStatus(int errno_value, std::string_view what);
 
 // Returns the message as a std::string_view, for logs and tests.
@@ -97,7 +96,7 @@ inline std::string_view Message(const Status& status) {
 #define TFJOB_CONCAT_INNER(a, b) a##b
 #define TFJOB_CONCAT(a, b) TFJOB_CONCAT_INNER(a, b)
 
-// Returns from the enclosing function if `expr` is an error.
+// If `expr` is an error, returns it from the enclosing function.
 #define RETURN_IF_ERROR(expr)                              \
   do {                                                     \
     if (::tfjob::Status status_ = (expr); !status_.ok()) { \
@@ -105,8 +104,8 @@ inline std::string_view Message(const Status& status) {
     }                                                      \
   } while (false)
 
-// ASSIGN_OR_RETURN(auto value, MakeValue()): assigns the value, or returns the error from the
-// enclosing function.
+// ASSIGN_OR_RETURN(auto value, MakeValue()) assigns the value or, if MakeValue() fails, returns its
+// error from the enclosing function.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   ASSIGN_OR_RETURN_IMPL(TFJOB_CONCAT(status_or_, __LINE__), lhs, expr)
 #define ASSIGN_OR_RETURN_IMPL(temporary, lhs, expr) \

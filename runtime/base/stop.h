@@ -1,5 +1,5 @@
-// Asks a process, or a part of it, to stop. A signal (or a test) makes the request. Loops check for
-// a request between units of work; waits return early.
+// Asks a process, or a part of it, to stop. The request comes from a signal or from a test. Loops
+// check for it between units of work, and waits return early.
 #pragma once
 
 #include <atomic>
@@ -16,11 +16,12 @@ class StopSource {
   StopSource(const StopSource&) = delete;
   StopSource& operator=(const StopSource&) = delete;
 
-  // `signal_number` is the reason. If there are several requests, the reason of the first is kept.
+  // `signal_number` is the reason for the request. If there are several requests, that of the first
+  // is kept.
   void Request(int signal_number);
 
   bool requested() const { return signal() != 0; }
-  // Returns the reason of the request; 0 if there is none.
+  // Returns the signal number of the first request; 0 if there has been none.
   int signal() const { return signal_.load(std::memory_order_acquire); }
   // Waits until a stop is requested or `timeout` has passed. Returns requested().
   bool WaitFor(Duration timeout) const;
@@ -31,8 +32,8 @@ class StopSource {
 };
 
 // Makes SIGTERM and SIGINT request a stop of `source`. The first signal of either kind requests the
-// stop; the same signal a second time ends the process at once, by the signal's default action.
-// Call it once, before threads start. `source` must live as long as the process.
+// stop; if the same signal arrives again, its default action ends the process at once. Call it
+// once, before threads start. `source` must live as long as the process.
 void StopOnSignals(StopSource& source);
 
 }  // namespace tfjob

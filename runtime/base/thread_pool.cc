@@ -80,7 +80,8 @@ void ThreadPool::TakePieces(Loop& loop) {
     mutex_.Unlock();
     loop.Run(piece);
     mutex_.Lock();
-    // If this was the last piece, the caller may destroy the loop as soon as the lock is released.
+    // If this was the last piece to finish, the caller of ParallelFor may destroy the loop as soon
+    // as the lock is released.
     if (--loop.unfinished == 0) {
       loop.finished.NotifyOne();
       return;

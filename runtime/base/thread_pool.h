@@ -1,5 +1,5 @@
-// Runs closures on a fixed set of threads, and splits loops over index ranges (ParallelFor).
-// Waiting threads sleep; they never spin.
+// Runs closures on a fixed set of threads, and divides the iterations of a loop between them
+// (ParallelFor). Waiting threads sleep; they never spin.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace tfjob {
 // must not throw.
 class ThreadPool {
  public:
-  // `threads` ≥ 0. If it is 0, every closure runs in the caller's thread. `name` is the name of the
-  // threads, which ps and gdb show; it is cut to 15 characters.
+  // `threads` must be ≥ 0; if it is 0, every closure runs in the caller's thread. ps and gdb show
+  // the threads under `name`, truncated to 15 characters.
   ThreadPool(std::string name, int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -34,8 +34,9 @@ class ThreadPool {
   void ParallelFor(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:
-  // A ParallelFor in progress. It lives on its caller's stack, is in the list while there are
-  // pieces left to take, and must exist until `unfinished` is 0.
+  // A ParallelFor in progress, split into pieces that the threads take one by one. It is on the
+  // stack of the thread that called ParallelFor, is in the list loops_ while pieces are left to
+  // take, and must exist until `unfinished` is 0.
   struct Loop {
     const std::function<void(int64_t, int64_t)>& body;
     int64_t count;
@@ -49,7 +50,8 @@ class ThreadPool {
   };
 
   void Work();
-  // Runs pieces until all are taken. Removes the loop from the list when taking the last one.
+  // Takes and runs pieces until none are left to take. Removes the loop from the list when taking
+  // the last one. Releases the mutex while a piece runs.
   void TakePieces(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -62,7 +64,7 @@ class ThreadPool {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Sets the name of the calling thread.
+// Sets the name of the calling thread, truncated to 15 characters.
 void SetThreadName(const std::string& name);
 
 }  // namespace tfjob

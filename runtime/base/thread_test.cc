@@ -22,7 +22,7 @@ void* operator new(size_t bytes) {
   if (void* memory = std::malloc(bytes)) return memory;
   std::abort();
 }
-// AddressSanitizer requires every form of new to match delete.
+// Replaced as well because AddressSanitizer reports an error if new and delete do not match.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
   ++allocations;
   return std::malloc(bytes);
@@ -35,7 +35,7 @@ void operator delete(void* memory, size_t) noexcept {
 }
 
 #ifndef __SANITIZE_THREAD__
-// Overrides the C library's function to find out which clock a wait uses.
+// Overrides the functions of the C library, to find out which clock a wait uses.
 extern "C" int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                       clockid_t clock, const timespec* deadline) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

@@ -14,9 +14,9 @@
 namespace tfjob {
 namespace {
 
-// Aliases can make a small text expand to a huge value ("billion laughs"). A document may contain
-// this many values and bytes of text, plus four times the size of the whole text. A text without
-// aliases never reaches this limit.
+// Aliases can make a small text expand to a huge value ("billion laughs"). The values and bytes of
+// text in a document, counted together, may not exceed this number plus four times the size of the
+// whole text. A text without aliases never reaches this limit.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
@@ -67,7 +67,7 @@ bool ParseFloat(const std::string& text, Json& value) {
   return true;
 }
 
-// The tag "!" marks a quoted scalar, "?" a plain one.
+// Converts a scalar to a JSON value. The tag "!" marks a quoted scalar, "?" a plain one.
 Json Scalar(const std::string& tag, const std::string& text) {
   if (tag == "!" || tag == "tag:yaml.org,2002:str") return text;
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
@@ -80,8 +80,8 @@ Json Scalar(const std::string& tag, const std::string& text) {
   return text;
 }
 
-// Merges the value of "<<", which is an alias or a list of aliases. If several mappings contain a
-// key, the first one wins.
+// Merges the value of "<<", a mapping or a list of mappings, into `merged`. If several mappings
+// contain a key, the first one wins. Returns false if the value is of any other type.
 bool Merge(const Json& value, Json& merged) {
   const Json sources = value.is_array() ? value : Json::array({value});
   for (const Json& source : sources) {
@@ -98,7 +98,7 @@ bool Merge(const Json& value, Json& merged) {
 // error, all further events are ignored.
 class YamlBuilder : public YAML::EventHandler {
  public:
-  // `budget` limits the number of values plus bytes of text in the document with its
+  // `budget` limits the number of values plus the bytes of text in the document, with
   // aliases expanded.
   explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
@@ -193,7 +193,7 @@ class YamlBuilder : public YAML::EventHandler {
     parent.key.reset();
   }
 
-  // Returns the cost so far of the containers that are still open.
+  // Returns the total cost so far of the containers that are still open.
   size_t OpenCost() const {
     size_t cost = 0;
     for (const Container& container : open_) cost += container.value.cost;
@@ -296,7 +296,8 @@ StatusOr<std::vector<Json>> ParseYaml(std::string_view text, std::string_view wh
       YamlBuilder builder(kFreeExpansion + 4 * text.size());
       if (!parser.HandleNextDocument(builder)) break;
       if (!builder.status().ok()) return Annotate(builder.status(), what);
-      // At a stray "," or "]" the parser reports empty documents forever without reading on.
+      // If the parser has not moved, it is at a stray "," or "]", where it would report empty
+      // documents forever.
       if (builder.start().pos == last_start) {
         return Annotate(At(builder.start(), "no document can begin here"), what);
       }

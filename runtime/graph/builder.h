@@ -10,8 +10,8 @@
 //   ASSIGN_OR_RETURN(Graph graph, std::move(b).Finish());
 //
 // Errors stick: the builder keeps the first one, and Finish returns it. Later calls that depend on
-// its output return invalid Outputs and do nothing. The error message names the node, the op, the
-// shapes it got and what was expected. Owned by one thread.
+// the output of a failed call do nothing and return invalid Outputs. The error message names the
+// node, the op, the shapes that it got and what was expected. Only one thread may use a builder.
 #pragma once
 
 #include <map>
@@ -29,14 +29,15 @@ class Builder {
   // Continues the given graph.
   explicit Builder(Graph graph);
 
-  // Appends a node, or returns an invalid Output (and keeps the error). An empty `name` means the
-  // op's name. Within the current scope the name is made unique by "_1", "_2", …. Names of
-  // placeholders and of ops on variables are not scoped, and a placeholder's name must be unused.
+  // Appends a node and returns its first output. On an error, keeps the error and returns an
+  // invalid Output. If `name` is empty, the op's name is used. The name is prefixed with the
+  // current scope, unless the op is a placeholder or accesses a variable. If the name is taken,
+  // "_1", "_2", … is appended, except that the name of a placeholder must be unused.
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
-  // Marks a value as fetchable under `name`; duplicates are an error. An invalid output is ignored,
-  // because its error is already kept.
+  // Marks a value as fetchable under `name`. It is an error if there is already a fetch of this
+  // name or if the output is invalid.
   void AddFetch(std::string_view name, Output output);
 
   // Returns the type of a value; float32[] for an invalid Output.
@@ -49,7 +50,7 @@ class Builder {
   const Status& status() const { return status_; }
   bool ok() const { return status_.ok(); }
 
-  // Returns a number for the attribute op_id, which distinguishes the random ops of a graph.
+  // Returns the next number for the attribute op_id, which distinguishes the random ops of a graph.
   int64_t NextOpId() { return next_op_id_++; }
 
   const Graph& graph() const { return graph_; }
@@ -68,7 +69,8 @@ class Builder {
   std::map<std::string, int, std::less<>> names_;  // name → number of requests for it
 };
 
-// While an object of this class exists, names of new nodes begin with "name/".
+// While an object of this class exists, the names of new nodes get the prefix "name/", after the
+// prefixes of the outer scopes.
 class NameScope {
  public:
   NameScope(Builder& builder, std::string_view name);
@@ -82,7 +84,7 @@ class NameScope {
 };
 
 // While an object of this class exists, new nodes carry its device constraint, merged with that of
-// the outer scope. Where both specify a part, the inner scope wins.
+// the outer scope. If both specify a part, the inner scope wins.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

@@ -29,7 +29,7 @@ Status Bad(std::string_view text, std::string_view part) {
                          "/device:TYPE:N, got \"/", part, "\"");
 }
 
-// "*" leaves `number` absent.
+// If the text is "*", leaves `number` unchanged.
 bool ParseNumber(std::string_view text, std::optional<int>* number) {
   if (text == "*") return true;
   int value = 0;

@@ -17,11 +17,11 @@ struct DeviceSpec {
   std::optional<std::string> type;  // "CPU", "GPU"
   std::optional<int> index;
 
-  // Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent part. Otherwise returns
-  // InvalidArgument with a message that names the invalid part.
+  // Parses the form above. Also accepts the old forms "/cpu:0" and "/gpu:1", and "*" for an absent
+  // part. For anything else, returns InvalidArgument with a message that names the invalid part.
   static StatusOr<DeviceSpec> Parse(std::string_view text);
   std::string ToString() const;
-  // Returns `inner`, completed by the parts of this constraint that `inner` lacks.
+  // Returns `inner`, with the parts that it lacks taken from this constraint.
   DeviceSpec MergedWith(const DeviceSpec& inner) const;
   bool operator==(const DeviceSpec&) const = default;
 };

@@ -11,12 +11,12 @@ namespace tfjob::graph {
 // Appends the nodes that compute d loss / d wrt[i]. Returns these gradients in the order of `wrt`;
 // each has the type of wrt[i]. `loss` must be a scalar of a float type. If a value is used several
 // times, its gradient is the sum over its uses. If an operand was broadcast, its gradient is summed
-// over the repeated axes, to the operand's shape. Nodes are appended in reverse order of the
-// forward pass, so the gradients of the last layers come first.
+// over the repeated axes, so that it has the operand's shape. Nodes are appended in the reverse
+// order of the forward pass, so the gradients of the last layers come first.
 //
-// Errors stick to the builder. It is an error if an op between wrt[i] and the loss has no gradient,
-// if the loss does not depend on wrt[i], or if the loss is not a scalar of a float type. No
-// gradient flows through integers, booleans and comparisons.
+// The builder keeps errors. It is an error if an op between wrt[i] and the loss has no gradient, if
+// the loss does not depend on wrt[i], or if the loss is not a scalar of a float type. No gradient
+// flows through integers, booleans and comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
 }  // namespace tfjob::graph

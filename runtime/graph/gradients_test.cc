@@ -1,5 +1,5 @@
-// Checks the structure of gradients and their errors. Their values are checked against central
-// differences where kernels are available: runtime/exec/gradients_test.cc.
+// Checks the structure of gradients, and the errors. runtime/exec/gradients_test.cc, where kernels
+// are available, compares the values of gradients with central differences.
 #include "runtime/graph/gradients.h"
 
 #include <gtest/gtest.h>

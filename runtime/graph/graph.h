@@ -1,14 +1,14 @@
 // Defines the dataflow graph: nodes with known types and shapes. A graph is built for one mode
-// and one batch size (train, remainder, eval, predict). The graphs of a model share their
-// variables by name.
+// (train, eval, predict) and one batch size. All graphs of a model share its variables, which they
+// refer to by name.
 //
-// The list of nodes is a schedule: an input always comes from an earlier node, and a graph means
-// the same as running its nodes one after the other. A ReadVariable therefore sees exactly the
-// writes (Assign, AssignAdd, ApplyOptimizer) that precede it in the list. Code that reorders nodes
-// must keep the order of a variable's reads and writes (StateDependencies).
+// The list of nodes is a schedule: an input always comes from an earlier node, and the result of a
+// graph is that of running its nodes one after another. A ReadVariable therefore sees exactly the
+// writes (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer) that precede it in the list. Code
+// that reorders nodes must keep the order of a variable's reads and writes (StateDependencies).
 //
-// Graphs are values and not synchronised. They are built by Builder (builder.h), rewritten by
-// passes (passes.h) and printed by ToString.
+// Graphs are plain values, without synchronisation. They are built by Builder (builder.h),
+// rewritten by passes (passes.h) and printed by ToString.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// Output `index` of node `node` (its position in the graph). A default-constructed
+// Refers to output `index` of the node at position `node` of the graph. A default-constructed
 // Output is invalid.
 struct Output {
   int node = -1;
@@ -42,7 +42,7 @@ struct Output {
 };
 
 struct Node {
-  std::string op;    // TensorFlow's name; op.h contains the properties of each op
+  std::string op;    // TensorFlow's name; op.h describes the properties of each op
   std::string name;  // unique in the graph: "dense/MatMul"
   std::vector<Output> inputs;
   Attributes attributes;
@@ -50,7 +50,8 @@ struct Node {
   std::string device;  // a constraint, perhaps partial or empty: "/job:ps/task:1" (device.h)
 };
 
-// A value that a program over this graph can return, or a gradient that it announces.
+// A value that a program compiled from this graph can return. Gradients can also be announced as
+// soon as they are computed (CompileOptions::announced in exec/program.h).
 struct Fetch {
   std::string name;  // unique among the fetches
   Output output;
@@ -67,12 +68,12 @@ class Graph {
   const std::vector<Fetch>& fetches() const { return fetches_; }
   const Fetch* FindFetch(std::string_view name) const;
 
-  // Appends a node, which must refer only to earlier nodes and carry its inferred outputs. Returns
-  // its position. Only Builder and the passes should call Append and AddFetch.
+  // Appends a node, which must refer only to earlier nodes and carry its inferred output types.
+  // Returns its position. Only Builder and the passes should call Append and AddFetch.
   int Append(Node node);
   void AddFetch(Fetch fetch) { fetches_.push_back(std::move(fetch)); }
 
-  // Prints one node per line; stable:
+  // Prints one node per line. The output is stable:
   //   dense/MatMul = MatMul(x, dense/kernel, transpose_b=true) : float32[32,128] @/job:worker
   //   fetch loss = Mean
   std::string ToString() const;
@@ -85,8 +86,9 @@ class Graph {
   std::vector<Fetch> fetches_;
 };
 
-// Returns, for each node, the earlier nodes that must run before it because of a variable, in
-// addition to its inputs. Writes wait for earlier reads and writes, reads for earlier writes.
+// Returns, for each node, the earlier nodes that must run before it because both access the same
+// variable. A write waits for the last write before it and for the reads since then, a read for the
+// last write before it. Dependencies through inputs are not included.
 std::vector<std::vector<int>> StateDependencies(const Graph& graph);
 
 }  // namespace tfjob::graph

@@ -1,11 +1,11 @@
 // Defines the properties of each op: its number of inputs, its attributes, how the types of its
-// outputs follow from those of its inputs, its gradient, its effects. They are in one explicit
-// table (ops/table.cc), whose rows the families list (ops/elementwise.cc, …); ops do not
-// register themselves.
+// outputs follow from those of its inputs, its gradient and its effect. They are in one explicit
+// table (ops/table.cc). Each family of ops lists its rows of the table in its own file
+// (ops/elementwise.cc, …); ops do not register themselves.
 //
-// The ops are those of runtime/kernels/ops.md, which documents operands, attributes and meanings. A
-// node differs from the kernel that serves it as follows:
-//   Placeholder()                     dtype, shape: fed at each run
+// runtime/kernels/ops.md documents the ops: their operands, attributes and meanings. A node differs
+// from the kernel that implements it as follows:
+//   Placeholder()                     dtype, shape; its value is fed at each run
 //   ReadVariable()                    variable: string, dtype, shape
 //   Assign(value), AssignAdd(value)   variable; no outputs
 //   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
@@ -35,12 +35,12 @@ struct InferenceContext {
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
 // The input of a gradient function: the node, the gradients of its outputs (an invalid Output where
-// none flows), and the builder to which it appends. It returns one Output per input, invalid where
-// no gradient flows.
+// none flows), and the builder to append to. The function returns one Output per input of the node,
+// invalid where no gradient flows.
 struct GradientContext {
   Builder& b;
-  const Node& node;               // a copy, which appending does not move
-  int id;                         // its position
+  const Node& node;               // a copy, so that appending does not invalidate it
+  int id;                         // the position of the node
   std::vector<Output> gradients;  // d loss / d output
 
   Output input(int index) const { return node.inputs[static_cast<size_t>(index)]; }
@@ -53,9 +53,9 @@ std::vector<Output> NoGradient(GradientContext& context);
 
 enum class Effect {
   kNone,   // a function of its inputs
-  kFeed,   // its value comes from outside
+  kFeed,   // its value is fed at each run
   kRead,   // reads the variable it names
-  kWrite,  // writes it
+  kWrite,  // writes the variable it names
 };
 
 struct Op {
@@ -66,7 +66,8 @@ struct Op {
   // If null, no gradient is known, and asking for one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
-  // Element i of the output depends only on element i of the (broadcast) inputs.
+  // True if FuseElementwise may fuse the op: element i of the output depends only on element i of
+  // the (broadcast) inputs, and all have the same dtype.
   bool elementwise = false;
 };
 
@@ -81,8 +82,8 @@ StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              const std::vector<TensorType>& inputs,
                                              Attributes& attributes);
 
-// Applies NumPy's rule: shapes are aligned at the last axis, and dimensions are equal or 1. Returns
-// InvalidArgument if the shapes do not fit.
+// Broadcasts two shapes by NumPy's rule: they are aligned at the last axis, and two dimensions must
+// be equal unless one of them is 1. Returns InvalidArgument if they do not fit.
 StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 }  // namespace tfjob::graph

@@ -19,7 +19,7 @@ Output Const(Builder& b, Tensor value, std::string_view name = "");
 Output Scalar(Builder& b, DType dtype, double value);
 Output Fill(Builder& b, DType dtype, Shape shape, double value);
 
-// Variables, by their name in the task's store.
+// Variables, identified by their names in the task's store.
 Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape shape);
 void Assign(Builder& b, std::string_view variable, Output value);
 void AssignAdd(Builder& b, std::string_view variable, Output value);
@@ -29,12 +29,12 @@ void AssignAdd(Builder& b, std::string_view variable, Output value);
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
 
-// Linear algebra. a is [m,k], or [k,m] if transposed; b is [k,n] or [n,k].
+// Linear algebra. `x` is [m,k], or [k,m] with transpose_a; `y` is [k,n], or [n,k] with transpose_b.
 Output MatMul(Builder& b, Output x, Output y, bool transpose_a = false, bool transpose_b = false);
 Output BiasAdd(Builder& b, Output x, Output bias);  // [...,c] + [c]
 Output BiasAddGrad(Builder& b, Output dy);          // [...,c] → [c]
 
-// Activations. The *Grad ops take the same arguments as TensorFlow's. `y` is the
+// Activations. The *Grad ops take their arguments in the same order as TensorFlow's. `y` is the
 // activation's output.
 Output Relu(Builder& b, Output x);
 Output ReluGrad(Builder& b, Output dy, Output y);
@@ -45,8 +45,8 @@ Output TanhGrad(Builder& b, Output y, Output dy);
 Output Softmax(Builder& b, Output x);  // over the last axis; so is LogSoftmax
 Output LogSoftmax(Builder& b, Output x);
 
-// Losses per row: loss [n], and backprop [n,c] = d loss / d logits. Labels are int32 or int64 [n],
-// or probabilities [n,c].
+// Losses, one per row: `loss` is [n], and `backprop` is [n,c] = d loss / d logits. The sparse op
+// takes int32, int64 or uint8 labels [n], the other op probabilities [n,c].
 struct CrossEntropy {
   Output loss;
   Output backprop;
@@ -90,9 +90,10 @@ Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
-// Random numbers are Philox4x32-10 of (seed, op_id, replica, step), so there is no state. Step and
-// seed are int64 scalars fed at each run. `op_id` distinguishes the ops of one graph (the builder
-// numbers them), `replica` the tasks that run the graph with the same seed.
+// Random numbers are computed by Philox4x32-10 from (seed, op_id, replica, step), so there is no
+// state. `step` and `seed` are int64 scalars that are fed at each run. The attribute op_id, which
+// the builder sets, distinguishes the ops of one graph. `replica` distinguishes tasks that run the
+// graph with the same seed.
 Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
                int64_t replica = 0);  // scales the kept elements by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,

@@ -1,6 +1,6 @@
-// Declares rewriting passes. Each maps a graph to a graph with the same fetches, placeholders and
-// effects on variables. Each pass has its own file and tests, and may be called alone. Optimize
-// runs the passes that compiling uses.
+// Declares rewriting passes. Each pass returns a new graph with the same fetches, placeholders and
+// effects on variables. Each has its own file and may be called alone. Compilation calls Optimize,
+// which runs the standard passes.
 #pragma once
 
 #include <functional>
@@ -11,38 +11,39 @@
 
 namespace tfjob::graph {
 
-// Computes a node's outputs from the values of its inputs, to fold constants. Provided by exec,
-// which has kernels.
+// Computes a node's outputs from the values of its inputs, to fold constants. The package exec
+// provides it, since this one has no kernels.
 using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
                                                               const std::vector<Tensor>& inputs)>;
 
 // Drops nodes on which neither a fetch nor a write to a variable depends. Placeholders stay.
 Graph RemoveDeadCode(const Graph& graph);
 
-// Replaces nodes whose inputs are all constants by Const if the output is small (at most 64 Ki
-// elements). Random ops stay.
+// Folds constants: if all inputs of a node are constants and each of its outputs is small (at most
+// 64 Ki elements), replaces the node with a Const for each output. Random ops stay.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
-// Drops ops that change nothing (x·1, x+0, Reshape to the same shape, Identity), and replaces
-// broadcast constants whose elements are equal by scalars.
+// Drops ops that change nothing (such as x·1, x+0, Identity, and Reshape to the same shape), and
+// turns a constant operand whose elements are all equal into a scalar if broadcasting gives the
+// same result.
 Graph Simplify(const Graph& graph);
 
-// Merges nodes with the same op, inputs, attributes and device. Reads of a variable merge if there
-// is no write between them.
+// Merges nodes with the same op, inputs, attributes and device. Two reads of a variable are merged
+// if there is no write between them.
 Graph MergeCommonSubexpressions(const Graph& graph);
 
-// Replaces -Σ y·log(softmax(x)), and a cross-entropy over log(softmax(x)), by the loss op over x,
-// which is numerically stable. There may be a clip by Keras' epsilon in between
-// (from_logits=False). y must sum to 1. A model runs this pass before Gradients, so that the
-// gradient is stable, too.
+// Replaces -Σ y·log(softmax(x)), and a cross-entropy op whose logits are log(softmax(x)), with the
+// cross-entropy op over x, which is numerically stable. Between the softmax and the logarithm there
+// may be a clip by Keras' epsilon (from_logits=False). Each row of y must sum to 1. If this pass
+// runs before Gradients, the gradient is stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
-// Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh by FusedMatMul if the results in between have no
-// other use. BiasAdd or the activation may be missing.
+// Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul if the intermediate results have
+// no other use. Either BiasAdd or the activation may be missing.
 Graph FuseMatMul(const Graph& graph);
 
-// Replaces chains and trees of elementwise ops of one dtype and shape by FusedElementwise if the
-// results in between have no other use.
+// Replaces chains and trees of elementwise ops whose outputs have the same dtype and shape with
+// FusedElementwise, if the intermediate results have no other use.
 Graph FuseElementwise(const Graph& graph);
 
 struct Pass {

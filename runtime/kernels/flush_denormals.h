@@ -1,8 +1,8 @@
-// While an object of this class exists, the calling thread's vector units treat subnormal inputs
-// as zero and return zero instead of subnormal results. If a weight's gradient stays 0, its
-// moments decay to subnormal numbers and would stay there, and arithmetic on such numbers is
-// several times slower (Adam on Fashion-MNIST: 83 µs per step instead of 32). Has no effect on
-// processors without this switch.
+// While an object of this class exists, the vector units of the thread that created it treat
+// subnormal inputs as zero and return zero instead of subnormal results. If a weight's gradient
+// stays 0, the optimizer's moments for it decay until they are subnormal. They would then stay
+// subnormal, and arithmetic on such numbers is several times slower (Adam on Fashion-MNIST: 83 µs
+// per step instead of 32). Has no effect in builds for processors without SSE.
 #pragma once
 
 #if defined(__SSE__)

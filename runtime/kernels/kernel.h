@@ -1,7 +1,8 @@
-// Defines the interface between exec and a device. A kernel is prepared once for dtypes, shapes,
-// row strides and attributes, which may be slow and may fail. Then it runs many times on a stream,
-// with the plan's buffers. A run does not fail and allocates nothing. ops.md documents the ops,
-// their operands and their attributes.
+// Defines the interface between the package exec and a device. A kernel is prepared once for
+// given dtypes, shapes, row strides and attributes; this may be slow and may fail. Then it runs
+// many times on a stream, with the buffers of the execution plan. A run cannot fail and
+// allocates no memory (but see cpu/gemm.h about oneDNN). ops.md documents the ops, their
+// operands and their attributes.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +22,13 @@
 
 namespace tfjob::kernels {
 
-// Describes how a tensor lies in memory: the last dimension is contiguous, and rows (the other
+// Describes a tensor's layout in memory: the last dimension is contiguous, and rows (the other
 // dimensions, flattened) begin row_stride elements apart. Padding between rows is never read and
 // may be overwritten with anything. A tensor of rank 0 or 1 is one row.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
-  int64_t row_stride = 1;  // elements, ≥ cols()
+  int64_t row_stride = 1;  // in elements; ≥ cols()
 
   static Operand Dense(DType dtype, Shape shape);
 
@@ -47,9 +48,10 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
 
-  // Runs the kernel. Pointers are in the order of the request's operands and aligned to their
-  // elements (an alignment of 64 bytes is fastest). `workspace` has workspace_bytes(), aligned to
-  // 64; its contents are unspecified before and after.
+  // Runs the kernel. The pointers are in the order of the request's operands, and each must be
+  // aligned for its element type (64-byte alignment is fastest). `workspace` points to
+  // workspace_bytes() bytes, aligned to 64 bytes; its contents are unspecified before and after
+  // the call.
   virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
                    Stream& stream) = 0;
   virtual size_t workspace_bytes() const { return 0; }
@@ -67,9 +69,9 @@ struct KernelRequest {
 
 using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
 
-// Output `output` may lie in the memory of input `input` if both operands are equal (for Reshape,
-// if both are dense). With kAlways it must do so, because the op updates a variable in place
-// (Assign, AssignAdd, ApplyOptimizer).
+// Output `output` may use the memory of input `input` if both operands are equal (for Reshape, if
+// both are dense). With kAlways it must use that memory, because the op updates a variable in place
+// (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
 struct InPlace {
   enum Rule { kMay, kAlways };
   int output = 0;
@@ -98,7 +100,7 @@ class KernelTable {
   // or InvalidArgument, with a message that names the operand or attribute that does not fit.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
-  // Returns the union of both tables. If both contain an op, the entry of `more` is used.
+  // Returns the union of this table and `more`. If both contain an op, the entry of `more` is used.
   KernelTable With(const KernelTable& more) const;
 
  private:

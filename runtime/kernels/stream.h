@@ -1,6 +1,6 @@
-// Represents where a kernel runs. On a CPU, that is the calling thread and the pool that helps it;
-// on a GPU (later), it is the device's stream. The caller keeps the stream alive. Only one thread
-// may use it at a time.
+// Represents where a kernel runs. On a CPU, that is the calling thread and a pool of threads that
+// help it. On a GPU (not implemented yet), it will be the device's stream. The stream must outlive
+// the calls that use it. Only one thread may use it at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,11 @@ namespace tfjob::kernels {
 
 class Stream {
  public:
-  // If `pool` is null, everything runs in the calling thread. The pool is borrowed.
+  // If `pool` is null, everything runs in the calling thread. The pool is not owned and must
+  // outlive the stream.
   explicit Stream(ThreadPool* pool = nullptr) : pool_(pool) {}
 
-  // Returns the number of threads that work, including the caller.
+  // Returns the largest number of threads that ParallelFor uses, including the calling one.
   int threads() const { return pool_ == nullptr ? 1 : pool_->threads() + 1; }
 
   // Calls body(begin, end) over ranges that cover [0, count), each of at least `grain`

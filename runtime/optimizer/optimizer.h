@@ -1,20 +1,20 @@
-// Represents an optimizer as a value, and implements its arithmetic. The graph op and the parameter
-// server share the arithmetic.
+// Represents an optimizer as a value, and implements its arithmetic. The graph op ApplyOptimizer
+// and the parameter servers both use this implementation.
 //
-// The arithmetic is Keras 3's (keras/src/optimizers), with the gradient g, the variable w,
-// and t = step + 1:
+// The arithmetic is Keras 3's (keras/src/optimizers). g is the gradient, w the variable, lr the
+// learning rate of the step, and t = step + 1:
 //
 //   SGD      momentum = 0: w -= lr g
-//            else m = momentum m - lr g; w += m, or with nesterov w += momentum m - lr g
+//            else m = momentum m - lr g; w += m (with nesterov: w += momentum m - lr g)
 //   Adagrad  a += g²; w -= lr g / sqrt(a + epsilon)
 //   Adam     m += (g - m)(1 - beta_1); v += (g² - v)(1 - beta_2)
 //            w -= m lr sqrt(1 - beta_2^t) / (1 - beta_1^t) / (sqrt(v) + epsilon)
 //   RMSprop  v = rho v + (1 - rho) g²
-//            d = v + epsilon, or centered a = rho a + (1 - rho) g, d = v - a² + epsilon
+//            d = v + epsilon; if centered, a = rho a + (1 - rho) g and d = v - a² + epsilon
 //            u = lr g / sqrt(d); momentum = 0: w -= u, else m = momentum m + u; w -= m
 //
-// TensorFlow 1's optimizers use the same formulas with other values: AdagradOptimizer has epsilon
-// 0, AdamOptimizer epsilon 1e-8.
+// TensorFlow 1's optimizers use the same formulas with other default values: AdagradOptimizer has
+// epsilon 0, AdamOptimizer epsilon 1e-8.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ enum class Kind { kSgd, kAdagrad, kAdam, kRmsprop };
 StatusOr<Kind> ParseKind(std::string_view name);
 std::string_view Name(Kind kind);  // "SGD", "Adagrad", "Adam", "RMSprop"
 
-// Each kind reads only its own hyper-parameters.
+// Each kind uses only the learning rate, the schedule and the hyper-parameters that are marked with
+// its name.
 struct Optimizer {
   Kind kind = Kind::kSgd;
   double learning_rate = 0.01;  // the initial rate, if there is a schedule
@@ -60,31 +61,33 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
-// Returns InvalidArgument if a hyper-parameter is invalid. The message gives its Keras name, its
-// value and what is allowed.
+// Returns InvalidArgument if a hyper-parameter that the kind uses is invalid. The message gives its
+// Keras name, its value and what is allowed.
 Status Validate(const Optimizer& optimizer);
 
-// An additional value, of the variable's shape, that the optimizer keeps for each variable.
+// Describes an additional tensor, of the variable's shape, that the optimizer keeps for
+// each variable.
 struct Slot {
   std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient"
-  // The slot of variable w is saved as "<w>/<suffix>": TensorFlow 1's name if the contents mean the
-  // same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2), else Keras 3's (SGD's "momentum",
-  // which contains -lr where TF's Momentum does not).
+  // The slot of variable w is saved as "<w>/<suffix>". The suffix is TensorFlow 1's if the contents
+  // mean the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2), otherwise Keras 3's. The
+  // latter applies only to SGD's "momentum", which includes the factor -lr; TensorFlow's Momentum
+  // does not.
   std::string suffix;
   double initial_value = 0;
 
   bool operator==(const Slot&) const = default;
 };
 
-// Returns the slots in the order in which Apply takes them. Depends only on the kind,
-// momentum and centered.
+// Returns the slots in the order in which Apply takes them. Which slots there are depends only on
+// the kind, on centered and on whether momentum is 0.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 3;
 
-// Performs one update in one pass over memory, split over the stream's threads. `step` counts the
-// updates before this one, from 0 (Keras' `iterations`). `slots` are those of Slots(optimizer);
-// every span has as many elements as the variable. The gradient is first multiplied by
-// `gradient_scale` (1 / replicas in a synchronous step).
+// Performs one update in one pass over memory, split between the stream's threads. `step` is the
+// number of updates before this one (Keras' `iterations`). `slots` are in the order of
+// Slots(optimizer). Every span must have as many elements as the variable. The gradient is first
+// multiplied by `gradient_scale`, for example 1 / n if `gradient` is the sum of n gradients.
 void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
            std::span<const float> gradient, std::span<const std::span<float>> slots,
            kernels::Stream& stream, float gradient_scale = 1);

@@ -10,8 +10,8 @@
 namespace tfjob::optimizer {
 namespace {
 
-// Keras 3's update of one element, in double. `state` contains the slots' values in the
-// order of Slots().
+// Performs Keras 3's update of one element, in double, and returns the new w. `state` contains the
+// slots' values in the order of Slots().
 using Reference = std::function<double(double w, double g, double t, std::vector<double>& state)>;
 
 struct Case {
@@ -142,7 +142,7 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   }
 }
 
-// Moments of weights without a gradient must end at zero, not at slow subnormal numbers.
+// If the gradient stays 0, moments must decay to zero and not stay subnormal, which would be slow.
 TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   for (const Case& test : Cases()) {
     State<float> state(test.optimizer, 40);
@@ -165,7 +165,7 @@ TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   }
 }
 
-// Compares the op on padded rows with Apply on dense spans.
+// The op on padded rows must give the same values as Apply on dense spans.
 TEST(ApplyKernelTest, UpdatesPaddedRowsInPlace) {
   constexpr int64_t kRows = 5, kCols = 33, kStride = 40;
   for (const Case& test : Cases()) {
@@ -280,7 +280,7 @@ TEST(OptimizerTest, RefusesHyperParametersOutOfRange) {
   EXPECT_NE(message(Kind::kAdam, [](Optimizer& o) { o.epsilon = -1; }), "");
   EXPECT_NE(message(Kind::kAdagrad, [](Optimizer& o) { o.initial_accumulator_value = -1; }), "");
   EXPECT_NE(message(Kind::kRmsprop, [](Optimizer& o) { o.rho = 2; }), "");
-  // Fields that a kind does not read are not checked.
+  // Fields that a kind does not use are not checked.
   EXPECT_EQ(message(Kind::kAdagrad, [](Optimizer& o) { o.momentum = 3; }), "");
 }
 

@@ -1,13 +1,15 @@
 // Defines how the learning rate changes with the step. The arithmetic is Keras 3's
-// (keras/src/optimizers/schedules), with s the step from 0, n decay_steps, r the initial rate:
+// (keras/src/optimizers/schedules). s is the step, counted from 0, n is decay_steps, and r is the
+// initial rate:
 //
-//   exponential   r decay_rate^(s / n)                   staircase: the quotient's floor
-//   inverse time  r / (1 + decay_rate s / n)             staircase: the quotient's floor
-//   polynomial    (r - e) (1 - min(s, n) / n)^power + e, e end_learning_rate; with cycle n is
-//                 multiplied to stay ahead of s
-//   cosine        r ((1 - alpha) (1 + cos(pi min(s, n) / n)) / 2 + alpha); with a warmup_target
-//                 first a line from r to it over warmup_steps, then the cosine from there
-//   piecewise     values[i], i the number of boundaries below s
+//   exponential   r decay_rate^(s / n); with staircase, s / n is rounded down
+//   inverse time  r / (1 + decay_rate s / n); with staircase, s / n is rounded down
+//   polynomial    (r - e) (1 - min(s, n) / n)^power + e, where e is end_learning_rate; with cycle,
+//                 n is multiplied by max(1, s / n rounded up), so that it is never below s
+//   cosine        r ((1 - alpha) (1 + cos(pi min(s, n) / n)) / 2 + alpha); with a warmup_target,
+//                 the rate first changes linearly from r to the target over warmup_steps, and the
+//                 cosine then starts from the target, with s counted from the end of the warm-up
+//   piecewise     values[i], where i is the number of boundaries below s
 #pragma once
 
 #include <cstdint>
@@ -21,10 +23,10 @@ namespace tfjob::optimizer {
 
 enum class Decay { kNone, kExponential, kInverseTime, kPolynomial, kCosine, kPiecewiseConstant };
 
-// Each decay reads only its own fields.
+// Each decay uses only the fields that are marked with its name.
 struct Schedule {
   Decay decay = Decay::kNone;
-  int64_t decay_steps = 0;          // all but piecewise
+  int64_t decay_steps = 0;          // all but piecewise constant
   double decay_rate = 0;            // exponential, inverse time
   bool staircase = false;           // exponential, inverse time
   double end_learning_rate = 1e-4;  // polynomial
@@ -33,8 +35,8 @@ struct Schedule {
   double alpha = 0;                 // cosine
   double warmup_target = -1;        // cosine; below 0: no warm-up
   int64_t warmup_steps = 0;         // cosine
-  std::vector<double> boundaries;   // piecewise: steps, ascending
-  std::vector<double> values;       // piecewise: one more than boundaries
+  std::vector<double> boundaries;   // piecewise constant: steps, ascending
+  std::vector<double> values;       // piecewise constant: one more than boundaries
 
   bool operator==(const Schedule&) const = default;
 };
@@ -45,14 +47,15 @@ struct Schedule {
 StatusOr<Decay> ParseDecay(std::string_view name);
 std::string_view Name(Decay decay);
 
-// Returns InvalidArgument if a field is invalid. The message gives its name, its value and
+// Returns InvalidArgument if a field is invalid. The message gives the field's name, its value and
 // what is allowed.
 Status Validate(const Schedule& schedule);
 
-// Returns the learning rate of a step, counted from 0.
+// Returns the learning rate of `step`, counted from 0. `initial` is the initial rate.
 double RateAt(const Schedule& schedule, double initial, int64_t step);
 
-// Returns all fields, or {} if there is no schedule.
+// Convert to and from JSON. ToJson returns all fields, or {} if there is no schedule. ParseSchedule
+// also returns the errors of Validate.
 Json ToJson(const Schedule& schedule);
 StatusOr<Schedule> ParseSchedule(const JsonField& json);
 

@@ -1,4 +1,5 @@
-// Provides the inner loop of Apply, for callers whose rows are not adjacent (apply_kernel.cc).
+// Provides the inner loop of Apply, for callers whose rows have padding between
+// them (apply_kernel.cc).
 #pragma once
 
 #include <cstdint>
@@ -7,18 +8,19 @@
 
 namespace tfjob::optimizer::internal {
 
-// The smallest number of elements that justifies waking a thread.
+// The smallest number of elements that justifies waking another thread.
 inline constexpr int64_t kGrain = 16384;
 
-// The inputs of the loops, computed in double from the hyper-parameters and the step.
+// The scalar inputs of the loops. They are computed in double from the hyper-parameters and
+// the step.
 template <typename T>
 struct Coefficients {
   T rate = 0;  // Adam's includes the bias correction
   T momentum = 0;
-  T keep_1 = 0, take_1 = 0;  // rho and 1 - rho; Adam's 1 - beta_1 is take_1
-  T take_2 = 0;              // 1 - beta_2
+  T keep_1 = 0, take_1 = 0;  // RMSprop: rho and 1 - rho; Adam: take_1 is 1 - beta_1
+  T take_2 = 0;              // Adam: 1 - beta_2
   T epsilon = 0;
-  T scale = 1;  // of the gradient
+  T scale = 1;  // factor of the gradient
 };
 
 template <typename T>

@@ -1,6 +1,6 @@
-// Holds the attributes of an op by name. They are the part of a node that is known before any
-// tensor is. Graph nodes carry attributes, and kernels are prepared from them. A plain value,
-// ordered by name.
+// Holds the attributes of an op by name: its settings, which are fixed before any input has a
+// value. Graph nodes carry attributes, and kernels are prepared from them. Attributes are a plain
+// value, ordered by name.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Defines element types, with TensorFlow's numbers for them (types.proto), which checkpoints store.
+// Defines the element types. Their numbers are TensorFlow's (types.proto), because checkpoints
+// store them.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Holds the dimensions of a tensor, all of them known. A tensor of rank 0 is a scalar
-// with one element.
+// Holds the dimensions of a tensor. All of them are known; only the argument of Reshape may contain
+// a -1. A tensor of rank 0 is a scalar with one element.
 #pragma once
 
 #include <cstdint>

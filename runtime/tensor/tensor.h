@@ -67,8 +67,8 @@ class Tensor {
   std::span<const std::byte> bytes() const { return {buffer_->data(), num_bytes()}; }
 
   Tensor Clone() const;
-  // Returns a tensor with the same elements and another shape, which must have as many elements.
-  // Shares the buffer.
+  // Returns a tensor of another shape that shares the buffer. The shape must have the same number
+  // of elements.
   Tensor Reshaped(Shape shape) const;
 
  private:

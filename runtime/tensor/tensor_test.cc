@@ -47,7 +47,7 @@ TEST(Shape, CountsElementsAndAxesFromTheEnd) {
   EXPECT_NE(Shape({1}), Shape());
 }
 
-// The numbers are TensorFlow's (types.proto), which checkpoints contain.
+// These are TensorFlow's dtype numbers (types.proto), which are stored in checkpoints.
 TEST(DType, HasTensorFlowsNumbersAndNumPysNames) {
   struct Case {
     int number;

@@ -60,8 +60,9 @@ Status Variable::CheckRange(size_t offset, size_t size) const {
                          num_bytes(), " bytes, got bytes ", offset, " to ", offset + size);
 }
 
-// Calls move(offset in the part, offset in memory, size) for each contiguous piece of the part,
-// which has `size` bytes and begins at `offset` of the dense value.
+// Splits the bytes [offset, offset + size) of the dense value into pieces that are contiguous in
+// memory, and calls move(offset from the first of these bytes, offset in memory, number of bytes)
+// for each piece.
 template <typename Move>
 void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
   if (size == 0) return;

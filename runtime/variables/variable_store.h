@@ -1,13 +1,14 @@
-// Implements the only store of a task's variables. It maps a variable's name to its memory, type,
-// kind and version, and keeps the order of creation.
+// Holds all variables of a task. Maps a variable's name to its memory, type, kind and version, and
+// keeps the order of creation.
 //
 // The store owns the memory, which never moves and lives as long as the store; programs hold
-// pointers into it. A variable may have padding between its rows (row_stride). The wire and
-// checkpoints see only dense logical values, through CopyOut and CopyIn.
+// pointers into it. A variable may have padding between its rows (row_stride). Messages and
+// checkpoints contain only dense values, without padding. CopyOut and CopyIn convert to and
+// from them.
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
-// owner (a strategy, a shard of the parameter server) ensures this. Any thread may read
-// `version` at any time.
+// owner of the store (a strategy or an evaluation) must ensure this. Any thread may read `version`
+// at any time.
 #pragma once
 
 #include <atomic>
@@ -41,9 +42,9 @@ class Variable {
   const Shape& shape() const { return shape_; }
   Kind kind() const { return kind_; }
 
-  // Returns the number of elements from the start of a row to the start of the next one, where all
-  // dimensions but the last are flattened into rows. It is the size of the last dimension if there
-  // is no padding. Padding may contain anything.
+  // Returns the number of elements from the start of a row to the start of the next one. All
+  // dimensions but the last are flattened into rows. Without padding, it is the size of the last
+  // dimension. Padding may contain anything.
   int64_t row_stride() const { return row_stride_; }
   bool dense() const { return rows_ <= 1 || row_stride_ == cols_; }
   void* data() { return buffer_.data(); }
@@ -52,20 +53,22 @@ class Variable {
   // Returns the size of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
 
-  // Copy the dense row-major value. Return InvalidArgument, with a message that names the variable,
-  // if the sizes differ.
+  // Copy the whole value to or from dense row-major bytes. Return InvalidArgument, with a message
+  // that names the variable, if the sizes differ.
   Status CopyOut(std::span<std::byte> dense) const;
   Status CopyIn(std::span<const std::byte> dense);
-  // Copy the bytes [offset, offset + size) of the dense value, for streams of chunks.
+  // Copy only the bytes of the dense value that begin at `offset`, as many as `part` has, for
+  // values that are transferred in chunks.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
-  // Copy the value to or from a tensor, whose dtype and shape must agree.
+  // Copy the value to a new tensor, or from one. FromTensor returns InvalidArgument if the tensor's
+  // dtype or shape differs from the variable's.
   Tensor ToTensor() const;
   Status FromTensor(const Tensor& value);
 
-  // Returns the number of writes of the whole value. It is incremented by CopyIn of the whole
-  // value, and once per run by each program that writes the variable. The owner calls CountWrite
-  // after writing through data().
+  // Returns how often the whole value has been written. CopyIn and FromTensor of the whole value
+  // count as one write, and so does each run of a program that writes the variable. CopyIn of a
+  // part does not count. After writing through data(), the owner must call CountWrite.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -98,9 +101,10 @@ class VariableStore {
   // for an empty name, a dimension below 0, or more than 2^40 elements.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
-  // Returns null if there is no such variable. Pointers stay valid as long as the store.
+  // Returns null if there is no such variable. The pointer stays valid as long as the store exists.
   Variable* Find(std::string_view name) const;
-  // Returns NotFound, with a message that lists the first 10 names, if there is no such variable.
+  // Like Find, but returns NotFound, with a message that lists the first 10 names, if there is no
+  // such variable.
   StatusOr<Variable*> Get(std::string_view name) const;
 
   // Returns the variables in the order of creation.

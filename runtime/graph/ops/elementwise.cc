@@ -224,14 +224,14 @@ Gradient RsqrtGradient(GradientContext& c) {
   return {Mul(c.b, Times(c, c.dy(), -0.5), Mul(c.b, y, Square(c.b, y)))};
 }
 
-// dy sign(x), and 0 at 0
+// d_x = dy sign(x), which is 0 where x = 0
 Gradient AbsGradient(GradientContext& c) {
   const Output zero = Scalar(c.b, c.b.dtype(c.dy()), 0);
   const Output below = Select(c.b, Less(c.b, c.input(0), zero), Neg(c.b, c.dy()), zero);
   return {Select(c.b, Greater(c.b, c.input(0), zero), c.dy(), below)};
 }
 
-// dy where x was not clipped
+// d_x = dy where x was not clipped, 0 elsewhere
 Gradient ClipGradient(GradientContext& c) {
   return {Select(c.b, Equal(c.b, c.input(0), c.output(0)), c.dy(), Zeros(c, c.dy()))};
 }

@@ -1,12 +1,12 @@
-// Declares what the families of ops share. Each family has one file, which holds the inference,
-// the gradients, the rows of the op table and the builder functions (ops.h) of its ops. Private
+// Declares what the families of ops share. Each family is one file, with the inference
+// functions, gradients, rows of the op table and builder functions (ops.h) of its ops. Private
 // to this package.
 //
 // An inference function derives the types of the outputs from the types of the inputs and the
 // attributes. Error messages say what was expected; InferTypes prepends the op and its inputs.
 //
-// A gradient function returns one gradient per input, of that input's type. A comment beside each
-// body gives the formula, with d_ for "d loss / d".
+// A gradient function returns one gradient per input, of that input's type. If the formula is not
+// obvious from the code, a comment above the function states it, with d_ for "d loss / d".
 #pragma once
 
 #include <string_view>
@@ -29,7 +29,8 @@ std::vector<Op> ShapeOps();
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64
 
-// Infers the outputs of any op that writes a variable.
+// Infers the outputs of an op that writes a variable: none. Checks that the attribute `variable`
+// is set.
 InferResult InferWrite(InferenceContext& context);
 
 // Returns the gradient of an operand that was broadcast from `shape`, summed over the axes along

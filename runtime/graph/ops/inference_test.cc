@@ -1,4 +1,5 @@
-// Tests the inference of every op, a table per family, and the types that builder functions return.
+// Tests the inference of every op, with one table of cases per family, and the types that builder
+// functions return.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -41,7 +42,7 @@ TensorType Bool(Shape shape = {}) {
   return {DType::kBool, std::move(shape)};
 }
 
-// Without the op and its inputs, which begin every message.
+// Returns the message without the op and its inputs, with which it must begin.
 std::string Reason(const Case& test, std::string_view message) {
   const size_t end = message.find("): ");
   if (!message.starts_with(Text(test.op) + "(") || end == Text::npos) return Text(message);
@@ -66,7 +67,7 @@ void Check(const std::vector<Case>& cases) {
   }
 }
 
-// The ops of `names`, with one set of inputs and one result.
+// Checks that every op of `names` infers `expected` from the same inputs.
 void CheckAll(const std::vector<const char*>& names, const std::vector<TensorType>& inputs,
               const std::string& expected) {
   for (const char* name : names) Check({{name, inputs, {}, expected}});

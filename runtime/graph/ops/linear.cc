@@ -94,17 +94,20 @@ InferResult InferCrossEntropy(InferenceContext& context) {
 
 // ---- gradients
 
-// Reshapes [n], one value per row, to a column [n,1], so that each value broadcasts along its row.
+// Reshapes [n], one value per row, to a column [n,1], so that each value is broadcast along
+// its row.
 Output Column(Builder& b, Output rows) {
   return Reshape(b, rows, {b.shape(rows).dim(0), 1});
 }
 
-// d_logits of a cross-entropy: the second output is d loss / d logits, one row per example.
+// Returns d_logits of a cross-entropy. The op's second output is d loss / d logits, one row
+// per example.
 Output LogitsGradient(GradientContext& c) {
   return Mul(c.b, Column(c.b, c.dy()), c.output(1));
 }
 
-// Backprop is an internal output; a gradient through it would be a second derivative.
+// If a gradient flows through the output backprop, which would be a second derivative, reports an
+// error and returns true.
 bool RefuseSecondDerivative(GradientContext& c) {
   if (!c.gradients[1].valid()) return false;
   c.b.Fail(Unimplemented("node ", c.node.name, ": op ", c.node.op,

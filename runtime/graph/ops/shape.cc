@@ -12,7 +12,8 @@ namespace {
 
 // ---- inference
 
-// Returns the attribute `axes`, counted from 0 and ascending; all axes if none is given.
+// Returns the attribute `axes`, with negative axes resolved and in ascending order; all axes if
+// none is given.
 StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank) {
   std::vector<int64_t> axes = attributes.Get("axes", std::vector<int64_t>());
   if (axes.empty()) {
@@ -86,7 +87,7 @@ InferResult InferReshape(InferenceContext& context) {
     if (dim == -1) {
       open = &dim;
     } else if (__builtin_mul_overflow(known, dim, &known)) {
-      known = -1;  // more elements than any input has
+      known = -1;  // too many elements for any input
       break;
     }
   }
@@ -133,7 +134,7 @@ InferResult InferBroadcastTo(InferenceContext& context) {
 
 // ---- gradients
 
-// Returns the input's shape with each reduced axis as 1, whatever keep_dims is.
+// Returns the input's shape with each reduced dimension set to 1, whatever keep_dims is.
 Shape KeptShape(GradientContext& c) {
   std::vector<int64_t> dims = c.b.shape(c.input(0)).dims();
   for (int64_t axis : c.node.attributes.Get("axes", std::vector<int64_t>())) {
@@ -159,7 +160,7 @@ Gradient MeanGradient(GradientContext& c) {
   return {BroadcastTo(c.b, Kept(c, part), shape)};
 }
 
-// dy, split equally among the elements that are the extreme
+// d_x = dy, split equally among the elements that equal the extreme
 Gradient ExtremeGradient(GradientContext& c) {
   const DType dtype = c.b.dtype(c.dy());
   const Output is_extreme = Cast(c.b, Equal(c.b, c.input(0), Kept(c, c.output(0))), dtype);

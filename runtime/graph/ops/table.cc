@@ -13,7 +13,8 @@ std::string Describe(std::string_view op, const std::vector<TensorType>& inputs)
   return text + ")";
 }
 
-// Keeps sizes in bytes, and their sums, far below the limit of int64.
+// The limit on the elements of an output. It keeps sizes in bytes, and their sums, far below the
+// limit of int64.
 constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 Status CheckSize(const TensorType& type) {

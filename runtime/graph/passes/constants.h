@@ -1,4 +1,4 @@
-// Reads constants of a graph.
+// Reads and creates constants of a graph.
 #pragma once
 
 #include <optional>
@@ -7,11 +7,12 @@
 
 namespace tfjob::graph {
 
-// Returns the common value of all elements of a Fill, or of a Const of float32, float64 or int32.
-// Returns nullopt for anything else, and for a Const whose elements differ or that has none.
+// Returns the common value of all elements of a Fill, or of a Const of float32, float64 or
+// int32. Returns nullopt for any other node, and for a Const that has no elements or whose
+// elements differ.
 std::optional<double> UniformValue(const Graph& graph, Output output);
 
-// Returns a scalar of a numeric dtype.
+// Returns a scalar. `dtype` must be float32, float64 or int32.
 Tensor ScalarOf(DType dtype, double value);
 
 }  // namespace tfjob::graph

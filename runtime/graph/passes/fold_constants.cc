@@ -19,8 +19,8 @@ bool IsConst(const Graph& graph, Output output) {
   return graph.node(output).op == "Const";
 }
 
-// Nodes without inputs have nothing to fold, and a random op's inputs are not constants
-// of the program.
+// Nodes without inputs have nothing to fold. Random ops, which are recognised by the attribute
+// op_id, are never folded, because their step and seed are fed at each run.
 bool MayFold(const Graph& now, const Node& node, const std::vector<Output>& inputs) {
   return !inputs.empty() && IsPure(node) && !node.attributes.Find<int64_t>("op_id") &&
          IsSmall(node) &&

@@ -12,7 +12,8 @@
 namespace tfjob::graph {
 namespace {
 
-// More inputs would spill the kernel's registers and blocks.
+// The limits of a group. The kernel (kernels/cpu/fused.cc) accepts at most 8 inputs of one element
+// and 24 steps.
 constexpr size_t kMaxInputs = 8;
 constexpr size_t kMaxSteps = 16;
 
@@ -28,8 +29,8 @@ bool IsFusible(const Node& node) {
   return op != nullptr && op->elementwise && floats;
 }
 
-// Returns whether the kernel can read the input, which must have the output's shape, only its last
-// dimension, or one element.
+// Returns whether the kernel can read the input. It can if the input has the output's shape, only
+// the output's last dimension, or one element.
 bool IsReadable(const Shape& input, const Shape& output) {
   if (input == output || input.num_elements() == 1) return true;
   return input.rank() == 1 && output.rank() > 1 && input.dim(0) == output.dim(-1);
@@ -42,8 +43,8 @@ bool ReadsReadable(const Graph& graph, const Node& node, const Shape& shape) {
   return true;
 }
 
-// The nodes that one kernel computes: a root, and nodes of the same type that are used
-// only in the group.
+// The nodes that one kernel computes: a root, whose output is the group's output, and nodes of the
+// same type that are used only within the group.
 class Group {
  public:
   Group(const Graph& graph, const std::vector<std::set<int>>& users, const std::set<int>& taken,
@@ -54,7 +55,7 @@ class Group {
     nodes_.insert(root);
     std::set<int> candidates = InputsOf(root);
     while (!candidates.empty()) {
-      const int id = *candidates.rbegin();  // the latest one, since its users are decided
+      const int id = *candidates.rbegin();  // the last one: all its users have been decided
       candidates.erase(id);
       const Node& node = graph.node(id);
       const bool inside = std::ranges::includes(nodes_, users[static_cast<size_t>(id)]);
@@ -133,7 +134,8 @@ class Group {
   std::set<int> nodes_;
 };
 
-// Returns the users of each node. A fetched value also has the user -1, which no group contains.
+// Returns the positions of the nodes that use each node. A node with a fetched output also has the
+// user -1, which is in no group.
 std::vector<std::set<int>> UsersOf(const Graph& graph) {
   std::vector<std::set<int>> users(graph.nodes().size());
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {

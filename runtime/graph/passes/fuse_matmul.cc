@@ -57,7 +57,7 @@ void AppendFused(const Graph& graph, const Chain& chain, int id, Rewriter& rewri
 Graph FuseMatMul(const Graph& graph) {
   const std::map<Output, int> uses = CountUses(graph);
   const int count = static_cast<int>(graph.nodes().size());
-  // Starts from the end, so that the longest chain wins.
+  // Searches from the end of the graph, so that the longest chain is found first.
   std::map<int, Chain> chains;
   std::set<int> absorbed;
   for (int id = count - 1; id >= 0; --id) {

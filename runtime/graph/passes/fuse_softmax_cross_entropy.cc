@@ -9,8 +9,8 @@ namespace {
 constexpr char kDense[] = "SoftmaxCrossEntropyWithLogits";
 constexpr char kSparse[] = "SparseSoftmaxCrossEntropyWithLogits";
 
-// Keras' backend epsilon. A clip by it only protects the logarithm, so the result from the logits
-// may replace it. Any other clip is intentional.
+// Keras' backend epsilon. A clip to [epsilon, 1 - epsilon] only protects the logarithm, so the loss
+// may be computed from the logits instead. Any other clip is assumed to be intentional.
 constexpr double kEpsilon = 1e-7;
 
 bool IsKerasClip(const Node& node) {
@@ -59,8 +59,8 @@ Graph FuseSoftmaxCrossEntropy(const Graph& graph) {
   Rewriter rewriter(graph);
   for (int id = 0; id < static_cast<int>(graph.nodes().size()); ++id) {
     const Node& node = graph.node(id);
-    // Keras passes log-probabilities to the op that takes logits, since the softmax of
-    // log-probabilities is the probabilities again.
+    // Keras passes log-probabilities to the op that takes logits, because softmax turns them back
+    // into the probabilities.
     const bool loss_op = node.op == kDense || node.op == kSparse;
     const Output logits = loss_op ? LogitsOfLog(graph, node.inputs[0]) : Output();
     if (logits.valid()) {

@@ -9,8 +9,8 @@
 namespace tfjob::graph {
 namespace {
 
-// Nodes with the same key are merged if their attributes are also equal. `writes` distinguishes
-// reads of a variable with a write between them.
+// Nodes with the same key are merged if their attributes are also equal. Two reads of a variable
+// differ in `writes` if there is a write between them.
 struct Key {
   std::string op;
   std::vector<Output> inputs;
@@ -20,7 +20,7 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-// Counts the writes before each read of a variable.
+// Counts the writes to each variable, in the order of the nodes.
 class WriteCounter {
  public:
   int Before(const Node& node) {

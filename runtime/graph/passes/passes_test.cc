@@ -1,5 +1,5 @@
-// Checks what each pass does to the structure of graphs. That it keeps their values is checked
-// where kernels are available: runtime/exec/passes_test.cc.
+// Checks what each pass does to the structure of graphs. runtime/exec/passes_test.cc, where kernels
+// are available, checks that it does not change their values.
 #include "runtime/graph/passes.h"
 
 #include <gtest/gtest.h>

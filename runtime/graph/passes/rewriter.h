@@ -1,4 +1,4 @@
-// Builds the new graph while a pass walks the old one. Keeps track of which new value replaces
+// Builds the new graph while a pass walks the old one, and keeps track of which new value replaces
 // which old one.
 #pragma once
 
@@ -15,18 +15,19 @@ class Rewriter {
  public:
   explicit Rewriter(const Graph& from) : from_(from) {}
 
-  // Returns the value in the new graph that replaces an old one.
+  // Returns the value of the new graph that replaces a value of the old graph.
   Output Now(Output old) const;
   std::vector<Output> Now(const std::vector<Output>& old) const;
   const Graph& graph() const { return to_; }
 
-  // Copies an old node; its outputs replace the old ones.
+  // Copies the old node `id` to the new graph. The outputs of the copy replace those of the
+  // old node.
   void Copy(int id);
   // Makes `now` replace `old`, which must have the same type.
   void Replace(Output old, Output now);
-  // Appends a new node in place of the old node `id`, with its device and its name (plus `suffix`).
-  // `inputs` are values of the new graph. The types are inferred. The node does not replace any old
-  // value until Replace is called.
+  // Appends a new node that has the device and the name (plus `suffix`) of the old node `id`.
+  // Returns its first output. `inputs` are values of the new graph. The types are inferred. The
+  // node does not replace any old value until Replace is called.
   Output Append(int id, std::string op, std::vector<Output> inputs, Attributes attributes,
                 std::string_view suffix = "");
   // Adds the fetches of the old graph and returns the new graph.

@@ -24,7 +24,7 @@ std::optional<Output> DropNeutral(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// Returns the input of an op that does not change it.
+// Returns the input of an op that would return it unchanged.
 std::optional<Output> DropNoOp(const Graph& now, const Node& node,
                                const std::vector<Output>& inputs) {
   const bool keeps = node.op == "Identity" || node.op == "Reshape" || node.op == "BroadcastTo" ||
@@ -33,8 +33,8 @@ std::optional<Output> DropNoOp(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// Replaces a constant operand of equal elements by a scalar, if the result's shape comes from the
-// other operand.
+// If all elements of a constant operand are equal and the result has the other operand's type,
+// replaces the constant with a scalar.
 bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Output>& inputs) {
   const bool binary = node.op == "Mul" || node.op == "Add" || node.op == "Sub" ||
                       node.op == "Div" || node.op == "Maximum" || node.op == "Minimum";

@@ -17,7 +17,9 @@ StatusOr<StridedLoop> BroadcastLoop(const KernelRequest& request) {
   return StridedLoop::Create(output.shape, strides);
 }
 
-// Splits the outer loops, or the only loop, into ranges.
+// Splits the loop between threads and calls body(first, last, begin, end) for each part: outer
+// iterations [first, last), and of each of them the inner iterations [begin, end). Splits the
+// innermost loop only if it is the only one.
 template <typename Body>
 void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   if (loop.outer() == 1) {
@@ -32,7 +34,8 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   });
 }
 
-// Runs the innermost loop. Common strides are written as constants, so that gcc can vectorise them.
+// Runs the innermost loop. Each common combination of strides has a loop in which they are
+// constants, so that gcc can vectorise it.
 template <typename T, typename Out, typename F>
 void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, const void* right) {
   const F f;
@@ -57,8 +60,8 @@ void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, 
   }
 }
 
-// Only the innermost loop is instantiated per function and dtype; everything around it counts in
-// bytes.
+// Only the innermost loop is instantiated for each function and dtype. The rest of the kernel does
+// not depend on them and computes addresses in bytes.
 class Broadcast : public Kernel {
  public:
   using InnerLoop = decltype(&MapTwo<float, float, Add>);

@@ -13,7 +13,7 @@ Operand OperandOf(const Tensor& tensor, int64_t padding) {
   return operand;
 }
 
-// Byte that fills memory before it is written; as a float it is NaN.
+// Memory is filled with this byte before a kernel writes to it. A float made of such bytes is NaN.
 constexpr int kUnwritten = 0xFF;
 
 struct Memory {
@@ -59,7 +59,9 @@ void ExpectNear(const Tensor& actual, const Tensor& expected, double tolerance) 
   }
 }
 
-// If `in_place` is null, every output has its own memory, unless the op requires otherwise.
+// Runs the op once and compares the results. `in_place` is the rule under which an output
+// shares the memory of an input. If it is null, every output has its own memory, unless the op
+// requires otherwise.
 void RunOnce(const Case& test, const KernelRequest& request, const KernelEntry& entry,
              const InPlace* in_place, Stream& stream) {
   auto kernel = CpuKernels().Prepare(request);

@@ -1,5 +1,5 @@
-// Helps test the kernels of this package: runs one op in every way that its contract allows and
-// compares the results with the expected values.
+// Tests kernels of this package: runs one op in every way that its contract allows and compares the
+// results with the expected values.
 #pragma once
 
 #include <cmath>
@@ -16,16 +16,16 @@ struct Case {
   Attributes attributes;
   std::vector<Tensor> inputs;
   std::vector<Tensor> expected;
-  double tolerance = 1e-6;  // relative to the larger of 1 and the expected value; f64 must meet a
-                            // thousandth of it
+  double tolerance = 1e-6;  // relative to max(1, |expected|); for float64, a
+                            // thousandth of this applies
 };
 
 // Runs the op with dense and with padded rows (the padding holds NaN, which must not spread), with
-// one thread and with three, and in place in every permitted way. Compares all results with
-// `expected`, and reports differences through gtest.
+// one thread and with three, and in every permitted way of running in place. Compares all results
+// with `expected`, and reports differences through gtest.
 void Check(const Case& test);
 
-// Returns the error of preparing the op for these operands.
+// Prepares the op for these operands and returns the status.
 Status PrepareError(const std::string& op, const Attributes& attributes,
                     std::vector<Operand> inputs, std::vector<Operand> outputs);
 

@@ -1,4 +1,4 @@
-// Returns the kernel entries of each family of ops, for the table.
+// Declares one function per family of ops, which returns the entries of its kernels for the table.
 #pragma once
 
 #include "runtime/kernels/kernel.h"

@@ -10,8 +10,8 @@
 
 namespace tfjob::kernels::cpu {
 
-// Maximum, Minimum and Relu pass NaN through, as in NumPy, so that a diverged run does
-// not look healthy.
+// Maximum, Minimum and Relu return NaN if an operand is NaN, as in NumPy, so that a diverged run
+// does not look healthy.
 struct Add {
   template <typename T>
   T operator()(T a, T b) const {
@@ -34,7 +34,7 @@ struct Div {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
-      // A division by zero would trap, and so would the smallest value divided by -1,
+      // If b is 0, the division would trap. So would that of the smallest value by -1,
       // which overflows.
       if (b == 0) return 0;
       return b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b;

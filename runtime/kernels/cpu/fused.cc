@@ -12,7 +12,7 @@ namespace tfjob::kernels::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;  // elements
-constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of float
+constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of floats
 constexpr int kMaxLiterals = 24;
 
 struct Source {
@@ -86,7 +86,7 @@ struct Program {
 
 template <typename T>
 StatusOr<Source> Program<T>::Parse(const std::string& word, size_t inputs) {
-  // "inf" is a number, not an input.
+  // A word that begins with i or t names an input or a step, except for "inf", which is a number.
   const bool named = (word[0] == 'i' || word[0] == 't') && word.substr(1, 1) != "n";
   const char *begin = word.data() + (named ? 1 : 0), *end = word.data() + word.size();
   double number = 0;
@@ -139,7 +139,8 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// How an input is read. It has the output's shape, is one row that repeats, or is one element.
+// How an input is read. It has the output's shape, is one row that is used for every row of the
+// output, or is one element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;

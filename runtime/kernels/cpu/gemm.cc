@@ -6,7 +6,7 @@
 
 #include "runtime/base/check.h"
 
-// Declared in <omp.h>, which only gcc has. oneDNN runs on gcc's OpenMP, whichever compiler
+// Declared here because <omp.h> comes only with gcc. oneDNN uses gcc's OpenMP, whichever compiler
 // compiles this file.
 extern "C" void omp_set_num_threads(int threads);
 
@@ -32,7 +32,8 @@ void Gemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix<const float> a,
           Matrix<const float> b, float beta, Matrix<float> c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return Scale(m, n, beta, c);
-  // The number of OpenMP threads is a property of the calling thread.
+  // OpenMP keeps the number of threads as a separate setting of each calling thread, so each one
+  // sets it once.
   thread_local const bool one_thread = (omp_set_num_threads(1), true);
   (void)one_thread;
   const dnnl_status_t status =

@@ -13,14 +13,14 @@
 
 namespace tfjob::kernels::cpu {
 
-inline float PowerOfTwo(int32_t exponent) {  // `exponent` of a normal number
+inline float PowerOfTwo(int32_t exponent) {  // for the exponents of normal numbers
   return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
 }
 
 inline float Exp(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
-  // Adding 1.5 · 2²³ rounds to an integer, which is then in the low bits.
+  // Adding 1.5 · 2²³ rounds to an integer, which is then in the low bits of the sum.
   const float shifted = x * 1.44269504f + 12582912.0f;
   const int32_t n = std::bit_cast<int32_t>(shifted) - 0x4B400000;
   const float whole = shifted - 12582912.0f;
@@ -61,7 +61,7 @@ inline float Log(float x) {
   y = f + y + e * 0.693359375f;
   y = x == 0.0f ? -std::numeric_limits<float>::infinity() : y;
   y = x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : y;
-  return x <= FLT_MAX ? y : x;  // infinity and NaN are their own logarithm
+  return x <= FLT_MAX ? y : x;  // +infinity and NaN are their own logarithms
 }
 inline double Log(double x) {
   return std::log(x);

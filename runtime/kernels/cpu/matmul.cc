@@ -8,8 +8,9 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Each thread takes blocks of whole tiles of the vector units. A block is large enough to be worth
-// waking a thread.
+// The product is split into blocks of whole tiles, kTile rows or columns each, a size that suits
+// the vector units. Every block has about kGrainMultiplications multiplications or more, so that it
+// justifies waking a thread.
 constexpr int64_t kTile = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 
@@ -46,7 +47,8 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Splits along the longer side, because every thread reads the whole operand of the other side.
+    // Splits c along its longer side, because every thread reads the whole operand of the other
+    // side: b if c is split by rows, a if it is split by columns.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tiles = (length + kTile - 1) / kTile;
@@ -63,7 +65,7 @@ class MatMul : public Kernel {
   }
 
  private:
-  // Computes rows [i, i + m) and columns [j, j + n).
+  // Computes rows [i, i + m) and columns [j, j + n) of c.
   void Block(int64_t i, int64_t m, int64_t j, int64_t n, const T* a, const T* b, const T* bias,
              T* c) const {
     a += p_.transpose_a ? i : i * p_.a_stride;

@@ -28,7 +28,7 @@ Tensor Product(const Tensor& a, bool ta, const Tensor& b, bool tb) {
 struct Sizes {
   int64_t m, k, n;
 };
-// The last products are split between threads, by rows and by columns.
+// The product of 131 by 257 is large enough to be split between threads, by columns.
 const std::vector<Sizes> kSizes = {{1, 1, 1},      {3, 5, 7},    {17, 33, 10}, {32, 64, 48},
                                    {0, 4, 3},      {4, 0, 3},    {4, 3, 0},    {1, 100, 1},
                                    {131, 70, 257}, {300, 40, 90}};

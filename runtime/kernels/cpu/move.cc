@@ -9,7 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a tensor from one row stride to another. Does nothing if the data is already in place.
+// Copies a tensor to memory with a different or the same row stride. If input and output are the
+// same memory, does nothing.
 class CopyRows : public Kernel {
  public:
   CopyRows(const Operand& in, const Operand& out, int source)
@@ -41,7 +42,7 @@ Prepared PrepareIdentity(const KernelRequest& request) {
   return Make<CopyRows>(request.inputs[0], request.outputs[0], 0);
 }
 
-// Copies elements in dense order. Input and output have rows of different lengths.
+// Copies the elements in row-major order, between rows of different lengths.
 template <typename T>
 class ReshapeRows : public Kernel {
  public:
@@ -85,8 +86,8 @@ class Transpose : public Kernel {
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
     const auto* in = static_cast<const T*>(inputs[0]);
     auto* out = static_cast<T*>(outputs[0]);
-    // If there are two loops, the input's rows are the output's columns, and tiles use whole cache
-    // lines of both.
+    // If there are two loops, the input's rows are the output's columns. Copying tile by tile then
+    // uses whole cache lines of both.
     const int64_t tile = loop_.rank() == 2 ? kTile : 1;
     const int64_t groups = (loop_.outer() + tile - 1) / tile;
     const int64_t grain = 1 + kGrain / std::max<int64_t>(1, tile * loop_.inner());

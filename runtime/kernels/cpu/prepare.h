@@ -1,4 +1,5 @@
-// Helps prepare functions check a request's operands and choose a template by dtype.
+// Checks a request's operands and chooses a template by dtype, for prepare functions
+// (PrepareFunction in kernel.h).
 #pragma once
 
 #include <memory>
@@ -10,7 +11,7 @@ namespace tfjob::kernels::cpu {
 
 using Prepared = StatusOr<std::unique_ptr<Kernel>>;
 
-// The amount of work that justifies waking a second thread, in elements of a cheap loop.
+// The least work that justifies waking a second thread, measured in elements of a cheap loop.
 inline constexpr int64_t kGrain = 16384;
 
 // Returns InvalidArgument unless the request has exactly these numbers of inputs and outputs.
@@ -22,7 +23,8 @@ Status ExpectShape(const Operand& operand, const Shape& shape);
 Status NoKernelFor(DType dtype);
 // Returns InvalidArgument unless the operand is an int64 scalar, as the step and the seed are.
 Status ExpectInt64Scalar(const Operand& operand);
-// Returns the attribute `axes` counted from 0 and sorted; every axis if it is absent.
+// Returns the attribute `axes`, with negative axes resolved and in ascending order; every axis if
+// it is absent.
 StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank);
 // Returns the attribute `name` as a number, whether it is a double, an int or a bool.
 double NumberOf(const Attributes& attributes, const char* name, double fallback);
@@ -32,7 +34,8 @@ struct Type {
   using type = T;
 };
 
-// Calls f(Type<float>()) or f(Type<double>()); f returns Prepared.
+// Calls f(Type<float>()) or f(Type<double>()), and returns NoKernelFor(dtype) for any other dtype.
+// f returns Prepared. ForNumber and ForAny accept more dtypes.
 template <typename F>
 Prepared ForFloat(DType dtype, F f) {
   if (dtype == DType::kFloat32) return f(Type<float>());

@@ -77,8 +77,8 @@ TEST(RandomTest, SameSeedSameNumbersOtherSeedOrOpOthers) {
                Attributes({{"x", Draw("RandomUniform", two, 999)}}));
 }
 
-// Uses the words that ops.md promises, so that every device drops the same elements. Rows of 5
-// begin inside a block.
+// Dropout must use the words that ops.md specifies, so that every device drops the same elements.
+// Rows of 5 elements begin in the middle of a block.
 TEST(DropoutTest, KeepsTheElementsThatPhiloxSays) {
   const int64_t seed = (int64_t{3} << 32) + 11, step = 42;
   const Attributes attributes{{"rate", 0.25}, {"op_id", int64_t{9}}, {"replica", int64_t{2}}};

@@ -44,7 +44,8 @@ T ReduceContiguous(int64_t count, const T* x) {
   return F()(ReduceContiguous<T, F>(half, x), ReduceContiguous<T, F>(count - half, x + half));
 }
 
-// Operand 0 of the loop is the output, with stride 0 along reduced dimensions.
+// Operand 0 of `loop` is the output, with stride 0 along reduced dimensions, and operand 1 is
+// the input.
 template <typename T, typename F>
 class Reduce : public Kernel {
  public:
@@ -92,7 +93,7 @@ class Reduce : public Kernel {
 
 struct Reduction {
   StridedLoop loop;
-  int64_t reduced = 1;  // elements reduced to one
+  int64_t reduced = 1;  // input elements per output element
 };
 
 StatusOr<Reduction> ReductionOf(const KernelRequest& request) {
@@ -141,7 +142,8 @@ Prepared PrepareMean(const KernelRequest& request) {
 template <typename T>
 class ArgMax : public Kernel {
  public:
-  // Operand 1 of the loop is the input without the axis.
+  // Operand 1 of `loop` is the input without the reduced axis, which has `count` elements,
+  // `stride` apart.
   ArgMax(const StridedLoop& loop, int64_t count, int64_t stride)
       : loop_(loop), count_(count), stride_(stride) {}
 

@@ -36,8 +36,8 @@ void LogSoftmaxRow(int64_t count, const T* x, T* y) {
   const T maximum = RowMaximum(count, x);
   T sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += Exp(x[i] - maximum);
-  // Subtracts the two shifts separately, because in their sum the smaller one would
-  // be rounded away.
+  // Subtracts the maximum and log_sum one after the other, because in their sum the smaller one
+  // could be rounded away.
   Map(count, [maximum, log_sum = Log(sum)](T value) { return (value - maximum) - log_sum; }, y, x);
 }
 
@@ -66,7 +66,8 @@ class Softmax : public Kernel {
   bool log_;
 };
 
-// backprop = softmax(x) - one-hot(label).
+// Sets backprop = softmax(x) - one-hot(label) and returns the loss. If the label is out of range,
+// sets backprop to NaN and returns NaN.
 template <typename T, typename Label>
 T SparseCrossEntropyRow(int64_t classes, const T* x, Label label, T* backprop) {
   const auto index = static_cast<int64_t>(label);
@@ -76,15 +77,15 @@ T SparseCrossEntropyRow(int64_t classes, const T* x, Label label, T* backprop) {
     return nan;
   }
   const T maximum = RowMaximum(classes, x);
-  const T logit = x[index] - maximum;  // read before backprop is written, which may be x
+  const T logit = x[index] - maximum;  // read first, because `backprop` may be x
   const T sum = ShiftedExponentials(classes, maximum, x, backprop);
   Map(classes, [scale = 1 / sum](T value) { return value * scale; }, backprop, backprop);
   backprop[index] -= 1;
   return Log(sum) - logit;
 }
 
-// loss = Σ label (log Σ exp - x); backprop = softmax(x) Σ label - label. For labels that sum to 1
-// this is TensorFlow's result.
+// Sets backprop = softmax(x) Σ label - label and returns the loss, Σ label (log Σ exp(x) - x). If
+// the labels sum to 1, this is TensorFlow's result.
 template <typename T>
 T DenseCrossEntropyRow(int64_t classes, const T* x, const T* labels, T* backprop) {
   const T maximum = RowMaximum(classes, x);

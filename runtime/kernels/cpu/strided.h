@@ -1,6 +1,6 @@
 // Implements a nest of loops over up to four operands with any strides, for broadcasting,
-// transposition and reduction. Neighbouring dimensions that all operands traverse like a single one
-// are merged, so that common cases need only one or two loops.
+// transposition and reduction. Neighbouring dimensions are merged if every operand traverses them
+// as if they were one, so that common cases need only one or two loops.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace tfjob::kernels::cpu {
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 4;
 
-// In elements, one per dimension; 0 where the operand repeats.
+// One stride per dimension, in elements. It is 0 where the operand repeats.
 using Strides = std::array<int64_t, kMaxRank>;
 
 // Returns the strides of an operand's own dimensions.
