@@ -1,5 +1,5 @@
-// Defines the layers. Each is a struct whose fields are the supported ones of its arguments in
-// Keras (keras.io/api/layers).
+// Defines the layers. Each is a struct that holds the supported arguments of the Keras layer of the
+// same name (keras.io/api/layers).
 //
 // Every layer has these members:
 //   kClass            Keras' class name
@@ -7,8 +7,8 @@
 //   Write(config)     writes its arguments to Keras 3's config
 //   OutputShape(in)   the shape of its output (both shapes are those of one example);
 //                     InvalidArgument "expected …, got …" if `in` does not fit
-//   Variables(in)     (some layers) its variables in the order of Keras, named without the
-//                     layer's name: "kernel"
+//   Variables(in)     (some layers) its variables in Keras' order, named without the layer's
+//                     name: "kernel"
 //   Apply(call)       appends its ops
 #pragma once
 

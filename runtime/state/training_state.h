@@ -16,8 +16,8 @@ namespace tfjob::state {
 // How a task's contribution to a variable changes the variable.
 enum class Update : uint8_t {
   kGradient = 0,   // one optimizer step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); if synchronous, by the mean of the set
-  kAssignAdd = 2,  // adds to it; if synchronous, the mean of the set
+  kAssign = 1,     // replaces it (moving statistics); in synchronous mode, with the mean of all
+  kAssignAdd = 2,  // is added to it; in synchronous mode, the mean of all is added
 };
 
 struct Variable {
@@ -41,8 +41,8 @@ std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
                                      const optimizer::Optimizer& optimizer);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for two variables
-// with the same name, a negative dimension, a gradient of an integer, a sum of booleans or bytes,
-// or an invalid optimizer.
+// with the same name, a negative dimension, gradients for a type other than float32 and float64,
+// additions to booleans or bytes, or an invalid optimizer.
 Status Validate(const TrainingState& state);
 
 }  // namespace tfjob::state

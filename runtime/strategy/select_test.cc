@@ -79,7 +79,8 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   }
 }
 
-// The sparse form of TF_CONFIG does not say how many tasks there are.
+// In the sparse form of TF_CONFIG, which does not say how many tasks there are, the strategy
+// one_device must be refused to a task that cannot be the only one.
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
   EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);
