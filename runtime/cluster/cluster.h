@@ -38,7 +38,7 @@ struct Job {
   std::string name;
   std::map<int32_t, std::string> addresses;
   bool sparse = false;  // written as an object; otherwise as a list of indexes 0 to N-1
-  bool null = false;    // written as null (by the Training Operator: dynamic, no parameter servers)
+  bool null = false;    // written as null, as the Training Operator does in dynamic jobs without ps
 
   bool operator==(const Job&) const = default;
 };
@@ -102,8 +102,8 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// Distinguishes this job from an earlier one at the same addresses. Tasks send it in every
-// handshake.
+// Distinguishes this job from an earlier one at the same addresses. Tasks send it in
+// every handshake.
 struct JobIdentity {
   std::string uid;      // TFJOB_UID; "" if no operator runs the job
   int32_t attempt = 0;  // TFJOB_ATTEMPT

@@ -12,8 +12,8 @@ std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
 
-// Rejects a key that is set although the key that it depends on (when_key, here the selector) has
-// another value. Examples are momentum for adagrad, and data.train.file for the format idx.
+// Rejects a key that is set but has no effect, because the key that selects it (when_key) has
+// another value. Examples are momentum with adagrad, and data.train.file with the format idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = GetKey(config, *FindKey(key.when_key));

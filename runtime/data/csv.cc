@@ -106,8 +106,8 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
   return OkStatus();
 }
 
-// Determines from the fields of the first line how many columns there are, and which of them is the
-// label.
+// Determines from the fields of the first line how many columns there are, and which of them
+// is the label.
 Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
   rows.columns = fields.size();
   if (rows.columns < 2) {

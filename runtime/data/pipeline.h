@@ -1,6 +1,6 @@
-// Turns a dataset into batches: shuffles the examples every epoch, divides them among the workers,
-// groups them, and converts them to what the model takes. A background thread prepares batches
-// ahead.
+// Turns a dataset into batches: shuffles the examples every epoch, divides them among the
+// workers, groups them, and converts them to what the model takes. A background thread prepares
+// batches ahead.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
 //                    Pipeline::Create(dataset, {.batch_size = 128, .scale = 1.0 / 255}));

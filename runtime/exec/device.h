@@ -1,7 +1,7 @@
-// Describes, as a value, the device that a program is compiled for: its kernels, its memory and the
-// row strides of its tensors. Only CPUs are supported so far. To support another device, add a
-// function like CpuDevice in a file of its own; the rest of this package does not depend on the
-// device.
+// Describes, as a value, the device that a program is compiled for: its kernels, its memory and
+// the row strides of its tensors. Only CPUs are supported so far. To support another device, add
+// a function like CpuDevice in a file of its own; the rest of this package does not depend on
+// the device.
 #pragma once
 
 #include <cstddef>

@@ -21,8 +21,8 @@ struct MemoryPlan {
 
 // Plans the arena so that buffers in use at the same time do not overlap. The algorithm is greedy:
 // it places the largest buffers first, each in the smallest sufficient gap between the buffers
-// whose lifetimes overlap its own. The arena is usually no larger than all buffers in use at the
-// busiest step together.
+// whose lifetimes overlap its own. The arena is usually no larger than the total size of the
+// buffers in use at the busiest step.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& buffers);
 
 }  // namespace tfjob::exec

@@ -183,8 +183,8 @@ class Planner {
   }
 
   // Returns whether node `id` may write an output with the layout `operand` over its input number
-  // `input`. The input must be in the arena, have the same layout, not be used later, not be used
-  // by the node in another layout as well, and not be overwritten by another output of the node.
+  // `input`. The input must be in the arena and have the same layout. It must not be used later, be
+  // read by the node in another layout as well, or be overwritten by another output of the node.
   bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
     if (input >= static_cast<int>(inputs.size())) return false;
     const Value& value = inputs[static_cast<size_t>(input)];

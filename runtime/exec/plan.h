@@ -1,9 +1,9 @@
 // Lays out a graph for a device, before any memory is allocated: decides where each value lives,
 // and which kernels run in which order. Values share memory where no data has to move: a value read
-// from a variable is the variable's memory (unless the value is fetched, or the variable is written
-// before the last use), Identity and Reshape use their input's memory (unless a Reshape's input has
-// padded rows), and a kernel that may work in place overwrites an input that is not needed
-// afterwards.
+// from a variable stays in the variable's memory (unless the value is fetched, or the variable is
+// written before the last use), Identity and Reshape use their input's memory (unless a Reshape's
+// input has padded rows), and a kernel that may work in place overwrites an input that is not
+// needed afterwards.
 #pragma once
 
 #include <string>

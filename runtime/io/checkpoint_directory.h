@@ -29,10 +29,10 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // none does.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
-// Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as the
-// newest, drops checkpoints of later steps from the list (they date from before a rollback), and
-// deletes the oldest ones beyond `keep` (0: keep all). Writes the state file before deleting
-// anything.
+// Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
+// the newest, drops checkpoints of later steps from the list (they date from before a
+// rollback), and deletes the oldest ones beyond `keep` (0: keep all). Writes the state file
+// before deleting anything.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now);
 
 }  // namespace tfjob::io

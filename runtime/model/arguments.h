@@ -1,5 +1,5 @@
-// Reads a class and its arguments. This is the form in which Keras and the training file write
-// layers and initialisers.
+// Reads a class name with its arguments, the form in which Keras and the training file write layers
+// and initialisers.
 #pragma once
 
 #include <initializer_list>

@@ -25,7 +25,7 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict: float32 [b, …]
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
 // kTrain, kEval: float32 scalar, the sum of the examples' losses. Added up over several batches and
-// divided by their number of examples, it yields the exact mean.
+// divided by the number of examples in them, it yields the exact mean.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -40,9 +40,9 @@ struct BuildOptions {
   Shape label_shape;
   Loss loss;
   std::vector<Metric> metrics;
-  int64_t replica = 0;  // kTrain: index among the tasks that share a seed; varies dropout
+  int64_t replica = 0;  // kTrain: index among the tasks that share a seed; makes dropout differ
   // kTrain: if set, the graph itself updates every trainable variable with an ApplyOptimizer op
-  // (training on one device). If unset, it has a fetch for every gradient instead.
+  // (training on one device). If unset, the graph has a fetch for every gradient instead.
   std::optional<optimizer::Optimizer> optimizer;
 };
 
@@ -59,7 +59,7 @@ struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
   std::vector<GradientFetch>
-      gradients;  // kTrain without optimizer; in the order of becoming ready: last layer first
+      gradients;  // kTrain without optimizer; ordered as they become ready: last layer first
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size, over which the sums are taken
 };

@@ -66,8 +66,8 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Reads Keras 3's record of the shape that the layer was built for. Returns nullopt for unknown
-// forms.
+// Reads Keras 3's record of the shape that the layer was built for. Returns nullopt for
+// unknown forms.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;

@@ -145,7 +145,7 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Every layer must be written with the same members as Keras writes, apart from those that have no
+// Every layer must be written with the members that Keras writes, apart from those that have no
 // meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");

@@ -48,8 +48,8 @@ Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Return a value per example, float32 [b]. CheckLoss or CheckMetric must have accepted the
-// prediction and the labels.
+// Return a value per example, float32 [b]. CheckLoss or CheckMetric must have accepted the shapes
+// of the prediction and the labels.
 graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
                              graph::Output labels);
 graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,

@@ -46,7 +46,7 @@ struct PeerEvent {
     kSuspected,  // the peer has been silent for 2 s
     kRecovered,  // a suspected peer sent data again
     kLost,       // the peer's connection closed, or its lease of 10 s expired
-    kWaiting,    // sent every 10 s during a wait; the message says what is awaited from whom
+    kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
     kRestoring,  // the chief refills servers
   };
   Kind kind = Kind::kWaiting;

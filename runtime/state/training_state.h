@@ -13,11 +13,12 @@
 
 namespace tfjob::state {
 
-// How a task's contribution to a variable changes the variable.
+// How a task's contribution to a variable changes the variable. "All" are the contributions of one
+// synchronous step.
 enum class Update : uint8_t {
   kGradient = 0,   // one optimizer step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); in synchronous mode, with the mean of all
-  kAssignAdd = 2,  // is added to it; in synchronous mode, the mean of all is added
+  kAssign = 1,     // replaces it (moving statistics); if synchronous, the mean of all does
+  kAssignAdd = 2,  // is added to it; if synchronous, the mean of all is
 };
 
 struct Variable {

@@ -21,8 +21,8 @@ namespace tfjob::strategy {
 // A compiled graph of the model with the positions of its feeds and fetches.
 class ModelProgram {
  public:
-  // Compiles the graph for `mode`. In kTrain, Run announces the gradients unless `with_updates` is
-  // set.
+  // Compiles the graph for `mode`. In kTrain, Run announces the gradients unless
+  // `with_updates` is set.
   static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
                                                          model::Mode mode, int64_t batch_size,
                                                          bool with_updates,

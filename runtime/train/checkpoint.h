@@ -35,8 +35,9 @@ StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string&
                                                               const state::TrainingState& training);
 
 // Returns the error that LoadLatestCheckpoint would return, as far as it can be found without
-// reading the values of the newest checkpoint. If that checkpoint is visibly damaged, loads older
-// ones, as LoadLatestCheckpoint does. Returns OK if the folder has no checkpoint.
+// reading the values of the newest checkpoint. If its index or the size of a data file shows
+// that it is damaged, loads older ones, as LoadLatestCheckpoint does. Returns OK if the folder
+// has no checkpoint.
 Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training);
 
 }  // namespace tfjob::train

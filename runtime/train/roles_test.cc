@@ -116,8 +116,8 @@ model_dir: )",
     for (auto& [name, job] : jobs) config.cluster.jobs.push_back(std::move(job));
     return config;
   }
-  // Returns the TF_CONFIG that the operator writes under enableDynamicWorker for a job with two
-  // servers.
+  // Returns the TF_CONFIG that the operator writes under enableDynamicWorker for a job with
+  // two servers.
   cluster::TfConfig Sparse(const Task& task, const std::string& chief) {
     const std::string servers =
         task.type == "ps" ? StrCat("\"", AddressOf(task), "\"")

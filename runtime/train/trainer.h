@@ -29,11 +29,10 @@ class StepObserver {
   // Called after each step of this task.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
-  // Called before variables without values are filled, which is from the last checkpoint if there
-  // is one.
+  // Called if the variables have no values, before this task fills them from the last checkpoint
+  // or, if there is none, with initial values.
   virtual Status OnRestore() = 0;
-  // Called if the task was asked to stop, either between two steps or during a step, which is then
-  // abandoned.
+  // Called if the task is asked to stop. A step that is in progress at that time is abandoned.
   virtual Status OnStop() = 0;
 };
 
