@@ -13,12 +13,12 @@
 
 namespace tfjob::state {
 
-// How a task's contribution to a variable changes the variable. "All" are the contributions of one
-// synchronous step.
+// How a task's contribution to a variable changes the variable. In synchronous mode, this is done
+// once per step, with the mean of the step's contributions.
 enum class Update : uint8_t {
-  kGradient = 0,   // one optimizer step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); if synchronous, the mean of all does
-  kAssignAdd = 2,  // is added to it; if synchronous, the mean of all is
+  kGradient = 0,   // is applied by the optimizer; float32 and float64 only
+  kAssign = 1,     // replaces the variable (moving statistics)
+  kAssignAdd = 2,  // is added to the variable
 };
 
 struct Variable {

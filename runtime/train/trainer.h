@@ -32,7 +32,8 @@ class StepObserver {
   // Called if the variables have no values, before this task fills them from the last checkpoint
   // or, if there is none, with initial values.
   virtual Status OnRestore() = 0;
-  // Called if the task is asked to stop. A step that is in progress at that time is abandoned.
+  // Called if the task is asked to stop, after the step in progress has ended or has been
+  // abandoned.
   virtual Status OnStop() = 0;
 };
 
