@@ -9,8 +9,8 @@
 // own, as a list of one:
 //   {"cluster":{"worker":{"1":"h:2222"},"ps":["h:2222"]},"task":{"type":"worker","index":1}}
 //   {"cluster":{"worker":{},"ps":["h:2222"]},"task":{"type":"ps","index":1}}
-// (tf-operator before 1.2 used the key "sparseCluster" for it; both keys are read.) The sparse form
-// does not name the job's chief; the variable TFJOB_CHIEF does.
+// (For this form, tf-operator before 1.2 used the key "sparseCluster" instead of "cluster"; both
+// are read.) The sparse form does not name the job's chief; the variable TFJOB_CHIEF does.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct Job {
   std::string name;
   std::map<int32_t, std::string> addresses;
   bool sparse = false;  // written as an object; otherwise as a list of indexes 0 to N-1
-  bool null = false;    // written as null (the reference's dynamic form without parameter servers)
+  bool null = false;    // written as null, as the Training Operator does in dynamic jobs without ps
 
   bool operator==(const Job&) const = default;
 };
@@ -72,7 +72,7 @@ struct TfConfig {
 // Prints compact JSON with the members in the order cluster, task, environment, as the Training
 // Operator does.
 std::string Print(const TfConfig& config);
-// The same in two halves, so that a cluster is printed only once for its many tasks.
+// Do the same in two steps, so that a cluster is printed only once for all of its tasks.
 std::string PrintCluster(const Cluster& cluster);
 std::string PrintWithTask(std::string_view printed_cluster, const Task& task,
                           std::string_view environment);
@@ -88,8 +88,8 @@ StatusOr<TfConfig> ParseTfConfig(std::string_view text);
 enum class Role { kChief, kWorker, kParameterServer, kEvaluator };
 std::string_view Name(Role role);  // "chief"
 
-// Returns the job's chief: the task named by chief_type, or else chief 0 or master 0 if there is
-// one, or else worker 0 (also in the sparse form, as in TensorFlow).
+// Returns the job's chief: task 0 of chief_type if that is set, otherwise chief 0 or master 0 if
+// there is one, otherwise worker 0 (also in the sparse form, as in TensorFlow).
 Task ChiefOf(const TfConfig& config);
 Role RoleOf(const TfConfig& config);
 
@@ -102,7 +102,8 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
-// Distinguishes this job from an earlier one at the same addresses. Sent in every handshake.
+// Distinguishes this job from an earlier one at the same addresses. Tasks send it in
+// every handshake.
 struct JobIdentity {
   std::string uid;      // TFJOB_UID; "" if no operator runs the job
   int32_t attempt = 0;  // TFJOB_ATTEMPT

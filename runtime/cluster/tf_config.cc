@@ -129,7 +129,8 @@ Status CheckTask(const TfConfig& config) {
       ")");
 }
 
-// In the sparse form, a server gets only its own address, as a list of one.
+// In the sparse form, the list of a server contains only its own address. Moves that address from
+// index 0 to the server's index.
 void PlaceOwnAddress(TfConfig& config) {
   if (!config.cluster.sparse() || config.task.type != "ps") return;
   for (Job& job : config.cluster.jobs) {

@@ -1,4 +1,4 @@
-// Prints the stages of the runtime as text, for tfjob-trainer --print=STAGE.
+// Formats what the runtime derives from its input, stage by stage, for tfjob-trainer --print=STAGE.
 #pragma once
 
 #include <string>

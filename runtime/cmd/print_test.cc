@@ -67,7 +67,7 @@ TEST(PrintStage, ShowsEveryStageOfAWorkerWithParameterServers) {
 
 TEST(PrintStage, ShowsEveryStageOfATaskThatTrainsAlone) {
   Compare("alone.cluster", PrintCluster({}));
-  // Here the graph itself applies the optimizer.
+  // Without parameter servers, the graph itself applies the optimizer.
   for (const char* stage : {"graph", "program"}) CompareStage("alone", stage, {});
   const Status placement = PrintStage("placement", SmallConfig(), {}).status();
   EXPECT_EQ(placement.code(), StatusCode::kInvalidArgument);

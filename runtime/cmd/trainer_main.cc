@@ -47,8 +47,8 @@ StatusOr<config::TrainingConfig> ReadConfig(const Flags& flags) {
   return config;
 }
 
-// Exits the process if a task that was asked to stop hangs: after a second if it is only waiting
-// for other tasks, otherwise after kStopDeadline.
+// Exits the process if a task that was asked to stop does not end in time: within a second if it is
+// only waiting for other tasks, otherwise within kStopDeadline.
 class StopGuard {
  public:
   StopGuard(const StopSource& stop, train::TaskContext& context)

@@ -52,15 +52,15 @@ struct Key {
   KeyType type;
   Binding binding;
   std::string doc;  // one or two sentences for docs/training-file.md
-  // The values allowed for a string, or for each element of kStrings. If empty, any value is
-  // allowed. The file cannot contain an empty name.
+  // The values allowed for a string, or for each element of kStrings. If there are none, any value
+  // is allowed. A choice "" stands for an unset value and cannot be written in the file.
   std::vector<std::string> choices = {};
   double minimum = -std::numeric_limits<double>::infinity();
   double maximum = std::numeric_limits<double>::infinity();
   // The key applies only if the key `when_key` has one of these values.
   std::string when_key = {};
   std::vector<std::string> when_values = {};
-  std::string unset_doc = {};  // describes the default if it is not a value
+  std::string unset_doc = {};  // describes what an unset key means, such as "required"
 };
 
 // Returns all keys, in the order of the documentation.

@@ -11,10 +11,10 @@ namespace tfjob::config {
 
 // Returns a JSON Schema, draft 2020-12; docs/training.schema.json contains it, indented. It rejects
 // every file that the parser rejects for an unknown key, a wrong type, an unknown choice or a value
-// out of range. Rules that involve several keys (Validate) are left to the parser.
+// out of range. It does not contain the rules that involve several keys; Validate checks those.
 Json TrainingSchema();
 
-// Returns a Markdown table with key, type, default and meaning.
+// Returns a Markdown table that lists the key, type, default and meaning of every key.
 std::string KeyTable();
 
 // Returns `markdown` with everything between the lines "<!-- keys: begin -->" and

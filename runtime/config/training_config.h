@@ -70,8 +70,8 @@ struct SourceConfig {
   std::string label_column;  // csv: a name or an index, negative from the end; "" is the last
   std::string delimiter = ",";
 
-  // linear: y = x·weights + bias + noise·N(0,1). With one weight, x is spaced evenly over [low,
-  // high]; with several, it is drawn uniformly.
+  // linear: y = x·weights + bias + noise·N(0,1). With one weight, the values of x are evenly spaced
+  // from low to high, inclusive; with several, they are drawn uniformly from that range.
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33, low = -1, high = 1;
   int64_t examples = 100;
@@ -88,7 +88,7 @@ struct DataConfig {
 };
 
 enum class StrategyKind { kAuto, kOneDevice, kParameterServer };
-// The words for them in the training file, in the order of the enum.
+// Their names in the training file, in the order of the enum.
 inline constexpr const char* kStrategyNames[] = {"auto", "one_device", "parameter_server"};
 enum class PsMode { kAsync, kSync };
 enum class Placement { kRoundRobin, kBalanced };
@@ -99,7 +99,7 @@ struct StrategyConfig {
   PsMode mode = PsMode::kAsync;
   int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
-  int64_t shard_bytes = 32 << 20;  // larger variables are split across servers; 0: never
+  int64_t shard_bytes = 32 << 20;  // variables above this are split across servers; 0: never
 };
 
 struct EvalConfig {
@@ -135,8 +135,8 @@ struct TrainingConfig {
   int64_t threads = 0;  // 0: as many as the cgroup grants
 };
 
-// Parses the text; `what` names it in error messages. Keys that depend on each other are checked by
-// Validate, after the overrides.
+// Parses the text; `what` names it in error messages. Does not check keys against each other;
+// Validate does that, after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
 // Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
@@ -144,8 +144,8 @@ StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_
 // config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Checks what can be decided only from all keys together: that there are a model, a loss, data and
-// a limit, and that no key makes another one meaningless.
+// Checks what can be decided only from all keys together: that a model, a loss, training data and a
+// limit are given, and that no key is set that another key makes meaningless.
 Status Validate(const TrainingConfig& config);
 
 // How often the chief saves: every 600 s unless the file says otherwise. 0 means off.

@@ -1,5 +1,5 @@
-// Implements Validate, which checks what can be decided only from all keys together, and what
-// follows from several keys.
+// Implements Validate, which checks what can be decided only from all keys together, and the
+// functions whose result depends on several keys.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -12,12 +12,12 @@ std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
 
-// Rejects a key that is set although its selector has another value, such as momentum for adagrad,
-// or the file of a csv for idx.
+// Rejects a key that is set but has no effect, because the key that selects it (when_key) has
+// another value. Examples are momentum with adagrad, and data.train.file with the format idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = GetKey(config, *FindKey(key.when_key));
-  if (selector.is_null()) return OkStatus();  // a missing selector is another error
+  if (selector.is_null()) return OkStatus();  // reported as an error elsewhere
   for (const std::string& value : key.when_values) {
     if (selector == value) return OkStatus();
   }

@@ -39,7 +39,7 @@ class Pipeline::Maker {
   Status ReadLabels();
   Batch NewBatch(int64_t size) const;
   void Shuffle(int64_t epoch);
-  // Returns the dataset's row of this worker's example `index` in the epoch.
+  // Returns the row in the dataset of this worker's example number `index` of the current epoch.
   int64_t Row(int64_t index) const;
   void CopyFeatures(int64_t first, Batch& batch) const;
   void CopyLabels(int64_t first, Batch& batch) const;

@@ -1,5 +1,5 @@
-// Reads a file from front to back. Whether it is plain or compressed with gzip is decided by its
-// first bytes, not by its name.
+// Reads a file, plain or compressed with gzip, from front to back. The format is detected from the
+// first bytes, not from the name.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class ByteSource {
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
   const std::string& path() const { return path_; }
-  // Returns an upper bound on the bytes that Read can return in total. Sizes that the file claims
-  // can be checked against it.
+  // Returns an upper bound on the bytes that Read can return in total. Compare sizes stated in the
+  // file with it before allocating memory for them.
   uint64_t max_bytes() const { return max_bytes_; }
 
  private:

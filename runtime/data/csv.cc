@@ -22,7 +22,7 @@ StatusOr<std::string> ReadText(const std::string& path) {
   }
 }
 
-// Removes the first line from `rest`, and returns it without its '\n'.
+// Removes the first line from `rest`, and returns it without its "\n" or "\r\n".
 std::string_view TakeLine(std::string_view& rest) {
   const size_t end = std::min(rest.find('\n'), rest.size());
   std::string_view line = rest.substr(0, end);
@@ -57,7 +57,7 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
-// Returns the position of the label's column among `columns`.
+// Returns the index of the label's column.
 StatusOr<size_t> FindLabel(const CsvOptions& options, const std::vector<std::string>& names,
                            size_t columns) {
   if (options.label_column.empty()) return columns - 1;
@@ -106,7 +106,8 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
   return OkStatus();
 }
 
-// Determines the number of columns and, from a header, their names.
+// Determines from the fields of the first line how many columns there are, and which of them
+// is the label.
 Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
   rows.columns = fields.size();
   if (rows.columns < 2) {

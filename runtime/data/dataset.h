@@ -46,9 +46,9 @@ struct CsvOptions {
 };
 StatusOr<Dataset> LoadCsv(const CsvOptions& options);
 
-// Generates y = x·weights + bias + noise·N(0, 1); the same seed yields the same data. A
-// single feature is spaced evenly from low to high (both included), and several features are
-// drawn uniformly.
+// Generates y = x·weights + bias + noise·N(0, 1); the same seed yields the same data. If there is
+// one feature, its values are evenly spaced from low to high, inclusive; if there are several,
+// their values are drawn uniformly from that range.
 struct LinearOptions {
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33, low = -1, high = 1;

@@ -9,9 +9,9 @@
 
 namespace tfjob::data {
 
-// A ring of slots, which the background thread fills in turn and the owner empties in turn. The
-// thread sleeps until half of the slots are empty, then fills them all. It is therefore woken once
-// per half ring instead of once per batch.
+// A ring of slots, which the background thread fills in turn and the owner empties in turn. Once it
+// has filled all slots, the thread sleeps until half of them are empty again. It is therefore woken
+// once per half ring instead of once per batch.
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {

@@ -1,5 +1,6 @@
-// Turns a dataset into batches: shuffled every epoch, divided among workers, cut into batches,
-// converted to what the model takes, and prepared ahead by a background thread.
+// Turns a dataset into batches: shuffles the examples every epoch, divides them among the
+// workers, groups them, and converts them to what the model takes. A background thread prepares
+// batches ahead.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
 //                    Pipeline::Create(dataset, {.batch_size = 128, .scale = 1.0 / 255}));
@@ -58,7 +59,8 @@ class Pipeline {
  public:
   // Checks every label. If one does not suit the label kind, returns InvalidArgument with a message
   // that names the file, the row, the value and the allowed range. Also returns InvalidArgument if
-  // a worker would have no rows or drop_remainder would leave no batch.
+  // this worker would have no rows, if drop_remainder would leave no batch, or if `start` is not a
+  // position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   ~Pipeline();

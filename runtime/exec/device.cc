@@ -11,8 +11,8 @@ namespace tfjob::exec {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-// Rows this far apart share few of the 64 sets of a first-level cache (kCacheLine * 64 sets
-// = 4096 bytes).
+// If rows are a multiple of this apart, they fall into few of the 64 sets of a first-level cache
+// (64 sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
 size_t PhysicalBytes() {

@@ -1,6 +1,7 @@
-// Describes, as a value, the device that a program is compiled for: its kernels, its memory and the
-// strides of its rows. Only CPUs are supported so far. Another device needs another function that
-// makes such a value, in a twin file; the rest of exec does not depend on the device.
+// Describes, as a value, the device that a program is compiled for: its kernels, its memory and
+// the row strides of its tensors. Only CPUs are supported so far. To support another device, add
+// a function like CpuDevice in a file of its own; the rest of this package does not depend on
+// the device.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +23,19 @@ using DeviceMemory = std::shared_ptr<void>;
 
 struct Device {
   std::string name;                     // "/device:CPU:0"
-  const kernels::KernelTable* kernels;  // with ApplyOptimizer; lives as long as the process
-  ThreadPool* pool = nullptr;  // helps the thread that runs a program; borrowed, null for none
+  const kernels::KernelTable* kernels;  // includes ApplyOptimizer; lives as long as the process
+  ThreadPool* pool = nullptr;  // helps the thread that runs a program; not owned; may be null
   // Allocates memory aligned to 64 bytes. Returns ResourceExhausted if the device does
   // not have that much.
   std::function<StatusOr<DeviceMemory>(size_t bytes)> allocate;
-  // Returns the stride that the rows of a tensor or a variable should have.
+  // Returns the stride, in elements, that the rows of a tensor or variable should have.
   int64_t (*row_stride)(DType dtype, const Shape& shape);
 };
 
 Device CpuDevice(ThreadPool* pool = nullptr);
 
-// Returns the row stride for CPUs, in elements: the size of the last dimension. If the rows of a
-// matrix take a multiple of 1 KiB, one cache line is added to each, since they would otherwise fall
+// Returns the row stride for CPUs, in elements. This is the size of the last dimension, plus one
+// cache line if the rows of a matrix take a multiple of 1 KiB, since such rows would otherwise fall
 // into few sets of the cache.
 int64_t RowStride(DType dtype, const Shape& shape);
 

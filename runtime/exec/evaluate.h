@@ -7,7 +7,7 @@
 namespace tfjob::exec {
 
 // Returns an evaluator that prepares a node's kernel from `table` and runs it once. The table must
-// be that of a host, and must outlive the evaluator.
+// contain kernels for the host, and must outlive the evaluator.
 graph::Evaluator KernelEvaluator(const kernels::KernelTable* table);
 
 }  // namespace tfjob::exec

@@ -6,7 +6,7 @@
 
 namespace tfjob::exec {
 
-// A buffer is in use from step `first` to step `last`, both included.
+// The size of a buffer, and the steps during which it is in use: from `first` to `last`, inclusive.
 struct Lifetime {
   size_t bytes = 0;
   int first = 0;
@@ -16,13 +16,13 @@ struct Lifetime {
 struct MemoryPlan {
   std::vector<size_t> offsets;  // one per buffer, multiples of 64
   size_t arena_bytes = 0;
-  size_t unshared_bytes = 0;  // without reuse
+  size_t unshared_bytes = 0;  // size of the arena if no memory were reused
 };
 
-// Plans the arena, so that buffers in use at the same time do not overlap. The algorithm is
-// greedy: it places the largest buffers first, each in the smallest gap that fits between the
-// buffers whose lifetimes overlap its own. The arena is usually no larger than the buffers in use
-// at the busiest step.
+// Plans the arena so that buffers in use at the same time do not overlap. The algorithm is greedy:
+// it places the largest buffers first, each in the smallest sufficient gap between the buffers
+// whose lifetimes overlap its own. The arena is usually no larger than the total size of the
+// buffers in use at the busiest step.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& buffers);
 
 }  // namespace tfjob::exec

@@ -47,7 +47,7 @@ class RandomGraph {
     b_.AddFetch("last", matrices_.back());
   }
 
-  // Adds one SGD step on the variable, which lowers the mean of the last value.
+  // Adds one SGD step on the variable, for a loss that depends on the last value.
   void Train() {
     optimizer::Optimizer sgd;
     sgd.learning_rate = 0.1;
@@ -74,7 +74,7 @@ class RandomGraph {
     return values[values.size() - 1 - random_() % recent];
   }
 
-  // Keeps values between about 0 and 2, so that nothing overflows.
+  // Maps values into (0, 1), so that nothing overflows.
   Output Bounded(Output x) { return Sigmoid(b_, x); }
 
   Output Next() {

@@ -69,7 +69,7 @@ class Planner {
     values_[{id, 0}] = {Home::kFeed, index, Operand::Dense(type.dtype, type.shape)};
   }
 
-  // Copies a fetched feed, because a fetch outlives the feed's memory.
+  // If a feed is also fetched, copies it, because the fetch outlives the feed's memory.
   Status CopyFedFetch(int id) {
     if (uses_[{id, 0}].fetched) CopyIntoArena(id, values_[{id, 0}]);
     return OkStatus();
@@ -156,7 +156,7 @@ class Planner {
     return OkStatus();
   }
 
-  // Makes a dense copy of `from` the value of node `id`.
+  // Copies `from` into a dense buffer, and makes that copy the value of node `id`.
   void CopyIntoArena(int id, Value from) {
     const Value copy = NewBuffer({id, 0}, Operand::Dense(from.operand.dtype, from.operand.shape));
     values_[{id, 0}] = copy;
@@ -182,9 +182,9 @@ class Planner {
     return entry == nullptr ? *kNone : entry->in_place;
   }
 
-  // Returns whether node `id` may write an output over its input. The input must have the same
-  // layout, must not be used later, must be used by the node itself only in this layout, and must
-  // not be taken by another output.
+  // Returns whether node `id` may write an output with the layout `operand` over its input number
+  // `input`. The input must be in the arena and have the same layout. It must not be used later, be
+  // read by the node in another layout as well, or be overwritten by another output of the node.
   bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
     if (input >= static_cast<int>(inputs.size())) return false;
     const Value& value = inputs[static_cast<size_t>(input)];

@@ -1,8 +1,9 @@
 // Lays out a graph for a device, before any memory is allocated: decides where each value lives,
-// and which kernels run in which order. Values share memory where no data has to move: a read of a
-// variable is the variable's memory (unless the value is fetched, or the variable is written before
-// the last use), Identity and Reshape use their input's memory, and a kernel that may work in place
-// overwrites an input that is not needed afterwards.
+// and which kernels run in which order. Values share memory where no data has to move: a value read
+// from a variable stays in the variable's memory (unless the value is fetched, or the variable is
+// written before the last use), Identity and Reshape use their input's memory (unless a Reshape's
+// input has padded rows), and a kernel that may work in place overwrites an input that is not
+// needed afterwards.
 #pragma once
 
 #include <string>
@@ -50,8 +51,9 @@ struct Plan {
   std::vector<PlannedFetch> fetches;
 };
 
-// Plans the graph. Returns FailedPrecondition if a variable is missing from the store, and
-// InvalidArgument if its dtype or shape differs from what the graph expects.
+// Plans the graph. Creates the optimizer slots that the store lacks. Returns FailedPrecondition if
+// a variable is missing from the store, and InvalidArgument if its dtype or shape differs from what
+// the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device);
 

@@ -56,10 +56,10 @@ struct CompileOptions {
   // Names of the fetches, in the order in which the program numbers them. If empty, all
   // fetches of the graph.
   std::vector<std::string> fetches;
-  // Fetches (gradients) that Run announces as soon as they are computed. The schedule is cut into
+  // Fetches (gradients) that Run announces as soon as they are computed. The schedule is split into
   // segments at these points.
   std::vector<std::string> announced;
-  // If set, the passes of graph/passes.h run first.
+  // If set, the passes of graph/passes.h and FuseSgd run first.
   bool optimize = true;
 };
 
@@ -84,7 +84,8 @@ class Program {
 
   // Runs the program once. `feeds` are in the order of feeds(). If a feed is missing
   // (default-constructed) or has another dtype or size, returns InvalidArgument, with a message
-  // that names it, and runs nothing. The versions of written variables grow by one.
+  // that names it, and runs nothing. Otherwise increments the version of every variable that the
+  // program writes.
   Status Run(std::span<const Feed> feeds);
   // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as the announced
   // fetch i (its position in fetches()) has been computed. Fetches are announced in the order
@@ -107,8 +108,8 @@ class Program {
   size_t arena_bytes() const;
   size_t unshared_bytes() const;
 
-  // Prints totals, feeds, the schedule with its segments and the offsets of buffers, and fetches.
-  // The output is stable.
+  // Returns the program as text: totals, feeds, the schedule with its segments and the buffers'
+  // offsets, and fetches. The text is always the same for the same program.
   std::string ToString() const;
 
  private:

@@ -42,7 +42,7 @@ using variables::VariableStore;
 constexpr DType kF32 = DType::kFloat32;
 constexpr DType kI64 = DType::kInt64;
 
-// Pads every matrix, so that small nets test the paths of padded rows.
+// Pads the rows of every matrix, so that small nets also test the code for padded rows.
 int64_t Padded(DType, const Shape& shape) {
   const int64_t cols = shape.rank() == 0 ? 1 : shape.dim(-1);
   return shape.rank() == 2 ? cols + 3 : cols;
@@ -242,7 +242,7 @@ TEST(Program, MakesNoGradientOfAPlainSgdStepUponAMatrix) {
   EXPECT_NE(text.find("w2/Apply: ApplyOptimizer"), std::string::npos) << text;
 }
 
-// The product reads the variable that it is added to.
+// The result must be right even if the product reads the variable that it is added to.
 TEST(Program, AccumulatesAProductOfTheVariableItself) {
   VariableStore store;
   const Tensor initial = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});

@@ -7,9 +7,9 @@
 
 namespace tfjob::exec {
 
-// Returns the nodes' positions in the order of the list, but with writes to variables as early as
-// their dependencies allow. A gradient is then applied while it is still in the cache, and its
-// memory is free for the next one.
+// Returns the nodes' positions in the order in which they run. This is the order of the graph,
+// except that writes to variables run as early as their dependencies allow. A gradient is then
+// applied while it is still in the cache, and its memory is free for the next one.
 std::vector<int> Schedule(const graph::Graph& graph);
 
 }  // namespace tfjob::exec

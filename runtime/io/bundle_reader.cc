@@ -18,7 +18,8 @@
 namespace tfjob::io {
 namespace {
 
-// Users often pass the data file, the index or the folder. Says which prefix they need.
+// Returns a hint for users who pass the data file, the index or the folder instead of the prefix;
+// "" if `prefix` is none of these.
 std::string Advice(const std::string& prefix) {
   const size_t cut = std::min(prefix.rfind(".data-"), prefix.rfind(".index"));
   if (cut != std::string::npos) return StrCat("; use the prefix ", prefix.substr(0, cut));

@@ -26,9 +26,10 @@ struct BundleEntry {
 
 class BundleReader {
  public:
-  // Returns NotFound, with a message that names the prefix, if there is no index; if `prefix` is a
-  // file of a checkpoint or a folder, the message says what to pass instead. Returns DataLoss if
-  // the index is damaged or a data file is shorter than the index requires.
+  // Returns NotFound, with a message that names the prefix, if the index or a data file is missing;
+  // if `prefix` is a folder or one of the files of a checkpoint, the message says what to pass
+  // instead. Returns DataLoss if the index is damaged or a data file is shorter than the index
+  // requires, and Unimplemented if the checkpoint is big-endian.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
   // Entries by name, sorted.

@@ -37,8 +37,7 @@ Status RenameFile(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-// The data file. It is written without a buffer, which would only copy the tensors,
-// since they are large.
+// The data file. Writes are not buffered: since tensors are large, a buffer would only add a copy.
 struct BundleWriter::DataFile {
   explicit DataFile(const std::string& path)
       : path(path), fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {}

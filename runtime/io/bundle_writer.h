@@ -24,7 +24,8 @@ std::string IndexFileName(const std::string& prefix);
 
 class BundleWriter {
  public:
-  // The folder of `prefix` must exist. The destructor removes the files of an unfinished writer.
+  // The folder of `prefix` must exist. If Finish was not called or failed, the destructor removes
+  // the temporary files.
   static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix);
   ~BundleWriter();
 

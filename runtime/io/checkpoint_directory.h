@@ -25,13 +25,14 @@ std::string CheckpointPrefix(const std::string& folder, int64_t step);
 // there is no state file.
 StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 // Returns the checkpoint that the state file names as the newest; nullopt if there is no state
-// file. If that checkpoint does not exist, returns the newest listed one that does.
+// file. If that checkpoint does not exist, returns the newest listed one that does, or DataLoss if
+// none does.
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
 // Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
-// the newest, drops listed checkpoints of later steps (from a run that was rolled back), and
-// deletes the oldest ones beyond `keep` (0: keep all). The state file is written before
-// anything is deleted.
+// the newest, drops checkpoints of later steps from the list (they date from before a
+// rollback), and deletes the oldest ones beyond `keep` (0: keep all). Writes the state file
+// before deleting anything.
 Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now);
 
 }  // namespace tfjob::io

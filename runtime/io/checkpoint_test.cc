@@ -42,7 +42,7 @@ TEST_F(CheckpointTest, ReadsBackWhatItWrote) {
   EXPECT_TRUE(absl::IsNotFound((*reader)->Read("bias").status()));
 }
 
-// The header's bytes as observed in files written by TensorFlow: one shard, producer 1.
+// The header must have the bytes observed in files written by TensorFlow: one shard, producer 1.
 TEST_F(CheckpointTest, IndexHoldsTensorFlowsHeaderBytes) {
   Save(7);
   const std::string index = *ReadFile(IndexFileName(CheckpointPrefix(folder_, 7)));

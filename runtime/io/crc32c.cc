@@ -1,7 +1,7 @@
-// Contains two implementations. The first uses SSE4.2's crc32 instruction: three
-// interleaved streams hide its latency of three cycles, and their checksums are joined by
-// multiplication with x^n modulo the polynomial, which uses tables. The second, for other
-// machines, uses a table per byte.
+// Contains two implementations. The first uses SSE4.2's crc32 instruction: three interleaved
+// streams hide its latency of three cycles, and their checksums are joined by multiplication with
+// x^n modulo the polynomial, which uses tables. The second, for other machines, processes one byte
+// at a time with a table.
 #include "runtime/io/crc32c.h"
 
 #include <nmmintrin.h>
@@ -26,8 +26,9 @@ constexpr std::array<uint32_t, 256> ByteTable() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = ByteTable();
 
-// For each byte of a CRC register, what it becomes after a number of zero bytes. The map is linear,
-// so the image of a register is the exclusive-or of the images of its four bytes.
+// Maps a CRC register to its value after a fixed number of zero bytes, with one table for each of
+// its four bytes. The map is linear, so the image of a register is the exclusive-or of the images
+// of its bytes.
 using ShiftTable = std::array<std::array<uint32_t, 256>, 4>;
 
 ShiftTable MakeShiftTable(size_t zero_bytes) {

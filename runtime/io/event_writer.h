@@ -1,7 +1,7 @@
 // Writes TensorBoard event files: records (record.h) of Event messages in
 // `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
-// since TensorBoard never returns to a file older than the newest. Every call has handed its data
-// to the operating system when it returns. Not thread-safe.
+// since TensorBoard never goes back to a file once it has read a newer one. Every call passes its
+// data to the operating system before it returns. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,8 @@
 namespace tfjob::model {
 
 std::string_view Name(ActivationKind kind);
-// Reads the argument: a name, null (linear) or Keras 3's {class_name: function, config: name}.
+// Reads the argument, which is a name or Keras 3's {class_name: function, config: name}. Leaves
+// `into` unchanged if the argument is absent or null.
 Status ReadActivation(Arguments& arguments, std::string_view argument, ActivationKind& into);
 graph::Output Activate(graph::Builder& b, ActivationKind kind, graph::Output x);
 

@@ -1,4 +1,5 @@
-// Reads a class with its arguments, as Keras and the training file write layers and initialisers.
+// Reads a class name with its arguments, the form in which Keras and the training file write layers
+// and initialisers.
 #pragma once
 
 #include <initializer_list>
@@ -44,19 +45,19 @@ class Arguments {
   Status Read(std::string_view name, bool& into);
   Status Read(std::string_view name, std::optional<int64_t>& into);
   Status Read(std::string_view name, std::vector<int64_t>& into);
-  // Reads a list whose first element, the batch, is null.
+  // Reads a list whose first element, the batch size, is null, and stores the rest as the shape.
   Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
   Status ReadShape(std::string_view name, std::optional<Shape>& into);
 
-  // Checks an argument that has only one supported value, `supported`, given as JSON. It may also
-  // be absent or null.
+  // Returns an error unless the argument is absent, null, or equal to `supported` (JSON), the only
+  // supported value.
   Status Only(std::string_view name, std::string_view supported);
-  // Checks several arguments whose only supported value is null.
+  // Returns an error unless all of these arguments are absent or null.
   Status OnlyNull(std::initializer_list<std::string_view> names);
-  // Accepts an argument that has no effect here.
+  // Accepts any value of an argument that has no effect here.
   void Ignore(std::string_view name) { (*this)[name]; }
 
-  // Returns InvalidArgument if an argument was not read.
+  // Returns InvalidArgument if an argument was given that none of the calls above has read.
   Status Finish() const;
   // Prepends the subject to the error message.
   Status Named(const Status& error) const { return Annotate(error, subject_); }

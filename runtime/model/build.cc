@@ -73,7 +73,7 @@ Output Forward(Builder& b, const Model& model, const BuildOptions& options, cons
   return values[static_cast<size_t>(model.output)];
 }
 
-// Returns the loss that is minimised.
+// Adds the loss and the metrics, with their fetches. Returns the loss to minimise.
 Output AddObjective(Builder& b, const BuildOptions& options, const Feeds& feeds, Output prediction,
                     BuiltGraph& built) {
   const Output losses = LossPerExample(b, options.loss, prediction, feeds.labels);
@@ -90,8 +90,8 @@ Output AddObjective(Builder& b, const BuildOptions& options, const Feeds& feeds,
   return loss;
 }
 
-// Adds gradients for every trainable variable, last layer first, and either fetches
-// or applies them.
+// Adds the gradient of every trainable variable, last layer first, and either applies it or adds a
+// fetch for it.
 Status AddUpdates(Builder& b, const BuildOptions& options, const Feeds& feeds, const Reads& reads,
                   Output loss, BuiltGraph& built) {
   std::vector<std::string> names;

@@ -24,8 +24,8 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 // Names of fetches.
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict: float32 [b, …]
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
-// kTrain, kEval: float32 scalar, Σ over the batch's examples. The sum over any number of batches,
-// divided by their number of examples, is the exact mean.
+// kTrain, kEval: float32 scalar, the sum of the examples' losses. Added up over several batches and
+// divided by the number of examples in them, it yields the exact mean.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -40,9 +40,9 @@ struct BuildOptions {
   Shape label_shape;
   Loss loss;
   std::vector<Metric> metrics;
-  int64_t replica = 0;  // kTrain: index among the tasks that share a seed; keeps dropout apart
-  // kTrain: appends ApplyOptimizer for every trainable variable (one device). If there is no
-  // optimizer, the graph has fetches for the gradients instead.
+  int64_t replica = 0;  // kTrain: index among the tasks that share a seed; makes dropout differ
+  // kTrain: if set, the graph itself updates every trainable variable with an ApplyOptimizer op
+  // (training on one device). If unset, the graph has a fetch for every gradient instead.
   std::optional<optimizer::Optimizer> optimizer;
 };
 
@@ -59,13 +59,13 @@ struct BuiltGraph {
   graph::Graph graph;
   std::vector<VariableSpec> variables;  // in the order of Variables()
   std::vector<GradientFetch>
-      gradients;  // kTrain; in the order in which they become ready: last layer first
+      gradients;  // kTrain without optimizer; ordered as they become ready: last layer first
   std::vector<MetricFetch> metrics;  // kTrain, kEval
   int64_t examples = 0;              // the batch size, over which the sums are taken
 };
 
-// Builds the graph. Returns InvalidArgument, with a message that names the layers and shapes, if
-// they do not fit.
+// Builds the graph. If layers, loss, metrics or labels do not fit together, returns InvalidArgument
+// with a message that names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

@@ -42,7 +42,7 @@ double Fan(Initializer::Mode mode, const Shape& shape) {
   return std::max(1.0, (in + out) / 2);
 }
 
-// Replaces variance scaling by the plain distribution that it amounts to.
+// Replaces variance scaling with the equivalent plain distribution.
 Initializer Resolve(const Initializer& initializer, const Shape& shape) {
   if (initializer.kind != Initializer::Kind::kVarianceScaling) return initializer;
   const double variance = initializer.scale / Fan(initializer.mode, shape);

@@ -1,6 +1,6 @@
-// Computes the initial values of variables by Keras' initialisers
-// (keras.io/api/layers/initializers). The random numbers differ from Keras': they are Philox of
-// (seed, name of the variable), so that every task computes the same value.
+// Computes the initial values of variables with Keras' initialisers
+// (keras.io/api/layers/initializers). The random numbers differ from Keras': they come from Philox,
+// keyed by the seed and the variable's name, so every task computes the same values.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Initializer {
   double value = 0;                      // kConstant
   double mean = 0, stddev = 0.05;        // kRandomNormal, kTruncatedNormal
   double minval = -0.05, maxval = 0.05;  // kRandomUniform
-  // kVarianceScaling: variance scale / fan.
+  // kVarianceScaling: the variance is scale / fan.
   double scale = 1;
   Mode mode = Mode::kFanIn;
   Distribution distribution = Distribution::kTruncatedNormal;
@@ -54,11 +54,12 @@ StatusOr<Initializer> ReadInitializer(const JsonField& field);
 // Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
-// Returns the initial value of a float32 or float64 variable. It depends only on the arguments.
-// Fans are computed as in Keras: [in, out]; for higher ranks the product of the leading dimensions
-// is the receptive field. Truncated normals are drawn again if they are beyond two standard
-// deviations, and variance scaling divides by the resulting deviation (0.87962566103423978). Normal
-// numbers are drawn by the Box-Muller method.
+// Returns the initial value of a float32 or float64 variable. The value depends only on the
+// arguments. Fans are computed as in Keras: the last two dimensions are fan in and fan out; if
+// there are more dimensions, both are multiplied by the receptive field, which is the product of
+// the others. Truncated normal numbers that are more than two standard deviations from the mean are
+// drawn again; variance scaling makes up for this by dividing its standard deviation by
+// 0.87962566103423978. Normal numbers are drawn by the Box-Muller method.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

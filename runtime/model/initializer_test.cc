@@ -49,7 +49,7 @@ TEST(Initializer, ConstantsAreConstant) {
 }
 
 // The definitions are those of keras.io/api/layers/initializers. The shape 300 × 500 has fan in
-// 300, fan out 500, and mean 400.
+// 300, fan out 500, and a mean fan of 400.
 TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   const Shape shape({300, 500});
   const struct {
@@ -58,7 +58,7 @@ TEST(Initializer, DistributionsHaveKerasBoundsAndDeviations) {
   } kCases[] = {
       {"\"random_uniform\"", 0, 0.1 / std::sqrt(12.0), 0.05},
       {R"({"RandomNormal": {"mean": 1, "stddev": 2}})", 1, 2, 0},
-      // Truncated at two standard deviations, not corrected.
+      // Truncated at two standard deviations, without correcting the deviation.
       {R"({"TruncatedNormal": {"stddev": 0.1}})", 0, 0.1 * 0.8796256610342398, 0.2},
       {"\"glorot_uniform\"", 0, std::sqrt(1 / 400.0), std::sqrt(3 / 400.0)},
       {"\"glorot_normal\"", 0, std::sqrt(1 / 400.0), 2 * std::sqrt(1 / 400.0) / 0.8796256610342398},

@@ -10,8 +10,8 @@
 namespace tfjob::model {
 namespace {
 
-// Converts a name by Keras' rule: a word begins at a capital that follows a small letter or is
-// followed by one ("ReLU" → "re_lu").
+// Converts a class name to snake case by Keras' rule: a word begins at a capital letter that comes
+// directly after or before a lower-case letter ("ReLU" → "re_lu").
 std::string SnakeCase(std::string_view name) {
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
@@ -27,7 +27,8 @@ std::string SnakeCase(std::string_view name) {
   return snake;
 }
 
-// Names layers as the file does, or else "dense", "dense_1", … Names must be unique in a model.
+// Generates names for layers that have none in the file ("dense", "dense_1", …), and checks that
+// the names in a model are unique.
 class Names {
  public:
   std::string Next(std::string_view class_name) {
@@ -65,7 +66,8 @@ Status ReadStatedInput(Arguments& arguments, Layer& layer) {
   return OkStatus();
 }
 
-// Reads Keras 3's record of the shape that the layer was built for. Ignores unknown forms.
+// Reads Keras 3's record of the shape that the layer was built for. Returns nullopt for
+// unknown forms.
 std::optional<Shape> ReadBuildShape(const JsonField& field) {
   if (!field.present() || !field.value()->is_array() || field.value()->empty()) return std::nullopt;
   std::vector<int64_t> dims;
@@ -140,7 +142,7 @@ StatusOr<Model> ReadSequential(const JsonField& root) {
                            " is not supported; only Sequential is");
   }
   const JsonField config = root["config"];
-  // The first versions of Keras 2 wrote the list directly.
+  // In the first versions of Keras 2, `config` was the list of layers itself.
   const bool list = config.present() && config.value()->is_array();
   ASSIGN_OR_RETURN(std::vector<Layer> layers, ReadLayerList(list ? config : config["layers"]));
   ASSIGN_OR_RETURN(std::string name, config["name"].StringOr("sequential"));

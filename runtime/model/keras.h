@@ -10,8 +10,8 @@
 namespace tfjob::model {
 
 // Reads the JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. If a class or
-// argument is not supported, returns InvalidArgument with a message that names it, its layer, its
-// value and what is supported. `what` names the file in messages.
+// argument is not supported, returns InvalidArgument with a message that names the layer, the class
+// or the argument and its value, and what is supported. `what` names the file in messages.
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 
 // Reads the list `model.layers` of the training file: `Dense: {units: 10}`, `Flatten` or Keras'

@@ -56,7 +56,7 @@ const char* const kKeras3 =
     R"json(ile_config": {}})json";
 // clang-format on
 
-// The form of tf.keras 2.
+// A model as tf.keras 2 writes it.
 constexpr char kKeras2[] = R"({
   "class_name": "Sequential",
   "config": {
@@ -145,7 +145,8 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Compares with Keras' output, member by member, except for members that have no meaning here.
+// Every layer must be written with the members that Keras writes, apart from those that have no
+// meaning here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");
   const Json written = WriteKerasJson(*ReadKerasJson(kKeras3, "k"));

@@ -1,13 +1,14 @@
-// Defines the layers. Each is a value with those of its arguments in Keras (keras.io/api/layers)
-// that are supported.
+// Defines the layers. Each is a struct that holds the supported arguments of the Keras layer of the
+// same name (keras.io/api/layers).
 //
 // Every layer has these members:
 //   kClass            Keras' class name
 //   Read(arguments)   reads its arguments from a file; errors name what is supported
 //   Write(config)     writes its arguments to Keras 3's config
-//   OutputShape(in)   shapes are of one example; InvalidArgument "expected …, got …" if `in`
-//                     does not fit
-//   Variables(in)     (some layers) names without the layer's, in the order of checkpoints
+//   OutputShape(in)   the shape of its output (both shapes are those of one example);
+//                     InvalidArgument "expected …, got …" if `in` does not fit
+//   Variables(in)     (some layers) its variables in Keras' order, named without the layer's
+//                     name: "kernel"
 //   Apply(call)       appends its ops
 #pragma once
 
@@ -121,7 +122,7 @@ struct Softmax {
 struct Dropout {
   static constexpr std::string_view kClass = "Dropout";
   double rate = 0;
-  std::optional<int64_t> seed;  // kept for the file; random numbers use the run's seed
+  std::optional<int64_t> seed;  // only kept for Write; dropout uses the run's seed
 
   Status Read(Arguments& arguments);
   void Write(Json& config) const;
@@ -138,7 +139,8 @@ std::vector<std::string> LayerClasses();
 // Returns a layer with its defaults; nullopt if there is no such class.
 std::optional<LayerConfig> MakeLayer(std::string_view class_name);
 
-// Call the function of this name of any layer.
+// Call the layer's Read, Write, OutputShape, Variables (returns none if the layer has no such
+// member) or Apply.
 Status ReadArguments(LayerConfig& config, Arguments& arguments);
 void WriteArguments(const LayerConfig& config, Json& json);
 StatusOr<Shape> OutputShape(const LayerConfig& config, const Shape& in);

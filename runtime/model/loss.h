@@ -17,8 +17,8 @@ namespace tfjob::model {
 //                                    -Σ y log p, with p normalised and clipped to [1e-7, 1 - 1e-7]
 //   kClippedCrossentropy             y [b, c]:     -Σ y log(clip(p, 1e-10, 1))
 //   kMeanSquaredError                y as p:       mean over the elements of (p - y)²
-// If the probabilities come directly from a softmax, the first two use its logits, as Keras does
-// on TensorFlow.
+// If the probabilities come directly from a softmax, the first two losses use the logits of that
+// softmax, as Keras does on TensorFlow.
 enum class LossKind {
   kSparseCategoricalCrossentropy,
   kCategoricalCrossentropy,
@@ -36,19 +36,20 @@ StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
 
 // kAccuracy is 1 if the largest output is that of the label's class, else 0. kMeanSquaredError is
-// defined as the loss is.
+// the loss of the same name.
 enum class Metric { kAccuracy, kMeanSquaredError };
 StatusOr<Metric> ParseMetric(std::string_view name);
 std::string_view Name(Metric metric);
 
-// Check that the loss or metric fits outputs of shape `output` and labels of this type and
-// shape (all shapes of one example). Otherwise return InvalidArgument with a message that says
-// what was expected.
+// Check that the loss or metric fits outputs of shape `output` and labels of this type and shape
+// (both shapes are those of one example). If it does not, return InvalidArgument with a message
+// that says what was expected.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Return float32 [b]. The prediction and labels must have been checked.
+// Return a value per example, float32 [b]. CheckLoss or CheckMetric must have accepted the shapes
+// of the prediction and the labels.
 graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
                              graph::Output labels);
 graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,

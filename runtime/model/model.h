@@ -1,5 +1,5 @@
 // Represents a model as a value: layers, and the calls that connect them. A Sequential model is a
-// chain of calls. A layer that is called twice shares its variables.
+// chain of calls. Several calls of one layer use the same variables.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ struct Layer {
   std::optional<Shape> stated_input = {};
 };
 
-// One application of a layer. `inputs` are positions of earlier calls; if empty, the input
-// is the features.
+// One application of a layer. `inputs` are the positions of earlier calls; if there are none, the
+// input is the features.
 struct Call {
   int layer = 0;
   std::vector<int> inputs;
@@ -34,25 +34,25 @@ struct Model {
   int output = -1;          // the call whose value is the model's output
 };
 
-// Makes a chain of the layers.
+// Connects the layers into a chain.
 Model Sequential(std::string name, std::vector<Layer> layers);
 
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
 
-// Returns the shape of one example's features that the model itself states: its InputLayer's, or
-// its first layer's stated input.
+// Returns the shape of one example's features as the model itself states it, in its InputLayer or
+// as the stated input of its first layer; nullopt if it states none.
 std::optional<Shape> StatedFeatureShape(const Model& model);
 
 // Returns the shape of one example after each call, in the order of the calls. `feature_shape` is
 // the shape of one example of the data. If two layers do not fit, returns InvalidArgument with a
 // message that names both layers and shapes.
 StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape);
-// Returns the shape of the model's output, with the same errors.
+// Returns the shape of the model's output. Errors are those of CallShapes.
 StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape);
 
-// Returns the variables with their full names, in the order in which their layers are first called,
-// with the same errors.
+// Returns the variables with their full names, in the order in which their layers are first called.
+// Errors are those of CallShapes.
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
 
 // Returns, for --print=model, a line per call (name and class of the layer, output shape, number of

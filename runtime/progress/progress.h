@@ -1,5 +1,5 @@
-// The progress of one task of a job. The trainer serves it on its port (service.h). The local
-// launcher, the operator and the dashboard read it (client.h).
+// Represents the progress of one task of a job. The trainer serves it on its port (service.h). The
+// local launcher, the operator and the dashboard read it (client.h).
 #pragma once
 
 #include <cstdint>

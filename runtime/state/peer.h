@@ -46,7 +46,7 @@ struct PeerEvent {
     kSuspected,  // the peer has been silent for 2 s
     kRecovered,  // a suspected peer sent data again
     kLost,       // the peer's connection closed, or its lease of 10 s expired
-    kWaiting,    // repeated every 10 s of a wait: which peers, and what is awaited from them
+    kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
     kRestoring,  // the chief refills servers
   };
   Kind kind = Kind::kWaiting;
@@ -57,8 +57,8 @@ struct PeerEvent {
   bool operator==(const PeerEvent&) const = default;
 };
 
-// May be called on any thread of the strategy's packages. Must return quickly and must not call
-// back into them.
+// May be called on any thread. Must return quickly, and must not call back into the object that
+// reports the events.
 using PeerEventSink = std::function<void(const PeerEvent&)>;
 
 }  // namespace tfjob::state

@@ -22,9 +22,9 @@ struct VariableState {
 struct Snapshot {
   int64_t global_step = 0;
   std::vector<VariableState> variables;  // parallel to TrainingState::variables
-  // Records which contributions of which task the snapshot contains; empty if there is no
-  // record. Private to the strategy that took the snapshot: others save and restore it
-  // unread and unchanged.
+  // Records which contributions of which task the snapshot contains; empty if there is no record.
+  // Private to the strategy that took the snapshot: all other code saves and restores it without
+  // reading or changing it.
   std::string ledger;
 };
 

@@ -13,11 +13,12 @@
 
 namespace tfjob::state {
 
-// How a task's contribution to a variable changes the variable.
+// How a task's contribution to a variable changes the variable. In synchronous mode, this is done
+// once per step, with the mean of the step's contributions.
 enum class Update : uint8_t {
-  kGradient = 0,   // one optimizer step; float32 and float64 only
-  kAssign = 1,     // replaces it (moving statistics); if synchronous, by the mean of the set
-  kAssignAdd = 2,  // adds to it; if synchronous, the mean of the set
+  kGradient = 0,   // is applied by the optimizer; float32 and float64 only
+  kAssign = 1,     // replaces the variable (moving statistics)
+  kAssignAdd = 2,  // is added to the variable
 };
 
 struct Variable {
@@ -41,8 +42,8 @@ std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
                                      const optimizer::Optimizer& optimizer);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for two variables
-// with the same name, a negative dimension, a gradient of an integer, a sum of booleans or bytes,
-// or an invalid optimizer.
+// with the same name, a negative dimension, gradients for a type other than float32 and float64,
+// additions to booleans or bytes, or an invalid optimizer.
 Status Validate(const TrainingState& state);
 
 }  // namespace tfjob::state

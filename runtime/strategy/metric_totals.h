@@ -7,7 +7,7 @@
 
 namespace tfjob::strategy {
 
-// Sums over examples, so that any number of batches yields an exact mean.
+// Holds sums over examples instead of means, so that the mean over any number of batches is exact.
 struct MetricTotals {
   double loss_sum = 0;
   std::vector<double> metric_sums;  // same order as ModelDefinition::build.metrics

@@ -14,8 +14,8 @@ namespace tfjob::strategy {
 
 struct ModelDefinition {
   model::Model model;
-  // The options of every graph, except for mode, batch_size and optimizer, which depend on the
-  // program. Only `replica` differs between tasks.
+  // The options of every graph, except for mode, batch_size and optimizer, which BuildGraph sets.
+  // Only `replica` differs between tasks.
   model::BuildOptions build;
   state::TrainingState state;                  // its variables are in the model's order
   std::vector<model::VariableSpec> variables;  // same order as state.variables
@@ -29,8 +29,8 @@ Status DefineVariables(ModelDefinition& definition);
 // Returns the initial value of every variable and every slot, at step 0.
 state::Snapshot InitialState(const ModelDefinition& definition);
 
-// Builds the graph for a mode and batch size. If `with_updates` is set (kTrain), appends the
-// optimizer's update.
+// Builds the graph for a mode and batch size. If `with_updates` is set (kTrain only), the graph
+// also applies the optimizer.
 StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model::Mode mode,
                                        int64_t batch_size, bool with_updates);
 

@@ -21,7 +21,7 @@ namespace tfjob::strategy {
 // A compiled graph of the model with the positions of its feeds and fetches.
 class ModelProgram {
  public:
-  // Compiles the graph of `mode`. In kTrain, the gradients are announced unless
+  // Compiles the graph for `mode`. In kTrain, Run announces the gradients unless
   // `with_updates` is set.
   static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
                                                          model::Mode mode, int64_t batch_size,
@@ -59,8 +59,8 @@ class ModelProgram {
   int64_t step_value_ = 0, seed_value_ = 0;
 };
 
-// Holds the programs of one mode over one store. Each is compiled when its batch size
-// is first seen.
+// Holds the programs for one mode, one program per batch size; all of them use the variables of one
+// store. Compiles a program when its batch size is first requested.
 class ProgramCache {
  public:
   ProgramCache(const ModelDefinition& definition, model::Mode mode, bool with_updates,

@@ -60,8 +60,8 @@ class ParameterServerStrategy : public Strategy {
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
  private:
-  // Copies received values into the variables. They arrive while the backward pass still reads the
-  // old ones, so they are first received into separate buffers.
+  // Copies the received values into the variables. New values arrive while the backward pass still
+  // reads the old ones, so they are first received into separate buffers.
   Status TakeValues() {
     for (size_t v = 0; v < variables_.size(); ++v)
       RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));

@@ -1,6 +1,6 @@
-// Lists the strategies. Each is an entry that its own file, NAME_strategy.cc, defines. To add a
-// strategy, declare its entry here and add it to AllStrategies, before the one that suits every
-// cluster.
+// Lists the strategies. Each has an entry, which is defined in the strategy's own file,
+// NAME_strategy.cc. To add a strategy, declare its entry here and add it to AllStrategies, before
+// the entry that suits every cluster.
 #pragma once
 
 #include <array>

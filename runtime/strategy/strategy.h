@@ -39,9 +39,10 @@ class Strategy {
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
-  // Announces that this task makes no further steps. Other tasks may.
+  // Announces that this task makes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
-  // Ends the job, and with it the tasks that only serve. This is the chief's last call.
+  // Ends the job, which makes the parameter-server tasks exit. Only the chief calls this, as its
+  // last call.
   virtual Status Finish() = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };

@@ -1,4 +1,4 @@
-// Defines the options from which a strategy of any kind is made.
+// Defines the options that all strategies have in common.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Tests both strategies on a small model: one device learns, and a single worker with parameter
-// servers in this process takes exactly the same steps.
+// Tests both strategies on a small model: training on one device reduces the error, and
+// training with a single worker and parameter servers (in this process) yields the same
+// variables, up to rounding.
 #include "runtime/strategy/strategy.h"
 
 #include <gtest/gtest.h>

@@ -123,7 +123,8 @@ Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingSta
   ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest, io::LatestCheckpoint(folder));
   if (!latest) return OkStatus();
   const Status status = CheckCheckpoint(latest->prefix, training);
-  // An older checkpoint may be intact, which only reading it shows.
+  // If the newest checkpoint is damaged, an older one may be intact, but only reading it
+  // shows that.
   if (absl::IsDataLoss(status)) return LoadLatestCheckpoint(folder, training).status();
   return status;
 }

@@ -1,11 +1,11 @@
-// Saves and loads checkpoints of a training run: a snapshot of variables, slots, step and ledger
-// under TensorFlow's names.
+// Saves and loads checkpoints of a training run. A checkpoint stores a snapshot (variables, slots,
+// step and ledger) under TensorFlow's names:
 //
 //   dense/kernel, dense/bias   the variables, by name
 //   dense/kernel/Adam          slots: "<variable>/<suffix>" (runtime/optimizer/optimizer.h)
 //   global_step                int64 scalar
-//   tfjob/ledger               uint8 vector: what the parameter servers applied for which task;
-//                              may be missing
+//   tfjob/ledger               uint8 vector: which contributions of which task the parameter
+//                              servers have applied; may be missing
 #pragma once
 
 #include <optional>
@@ -17,14 +17,14 @@
 
 namespace tfjob::train {
 
-// Writes `<folder>/model.ckpt-<step>`, then registers it as the newest and deletes old ones
-// beyond `keep`.
+// Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
+// oldest ones beyond `keep` (0: keeps all).
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
                       const state::Snapshot& snapshot, int keep, Time now);
 
-// Reads a checkpoint written by us or by TensorFlow. Returns NotFound if it lacks a variable, and
-// InvalidArgument if a variable has another type or shape; the message names the variable. Missing
-// slots get their initial values.
+// Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
+// missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
+// the message names the variable or slot. Missing slots get their initial values.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training);
 
@@ -34,9 +34,10 @@ StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
 StatusOr<std::optional<state::Snapshot>> LoadLatestCheckpoint(const std::string& folder,
                                                               const state::TrainingState& training);
 
-// Returns the error that LoadLatestCheckpoint would return, as far as the checkpoint's index shows
-// it; the values are read only if the newest checkpoint turns out to be damaged. Returns OK if the
-// folder has no checkpoint.
+// Returns the error that LoadLatestCheckpoint would return, as far as it can be found without
+// reading the values of the newest checkpoint. If its index or the size of a data file shows
+// that it is damaged, loads older ones, as LoadLatestCheckpoint does. Returns OK if the folder
+// has no checkpoint.
 Status CheckLatestCheckpoint(const std::string& folder, const state::TrainingState& training);
 
 }  // namespace tfjob::train

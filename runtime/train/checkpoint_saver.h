@@ -1,4 +1,4 @@
-// Saves checkpoints in the background: the caller hands over a snapshot, which is a copy, and
+// Saves checkpoints in the background: the caller hands over a snapshot (a copy of the state) and
 // continues training while a thread writes it. Only one snapshot is written at a time, so a caller
 // that saves too often waits for the previous write.
 #pragma once
@@ -14,8 +14,8 @@
 namespace tfjob::train {
 
 struct CheckpointPolicy {
-  double every_secs = 600;  // 0: not by time
-  int64_t every_steps = 0;  // 0: not by steps
+  double every_secs = 600;  // ignored if every_steps is set; 0: off
+  int64_t every_steps = 0;  // 0: off
   int keep = 5;             // 0: all
 };
 
@@ -33,11 +33,13 @@ class CheckpointSaver {
   bool Due(int64_t step) const;
   // Acts as if a checkpoint of `step` had just been saved. Call after a restore.
   void Skip(int64_t step);
-  // Hands the snapshot to the background thread. Returns the error of the previous write.
+  // Waits for the previous write. If it failed, returns its error; otherwise hands the snapshot to
+  // the background thread.
   Status Save(state::Snapshot snapshot);
-  // Waits until everything is written, however long the disk takes. Logs the wait every 10 s.
+  // Waits until the last snapshot is written, however long the disk takes, and returns the error of
+  // that write. Logs a warning every 10 s while it waits.
   Status Flush();
-  // Returns the last step passed to Save or Skip, or nullopt.
+  // Returns the last step passed to Save or Skip, or nullopt if there is none yet.
   std::optional<int64_t> last_step() const { return last_step_; }
 
  private:

@@ -91,13 +91,13 @@ TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckLatestCheckpoint(folder_, other)));
   other.variables[0].name = "dense_1/kernel";
   EXPECT_TRUE(absl::IsNotFound(CheckLatestCheckpoint(folder_, other)));
-  // Now an older checkpoint is intact.
+  // If the newest checkpoint is damaged but an older one is intact, there is no error.
   const std::string index = io::CheckpointPrefix(folder_, 4) + ".index";
   ASSERT_TRUE(WriteFileAtomically(index, "no index").ok());
   EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
 }
 
-// A clock that advances ten seconds per reading.
+// A clock that advances ten seconds each time it is read.
 class HastyClock : public Clock {
  public:
   Time Now() override { return Time(1000s); }

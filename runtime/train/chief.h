@@ -20,10 +20,10 @@ class Chief : public StepObserver {
   Chief(TaskContext& context, Trainer& trainer);
   ~Chief() override;
 
-  // Call before the first step, with a prepared trainer. Detects every reason for refusal (a
-  // checkpoint of another model, unusable evaluation data that this task will need, a folder that
-  // is not writable), and only then changes model_dir: it creates the folder and removes the end
-  // marks of an older run.
+  // Call before the first step, after Trainer::Prepare. Returns an error if the newest checkpoint
+  // does not fit the model, if this task is to evaluate but the evaluation data is unusable, or if
+  // model_dir is not writable. Creates model_dir, and removes the marks of an earlier run's end
+  // (run_mark.h) only after all checks have passed.
   Status Prepare();
 
   Status OnStart(int64_t step) override;
@@ -31,13 +31,14 @@ class Chief : public StepObserver {
   Status OnRestore() override;
   Status OnStop() override;
 
-  // Call after the last step. Waits for the other tasks to finish their last steps, and saves.
-  // Returns false if the variables were reset to an older checkpoint meanwhile, so that more
-  // training is needed.
+  // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
+  // saves the last checkpoint, and marks the run as ended. Returns false if the variables were
+  // rolled back to an older checkpoint in the meantime, so that more training is needed.
   StatusOr<bool> SaveLast();
 
-  // Call after SaveLast. Waits for the evaluator if the job has one, and otherwise evaluates if
-  // there is evaluation data. Then ends the tasks that only serve.
+  // Call after SaveLast has returned true. If the job has an evaluator, waits for it to evaluate
+  // the last checkpoint; otherwise evaluates it here if there is evaluation data. Then makes the
+  // parameter-server tasks exit.
   Status EndJob();
 
  private:

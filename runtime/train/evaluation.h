@@ -1,4 +1,4 @@
-// Runs one pass of a model over the evaluation data.
+// Evaluates a model in one pass over the evaluation data.
 #pragma once
 
 #include <memory>
@@ -32,8 +32,8 @@ namespace tfjob::train {
 // Owned by one thread.
 class Evaluation {
  public:
-  // Returns InvalidArgument if the data does not fit the model: its examples have another shape, or
-  // labels are out of range.
+  // Returns InvalidArgument if the data does not fit the model because its examples have a
+  // different shape or its labels are out of range.
   static StatusOr<std::unique_ptr<Evaluation>> Create(const config::TrainingConfig& config,
                                                       const strategy::ModelDefinition& definition,
                                                       std::shared_ptr<const data::Dataset> dataset,
@@ -41,7 +41,8 @@ class Evaluation {
 
   ~Evaluation();
 
-  // Returns loss and metrics for the snapshot's values. Returns Cancelled if `stop` is requested.
+  // Returns the loss and metrics of the model with the snapshot's values. Returns Cancelled if
+  // `stop` is requested.
   StatusOr<strategy::MetricTotals> Run(const state::Snapshot& snapshot, const StopSource& stop);
 
   const strategy::ModelDefinition& definition() const;
@@ -59,7 +60,8 @@ Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t st
                          const strategy::MetricTotals& totals, ProgressBoard& board,
                          io::EventWriter* events);
 
-// Returns the totals under the names that summaries and progress show: "loss", "accuracy", …
+// Returns the mean loss and metrics under the names that summaries and progress use: "loss",
+// "accuracy", …
 std::vector<std::pair<std::string, double>> NamedValues(const strategy::ModelDefinition& definition,
                                                         const strategy::MetricTotals& totals);
 

@@ -1,4 +1,4 @@
-// Implements the role of an evaluator, which watches the model's folder.
+// Implements the role of an evaluator, which watches model_dir for new checkpoints.
 #include <algorithm>
 
 #include "runtime/data/dataset.h"
@@ -27,7 +27,8 @@ class Evaluator {
     if (context_.stop().WaitFor(Seconds(context_.config().eval.start_delay_secs))) return Stopped();
     Duration waiting_since = context_.clock().Monotonic();
     while (true) {
-      // Check for the end before the checkpoints, so that the last one is never missed.
+      // Check whether the run has ended before listing its checkpoints, so that the last one is
+      // never missed.
       ASSIGN_OR_RETURN(const std::optional<int64_t> finished,
                        FinishedStep(folder_, context_.run()));
       ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next,

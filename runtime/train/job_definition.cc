@@ -94,7 +94,8 @@ data::LabelKind LabelKindOf(const config::TrainingConfig& config) {
   return data::LabelKind::kClass;
 }
 
-// Describes the features and labels of a batch to the model.
+// Fills `definition.build` from the training file: the size and shapes of a batch, the labels, the
+// loss and the metrics.
 Status DescribeBatches(const config::TrainingConfig& config, const Shape& feature_shape,
                        strategy::ModelDefinition& definition) {
   model::BuildOptions& build = definition.build;

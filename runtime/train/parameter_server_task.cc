@@ -12,8 +12,9 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowServerEvery = 100ms;
-// All tasks of a job are asked to stop together, but the chief still needs this server in order to
-// save, and the workers need it in order to finish their step.
+// How long, at most, the server keeps serving after it was asked to stop. All tasks of a job are
+// asked to stop together, but the chief still needs the server to save a checkpoint, and the
+// workers need it to finish their steps.
 constexpr Duration kStopGrace = 20s;
 
 void ShowProgress(ps::ParameterServer& ps, ProgressBoard& board) {

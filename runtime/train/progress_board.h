@@ -1,5 +1,5 @@
-// Holds the task's progress, which the task's loop writes and the service on its port
-// reads. Thread-safe.
+// Holds the task's progress. The task's loop updates it, and the progress service on the task's
+// port reads it. Thread-safe.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Accumulates what happened since the last report: the mean loss and metrics of this task's
-// batches, and the rate of global steps.
+// Accumulates what happened since the last report: the loss and metrics of this task's batches, the
+// rate of global steps, and how many of this task's gradients were stale or dropped.
 #pragma once
 
 #include <cstdint>

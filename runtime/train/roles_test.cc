@@ -1,5 +1,5 @@
-// Runs the roles of a job as threads of one process over loopback ports. Chief, workers, servers
-// and evaluator complete a run together, are stopped and restarted, and join and leave.
+// Runs the roles of a job as threads of one process, connected over loopback. Chief, workers,
+// servers and evaluator complete a run together, are stopped and restarted, and join and leave.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -92,7 +92,8 @@ model_dir: )",
     return *std::move(config);
   }
 
-  // Returns an address that was free a moment ago: one per task, the same at every call.
+  // Returns the task's address, which is the same at every call. Its port is reserved until
+  // FreeAddresses() is called.
   const std::string& AddressOf(const Task& task) {
     std::string& address = addresses_[task];
     if (address.empty()) {
@@ -101,7 +102,8 @@ model_dir: )",
     }
     return address;
   }
-  // Releases the ports for their tasks. Call when no further address is needed.
+  // Releases the reserved ports, so that the tasks can listen on them. Call this when no further
+  // address is needed.
   void FreeAddresses() { held_.clear(); }
 
   cluster::TfConfig Static(const Task& task, const std::vector<Task>& all) {
@@ -114,7 +116,8 @@ model_dir: )",
     for (auto& [name, job] : jobs) config.cluster.jobs.push_back(std::move(job));
     return config;
   }
-  // Returns what the operator writes under enableDynamicWorker, with two servers.
+  // Returns the TF_CONFIG that the operator writes under enableDynamicWorker for a job with
+  // two servers.
   cluster::TfConfig Sparse(const Task& task, const std::string& chief) {
     const std::string servers =
         task.type == "ps" ? StrCat("\"", AddressOf(task), "\"")
@@ -134,7 +137,7 @@ model_dir: )",
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     return latest.ok() && *latest ? (*latest)->step : -1;
   }
-  // Returns a connection to the servers like a worker's, but without a worker.
+  // Connects to the server as worker 0 would, without running a worker.
   StatusOr<std::unique_ptr<ps::ParameterClient>> Stranger(const config::TrainingConfig& config,
                                                           std::vector<Tensor>& values) {
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, {1}, 2));

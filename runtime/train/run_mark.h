@@ -1,4 +1,5 @@
-// Marks the end of a run in its folder, for tasks that see only the folder.
+// Writes, reads and removes the mark that a run has ended: a file in its folder (finished.json),
+// for tasks that see only the folder.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@
 
 namespace tfjob::train {
 
-// Identifies the run whose end is marked, for an evaluator that reads the same folder. The mark is
-// written after the last checkpoint and removed by a run that continues. A mark of another job or
-// attempt belongs to an older run and is ignored.
+// Identifies the run whose end a mark records. The chief writes a mark in model_dir after the last
+// checkpoint, and the evaluator one in model_dir/eval after evaluating that checkpoint. A run that
+// continues in model_dir removes both. A mark of another job or attempt belongs to an older run and
+// is ignored.
 struct RunMark {
   std::string job_uid;
   int32_t attempt = 0;
@@ -21,7 +23,7 @@ struct RunMark {
 };
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now);
 Status ClearFinished(const std::string& folder);
-// Returns the step of the run's last checkpoint, or nullopt while the run continues.
+// Returns the step that the run's mark records, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

@@ -14,7 +14,7 @@
 namespace tfjob::train {
 namespace {
 
-// The tasks of one run may start this far apart.
+// How much later than another task of the same run the chief may start.
 constexpr Duration kChiefStarts = 60s;
 
 rpc::Identity IdentityOf(const TaskOptions& options) {
@@ -25,7 +25,7 @@ rpc::Identity IdentityOf(const TaskOptions& options) {
           .incarnation = rpc::NewIncarnation()};
 }
 
-// Returns the number of threads that help the thread that runs programs.
+// Returns the size of the thread pool, which does not include the thread that runs programs.
 int HelperThreads(const config::TrainingConfig& config) {
   const int64_t threads = config.threads > 0 ? config.threads : AvailableProcessors();
   return static_cast<int>(std::max<int64_t>(threads - 1, 0));
@@ -35,9 +35,9 @@ void DeleteService(grpc::Service* service) {
   delete service;
 }
 
-// Returns the host and port to listen on. For a loopback address this is loopback only; for any
-// other address it is all addresses of the machine, since a pod's service name is not an
-// address of the pod.
+// Returns the host and port to listen on. If `address` is a loopback address, this is its host;
+// otherwise it is 0.0.0.0, since `address` usually contains the name of the pod's service, on which
+// the pod cannot listen.
 StatusOr<std::pair<std::string, int>> ListeningPlace(const std::string& address) {
   const size_t colon = address.rfind(':');
   int port = 0;

@@ -1,6 +1,6 @@
-// Provides what the roles of a job's tasks have in common, and the entry point of each role. A
-// role returns OK when the task is done, Cancelled if it was asked to stop, and otherwise the
-// error that ends it.
+// Declares the entry point of each role, and the context that all roles share. An entry point
+// returns OK when the task is done, Cancelled if the task was asked to stop, and otherwise the
+// error that ended the task.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,8 @@ struct TaskOptions {
   config::TrainingConfig config;
   cluster::TfConfig tf_config;
   cluster::JobIdentity job;
-  // Address at which progress is served if there is no cluster. If empty, it is not served.
+  // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
+  // no progress.
   std::string lone_address;
 };
 
@@ -46,8 +47,9 @@ class TaskContext {
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
-  // The result changes once, after 60 s. Until then, marks older than this task are ignored,
-  // because the chief, which removes such marks before its first step, may not have started yet.
+  // Returns the run that this task belongs to. For the first 60 s after this task started, `oldest`
+  // is its start time, so that older marks are ignored: the chief, which removes the marks of
+  // earlier runs, may not have started yet.
   RunMark run() const;
   const StopSource& stop() const { return stop_; }
   Clock& clock() const { return clock_; }
@@ -72,12 +74,12 @@ class TaskContext {
 };
 
 // Runs the role of a chief or a worker: computes gradients until the last step. The chief also
-// initialises or restores the variables, saves, writes summaries and ends the job.
+// initialises or restores the variables, saves checkpoints, writes summaries and ends the job.
 Status RunTraining(TaskContext& context);
 // Runs the role of a ps: holds and updates variables until the chief ends the job.
 Status RunParameterServer(TaskContext& context);
-// Runs the role of an evaluator: evaluates as many new checkpoints as it can, and
-// always the last one.
+// Runs the role of an evaluator: evaluates new checkpoints until the run ends. It may miss some of
+// them, but never the last one.
 Status RunEvaluator(TaskContext& context);
 
 // Runs the role that TF_CONFIG assigns to this task.

@@ -16,7 +16,7 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowEvery = 250ms;
-// How often a waiting task checks the folder for the end of the run.
+// How often a waiting worker checks model_dir for the mark that the run has ended.
 constexpr Duration kEndCheckInterval = 2s;
 
 }  // namespace
@@ -57,8 +57,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .tf_config = context_.tf_config(),
       .identity = context_.identity(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // Only workers look for the mark of the run's end: the chief writes it itself, before the
-      // servers know that the run is over.
+      // Only workers check for the mark of the run's end. The chief writes the mark itself, and
+      // afterwards it must still tell the servers that the run is over.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
   return strategy::MakeStrategy(std::move(task),
@@ -90,8 +90,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
 
 bool Trainer::ShouldNotWait() {
   if (context_.stop().requested()) return true;
-  // A worker that restarts after the end of the run finds no servers, but it finds the
-  // mark of the end.
+  // A worker that restarts after the run has ended finds no servers, but it finds the mark
+  // in model_dir.
   const std::string& folder = context_.config().model_dir;
   const Duration now = context_.clock().Monotonic();
   if (folder.empty() || now - end_checked_at_ < kEndCheckInterval) return false;
@@ -156,7 +156,8 @@ Status Trainer::Loop() {
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
     const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
-    // The last completed step should still be saved.
+    // If the step failed because the task was asked to stop, the last completed step is
+    // still saved.
     if (!outcome.ok() && context_.stop().requested()) return Stop();
     RETURN_IF_ERROR(outcome.status());
     if (job_over_) break;

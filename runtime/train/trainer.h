@@ -1,5 +1,5 @@
 // Runs the loop of a task that computes gradients: passes batches to the strategy until the last
-// global step, and reports to the log and the task's progress.
+// global step, and reports to the log and the task's ProgressBoard.
 #pragma once
 
 #include <memory>
@@ -24,14 +24,16 @@ namespace tfjob::train {
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  // The variables now have values, and training continues from `step`.
+  // Called when the variables have values, before training continues from `step`.
   virtual Status OnStart(int64_t step) = 0;
   // Called after each step of this task.
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
-  // Variables without values are about to be filled, from the last checkpoint if there is one.
+  // Called if the variables have no values, before this task fills them from the last checkpoint
+  // or, if there is none, with initial values.
   virtual Status OnRestore() = 0;
-  // The task was asked to stop, between two steps or during a step that was abandoned.
+  // Called if the task is asked to stop, after the step in progress has ended or has been
+  // abandoned.
   virtual Status OnStop() = 0;
 };
 
@@ -46,11 +48,11 @@ class Trainer {
   // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to stop.
   // `observer` may be null. May be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
-  // Announces that this task makes no further steps. If this fails, closing the connection has
-  // the same effect.
+  // Announces that this task makes no further steps. If the announcement fails, closing the
+  // connection has the same effect.
   void Leave();
 
-  // The next three: only after Prepare has succeeded.
+  // The next three may be called only after Prepare has succeeded.
   strategy::Strategy& strategy() { return *strategy_; }
   const strategy::ModelDefinition& definition() const { return *definition_; }
   const state::TrainingState& state() const;
@@ -83,7 +85,7 @@ class Trainer {
   bool joined_ = false;         // the strategy has started
   bool filled_ = false;         // this task has provided a state
   bool job_over_ = false;       // the chief ended the job
-  Duration end_checked_at_{0};  // last check of the folder for the end of the run
+  Duration end_checked_at_{0};  // when model_dir was last checked for the run's end mark
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;
