@@ -264,7 +264,7 @@ void AddStrategyKeys(std::vector<Key>& keys) {
                   .type = KeyType::kChoice,
                   .binding = Bind<&C::strategy, &S::mode>(),
                   .doc = "`async`: gradients are applied as they arrive; `sync`: they are "
-                         "averaged, as by TensorFlow's SyncReplicasOptimizer.",
+                         "averaged, as in TensorFlow's SyncReplicasOptimizer.",
                   .choices = {"async", "sync"}});
   keys.push_back(
       {.path = "strategy.replicas_to_aggregate",
