@@ -82,7 +82,6 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   }
 }
 
-<<<<<<< HEAD
 // Each word of the training file but `auto` names an entry, and the last entry suits every cluster.
 TEST(AllStrategies, HasOneEntryPerWord) {
   std::vector<StrategyKind> kinds = {StrategyKind::kAuto};
@@ -93,11 +92,8 @@ TEST(AllStrategies, HasOneEntryPerWord) {
   EXPECT_TRUE(AllStrategies().back().suits({}));
 }
 
-// The sparse form of TF_CONFIG does not say how many tasks there are.
-=======
 // In the sparse form of TF_CONFIG, which does not say how many tasks there are, the strategy
 // one_device must be refused to a task that cannot be the only one.
->>>>>>> e3-c7
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
   EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);
