@@ -39,8 +39,8 @@ def duration(seconds):
 
 
 def count_actions(arguments, startup):
-    """How many compilations, links and tests the targets need at most; 0 if Bazel does not say. Bazel itself finds actions
-    while it works, so its own numbers begin far too low."""
+    """Returns how many compilations, generated files and tests the targets need at most; 0 if Bazel does not say. Bazel
+    itself finds actions while it works, so its own numbers begin far too low."""
     targets = [a for a in arguments if not a.startswith("-")]
     flags = [a for a in arguments if a.startswith(("--config=", "--define="))]
     found = subprocess.run(["bazel", *startup, "aquery", *flags, "--output=text", f"deps(set({' '.join(targets)}))"],

@@ -5,8 +5,8 @@
 namespace tfjob::api {
 namespace {
 
-// An event's message has at most 1,024 bytes. Of these, the text up to the last name takes at most
-// this many, which leaves room for " and 7 more".
+// The longest message, in bytes, before " and 7 more" is appended. Kubernetes accepts messages of
+// up to 1,024 bytes.
 constexpr size_t kMaxNames = 960;
 
 // Returns "Created pods: a, b and 7 more".

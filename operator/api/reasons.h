@@ -103,7 +103,7 @@ std::string PodTemplateRestartPolicyMessage(ReplicaType type);
 // `scheduler`: the gang's scheduler. The type's template names a different one, so its pods are not
 // placed together with the gang.
 std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
-// `owner`: the controller of the existing object, or "nobody".
+// `owner` is the controller of the existing object, or "nobody".
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);

@@ -241,7 +241,7 @@ TEST_F(SteppedManagerTest, ForgetsAJobThatIsGone) {
   EXPECT_TRUE(manager_->NextTimer().value_or(Duration(1s)) > Duration(0));
 }
 
-// A kubelet that sets every pending pod to Running as soon as it is told about the pod.
+// Acts as a kubelet: sets every pending pod to Running as soon as a watch reports the pod.
 class RunningKubelet : public client::WatchSink {
  public:
   explicit RunningKubelet(client::Client& client) : client_(client) {}

@@ -28,8 +28,7 @@ struct Observation {
   std::optional<Duration> check_nodes_after;
 };
 
-// What a reconcile has decided for the job: the verdict, the objects to create, and the plan
-// of calls.
+// Holds the decision of a reconcile: the verdict, the objects to create, and the plan of calls.
 struct Decision {
   policy::Verdict verdict;
   render::Desired desired;

@@ -23,8 +23,7 @@ struct Rule {
   std::string message_expression = {};  // CEL for a message with the offending names
   std::string field = {};               // the offending member relative to the place: ".image"
   std::string reason = "FieldValueInvalid";
-  // Whether the rule is also evaluated when the object is created; `oldSelf` is then a
-  // CEL optional.
+  // If true, the rule is also evaluated when the object is created; `oldSelf` is a CEL optional.
   bool optional_old_self = false;
 };
 

@@ -10,8 +10,8 @@
 
 namespace tfjob::render {
 
-// Returns "host:port" for a slot of a job. The job must have defaults. The function must be pure;
-// it is called for every slot of the job.
+// Returns "host:port" for a slot of a job. The job must have defaults. Must be pure. Called
+// for every slot of the job.
 using AddressScheme = std::function<std::string(const api::TFJob&, const policy::Slot&)>;
 
 // Returns addresses of the form `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`.

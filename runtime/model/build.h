@@ -41,8 +41,8 @@ struct BuildOptions {
   Loss loss;
   std::vector<Metric> metrics;
   int64_t replica = 0;  // kTrain: index among the tasks that share a seed; makes dropout differ
-  // kTrain: if set, the graph itself updates every trainable variable with an ApplyOptimizer op
-  // (training on one device). If unset, the graph has a fetch for every gradient instead.
+  // For kTrain. If set, the graph itself updates every trainable variable with an ApplyOptimizer
+  // op, as training on one device needs. If unset, the graph has one fetch per gradient instead.
   std::optional<optimizer::Optimizer> optimizer;
 };
 

@@ -9,7 +9,7 @@
 
 namespace tfjob::rpc {
 
-// Returns a thread-safe connector that opens a separate TCP connection for every stream.
+// Returns a connector that opens one TCP connection per stream. Thread-safe.
 std::unique_ptr<Connector> MakeGrpcConnector(Credentials credentials = Credentials::Insecure());
 
 }  // namespace tfjob::rpc

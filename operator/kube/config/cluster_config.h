@@ -12,8 +12,8 @@
 
 namespace tfjob::kube {
 
-// PEM text, given inline or as a file. A file must be read again for every connection, because
-// Kubernetes replaces it in place.
+// Holds PEM text, or the path of a file that contains it. Read the file again for every connection,
+// because Kubernetes replaces it in place.
 struct PemSource {
   std::string data;  // takes precedence over path
   std::string path;  // absolute or relative to the working folder

@@ -19,7 +19,7 @@ Status WriteVolumeFile(const std::string& path, const std::string& content, mode
   return chmod(path.c_str(), mode) == 0 ? OkStatus() : ErrnoStatus(errno, StrCat("chmod ", path));
 }
 
-// Returns the volume's items. If it lists none, returns one item for every key of the map.
+// Returns the volume's items, or one item per key of the map if the volume lists none.
 StatusOr<std::vector<Volume::Item>> ItemsOf(const Volume& volume, const Json& map) {
   if (!volume.items.empty()) return volume.items;
   std::vector<Volume::Item> items;

@@ -39,7 +39,7 @@ struct IndexHistory {
 
 // Records that an object of another owner holds the name of a wanted pod or service.
 struct BlockedName {
-  std::string holder;      // the object's controller: "ReplicaSet web-5d9", or "nobody"
+  std::string holder;      // the object's controller ("ReplicaSet web-5d9"), or "nobody"
   std::string holder_uid;  // UID of the object itself
   Time tried_at;           // when a create last failed because of it
 };

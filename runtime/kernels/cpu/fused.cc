@@ -139,8 +139,8 @@ StatusOr<Program<T>> ParseProgram(const std::string& text, size_t inputs) {
   return program;
 }
 
-// How an input is read. It has the output's shape, is one row that is used for every row of the
-// output, or is one element.
+// Describes how an input is read: with the output's shape, as one row that repeats for every row of
+// the output, or as a single element.
 struct Input {
   int64_t row_stride = 0;
   bool scalar = false;
