@@ -2,12 +2,12 @@
 # Builds and runs the tests, and ends with the line "N passed, N failed".
 #
 #   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
-#   deploy/test.sh --all    every test with the address and undefined sanitizers; those of the rooms with threads also with
-#                           the thread sanitizer; whole jobs, and the rooms whose code differs there, as they ship; the
-#                           Helm chart (tests/charts), TensorFlow and TensorBoard from PyPI (tests/interop), a Kubernetes
-#                           cluster (tests/cluster; needs root)
-#   deploy/test.sh --deep   --all and the long runs: linear regression, the quickstart with ten seeds, whole jobs under the
-#                           sanitizers, every test ten times, benchmarks
+#   deploy/test.sh --all    every test with the address and undefined behaviour sanitizers, and those of packages with
+#                           threads also with the thread sanitizer; in the configuration that ships, whole jobs and the
+#                           tests of packages whose code differs in it; tests/charts (Helm chart), tests/interop
+#                           (TensorFlow and TensorBoard from PyPI), tests/cluster (Kubernetes; needs root)
+#   deploy/test.sh --deep   the same as --all, and long runs: linear regression, the quickstart with ten seeds, whole jobs
+#                           under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -19,13 +19,13 @@ case "${1:-}" in
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
-# The rooms with threads of their own.
+# The packages that use threads.
 THREADED=(//runtime/base/... //runtime/rpc/... //runtime/ps/... //runtime/data/... //runtime/progress/...
   //operator/control/... //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/...
   //operator/serve/...)
 
-# Their kernels, layouts and arithmetic depend on the configuration, so --all tests them as they ship, too. Every other test
-# runs under the sanitizers.
+# The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
+# tests them in the configuration that ships. It runs all other tests only under the sanitizers.
 SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runtime/kernels/... //runtime/optimizer/...
   //runtime/exec/... //runtime/io/... //runtime/base/...)
 
@@ -33,7 +33,7 @@ RESULTS=$(mktemp)
 trap 'rm -f "$RESULTS" "$RESULTS.times"' EXIT
 failed_steps=0
 
-# step WHAT COMMAND…: a failure is counted and the rest goes on.
+# step WHAT COMMAND…: runs the command. If it fails, counts the failure and continues.
 step() {
   timed "$@" || failed_steps=$((failed_steps + 1))
 }
@@ -63,7 +63,8 @@ if [ $level = deep ]; then
   step "benchmarks" tests/bench/run.sh
 fi
 
-# Each line of the results: "<passed> <failed> <what>". A step that failed without saying which test counts as one.
+# Each line of the results is "<passed> <failed> <what>". At least as many failures are reported as
+# steps have failed, because a step may fail without a failed test.
 passed=$(awk '{n += $1} END {print n + 0}' "$RESULTS")
 failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
 [ "$failed" -ge "$failed_steps" ] || failed=$failed_steps

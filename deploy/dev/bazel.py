@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Runs Bazel and reports how far it is, also where the output is no terminal.
+"""Runs Bazel and reports its progress, even if the output is not a terminal.
 
   deploy/dev/bazel.py build ARGUMENT…
   deploy/dev/bazel.py test RESULTS ARGUMENT…
   deploy/dev/bazel.py measure ARGUMENT…
 
-Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left and about how long they
-take. `test` also appends one line per test target to the file RESULTS, "<cases passed> <cases failed> <target>
-<configuration>", counted from the target's test.xml; and to RESULTS.times one line per compilation, link and test,
-"<seconds> <action> <configuration>". The exit status is Bazel's.
+Every 10 s, a line says how many actions (compilations, links, tests) are done, how many are left,
+and about how long the rest will take. The exit status is Bazel's.
 
-`measure` builds in a new output folder, without caches, and prints the seconds of processor time per package and of the
-slowest actions.
+`test` also appends to two files. RESULTS gets one line per test target, "<cases passed> <cases
+failed> <target> <configuration>"; the cases are counted in the target's test.xml. RESULTS.times
+gets one line per compilation, link and test, "<seconds> <action> <configuration>".
+
+`measure` builds in a new output folder, without caches, and prints how many seconds each package
+and the slowest actions took.
 """
 import collections
 import json
@@ -27,9 +29,9 @@ import xml.etree.ElementTree as ElementTree
 
 INTERVAL = 10  # seconds
 PROGRESS = re.compile(r"^\[([\d,]+) / ([\d,]+)\]")
-# The actions in the output of aquery that take time.
+# Matches the actions that take time in the output of aquery.
 WORK = re.compile(r"^  Mnemonic: (?:CppCompile|Genrule|CcStrip|TestRunner)$", re.M)
-# A line of the summary that Bazel prints after the last test.
+# Matches a line of the summary that Bazel prints after the last test.
 STATUS = re.compile(r"^(//\S+)\s+(?:\(cached\) )?(PASSED|FAILED|TIMEOUT|FLAKY|NO STATUS|FAILED TO BUILD)\b")
 
 
@@ -39,8 +41,9 @@ def duration(seconds):
 
 
 def count_actions(arguments, startup):
-    """Returns how many compilations, generated files and tests the targets need at most; 0 if Bazel does not say. Bazel
-    itself finds actions while it works, so its own numbers begin far too low."""
+    """Returns the largest number of compilations, generated files and tests that the targets may
+    need, or 0 if Bazel does not say. Bazel discovers actions while it works, so the total that it
+    prints is far too low at first."""
     targets = [a for a in arguments if not a.startswith("-")]
     flags = [a for a in arguments if a.startswith(("--config=", "--define="))]
     found = subprocess.run(["bazel", *startup, "aquery", *flags, "--output=text", f"deps(set({' '.join(targets)}))"],
@@ -49,15 +52,16 @@ def count_actions(arguments, startup):
 
 
 class Progress:
-    """Actions done, and how many there are: as many as Bazel knows so far, but at least `expected`."""
+    """Counts the actions that are done, and the total: what Bazel knows so far, but at least
+    `expected`."""
 
     def __init__(self, what, now, expected):
         self.what, self.start, self.shown = what, now, now
         self.done, self.known = 0, expected
-        self.first = None  # (time, actions done) when work began; cached actions end before it
+        self.first = None  # (time, actions done) at Bazel's first progress line
 
     def read(self, line, now):
-        """Takes one of Bazel's own progress lines; False for any other line."""
+        """Reads one of Bazel's own progress lines. Returns False for any other line."""
         match = PROGRESS.match(line)
         if not match:
             return False
@@ -68,7 +72,7 @@ class Progress:
         return True
 
     def line(self, now):
-        """The line to print, or None while the last one is fresh."""
+        """Returns the line to print, or None if the last one was printed less than INTERVAL ago."""
         if now - self.shown < INTERVAL:
             return None
         self.shown = now
@@ -83,7 +87,8 @@ class Progress:
 
 
 def run(command, arguments, what, startup=()):
-    """Runs Bazel, prints its output and the progress; returns its exit status and the test targets' statuses."""
+    """Runs Bazel and prints its output and progress. Returns its exit status and {test target:
+    status}."""
     expected = count_actions(arguments, startup)
     flags = ["--show_progress", "--show_progress_rate_limit=1", "--curses=no", "--color=no"]
     process = subprocess.Popen(["bazel", *startup, command, *flags, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -116,7 +121,8 @@ def run(command, arguments, what, startup=()):
 
 
 def count(testlogs, target, passed):
-    """Cases passed and failed of one target; a target without readable cases is one case."""
+    """Returns how many cases of a target passed and failed. A target without a readable test.xml
+    counts as one case."""
     path = f"{testlogs}/{target[2:].replace(':', '/')}/test.xml"
     try:
         root = ElementTree.parse(path).getroot()
@@ -130,7 +136,8 @@ def count(testlogs, target, passed):
 
 
 def action_times(profile):
-    """(seconds, action) of what the profile of a run of Bazel has: "Compiling x.cc", "Linking x", "Testing //x:y"."""
+    """Returns (seconds, action) for each compilation, link and test in a profile that Bazel has
+    written. Examples of actions are "Compiling x.cc", "Linking x" and "Testing //x:y"."""
     try:
         with open(profile, encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
@@ -154,7 +161,7 @@ def test(results, arguments):
     with open(results + ".times", "a", encoding="utf-8") as out:
         for seconds, action in times:
             out.write(f"{seconds:.1f} {action} {' '.join(config)}\n")
-    return 0 if code == 4 else code  # 4: no test in the pattern
+    return 0 if code == 4 else code  # 4: the pattern matches no test
 
 
 def measure(arguments):

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Runs a Kubernetes cluster on this machine for development and tests: etcd, API server, controllers
-# and scheduler; this machine as a node with real pods, DNS and services; fake nodes (KWOK) for
-# thousands of pods. Builds or installs what is missing from Debian packages and Go modules only.
+# Runs a Kubernetes cluster on this machine for development and tests: etcd, the API server, the
+# controllers and the scheduler; this machine as a node with real pods, DNS and services; fake nodes
+# (KWOK) for thousands of pods. Installs missing programs from Debian packages and Go modules only.
 #
-#   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]
-#     [--feature-gates GATE=true,…] [--runtime-config API=true,…]    (as in Kubernetes' own flags)
-#                                        starts what is not running; returns when it is ready
-#   deploy/dev/cluster.sh down           stops it and removes all its files except the programs
+#   deploy/dev/cluster.sh up [--control-plane-only] [--fake-nodes N]    (the node needs root)
+#     [--feature-gates GATE=true,…] [--runtime-config API=true,…]    (same syntax as in Kubernetes)
+#                          starts the components that are not running; returns when all are ready
+#   deploy/dev/cluster.sh down           stops the cluster; removes all its files but the programs
 #   deploy/dev/cluster.sh status         lists the components
 #   deploy/dev/cluster.sh load-image FILE…   loads images (OCI or docker archives) into the node
 #   deploy/dev/cluster.sh kubeconfig     prints the path of the administrator's kubeconfig
 #   deploy/dev/cluster.sh bin            prints the folder of etcd, kube-apiserver, kubectl, helm, …
 #
-# --state FOLDER (before or after the verb) selects another cluster; control planes run side by side
-# on their own ports. A machine has one node; only the node needs root. See docs/development.md.
+# --state FOLDER (before or after the verb) selects another cluster. Several control planes can run
+# at once, on different ports; a machine has only one node. See docs/development.md.
 usage() { sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 verb="" fake_nodes=0 node=yes feature_gates="" runtime_config="" arguments=()
@@ -35,10 +35,10 @@ if [[ ! $fake_nodes =~ ^[0-9]+$ ]]; then echo "cluster.sh: --fake-nodes wants a 
 source "$(dirname "${BASH_SOURCE[0]}")/cluster/lib.sh"
 for part in build pki control_plane node; do source "$CLUSTER/$part.sh"; done
 
-# The components that may run; the last in the list is stopped last.
+# The components that may run, in the order in which they are stopped.
 COMPONENTS=(kwok coredns kube-proxy kubelet kube-scheduler kube-controller-manager kube-apiserver etcd)
 
-# The first `up` determines the cluster. A later one may only add fake nodes.
+# Records the options of the first `up`. A later `up` can only add fake nodes.
 settle() {
   mkdir -p "$STATE"
   if [ -f "$STATE/node" ]; then

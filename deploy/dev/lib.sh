@@ -1,4 +1,4 @@
-# Shared by the scripts in deploy/; sourced, never run. Sets ROOT and changes to it.
+# Functions that the scripts share. Sourced, never run. Sets ROOT to the repository, and enters it.
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cd "$ROOT"
@@ -27,8 +27,8 @@ as_root() {
   fi
 }
 
-# install_packages [SECTION…]: installs the missing packages of these sections of
-# deploy/packages.txt (default: build).
+# install_packages [SECTION…]: installs those packages of the given sections of deploy/packages.txt
+# that are missing. The default section is build.
 install_packages() {
   local wanted missing
   wanted=$(awk -v sections=" ${*:-build} " '/^## / {inside = index(sections, " " $2 " "); next} inside && /^[a-z0-9]/' \
@@ -44,9 +44,9 @@ install_packages() {
     install -y --no-install-recommends $missing >/dev/null
 }
 
-# python_environment NAME REQUIREMENTS: prints the path of python in a virtual environment in
-# ~/.cache/tfjob that satisfies the requirements. Creates the environment if it does not exist or
-# was created from other requirements.
+# python_environment NAME REQUIREMENTS: prints the path of the Python program of a virtual
+# environment that satisfies the requirements. Creates the environment in ~/.cache/tfjob if it does
+# not exist or was created from other requirements.
 python_environment() {
   local folder=$HOME/.cache/tfjob/python-$1 requirements=$2
   if ! cmp -s "$requirements" "$folder/requirements.txt"; then

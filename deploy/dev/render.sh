@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Renders deploy/tfjob-operator.yaml and deploy/kustomize/base/operator.yaml from the chart, using
+# Renders deploy/tfjob-operator.yaml and deploy/kustomize/base/operator.yaml from the chart with
 # helm.
 #
 #   deploy/dev/render.sh            rewrites them
 #   deploy/dev/render.sh --check    checks that they are current and changes nothing
 #
-# HELM names the program. If unset, uses helm in PATH, else the one of `deploy/dev/cluster.sh bin`.
+# HELM may name the helm program. The default is helm in PATH, or else in `deploy/dev/cluster.sh
+# bin`.
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 helm=${HELM:-$(command -v helm || echo "$(deploy/dev/cluster.sh bin)/helm")}
 base=deploy/kustomize/base/operator.yaml
 whole=deploy/tfjob-operator.yaml
 
-# Prints the chart with its defaults, without the parts that only Helm reads: its labels, its hooks,
-# its annotation that keeps the definition, and the comments about source files.
+# Renders the chart with its default values and prints it without the parts that only Helm needs:
+# Helm's labels and hooks, the annotation that keeps the CRD, and the comments that name templates.
 render() {
   "$helm" template tfjob-operator charts/tfjob-operator --namespace tfjob-system --no-hooks --set crds.keep=false |
     sed -e '/^ *helm\.sh\/chart: /d' -e '/^ *app\.kubernetes\.io\/managed-by: Helm$/d' -e '/^# Source: /d'

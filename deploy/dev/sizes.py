@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
-"""sizes.py FILE…: lists the C++ files over 500 lines, the functions over 60 lines and the comment lines over 100 columns. A
-file may be longer if a comment that contains "Longer than the rule:" gives the reason; a URL may be longer than a line."""
+"""sizes.py FILE…: lists C++ files of more than 500 lines, functions of more than 60 lines, and
+comment lines of more than 100 columns. A file with a comment that contains "Longer than the rule:"
+and gives a reason is not checked. A comment line that contains a URL may be longer."""
 import re
 import sys
 
 MAX_FILE, MAX_FUNCTION, MAX_COMMENT = 500, 60, 100
-# Matches blocks of namespaces and types. Any other block that opens only within such blocks is a function.
+# Matches what precedes the block of a namespace or type. Any other block directly inside such
+# blocks is a function.
 TYPE = re.compile(r"^\s*(?:template\b.*>\s*)?(?:inline\s+)?(?:namespace|class|struct|union|enum|extern)\b")
 STRIP = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//.*')
 RAW = re.compile(r'R"(\w*)\((?:.|\n)*?\)\1"')
 
 
 def functions(text):
-    """Yields (first line, last line) of functions. Parses braces, not C++, which is enough for formatted code."""
+    """Yields (first line, last line) of each function. Parses only braces, not C++; this is enough
+    for formatted code."""
     text = RAW.sub(lambda match: '""' + "\n" * match.group(0).count("\n"), text)
-    stack = []  # (whether it is a type or namespace, first line of the statement)
+    stack = []  # per open block: (whether it is a type or namespace, first line of its statement)
     statement = None
     statement_line = 0
     for number, line in enumerate(text.split("\n"), 1):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the structure of the C++ sources and prints it as a table, the one of docs/development.md.
+"""Measures the structure of the C++ sources and prints the table in docs/development.md.
 
-  deploy/dev/structure.py            the table
-  deploy/dev/structure.py --beyond   also the files beyond the limits of include reach and chain
+  deploy/dev/structure.py            prints the table
+  deploy/dev/structure.py --beyond   also lists the files beyond the limits of reach and chain
 
-Reach: how many headers of this tree a .cc includes, directly or not; its own header is left out. Chain: the longest path of
-includes that starts at a .cc. Tests, test doubles and generated files are left out of everything but the ratio of tests.
+The include reach of a .cc file is the number of this tree's headers that it includes, directly or
+indirectly, not counting its own header. Its include chain is the longest path of includes that
+starts at it. Tests and test doubles count only in the ratio of test lines.
 """
 import collections
 import os
@@ -43,13 +44,13 @@ def reachable(file, graph, seen):
 
 def chain(file, graph, memo):
     if file not in memo:
-        memo[file] = 0  # includes have no cycles; #pragma once would hide one
+        memo[file] = 0  # ends the recursion if includes have a cycle, which #pragma once would hide
         memo[file] = max((1 + chain(h, graph, memo) for h in graph.get(file, [])), default=0)
     return memo[file]
 
 
 def folder_cycles(graph):
-    """Groups of folders that include each other, directly or not."""
+    """Returns the groups of folders that include each other, directly or indirectly."""
     edges = collections.defaultdict(set)
     for file, headers in graph.items():
         for header in headers:
@@ -60,7 +61,7 @@ def folder_cycles(graph):
 
 
 def comment_lines(lines):
-    """Lines that are comments, and lines with a comment behind code."""
+    """Returns the number of comment lines, and of lines with a comment after code."""
     whole = sum(1 for line in lines if line.lstrip().startswith("//"))
     trailing = sum(1 for line in lines if not line.lstrip().startswith("//") and re.search(r"\S.*\s//\s", line))
     return whole, trailing

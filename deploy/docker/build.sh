@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Builds the images of the operator and the trainer as OCI archives, FOLDER/operator.tar and
-# FOLDER/trainer.tar: Bazel's programs, the Debian libraries they need, and nothing else. An image
-# over 40 MB is an error. Needs no registry or daemon. Installs missing packages for the build first
-# (deploy/packages.txt).
+# FOLDER/trainer.tar. An image contains the programs, the Debian libraries that they need, and a few
+# files from /etc. Fails if an image is larger than 40 MB. Needs neither a registry nor a daemon,
+# and first installs the packages that the build lacks (deploy/packages.txt).
 #
 #   deploy/docker/build.sh FOLDER [operator] [trainer]     default: both
 #   deploy/docker/build.sh --tree FOLDER NAME              the image's files, for the Dockerfiles
 #
-# docker load -i, ctr images import, skopeo copy oci-archive: and cluster.sh load-image read them.
+# To load an archive, use `docker load -i`, `ctr images import` or `cluster.sh load-image`.
 usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 case ${1:-} in
   -h | --help) usage && exit ;;
@@ -21,7 +21,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
-# image NAME USER TARGET…: builds the image NAME with these programs; the first is its entry point.
+# image NAME USER TARGET…: builds the image NAME from these programs. The first is its entry point.
 image() {
   local bin name=$1 user=$2 output=$folder/$1.tar path programs=()
   shift 2
@@ -41,9 +41,9 @@ image() {
 install_packages >&2
 for name in "$@"; do
   case $name in
-    # `helm test` runs tfjob.
+    # `helm test` runs tfjob in the operator's image.
     operator) image operator 65532:65532 //operator/service:tfjob-operator //operator/cli:tfjob ;;
-    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # writes where its volumes allow
+    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # as root, to write to any volume
     *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;
   esac
 done

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes an image with one layer as an OCI archive that `docker load` also reads, without a
-registry or daemon:
+"""Writes an image with one layer as an OCI archive, which `docker load` can also read. Needs
+neither a registry nor a daemon:
 
     oci_image.py --name NAME:TAG… --output FILE.tar --program HOST-PATH=PATH…
                  [--file HOST-PATH=PATH]… [--user UID] [--at-most MB]
 
-The shared libraries that `ldd` lists for a program are added at the same paths; the first
-program is the entry point. With --tree the files are written to the folder --output instead. The
-same input yields the same bytes. Prints the size of the compressed layer; a size over --at-most
-is an error."""
+Also adds the shared libraries that `ldd` lists for the programs, at the paths that they have on
+this machine. The first program is the entry point. With --tree, the files are written to the folder
+--output instead. The same input always yields the same bytes. Prints the size of the compressed
+layer, and fails if it is larger than --at-most."""
 import argparse
 import gzip
 import hashlib
@@ -24,7 +24,8 @@ MEDIA_TYPE = "application/vnd.oci.image."
 
 
 def libraries(program):
-    """Returns the shared libraries of a program, including the loader. A static program has none."""
+    """Returns the paths of a program's shared libraries, including the loader. A static program has
+    none."""
     listing = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     missing = re.findall(r"(\S+) => not found", listing)
     if missing:
@@ -39,7 +40,8 @@ def entry(path, kind=tarfile.REGTYPE, mode=0o644, size=0):
 
 
 def layer(contents):
-    """Returns the tar of {path: (bytes, mode)}, folders first; includes /tmp, open to all."""
+    """Returns a tar of the contents {path: (bytes, mode)}, with the folders first. Adds /tmp, which
+    everyone can write to."""
     folders = {"/tmp"}
     for path in contents:
         while (path := os.path.dirname(path)) != "/":
@@ -54,13 +56,13 @@ def layer(contents):
 
 
 class Archive:
-    """The blobs of an image layout, by digest."""
+    """Collects the files of an OCI image layout and writes them to a tar."""
 
     def __init__(self):
         self.files = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}'}
 
     def blob(self, data, media_type):
-        """Adds a blob; returns its descriptor."""
+        """Adds a blob and returns its descriptor."""
         digest = hashlib.sha256(data).hexdigest()
         self.files[f"blobs/sha256/{digest}"] = data
         return {"mediaType": MEDIA_TYPE + media_type, "digest": f"sha256:{digest}", "size": len(data)}
@@ -79,7 +81,7 @@ def blob_path(descriptor):
 
 
 def write_image(names, output, contents, config):
-    """Returns the size of the compressed layer."""
+    """Writes the image to the file `output`. Returns the size of the compressed layer in bytes."""
     archive = Archive()
     tar = layer(contents)
     compressed = archive.blob(gzip.compress(tar, 9, mtime=0), "layer.v1.tar+gzip")
@@ -93,7 +95,7 @@ def write_image(names, output, contents, config):
         {**manifest, "annotations": {"io.containerd.image.name": name,
                                      "org.opencontainers.image.ref.name": name.rpartition(":")[2]}}
         for name in names]}).encode()
-    archive.files["manifest.json"] = json.dumps([  # Docker's own
+    archive.files["manifest.json"] = json.dumps([  # for `docker load`
         {"Config": blob_path(config_blob), "RepoTags": names, "Layers": [blob_path(compressed)]}]).encode()
     archive.write(output)
     return compressed["size"]

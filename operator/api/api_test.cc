@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
+#include <set>
 
 #include "operator/api/defaults.h"
 #include "operator/api/indexes.h"
@@ -215,7 +217,9 @@ TEST(Reasons, MessagesAreTheReferencesOwn) {
   EXPECT_EQ(DeletedObjectsMessage("service", {"s"}), "Deleted service: s");
   EXPECT_EQ(DeletedObjectsMessage("pod group", {"g", "h"}), "Deleted pod groups: g, h");
   EXPECT_EQ(FailedCreateMessage("no"), "Error creating: no");
-  EXPECT_EQ(ExitedWithCodeMessage("ns", "p", 137), "Pod: ns.p exited with code 137");
+  EXPECT_EQ(ExitedWithCodeMessage("ns", "p", 137, ""), "Pod: ns.p exited with code 137");
+  EXPECT_EQ(ExitedWithCodeMessage("ns", "p", 2, "no such file"),
+            "Pod: ns.p exited with code 2: no such file");
   EXPECT_EQ(ContainerTerminatedMessage("p", "c", 1, "m"),
             "Error pod p container c exitCode: 1 terminated message: m");
   EXPECT_EQ(ContainerWaitingMessage("p", "c", "m"), "Error pod p container c waiting message: m");
@@ -262,6 +266,27 @@ TEST(IndexSet, AnswersWhatItHolds) {
   set.Insert(5);
   EXPECT_EQ(set.size(), 8);
   EXPECT_TRUE(IndexSet().empty());
+}
+
+// Whatever the order of insertion, the set holds the same indexes as a std::set and prints the
+// shortest text.
+TEST(IndexSet, HoldsWhatWasInsertedInAnyOrder) {
+  constexpr int32_t kIndexes = 60;
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    IndexSet set;
+    std::set<int32_t> expected;
+    for (int i = 0; i < kIndexes; ++i) {
+      const auto index = static_cast<int32_t>(random() % kIndexes);
+      set.Insert(index);
+      expected.insert(index);
+      for (int32_t other = 0; other <= kIndexes; ++other) {
+        ASSERT_EQ(set.Contains(other), expected.contains(other)) << set.ToString() << " " << other;
+      }
+      ASSERT_EQ(set.size(), static_cast<int64_t>(expected.size())) << set.ToString();
+      ASSERT_EQ(*IndexSet::Parse(set.ToString()), set);
+    }
+  }
 }
 
 TEST(IndexSet, RefusesOtherTexts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 namespace tfjob::api {
 namespace {
@@ -47,27 +48,24 @@ void IndexSet::Insert(int32_t index) {
 
 void IndexSet::InsertRange(Range added) {
   // Computed in 64 bits, because `last` may be the largest int32_t.
-  const auto touches = [](const Range& a, const Range& b) {
-    return int64_t{a.first} <= int64_t{b.last} + 1 && int64_t{b.first} <= int64_t{a.last} + 1;
+  const auto ends_before = [](const Range& range, const Range& next) {
+    return int64_t{range.last} + 1 < next.first;
   };
-  std::vector<Range> merged;
-  for (const Range& range : ranges_) {
-    if (touches(range, added)) {
-      added = {std::min(range.first, added.first), std::max(range.last, added.last)};
-    } else {
-      merged.push_back(range);
-    }
+  const auto begin = std::lower_bound(ranges_.begin(), ranges_.end(), added, ends_before);
+  const auto end = std::upper_bound(begin, ranges_.end(), added, ends_before);
+  if (begin == end) {
+    ranges_.insert(begin, added);
+    return;
   }
-  const auto after = std::find_if(merged.begin(), merged.end(),
-                                  [&](const Range& range) { return range.first > added.first; });
-  merged.insert(after, added);
-  ranges_ = std::move(merged);
+  *begin = {std::min(begin->first, added.first), std::max(std::prev(end)->last, added.last)};
+  ranges_.erase(std::next(begin), end);
 }
 
 bool IndexSet::Contains(int32_t index) const {
-  return std::any_of(ranges_.begin(), ranges_.end(), [&](const Range& range) {
-    return range.first <= index && index <= range.last;
-  });
+  const auto after =
+      std::upper_bound(ranges_.begin(), ranges_.end(), index,
+                       [](int32_t value, const Range& range) { return value < range.first; });
+  return after != ranges_.begin() && index <= std::prev(after)->last;
 }
 
 int64_t IndexSet::size() const {

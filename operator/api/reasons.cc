@@ -119,8 +119,10 @@ std::string FailedChangeMessage(std::string_view error) {
   return StrCat("Error changing: ", error);
 }
 
-std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code) {
-  return StrCat("Pod: ", name_space, ".", pod, " exited with code ", code);
+std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code,
+                                  std::string_view last_words) {
+  return StrCat("Pod: ", name_space, ".", pod, " exited with code ", code,
+                last_words.empty() ? "" : ": ", last_words);
 }
 
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
@@ -144,10 +146,12 @@ std::string PodTemplateRestartPolicyMessage(ReplicaType type) {
                 ".restartPolicy applies instead");
 }
 
-std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler) {
+std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler,
+                                            bool enforced) {
   return StrCat("spec.tfReplicaSpecs.", Name(type),
                 ".template.spec.schedulerName is not the gang's scheduler, ", scheduler,
-                ": these pods are not placed together with the others");
+                enforced ? ", which the operator enforces: the pods get the gang's scheduler"
+                         : ": these pods are not placed together with the others");
 }
 
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner) {

@@ -91,7 +91,9 @@ std::string NoNativeGangsMessage(std::string_view served);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);
-std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code);
+// `last_words`: why, in the container's own words; "" if it said nothing.
+std::string ExitedWithCodeMessage(std::string_view name_space, std::string_view pod, int32_t code,
+                                  std::string_view last_words);
 // Describe problems of an active pod: a container that has terminated or is waiting, and a
 // condition that is not met.
 std::string ContainerTerminatedMessage(std::string_view pod, std::string_view container,
@@ -102,7 +104,8 @@ std::string PodConditionMessage(std::string_view pod, std::string_view message);
 std::string PodTemplateRestartPolicyMessage(ReplicaType type);
 // `scheduler`: the gang's scheduler. The type's template names a different one, so its pods are not
 // placed together with the gang.
-std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler);
+std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view scheduler,
+                                            bool enforced);
 // `owner` is the controller of the existing object, or "nobody".
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);

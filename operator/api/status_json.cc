@@ -17,15 +17,21 @@ T ReadOrDefault(const JsonField& field) {
   return value;
 }
 
-Condition ReadCondition(ConditionType type, const JsonField& field) {
-  Condition condition;
-  condition.type = type;
+void ReadCondition(const JsonField& field, TFJobStatus& status) {
+  const auto name = ReadOrDefault<std::string>(field["type"]);
+  if (name.empty()) return;
+  const auto type = ParseConditionType(name);
+  if (!type) {
+    status.foreign_conditions.push_back(PrintJson(*field.value()));
+    return;
+  }
+  Condition& condition = status.conditions.emplace_back();
+  condition.type = *type;
   condition.status = ReadOrDefault<std::string>(field["status"]) == "True";
   condition.reason = ReadOrDefault<std::string>(field["reason"]);
   condition.message = ReadOrDefault<std::string>(field["message"]);
   condition.last_update_time = ReadOrDefault<Time>(field["lastUpdateTime"]);
   condition.last_transition_time = ReadOrDefault<Time>(field["lastTransitionTime"]);
-  return condition;
 }
 
 ReplicaStatus ReadReplicaStatus(const JsonField& field) {
@@ -78,10 +84,7 @@ Json ToJson(const ReplicaStatus& status) {
 TFJobStatus ReadStatus(const JsonField& status) {
   TFJobStatus read;
   if (const auto conditions = status["conditions"].Elements(); conditions.ok()) {
-    for (const JsonField& field : *conditions) {
-      const auto type = ParseConditionType(ReadOrDefault<std::string>(field["type"]));
-      if (type) read.conditions.push_back(ReadCondition(*type, field));
-    }
+    for (const JsonField& field : *conditions) ReadCondition(field, read);
   }
   if (const auto replicas = status["replicaStatuses"].Members(); replicas.ok()) {
     for (const auto& [key, field] : *replicas) {
@@ -100,6 +103,11 @@ TFJobStatus ReadStatus(const JsonField& status) {
 
 Json StatusToJson(const TFJobStatus& status) {
   Json json = Json::object();
+  for (const std::string& text : status.foreign_conditions) {
+    if (StatusOr<Json> condition = ParseJson(text, "condition"); condition.ok()) {
+      json["conditions"].push_back(*std::move(condition));
+    }
+  }
   for (const Condition& condition : status.conditions) {
     json["conditions"].push_back(ToJson(condition));
   }

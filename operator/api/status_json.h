@@ -9,11 +9,12 @@
 namespace tfjob::api {
 
 // Returns the value of "status". Counts of zero and empty strings and lists are omitted, so a
-// replica status without any value becomes {}.
+// replica status without any value becomes {}. Foreign conditions come first, so that the last
+// condition is always one of the operator's own.
 Json StatusToJson(const TFJobStatus& status);
 
-// Reads a status and never fails: treats any unexpected value (an unknown condition, a string in
-// place of a number, indexes that cannot be parsed) as absent.
+// Reads a status and never fails: treats any unexpected value (a condition without a type, a string
+// in place of a number, indexes that cannot be parsed) as absent.
 TFJobStatus ReadStatus(const JsonField& status);
 
 }  // namespace tfjob::api

@@ -138,6 +138,9 @@ struct ReplicaStatus {
 
 struct TFJobStatus {
   std::vector<Condition> conditions;  // the entry that changed last comes last
+  // The conditions of types that are not in ConditionType, each as JSON, in their order. Another
+  // controller has written them; the operator keeps them unchanged.
+  std::vector<std::string> foreign_conditions;
   std::map<ReplicaType, ReplicaStatus> replica_statuses;
   std::optional<Time> start_time;
   std::optional<Time> completion_time;

@@ -20,6 +20,8 @@ std::string ToString(const FieldIssue& issue);  // "path: message"
 // The largest number of replicas that a job may have. No cluster has room for more, so a larger
 // number is considered a mistake.
 inline constexpr int64_t kMaxReplicas = 100'000;
+// The largest number of replicas of a job that an operator accepts by default.
+inline constexpr int32_t kDefaultMaxReplicasPerJob = 5'000;
 
 // Returns the errors of a job, sorted by path; empty if it is valid. The job need not have
 // defaults. An invalid annotation, which a CRD cannot reject, is an error only until the job has

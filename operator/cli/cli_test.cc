@@ -243,6 +243,16 @@ TEST_F(CmdTest, CrashesAreBoundedByTheBackoffLimit) {
   EXPECT_NE(out_.str().find("restarted, "), std::string::npos) << out_.str();
 }
 
+TEST_F(CmdTest, AFailedJobsLastWordsArePrinted) {
+  EXPECT_EQ(Call({"run", "-"}, Job("x", Replica("Worker",
+                                                "echo no such bucket > $TFJOB_TERMINATION_LOG; "
+                                                "exit 2"))),
+            view::kFailed);
+  EXPECT_NE(out_.str().find("exited with code 2 (Error: no such bucket)"), std::string::npos)
+      << out_.str();
+  EXPECT_NE(out_.str().find(" Pod x-worker-0: no such bucket"), std::string::npos) << out_.str();
+}
+
 TEST_F(CmdTest, KeepLeavesVolumes) {
   const std::string state = folder_ + "/state";
   const std::string job =
@@ -266,6 +276,32 @@ TEST_F(CmdTest, KeepLeavesVolumes) {
   const std::string fresh = folder_ + "/fresh";
   EXPECT_EQ(Call({"run", "-", "--state-dir", fresh.c_str()}, job), view::kSucceeded);
   EXPECT_EQ(*ListDirectory(fresh), std::vector<std::string>{"logs"});
+}
+
+// What a job writes to a claim must be there for the next run, as in a cluster.
+TEST_F(CmdTest, ClaimsOutliveTheRun) {
+  const auto job = [](const std::string& command) {
+    return StrCat(
+        "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: x, namespace: team}\nspec: "
+        "{tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: tensorflow, image: any, "
+        "command: [sh, -c, '",
+        command,
+        "'], volumeMounts: [{name: v, mountPath: /tfjob-nowhere}]}], volumes: [{name: v, "
+        "persistentVolumeClaim: {claimName: models}}]}}}}}\n");
+  };
+  const std::string claims = folder_ + "/claims";
+  const std::string flag = "--claims-dir=" + claims;
+  EXPECT_EQ(Call({"run", "-", flag.c_str()}, job("echo trained > /tfjob-nowhere/file")),
+            view::kSucceeded)
+      << out_.str() << err_.str();
+  EXPECT_EQ(ReadFile(claims + "/team/models/file").value_or("?"), "trained\n");
+  EXPECT_EQ(Call({"run", "-", flag.c_str()}, job("grep trained /tfjob-nowhere/file")),
+            view::kSucceeded)
+      << out_.str() << err_.str();
+  ASSERT_EQ(setenv("XDG_DATA_HOME", (folder_ + "/data").c_str(), 1), 0);
+  EXPECT_EQ(Call({"run", "-"}, job("echo default > /tfjob-nowhere/file")), view::kSucceeded);
+  EXPECT_EQ(ReadFile(folder_ + "/data/tfjob/claims/team/models/file").value_or("?"), "default\n");
+  unsetenv("XDG_DATA_HOME");
 }
 
 TEST_F(CmdTest, AStopEndsPodsGracefullyAndGivesTheSignal) {

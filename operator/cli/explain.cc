@@ -15,6 +15,7 @@
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/policy/facts/history.h"
 #include "operator/render/render.h"
+#include "operator/view/printable.h"
 #include "runtime/base/yaml.h"
 
 namespace tfjob::cli {
@@ -145,7 +146,7 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   policy::Snapshot snapshot = SnapshotOf(job, observed);
   policy::History history;
   snapshot.history = &history;
-  policy::Remember(job, snapshot, now, options, history);
+  policy::Remember(job, snapshot, options, history);
   const policy::Verdict verdict = policy::Decide(job, snapshot, now, options);
   if (stage == Stage::kVerdict) return std::vector<Json>{policy::Print(verdict)};
   ASSIGN_OR_RETURN(const render::Desired desired,
@@ -197,7 +198,8 @@ int Explain(const ExplainOptions& options, view::Console& console) {
     return view::kBadInput;
   }
   const bool json = options.format == ExplainOptions::Format::kJson;
-  console.out << (json ? PrintJsonIndented(*document) + "\n" : PrintYaml(*document));
+  console.out << view::PrintableText(json ? PrintJsonIndented(*document) + "\n"
+                                          : PrintYaml(*document));
   return view::kSucceeded;
 }
 

@@ -24,10 +24,15 @@ void RunVerb::AddFlags(FlagSet& flags) {
   flags.Switch("--follow", options_.follow,
                "Print the logs of all pods, each line prefixed with its pod's name");
   flags.Switch("--keep", options_.keep,
-               "Keep emptyDirs and claimed volumes after the run (logs are always kept)");
+               "Keep emptyDirs after the run (logs and claimed volumes are always kept)");
   flags
       .Text("--state-dir", options_.state_dir,
-            "Folder for logs and volumes (default: a new one in $TMPDIR)")
+            "Folder for logs and emptyDirs (default: a new one in $TMPDIR)")
+      .Complete(CompleteWith::kFiles);
+  flags
+      .Text("--claims-dir", options_.claims_dir,
+            "Folder for the volumes of PersistentVolumeClaims, which outlive the run (default: "
+            "~/.local/share/tfjob/claims)")
       .Complete(CompleteWith::kFiles);
   flags
       .Text("--trainer", options_.trainer,

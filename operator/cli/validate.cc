@@ -3,6 +3,7 @@
 
 #include "operator/cli/local_verbs.h"
 #include "operator/manifest/manifest.h"
+#include "operator/view/printable.h"
 
 namespace tfjob::cli {
 namespace {
@@ -33,7 +34,7 @@ int ValidateVerb::Run(const Invocation& invocation) {
       continue;
     }
     const manifest::ManifestReport report = manifest::CheckManifest(*text, view::InputName(file));
-    console.out << manifest::Print(report, view::InputName(file));
+    console.out << view::PrintableText(manifest::Print(report, view::InputName(file)));
     if (!report.ok()) code = view::kBadInput;
   }
   return code;

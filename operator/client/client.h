@@ -34,6 +34,7 @@
 
 #include "operator/objects/custom_resource.h"
 #include "operator/objects/kind.h"
+#include "operator/objects/packed_resource.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "runtime/base/json.h"
@@ -57,14 +58,16 @@ struct Key {
 std::string ToString(const Key& key);  // "Pod ns/name", "Node name"
 
 // A compact, immutable and shared object. Pods and services are decoded; an object of any other
-// kind is a CustomResource. Objects may lack metadata.managedFields, and a node may have only its
-// metadata (without annotations), spec.taints, spec.unschedulable and status.conditions.
+// kind is a CustomResource, or a PackedResource in the watches of a client that was told to pack.
+// Objects may lack metadata.managedFields, and a node may have only its metadata (without
+// annotations), spec.taints, spec.unschedulable and status.conditions.
 using Object =
     std::variant<std::shared_ptr<const objects::Pod>, std::shared_ptr<const objects::Service>,
-                 std::shared_ptr<const objects::CustomResource>>;
+                 std::shared_ptr<const objects::CustomResource>,
+                 std::shared_ptr<const objects::PackedResource>>;
 const objects::ObjectMeta& MetadataOf(const Object& object);
-// Returns the object as a T (objects::Pod, objects::Service or objects::CustomResource), or nullptr
-// if it has another type, so that a client that mixes up kinds cannot crash the operator.
+// Returns the object as a T (objects::Pod, objects::CustomResource, …), or nullptr if it has
+// another type, so that a client that mixes up kinds cannot crash the operator.
 template <typename T>
 std::shared_ptr<const T> As(const Object& object) {
   const auto* held = std::get_if<std::shared_ptr<const T>>(&object);

@@ -100,7 +100,10 @@ Status Actor::DeleteAll(const ActContext& context) {
   context.memory.reconcile_again |= count < deletes.size();
   std::vector<Status> results(count);
   dependencies_.pool.ParallelFor(static_cast<int64_t>(count), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) results[i] = DeleteOne(context, deletes[i]);
+    for (int64_t i = begin; i < end; ++i) {
+      results[i] = DeleteOne(context, deletes[i]);
+      dependencies_.record_progress(context.observation.key);
+    }
   });
   Status first;
   for (size_t i = 0; i < count; ++i)

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "operator/api/conditions.h"
 #include "operator/api/defaults.h"
+#include "operator/api/replicas.h"
 #include "operator/api/validate.h"
 #include "operator/manifest/tfjob_json.h"
 
@@ -31,22 +33,36 @@ api::TFJob WithoutSpec(const objects::CustomResource& stored) {
   return job;
 }
 
+std::string ProblemsOf(const api::TFJob& job, const AdmissionRules& rules) {
+  std::string problems;
+  for (const api::FieldIssue& issue : api::Validate(job)) {
+    if (!problems.empty()) problems += '\n';
+    problems += api::ToString(issue);
+  }
+  const int64_t replicas = api::TotalReplicas(job);
+  if (problems.empty() && replicas > rules.max_replicas) {
+    return StrCat("spec.tfReplicaSpecs: the job has ", replicas,
+                  " replicas, but this operator runs jobs with at most ", rules.max_replicas,
+                  " (its flag --max-replicas-per-job)");
+  }
+  return problems;
+}
+
 }  // namespace
 
-Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy) {
-  StatusOr<api::TFJob> parsed = manifest::ParseTFJob(*stored.object);
+Admission Admit(const objects::CustomResource& stored, const AdmissionRules& rules) {
+  StatusOr<api::TFJob> parsed =
+      stored.problem.ok() ? manifest::ParseTFJob(*stored.object) : stored.problem;
   Admission admission;
   admission.verdict = parsed.status();
   admission.job = parsed.ok() ? *std::move(parsed) : WithoutSpec(stored);
   std::optional<api::CleanPodPolicy>& clean_up = admission.job.spec.run_policy.clean_pod_policy;
-  clean_up = clean_up.value_or(clean_pod_policy);
+  clean_up = clean_up.value_or(rules.clean_pod_policy);
   if (!admission.verdict.ok()) return admission;
   api::SetDefaults(admission.job);
-  std::string problems;
-  for (const api::FieldIssue& issue : api::Validate(admission.job)) {
-    if (!problems.empty()) problems += '\n';
-    problems += api::ToString(issue);
-  }
+  // Nothing more is created for a job that has ended, and the cache keeps no templates of it.
+  if (api::IsFinished(admission.job.status)) return admission;
+  const std::string problems = ProblemsOf(admission.job, rules);
   if (!problems.empty()) admission.verdict = InvalidArgument(problems);
   return admission;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "operator/api/tfjob.h"
+#include "operator/api/validate.h"
 #include "operator/objects/custom_resource.h"
 #include "runtime/base/status.h"
 
@@ -12,11 +13,20 @@ struct Admission {
   // The job with defaults. If it cannot be decoded, this contains only its metadata and status, and
   // whichever of managedBy, cleanPodPolicy and ttlSecondsAfterFinished can be read.
   api::TFJob job;
-  // OK, or InvalidArgument with one problem per line, each beginning with the path of the field.
+  // OK, or InvalidArgument with one problem per line, each beginning with the path of the field. A
+  // job that has ended is not validated.
   Status verdict;
 };
 
-// Decodes and validates a job. `clean_pod_policy` applies if the job does not set cleanPodPolicy.
-Admission Admit(const objects::CustomResource& stored, api::CleanPodPolicy clean_pod_policy);
+struct AdmissionRules {
+  // The cleanPodPolicy of jobs that do not set it.
+  api::CleanPodPolicy clean_pod_policy = api::CleanPodPolicy::kNone;
+  // The largest number of replicas of a job. Each replica costs the cluster a pod, a service and
+  // an entry in its DNS, so one job must not be able to exhaust them.
+  int64_t max_replicas = api::kDefaultMaxReplicasPerJob;
+};
+
+// Decodes and validates a job.
+Admission Admit(const objects::CustomResource& stored, const AdmissionRules& rules);
 
 }  // namespace tfjob::control

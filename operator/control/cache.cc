@@ -46,8 +46,7 @@ bool IsOthersBusiness(const T& child) {
 
 }  // namespace
 
-Cache::Cache(Clock& clock, std::function<void(const std::string&)> changed)
-    : clock_(clock), changed_(std::move(changed)) {}
+Cache::Cache(Clock& clock, Changed changed) : clock_(clock), changed_(std::move(changed)) {}
 
 Cache::Scope Cache::AddScope(const std::string& name_space) {
   auto jobs = std::make_unique<JobSink>(*this, Kind::kTFJob, name_space);
@@ -93,8 +92,9 @@ bool Cache::Synced() {
 
 bool Cache::Synced(const std::string& key) {
   MutexLock lock(mutex_);
-  return std::all_of(sinks_.begin(), sinks_.end(),
-                     [&](const auto& sink) { return sink->ready() || !sink->Covers(key); });
+  return std::all_of(sinks_.begin(), sinks_.end(), [&](const auto& sink) {
+    return !sink->holds_back_jobs() || !sink->Covers(key);
+  });
 }
 
 std::vector<std::string> Cache::MissingLists() {
@@ -116,7 +116,7 @@ CacheNumbers Cache::Count() {
     numbers.pods += static_cast<int64_t>(entry.pods.size());
     numbers.services += static_cast<int64_t>(entry.services.size());
     const auto& job = entry.newest();
-    if (job != nullptr) ++numbers.jobs[{job->metadata().name_space, job->state()}];
+    if (job != nullptr) ++numbers.jobs[{job->metadata.name_space, job->state}];
   }
   return numbers;
 }
@@ -137,55 +137,62 @@ void Cache::DropIfEmpty(const std::string& key) {
   }
 }
 
-bool Cache::Upsert(std::shared_ptr<const PackedJob> job) {
-  Entry& entry = entries_[KeyOfJob(job->metadata())];
-  const std::string& version = job->metadata().resource_version;
+bool Cache::Upsert(PackedJob job) {
+  Entry& entry = entries_[KeyOfJob(job->metadata)];
+  const std::string& version = job->metadata.resource_version;
   bool own = false;
   if (entry.written != nullptr) {
-    own = entry.written->metadata().resource_version == version;
+    own = entry.written->metadata.resource_version == version;
     if (entry.superseded.count(version) == 0) {
       entry.written = nullptr;
       entry.superseded.clear();
       entry.doubted = false;
     }
   } else if (entry.seen != nullptr) {
-    own = entry.seen->metadata().resource_version == version;
+    own = entry.seen->metadata.resource_version == version;
   }
-  if (entry.seen != nullptr && entry.seen->metadata().uid != job->metadata().uid) {
+  if (entry.seen != nullptr && entry.seen->metadata.uid != job->metadata.uid) {
     entry.departed.clear();
   }
   entry.seen = std::move(job);
   return !own;
 }
 
+void Cache::ForgetJob(Entry& entry) {
+  entry.seen = entry.written = nullptr;
+  entry.superseded.clear();
+  entry.doubted = false;
+  entry.departed.clear();
+  entry.freed.clear();
+  entry.pods.ForgetCreates();
+  entry.services.ForgetCreates();
+  for (auto& [kind, groups] : entry.groups) groups.ForgetCreates();
+}
+
 void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
-  std::vector<std::shared_ptr<const PackedJob>> jobs;
+  std::vector<PackedJob> jobs;
   for (Object& object : objects) {
-    if (const auto job = As<CustomResource>(object)) {
-      jobs.push_back(std::make_shared<const PackedJob>(*job));
-    }
+    if (PackedJob job = AsPackedJob(object)) jobs.push_back(std::move(job));
     object = {};
   }
   MutexLock lock(cache_.mutex_);
   std::set<std::string> listed;
   for (auto& job : jobs) {
-    const std::string key = KeyOfJob(job->metadata());
+    const std::string key = KeyOfJob(job->metadata);
     listed.insert(key);
     cache_.Upsert(std::move(job));
     cache_.entries_[key].doubted = cache_.entries_[key].written != nullptr;
-    cache_.changed_(key);
+    cache_.changed_(key, Urgency::kListed);
   }
   std::vector<std::string> gone;
   for (auto& [key, entry] : cache_.entries_) {
     if (entry.seen == nullptr || listed.count(key) > 0 || !Covers(key)) continue;
-    entry.seen = entry.written = nullptr;
-    entry.doubted = false;
-    entry.departed.clear();
+    ForgetJob(entry);
     gone.push_back(key);
   }
   for (const std::string& key : gone) {
     cache_.DropIfEmpty(key);
-    cache_.changed_(key);
+    cache_.changed_(key, Urgency::kListed);
   }
   RecordList();
 }
@@ -193,21 +200,21 @@ void Cache::JobSink::OnReplaced(std::vector<Object> objects) {
 void Cache::Sink::RecordList() {
   if (synced) return;
   synced = true;
-  const bool waits = std::any_of(
-      cache_.sinks_.begin(), cache_.sinks_.end(),
-      [this](const auto& sink) { return !sink->ready() && sink->name_space() == name_space_; });
+  const bool waits =
+      std::any_of(cache_.sinks_.begin(), cache_.sinks_.end(), [this](const auto& sink) {
+        return sink->holds_back_jobs() && sink->name_space() == name_space_;
+      });
   if (waits) return;
   for (const auto& [key, entry] : cache_.entries_) {
-    if (Covers(key)) cache_.changed_(key);
+    if (Covers(key)) cache_.changed_(key, Urgency::kListed);
   }
 }
 
 void Cache::JobSink::OnUpserted(Object object) {
-  const auto job = As<CustomResource>(object);
+  const PackedJob job = AsPackedJob(object);
   if (job == nullptr) return;
-  auto packed = std::make_shared<const PackedJob>(*job);
   MutexLock lock(cache_.mutex_);
-  if (cache_.Upsert(std::move(packed))) cache_.changed_(KeyOfJob(job->metadata));
+  if (cache_.Upsert(job)) cache_.changed_(KeyOfJob(job->metadata), Urgency::kNews);
 }
 
 void Cache::JobSink::OnDeleted(Object last_state) {
@@ -215,17 +222,25 @@ void Cache::JobSink::OnDeleted(Object last_state) {
   const std::string key = KeyOfJob(client::MetadataOf(last_state));
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;
-  found->second.seen = found->second.written = nullptr;
-  found->second.doubted = false;
-  found->second.departed.clear();
+  ForgetJob(found->second);
   cache_.DropIfEmpty(key);
-  cache_.changed_(key);
+  cache_.changed_(key, Urgency::kNews);
+}
+
+// Returns the next state of a child, with what its states seen so far add to it.
+template <typename T>
+std::shared_ptr<const T> Succeeding(const Children<T>& children, std::shared_ptr<const T> next) {
+  if constexpr (std::is_same_v<T, Pod>) {
+    const Pod* earlier = children.Seen(next->metadata.name);
+    if (earlier != nullptr) return objects::RememberEnd(*earlier, std::move(next));
+  }
+  return next;
 }
 
 template <typename T>
 void Cache::RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child) {
   if (entry.seen == nullptr) return;
-  if (!child->metadata.IsControlledBy(entry.seen->metadata().uid)) {
+  if (!child->metadata.IsControlledBy(entry.seen->metadata.uid)) {
     entry.freed.push_back(child->metadata.uid);
   } else if constexpr (std::is_same_v<T, Pod>) {
     entry.departed.push_back(child);
@@ -265,7 +280,7 @@ void Cache::ChildSink<T>::OnReplaced(std::vector<Object> objects) {
   }
   for (const std::string& key : keys) {
     cache_.DropIfEmpty(key);
-    cache_.changed_(key);
+    cache_.changed_(key, Urgency::kListed);
   }
   RecordList();
 }
@@ -276,26 +291,29 @@ void Cache::ChildSink<T>::OnUpserted(Object object) {
   if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
   const std::string key = KeyOfParent(child->metadata);
-  ChildrenOf(cache_.entries_[key]).Upsert(std::move(child));
-  cache_.changed_(key);
+  Children<T>& children = ChildrenOf(cache_.entries_[key]);
+  children.Upsert(Succeeding(children, std::move(child)));
+  cache_.changed_(key, Urgency::kNews);
 }
 
 template <typename T>
 void Cache::ChildSink<T>::OnDeleted(Object last_state) {
-  const auto child = As<T>(last_state);
+  auto child = As<T>(last_state);
   if (child == nullptr || IsOthersBusiness(*child)) return;
   MutexLock lock(cache_.mutex_);
   const std::string key = KeyOfParent(child->metadata);
   const auto found = cache_.entries_.find(key);
   if (found == cache_.entries_.end()) return;
-  ChildrenOf(found->second).Erase(child->metadata);
+  Children<T>& children = ChildrenOf(found->second);
+  child = Succeeding(children, std::move(child));
+  children.Erase(child->metadata);
   RecordDeparture(found->second, child);
   cache_.DropIfEmpty(key);
-  cache_.changed_(key);
+  cache_.changed_(key, Urgency::kNews);
 }
 
 std::shared_ptr<const CustomResource> Cache::Job(const std::string& key) {
-  std::shared_ptr<const PackedJob> packed;
+  PackedJob packed;
   {
     MutexLock lock(mutex_);
     const auto found = entries_.find(key);
@@ -309,7 +327,7 @@ bool Cache::JobExists(const std::string& key, const std::string& uid) {
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.newest() == nullptr) return false;
-  const objects::ObjectMeta& metadata = found->second.newest()->metadata();
+  const objects::ObjectMeta& metadata = found->second.newest()->metadata;
   return metadata.uid == uid && !metadata.terminating();
 }
 

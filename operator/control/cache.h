@@ -23,8 +23,9 @@
 
 #include "operator/client/client.h"
 #include "operator/control/children.h"
+#include "operator/control/fair_queue.h"
 #include "operator/control/numbers.h"
-#include "operator/control/packed_job.h"
+#include "operator/control/pack_job.h"
 #include "operator/policy/facts/snapshot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
@@ -35,9 +36,10 @@ namespace tfjob::control {
 // per job.
 class Cache {
  public:
-  // `changed` is called with the key ("namespace/name") of each job that a change concerns. It must
-  // not call the cache.
-  Cache(Clock& clock, std::function<void(const std::string&)> changed);
+  // Called with the key ("namespace/name") of each job that a change concerns. It must not call the
+  // cache.
+  using Changed = std::function<void(const std::string&, Urgency)>;
+  Cache(Clock& clock, Changed changed);
 
   // The sinks for one namespace ("": all namespaces). They live as long as the cache.
   struct Scope {
@@ -47,7 +49,8 @@ class Cache {
   };
   Scope AddScope(const std::string& name_space);
   // Adds a sink for a kind of pod group, or for Kubernetes' Workloads, in `name_space`. If
-  // `required`, Synced() returns false until its first list has arrived.
+  // `required`, Synced() returns false until its first list has arrived. Synced(key) never waits
+  // for it, because it concerns only jobs with a gang: they ask GroupsSynced.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
   // Removes the sinks of the kind. They must no longer be called. The objects that they reported
   // stay until a new list replaces them.
@@ -55,9 +58,10 @@ class Cache {
   // True if the groups of the kind are known: there is a sink for them, and every such sink has
   // received its first list.
   bool GroupsSynced(objects::Kind kind);
-  // True if every required sink has received its first list. With a key, only the sinks that cover
-  // this job count.
+  // True if every required sink has received its first list.
   bool Synced();
+  // True if the job can be reconciled, apart from its gang: the first lists of jobs, pods and
+  // services that cover it have arrived.
   bool Synced(const std::string& key);
   // Returns the required lists that have not arrived yet, such as "TFJob" or "Pod in namespace a".
   std::vector<std::string> MissingLists();
@@ -75,7 +79,7 @@ class Cache {
 
   // Record the operator's own writes. In RecordWrite, `newer` is the job as the operator wrote or
   // read it when `base` was the newest known version. It is used until the watch reports it or a
-  // newer version.
+  // newer version. Creates of a job that is no longer known are ignored.
   void RecordWrite(const std::string& key, const std::string& base, const client::Object& newer);
   void RecordCreate(const std::string& key, objects::Kind kind, const client::Object& object);
   void RecordDelete(const std::string& key, const std::string& uid, const Deletion& deletion);
@@ -102,14 +106,14 @@ class Cache {
   bool WaitsForWatch(const std::string& key);
 
  private:
+  using PackedJob = std::shared_ptr<const objects::PackedResource>;
+
   struct Entry {
-    std::shared_ptr<const PackedJob> seen;
-    std::shared_ptr<const PackedJob> written;  // newer than seen, or null
-    std::set<std::string> superseded;          // known versions older than `written`
-    bool doubted = false;                      // a list contained an older version
-    const std::shared_ptr<const PackedJob>& newest() const {
-      return written != nullptr ? written : seen;
-    }
+    PackedJob seen;
+    PackedJob written;                 // newer than seen, or null
+    std::set<std::string> superseded;  // known versions older than `written`
+    bool doubted = false;              // a list contained an older version
+    const PackedJob& newest() const { return written != nullptr ? written : seen; }
     Children<objects::Pod> pods;
     Children<objects::Service> services;
     std::map<objects::Kind, Children<objects::CustomResource>> groups;  // and workloads
@@ -130,13 +134,14 @@ class Cache {
     bool Covers(const std::string& key) const;
     // True if the first list has arrived or need not be waited for.
     bool ready() const { return synced || !required; }
+    // True if the jobs of the scope cannot be reconciled yet.
+    bool holds_back_jobs() const { return !synced && !objects::IsGangKind(kind_); }
     bool synced = false;   // guarded by the cache's lock
     bool required = true;  // does not change once the sink is added
 
    protected:
-    // Records that a list has arrived. Once each required list of the scope has arrived for the
-    // first time, reports all jobs of the scope as changed, because workers have skipped them
-    // so far.
+    // Records that a list has arrived. If it is the first, and no other sink holds back the jobs of
+    // the scope, reports all of them as changed, because workers have skipped them so far.
     void RecordList() ABSL_EXCLUSIVE_LOCKS_REQUIRED(cache_.mutex_);
 
     Cache& cache_;
@@ -168,13 +173,15 @@ class Cache {
 
   // Returns true if the job must be reconciled, because this version is not the operator's
   // own write.
-  bool Upsert(std::shared_ptr<const PackedJob> job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Upsert(PackedJob job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes the job from an entry, which keeps the objects that the watches have reported.
+  static void ForgetJob(Entry& entry);
   template <typename T>
   static void RecordDeparture(Entry& entry, const std::shared_ptr<const T>& child);
   void DropIfEmpty(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock& clock_;
-  const std::function<void(const std::string&)> changed_;
+  const Changed changed_;
   Mutex mutex_;
   std::vector<std::unique_ptr<Sink>> sinks_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);

@@ -32,18 +32,17 @@ void RecordReadChild(Children<T>& children, const std::string& name,
 }  // namespace
 
 void Cache::RecordWrite(const std::string& key, const std::string& base, const Object& newer) {
-  const auto job = As<CustomResource>(newer);
-  if (job == nullptr) return;
-  auto packed = std::make_shared<const PackedJob>(*job);
+  PackedJob packed = AsPackedJob(newer);
+  if (packed == nullptr) return;
   MutexLock lock(mutex_);
   const auto found = entries_.find(key);
   if (found == entries_.end() || found->second.seen == nullptr) return;
   Entry& entry = found->second;
   // If the version differs, the watch has already reported this write or a newer version.
-  if (entry.newest()->metadata().resource_version != base) return;
+  if (entry.newest()->metadata.resource_version != base) return;
   entry.superseded.insert(base);
-  entry.superseded.insert(entry.seen->metadata().resource_version);
-  entry.superseded.erase(packed->metadata().resource_version);
+  entry.superseded.insert(entry.seen->metadata.resource_version);
+  entry.superseded.erase(packed->metadata.resource_version);
   entry.written = std::move(packed);
   entry.doubted = false;
 }
@@ -56,7 +55,9 @@ bool Cache::IsInDoubt(const std::string& key) {
 
 void Cache::RecordCreate(const std::string& key, Kind kind, const Object& object) {
   MutexLock lock(mutex_);
-  Entry& entry = entries_[key];
+  const auto found = entries_.find(key);
+  if (found == entries_.end() || found->second.seen == nullptr) return;
+  Entry& entry = found->second;
   if (const auto pod = As<Pod>(object)) {
     entry.pods.RecordCreate(pod, clock_.Monotonic());
   } else if (const auto service = As<Service>(object)) {

@@ -19,7 +19,11 @@ constexpr char kUid[] = "job-uid";
 
 class CacheTest : public ::testing::Test {
  protected:
-  CacheTest() : cache_(clock_, [this](const std::string& key) { changed_.push_back(key); }) {}
+  CacheTest()
+      : cache_(clock_, [this](const std::string& key, Urgency urgency) {
+          changed_.push_back(key);
+          urgencies_.insert(urgency);
+        }) {}
 
   static std::shared_ptr<const CustomResource> Job(const std::string& version,
                                                    const std::string& uid = kUid) {
@@ -60,6 +64,7 @@ class CacheTest : public ::testing::Test {
 
   FakeClock clock_{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed_;
+  std::set<Urgency> urgencies_;
   Cache cache_;
   Cache::Scope scope_ = cache_.AddScope("");
 };
@@ -75,11 +80,24 @@ TEST_F(CacheTest, IsSyncedWhenAllThreeListsAreThereAndThenTellsOfEveryJob) {
   EXPECT_EQ(changed_, std::vector<std::string>{kKey});
 }
 
+TEST_F(CacheTest, TellsNewsFromWhatAListContains) {
+  scope_.pods.OnReplaced({});
+  scope_.services.OnReplaced({});
+  scope_.jobs.OnReplaced({Job("1")});
+  EXPECT_EQ(urgencies_, std::set<Urgency>{Urgency::kListed});
+  urgencies_.clear();
+  scope_.jobs.OnUpserted(Job("2"));
+  scope_.pods.OnUpserted(MakePod("own", "1"));
+  scope_.pods.OnDeleted(MakePod("own", "1"));
+  scope_.jobs.OnDeleted(Job("3"));
+  EXPECT_EQ(urgencies_, std::set<Urgency>{Urgency::kNews});
+}
+
 // A namespace whose lists never arrive does not delay the others.
 TEST(CacheScopes, AreSyncedEachByItself) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   std::vector<std::string> changed;
-  Cache cache(clock, [&](const std::string& key) { changed.push_back(key); });
+  Cache cache(clock, [&](const std::string& key, Urgency) { changed.push_back(key); });
   Cache::Scope ours = cache.AddScope("ns");
   cache.AddScope("refused");
   auto job = std::make_shared<CustomResource>();
@@ -280,6 +298,36 @@ TEST_F(CacheTest, RemembersDepartedPodsUntilTheyAreAcknowledged) {
   EXPECT_EQ(cache_.SnapshotOf(kKey, kUid).departed.size(), 1u);
 }
 
+// The order of a pod's versions shows that it ended before its deletion was requested, whatever the
+// clocks say.
+TEST_F(CacheTest, RemembersThatAPodEndedBeforeItsDeletion) {
+  const auto pod = [](objects::PodPhase phase, bool terminating) {
+    auto version = std::make_shared<objects::Pod>(*MakePod("a", "1"));
+    version->phase = phase;
+    if (terminating) version->metadata.deletion_timestamp = Time(1h);
+    return std::shared_ptr<const objects::Pod>(version);
+  };
+  const auto ends_first = [&] { return cache_.SnapshotOf(kKey, kUid).departed[0]; };
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.pods.OnUpserted(pod(objects::PodPhase::kRunning, false));
+  scope_.pods.OnUpserted(pod(objects::PodPhase::kFailed, false));
+  scope_.pods.OnUpserted(pod(objects::PodPhase::kFailed, true));
+  EXPECT_TRUE(cache_.SnapshotOf(kKey, kUid).pods[0]->ended_before_deletion);
+  scope_.pods.OnDeleted(pod(objects::PodPhase::kFailed, true));
+  EXPECT_TRUE(ends_first()->ended_before_deletion);
+  cache_.Acknowledge(kKey, cache_.SnapshotOf(kKey, kUid));
+
+  scope_.pods.OnUpserted(pod(objects::PodPhase::kSucceeded, false));
+  scope_.pods.OnDeleted(pod(objects::PodPhase::kSucceeded, true));
+  EXPECT_TRUE(ends_first()->ended_before_deletion);
+  cache_.Acknowledge(kKey, cache_.SnapshotOf(kKey, kUid));
+
+  scope_.pods.OnUpserted(pod(objects::PodPhase::kRunning, true));
+  scope_.pods.OnUpserted(pod(objects::PodPhase::kFailed, true));
+  scope_.pods.OnDeleted(pod(objects::PodPhase::kFailed, true));
+  EXPECT_FALSE(ends_first()->ended_before_deletion);
+}
+
 TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
   scope_.jobs.OnReplaced({Job("1")});
   auto service = std::make_shared<objects::Service>();
@@ -288,6 +336,30 @@ TEST_F(CacheTest, OffersServicesWithoutControllerForAdoption) {
   const policy::Snapshot snapshot = cache_.SnapshotOf(kKey, kUid);
   EXPECT_TRUE(snapshot.services.empty());
   EXPECT_EQ(snapshot.orphan_services.size(), 1u);
+}
+
+// The watch may have reported the whole life of a pod, and the end of its job, before the create
+// that made the pod returns. Nothing would ever remove the record of that create.
+TEST_F(CacheTest, KeepsNoCreateOfAJobThatIsGone) {
+  scope_.jobs.OnReplaced({Job("1")});
+  scope_.jobs.OnDeleted(Job("2"));
+  cache_.RecordCreate(kKey, objects::Kind::kPod, MakePod("job-worker-0", "1"));
+  EXPECT_FALSE(cache_.WaitsForWatch(kKey));
+  EXPECT_EQ(Pods(), "");
+
+  for (const bool by_list : {false, true}) {
+    scope_.jobs.OnUpserted(Job("3"));
+    cache_.RecordCreate(kKey, objects::Kind::kPod, MakePod("job-worker-0", "1"));
+    EXPECT_TRUE(cache_.WaitsForWatch(kKey));
+    EXPECT_EQ(Pods(), "1");
+    if (by_list) {
+      scope_.jobs.OnReplaced({});
+    } else {
+      scope_.jobs.OnDeleted(Job("4"));
+    }
+    EXPECT_FALSE(cache_.WaitsForWatch(kKey)) << by_list;
+    EXPECT_EQ(Pods(), "") << by_list;
+  }
 }
 
 }  // namespace

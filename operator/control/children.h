@@ -30,6 +30,12 @@ class Children {
   // The number of objects that the watch has reported.
   size_t size() const { return seen_.size(); }
 
+  // Returns the object with the name `name` that the watch has reported; nullptr if there is none.
+  const T* Seen(const std::string& name) const {
+    const auto found = seen_.find(name);
+    return found == seen_.end() ? nullptr : found->second.get();
+  }
+
   // Upsert and Erase apply a watch event.
   void Upsert(Pointer object) {
     const objects::ObjectMeta& metadata = object->metadata;
@@ -99,6 +105,12 @@ class Children {
       if (same && ends) deleted_[uid] = ends;
       created = same && !ends ? created_.erase(created) : std::next(created);
     }
+  }
+  // Forgets the creates that the watch has not reported yet. Call if the job is gone: its objects
+  // are no longer confirmed.
+  void ForgetCreates() {
+    for (const auto& [name, created] : created_) deleted_.erase(created.object->metadata.uid);
+    created_.clear();
   }
   // Records that a read found no object with the name `name`.
   void RecordAbsence(const std::string& name) {

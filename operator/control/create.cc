@@ -23,7 +23,7 @@ namespace {
 using objects::Kind;
 using render::DesiredObject;
 
-policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Time now) {
+policy::BlockedName HolderOf(const objects::ObjectMeta& metadata, Duration now) {
   const objects::OwnerReference* controller = metadata.controller();
   return {controller == nullptr ? "nobody" : StrCat(controller->kind, " ", controller->name),
           metadata.uid, now};
@@ -57,8 +57,9 @@ struct Creator::BatchResult {
 Outcome Creator::CreateAll(const ActContext& context) {
   const std::vector<DesiredObject>& creates = context.decision.plan.creates;
   context.memory.history.refusal.clear();
-  Wanted left(creates.data(), std::min(creates.size(), kMaxCreates));
-  context.memory.reconcile_again |= left.size() < creates.size();
+  const std::vector<DesiredObject> now = CreatesOfOneReconcile(creates);
+  context.memory.reconcile_again |= now.size() < creates.size();
+  Wanted left(now);
   Status first;
   while (!left.empty()) {
     const Kind kind = left.front().kind;
@@ -109,8 +110,10 @@ Creator::BatchResult Creator::CreateBatch(const ActContext& context, Wanted want
   std::vector<CreateResult> results(wanted.size());
   dependencies_.pool.ParallelFor(static_cast<int64_t>(wanted.size()), 1,
                                  [&](int64_t begin, int64_t end) {
-                                   for (int64_t i = begin; i < end; ++i)
+                                   for (int64_t i = begin; i < end; ++i) {
                                      results[i] = CreateOne(context, wanted[i]);
+                                     dependencies_.record_progress(context.observation.key);
+                                   }
                                  });
   BatchResult batch;
   std::vector<TriedCreate> tried;
@@ -152,7 +155,7 @@ Creator::CreateResult Creator::ReadExisting(const ActContext& context, const Des
   if (!object.ok()) return {.status = WithoutConflict(object.status())};
   const objects::ObjectMeta& metadata = client::MetadataOf(*object);
   if (!metadata.IsControlledBy(context.job().metadata.uid)) {
-    return {.holder = HolderOf(metadata, dependencies_.clock.Now())};
+    return {.holder = HolderOf(metadata, dependencies_.clock.Monotonic())};
   }
   if (objects::IsGangKind(wanted.kind) && metadata.terminating()) {
     return {.status = Unavailable(client::ToString(key), " is still being deleted")};

@@ -124,7 +124,7 @@ struct OneJob {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store server{{.clock = &clock, .deliver_by_hand = true}};
   client::FaultyClient calls{server};
-  Cache cache{clock, [](const std::string&) {}};
+  Cache cache{clock, [](const std::string&, Urgency) {}};
   Cache::Scope scope = cache.AddScope("");
   ThreadPool pool{"create", 0};
   CreatesCounter counter;
@@ -284,7 +284,7 @@ TEST(Creator, ATakenNameIsRememberedUnlessItsHolderIsOurs) {
     if (ours) continue;
     EXPECT_EQ(blocked["mnist-worker-1"].holder, holder);
     EXPECT_EQ(blocked["mnist-worker-1"].holder_uid, client::MetadataOf(held).uid);
-    EXPECT_EQ(blocked["mnist-worker-1"].tried_at, one.clock.Now());
+    EXPECT_EQ(blocked["mnist-worker-1"].tried_at, one.clock.Monotonic());
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "operator/client/client.h"
 #include "operator/policy/facts/gang_scheduler.h"
@@ -21,6 +22,9 @@ class Observer;
 // arrived, but only for a limited time.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
+// Records that a call for the job with this key has been completed.
+using RecordProgress = std::function<void(const std::string& key)>;
+
 // All members are thread-safe and must outlive every copy of this struct.
 struct Dependencies {
   client::Client& client;
@@ -30,6 +34,7 @@ struct Dependencies {
   Observer& observer;
   NativeApi& native_api;
   WatchPodGroups watch_pod_groups;
+  RecordProgress record_progress = [](const std::string&) {};
 
   // Reads an object. Turns Internal into Unavailable, because a server that fails to read an object
   // has not refused anything (IsRefusal).

@@ -24,9 +24,11 @@ namespace {
 // example, a quota has room again.
 constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 
-// How long to wait for the list of pod groups. If a scheduler is not installed, the list never
-// arrives; the attempt to create a pod group then reports the reason.
+// How long the jobs with a gang wait for the list of pod groups. If a scheduler is not installed,
+// the list never arrives; the attempt to create a pod group then reports the reason. The list of
+// the scheduler that the operator's flag names is waited for longer: at the start it may be long.
 constexpr Duration kPodGroupPatience = 3s;
+constexpr Duration kRequiredPodGroupPatience = 30s;
 
 std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   std::set<std::string> name_spaces(options.name_spaces.begin(), options.name_spaces.end());
@@ -53,14 +55,16 @@ Manager::Manager(client::Client& client, ManagerOptions options)
     : options_(std::move(options)),
       client_(client),
       queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer)),
-      cache_(std::make_unique<Cache>(*options_.clock,
-                                     [this](const std::string& key) { queue_->Add(key); })),
+      cache_(std::make_unique<Cache>(
+          *options_.clock,
+          [this](const std::string& key, Urgency urgency) { queue_->Add(key, urgency); })),
       pool_(std::make_unique<ThreadPool>("control-write", options_.parallel_writes)),
       native_api_(std::make_unique<NativeApi>(options_.discovery, *options_.clock)),
       reconciler_(std::make_unique<Reconciler>(
           Dependencies{
               client, *cache_, *options_.clock, *pool_, *options_.observer, *native_api_,
-              [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); }},
+              [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
+              [this](const std::string& key) { queue_->RecordProgress(key); }},
           options_.settings)) {}
 
 StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, ManagerOptions options) {
@@ -140,7 +144,8 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
     watch = {now, version, required || watch.required, {}};
     for (const objects::Kind kind : kinds) SubscribeToGroups(kind, watch);
   }
-  return now - watch.since > kPodGroupPatience ||
+  const Duration patience = watch.required ? kRequiredPodGroupPatience : kPodGroupPatience;
+  return now - watch.since > patience ||
          std::all_of(kinds.begin(), kinds.end(),
                      [this](objects::Kind kind) { return cache_->GroupsSynced(kind); });
 }

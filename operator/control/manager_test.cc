@@ -1,5 +1,6 @@
 #include "operator/control/manager.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -99,6 +100,67 @@ TEST_F(SteppedManagerTest, FindsOutThatItsCreateIsGoneAlthoughTheWatchIsSilent) 
   EXPECT_EQ(CountPods(store_), 2u);
 }
 
+// Without an answer about one object, the operator still acts on the others.
+TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
+  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+  Step();
+  client::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  ASSERT_TRUE(store_.Delete({Kind::kPod, "ns", "a-worker-1"}, now).ok());
+  client_.Inject({.matches =
+                      [](const client::Call& call) {
+                        return call.verb == client::Verb::kGet && call.key.name == "a-worker-0";
+                      },
+                  .times = 1000,
+                  .error = Unavailable("the server is busy")});
+  clock_.Advance(10s);
+  Step();
+  EXPECT_EQ(CountPods(store_), 2u);
+  EXPECT_LE(*manager_->NextTimer(), Duration(10s));  // it is read again later
+}
+
+TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
+  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 40)).ok());
+  store_.Deliver();
+  Step();
+  client::DeleteOptions now;
+  now.grace_period_seconds = 0;
+  ASSERT_TRUE(store_.Delete({Kind::kPod, "ns", "large-worker-7"}, now).ok());
+  const auto reads = [&](client::Verb verb) {
+    const std::vector<client::Call> calls = client_.Calls();
+    return std::count_if(calls.begin(), calls.end(), [verb](const client::Call& call) {
+      return call.verb == verb && (call.key.kind == Kind::kPod || call.key.kind == Kind::kService);
+    });
+  };
+  const auto gets = reads(client::Verb::kGet);
+  const auto lists = reads(client::Verb::kList);
+  clock_.Advance(10s);
+  Step();
+  EXPECT_EQ(CountPods(store_), 42u);
+  EXPECT_EQ(reads(client::Verb::kList) - lists, 2);  // of pods and of services
+  EXPECT_EQ(reads(client::Verb::kGet) - gets, 4);    // those of job a
+}
+
+// After a start, thousands of jobs may wait that need nothing.
+TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
+  FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
+  store::Store store(SteppedManagerTest::StoreOptions(clock));
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(store.Create(Kind::kTFJob, Job(StrCat("old-", i), 1)).ok());
+  }
+  ManagerOptions options;
+  options.workers = options.parallel_writes = 0;
+  options.clock = &clock;
+  options.settings.address = render::ClusterDns("");
+  const auto manager = *Manager::Start(store, options);
+  store.Deliver();
+  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("new", 1)).ok());
+  store.Deliver();
+  EXPECT_TRUE(manager->Step());
+  EXPECT_TRUE(store.Get({Kind::kPod, "ns", "new-worker-0"}).ok());
+  EXPECT_EQ(CountPods(store), 1u);
+}
+
 // Keeps the sink of the watch of jobs, so that a test can call it.
 class JobSinkKeeper : public client::FaultyClient {
  public:
@@ -145,43 +207,6 @@ TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   EXPECT_EQ(Writes(client), writes);
 }
 
-// If a job is deleted while the watch of jobs is behind, its pod group must not be created again,
-// although the watch of pod groups reports immediately that the garbage collector deleted it.
-TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
-  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
-  store::StoreOptions store_options = SteppedManagerTest::StoreOptions(clock);
-  store_options.keep_changes = true;
-  store::Store store(store_options);
-  client::FaultyClient client(store);
-  ManagerOptions options;
-  options.workers = 0;
-  options.parallel_writes = 0;
-  options.clock = &clock;
-  options.settings.address = render::ClusterDns("");
-  const auto manager = *Manager::Start(client, options);
-  Json job = Job("a", 1);
-  job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
-  ASSERT_TRUE(store.Create(Kind::kTFJob, job).ok());
-  store.Deliver();
-  store.CutWatches();
-  const auto run = [&] {
-    for (int i = 0; i < 50; ++i) {
-      manager->Step();
-      store.Deliver();
-      if (i % 10 == 0) clock.Advance(100ms);
-    }
-  };
-  run();  // the first reconcile subscribes to pod groups
-  ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
-  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
-  run();
-  int made = 0;
-  for (const client::Call& call : client.Calls()) {
-    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kCoschedulingPodGroup;
-  }
-  EXPECT_EQ(made, 1);
-}
-
 TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
   ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 300)).ok());
   store_.Deliver();
@@ -197,6 +222,53 @@ TEST_F(SteppedManagerTest, WritesTheStatusOfALargeJobBeforeAllItsPodsExist) {
     created += call.verb == client::Verb::kCreate && call.key.kind != Kind::kEvent;
   }
   EXPECT_LT(before_status, 300u);
+}
+
+TEST_F(SteppedManagerTest, ALargeJobsServicesAndPodsAdvanceTogether) {
+  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 1000)).ok());
+  store_.Deliver();
+  client_.Inject({.matches =
+                      [](const client::Call& call) {
+                        return call.verb == client::Verb::kCreate && call.key.kind == Kind::kPod &&
+                               call.key.name.starts_with("large");
+                      },
+                  .times = 1000,
+                  .error = PermissionDenied("exceeded quota")});
+  for (int i = 0; i < 20; ++i) {
+    Step();
+    clock_.Advance(1min);
+  }
+  size_t services = 0;
+  const std::vector<client::Object> stored = *store_.List(Kind::kService, "ns", {});
+  for (const client::Object& service : stored) {
+    services += client::MetadataOf(service).name.starts_with("large") ? 1 : 0;
+  }
+  EXPECT_EQ(services, 128u);
+}
+
+// Returns the message of the job's condition Failed; "" if it has none.
+std::string FailedMessage(store::Store& store, const std::string& name) {
+  const Json job = *store.GetJson({Kind::kTFJob, "ns", name});
+  for (const Json& condition : job["status"]["conditions"]) {
+    if (condition["type"] == "Failed") return condition["message"];
+  }
+  return "";
+}
+
+TEST_F(SteppedManagerTest, AJobWithTooManyReplicasFailsBeforeAnythingIsCreated) {
+  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("huge", 5001)).ok());
+  const Json long_names = Job("long-" + std::string(30, 'x'), 2200);
+  ASSERT_TRUE(store_.Create(Kind::kTFJob, long_names).ok());
+  store_.Deliver();
+  Step();
+  EXPECT_THAT(
+      FailedMessage(store_, "huge"),
+      testing::HasSubstr("spec.tfReplicaSpecs: the job has 5001 replicas, but this operator "
+                         "runs jobs with at most 5000 (its flag --max-replicas-per-job)"));
+  EXPECT_THAT(FailedMessage(store_, long_names["metadata"]["name"]),
+              testing::HasSubstr("replicas of this type fit, or set spec.enableDynamicWorker"));
+  EXPECT_EQ(store_.List(Kind::kService, "ns", {})->size(), 2u);  // of job a
+  EXPECT_EQ(CountPods(store_), 2u);
 }
 
 TEST_F(SteppedManagerTest, AConflictWithItsOwnRepeatedWriteLosesNoEvent) {
@@ -298,41 +370,38 @@ TEST(Manager, RunsManyJobsOnThreadsAndStopsPromptly) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, 2s);
 }
 
-// Simulates a server that silently drops spec.schedulingGroup because its feature gate is off.
-class PruningClient : public client::FaultyClient {
- public:
-  using FaultyClient::FaultyClient;
-  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
-    Json kept = object;
-    if (kind == Kind::kPod) kept["spec"].erase("schedulingGroup");
-    return FaultyClient::Create(kind, kept);
-  }
-};
-
-TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
+// A write of counts that waits does not delay what the job itself asks for.
+TEST(CountPatience, DoesNotDelayTheDeadline) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
   store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
-  PruningClient client(store);
+  RunningKubelet kubelet(store);
   ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &clock;
-  options.discovery = &store;
   options.settings.address = render::ClusterDns("");
-  options.settings.policy.gang = policy::GangFromFlag("native");
-  auto manager = *Manager::Start(client, options);
+  options.settings.count_patience = 200ms;
+  auto manager = *Manager::Start(store, options);
+  const auto rest = [&] {
+    while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
+    }
+  };
+  const client::Key key{Kind::kTFJob, "ns", "a"};
   ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 2)).ok());
-  while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
-  }
-  EXPECT_EQ(CountPods(store), 2u);
-  int told = 0;
-  const std::vector<client::Object> events = *store.List(Kind::kEvent, "ns", {});
-  for (const client::Object& event : events) {
-    const auto& json = *client::As<objects::CustomResource>(event)->object;
-    told += json["reason"] == "SchedulingGroupDropped" ? 1 : 0;
-  }
-  EXPECT_EQ(told, 1);
+  rest();
+  kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-0"}));
+  rest();
+  clock.Advance(14900ms);
+  rest();  // timers that are due before do not matter
+  const Json deadline = {{"spec", {{"runPolicy", {{"activeDeadlineSeconds", 15}}}}}};
+  ASSERT_TRUE(store.Patch(key, deadline).ok());
+  kubelet.OnUpserted(*store.Get({Kind::kPod, "ns", "a-worker-1"}));
+  rest();
+  EXPECT_EQ((*store.GetJson(key))["status"]["conditions"].back()["type"], "Running");
+  clock.Advance(100ms);
+  rest();
+  EXPECT_EQ((*store.GetJson(key))["status"]["conditions"].back()["type"], "Failed");
 }
 
 TEST(CountPatience, PodsThatStartOneAfterTheOtherMakeOneWrite) {

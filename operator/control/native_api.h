@@ -22,8 +22,8 @@ class NativeApi {
   // neither. If the server does not answer, returns its last answer, or an error if it has
   // never answered.
   StatusOr<std::string> Version();
-  // Call this when the server has refused a create. The last answer may then be out of date, so it
-  // expires sooner.
+  // Call this when the server has refused an object of a native gang. The last answer may then be
+  // out of date, so it expires sooner.
   void Doubt();
 
  private:

@@ -24,6 +24,8 @@ struct QueueNumbers {
   int64_t working = 0;
   Duration unfinished{0};  // total time spent so far on the keys being worked on
   Duration longest{0};     // the longest of these times
+  // The longest time since a worker took its key or completed a call for it.
+  Duration longest_call{0};
 };
 
 struct Numbers {

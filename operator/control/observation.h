@@ -26,6 +26,8 @@ struct Observation {
   Time now;
   // How long to wait before checking again whether a terminating pod is stuck on a lost node.
   std::optional<Duration> check_nodes_after;
+  // Some of the operator's own writes could not be read, and must be read later.
+  bool has_unconfirmed_writes = false;
 };
 
 // Holds the decision of a reconcile: the verdict, the objects to create, and the plan of calls.

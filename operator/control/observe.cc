@@ -1,14 +1,17 @@
 #include "operator/control/observe.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "operator/api/names.h"
 #include "operator/api/status_json.h"
 #include "operator/control/admit.h"
 #include "operator/control/cache.h"
+#include "operator/control/log.h"
 #include "operator/control/lost_nodes.h"
 #include "operator/control/memory.h"
 #include "operator/control/native_api.h"
@@ -48,9 +51,9 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
                                                       Memory& memory) {
   if (memory.unanswered) return ReadAgain("a status write had no answer");
   if (dependencies_.cache.IsInDoubt(key)) return ReadAgain("a list lacks our status write");
-  if (Status confirmed = ConfirmOwnWrites(key); !confirmed.ok()) return OutcomeOf(confirmed);
+  const bool confirmed = ConfirmOwnWrites(key);
 
-  Admission admission = Admit(stored, settings_.default_clean_pod_policy);
+  Admission admission = Admit(stored, settings_.admission);
   const policy::Gang gang = policy::GangOf(admission.job, settings_.policy);
   StatusOr<std::string> native_version = NativeVersionFor(gang);
   if (!native_version.ok()) return OutcomeOf(native_version.status());
@@ -59,27 +62,65 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
   Observation observation;
   observation.key = key;
   observation.id = id;
+  observation.has_unconfirmed_writes = !confirmed;
   observation.job = std::move(admission.job);
   observation.admitted = std::move(admission.verdict);
   observation.snapshot = dependencies_.cache.SnapshotOf(key, stored.metadata.uid);
   observation.snapshot.native_version = *std::move(native_version);
   observation.now = dependencies_.clock.Now();
+  observation.snapshot.steady_now = dependencies_.clock.Monotonic();
   Unblock(dependencies_.cache.TakeFreed(key), memory.history);
   ObserveNodes(observation);
   observation.snapshot.history = &memory.history;
-  policy::Remember(observation.job, observation.snapshot, observation.now, settings_.policy,
-                   memory.history);
+  policy::Remember(observation.job, observation.snapshot, settings_.policy, memory.history);
   return observation;
 }
 
-Status JobReader::ConfirmOwnWrites(const std::string& key) {
-  for (const client::Key& object : dependencies_.cache.ObjectsToRead(key, kWatchPatience)) {
+bool JobReader::ConfirmOwnWrites(const std::string& key) {
+  std::map<Kind, std::vector<client::Key>> objects;
+  for (client::Key& object : dependencies_.cache.ObjectsToRead(key, kWatchPatience)) {
+    objects[object.kind].push_back(std::move(object));
+  }
+  Status first;
+  for (const auto& [kind, of_kind] : objects) {
+    KeepFirst(first, ReadsByList(of_kind.size()) ? ReadList(key, of_kind) : ReadEach(key, of_kind));
+  }
+  if (first.ok() || absl::IsCancelled(first)) return first.ok();
+  kLog.Warning("own writes are not confirmed, will be read again",
+               {{"job", key}, {"error", first}});
+  return false;
+}
+
+Status JobReader::ReadEach(const std::string& key, const std::vector<client::Key>& objects) {
+  Status first;
+  for (const client::Key& object : objects) {
     StatusOr<client::Object> found = dependencies_.client.Get(object);
-    if (!found.ok() && !absl::IsNotFound(found.status())) {
-      return Annotate(found.status(), StrCat("reading ", client::ToString(object)));
+    if (found.ok()) {
+      dependencies_.cache.RecordRead(key, object, *std::move(found));
+    } else if (absl::IsNotFound(found.status())) {
+      dependencies_.cache.RecordRead(key, object, std::nullopt);
+    } else {
+      KeepFirst(first, Annotate(found.status(), StrCat("reading ", client::ToString(object))));
     }
-    dependencies_.cache.RecordRead(key, object,
-                                   found.ok() ? std::optional(*std::move(found)) : std::nullopt);
+  }
+  return first;
+}
+
+// An object that is not in the list counts as gone. If it merely lost the job's label, the create
+// that follows finds its name taken and reads it.
+Status JobReader::ReadList(const std::string& key, const std::vector<client::Key>& objects) {
+  const client::Key& any = objects.front();
+  const StatusOr<std::vector<client::Object>> listed = dependencies_.client.List(
+      any.kind, any.name_space, {{api::kJobNameLabel, ObjectKeyOf(key).name}});
+  if (!listed.ok()) {
+    return Annotate(listed.status(), StrCat("listing the job's objects of kind ", Name(any.kind)));
+  }
+  std::map<std::string_view, const client::Object*> by_name;
+  for (const client::Object& object : *listed) by_name[client::MetadataOf(object).name] = &object;
+  for (const client::Key& object : objects) {
+    const auto found = by_name.find(object.name);
+    dependencies_.cache.RecordRead(
+        key, object, found == by_name.end() ? std::nullopt : std::optional(*found->second));
   }
   return OkStatus();
 }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "operator/objects/kind.h"
 #include "operator/plan/plan.h"
+#include "operator/render/desired_object.h"
 
 namespace tfjob::control {
 namespace {
@@ -11,12 +14,56 @@ namespace {
 // Small enough not to send many failing creates to a namespace whose quota is exhausted, and large
 // enough for a typical job to need only one batch.
 constexpr size_t kFirstBatch = 8;
+// A job with more objects to read reads them with one list, which is one call but returns all of
+// the job's objects of a kind.
+constexpr size_t kMostReads = 3;
+constexpr int kHandfulOfServices = 8;
 // The delay before events that could not be sent are tried again.
 constexpr Duration kEventRetry = 5s;
 // After an error, anything that would be due sooner than this waits for the backoff instead.
 constexpr Duration kErrorPatience = 1s;
 
+// Returns the last slot for which this reconcile creates services: the last of the first slots that
+// lack something. Returns nullopt if this would only be a handful of services, since the watch
+// events of these would make the job retry at once the pods that were just refused.
+std::optional<api::ReplicaId> LastSlotForServices(
+    const std::vector<render::DesiredObject>& creates) {
+  std::set<api::ReplicaId> slots;
+  for (const render::DesiredObject& object : creates) {
+    if (!objects::IsGangKind(object.kind)) slots.insert(object.slot);
+  }
+  const auto last = std::next(slots.begin(), std::min(slots.size(), kMaxCreates / 2) - 1);
+  if (std::next(last) == slots.end()) return *last;
+  const auto services =
+      std::count_if(creates.begin(), creates.end(), [&](const render::DesiredObject& object) {
+        return object.kind == objects::Kind::kService && object.slot <= *last;
+      });
+  return services < kHandfulOfServices ? std::nullopt : std::optional(*last);
+}
+
 }  // namespace
+
+bool ReadsByList(size_t count) {
+  return count > kMostReads;
+}
+
+std::vector<render::DesiredObject> CreatesOfOneReconcile(
+    const std::vector<render::DesiredObject>& creates) {
+  if (creates.size() <= kMaxCreates) return creates;
+  const std::optional<api::ReplicaId> last = LastSlotForServices(creates);
+  std::set<api::ReplicaId> without_service;
+  std::vector<render::DesiredObject> chosen;
+  for (const render::DesiredObject& object : creates) {
+    if (object.kind == objects::Kind::kService && (!last || object.slot > *last)) {
+      without_service.insert(object.slot);
+    } else if (object.kind == objects::Kind::kPod && without_service.contains(object.slot)) {
+      continue;
+    } else if (chosen.size() < kMaxCreates) {
+      chosen.push_back(object);
+    }
+  }
+  return chosen;
+}
 
 size_t BatchSize(int batch) {
   return kFirstBatch << batch;

@@ -15,6 +15,9 @@
 namespace tfjob::plan {
 struct Plan;
 }
+namespace tfjob::render {
+struct DesiredObject;
+}
 
 namespace tfjob::control {
 
@@ -28,8 +31,18 @@ inline constexpr size_t kMaxEventsKept = 1000;
 inline constexpr int kConflictTries = 4;
 // If no watch event has confirmed a create for this long, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
-// How often a job that waits for the first list of pod groups checks for it.
-inline constexpr Duration kPodGroupPoll = 50ms;
+// Returns whether `count` objects of a job are read with one list rather than one by one.
+bool ReadsByList(size_t count);
+// How often a job that waits for the first list of pod groups checks whether it has waited long
+// enough. The list itself wakes the job.
+inline constexpr Duration kPodGroupPoll = 1s;
+
+// Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
+// kind in the order of the plan. Services and pods advance together: services are created only for
+// the first slots that lack something, and no pod before its service. A job whose pods cannot be
+// created thus does not leave thousands of services behind.
+std::vector<render::DesiredObject> CreatesOfOneReconcile(
+    const std::vector<render::DesiredObject>& creates);
 
 // Returns how many objects are created at once in batch `batch`, counted from 0: 8, 16, 32, …
 size_t BatchSize(int batch);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "operator/api/names.h"
 #include "operator/plan/plan.h"
 
 namespace tfjob::control {
@@ -19,6 +20,71 @@ constexpr std::optional<Duration> kNever;
 TEST(Pacing, DoublesBatches) {
   size_t expected = 8;
   for (int batch = 0; batch < 6; ++batch, expected *= 2) EXPECT_EQ(BatchSize(batch), expected);
+}
+
+std::vector<render::DesiredObject> ServicesAndPods(int32_t services_from, int32_t pods_from,
+                                                   int32_t workers) {
+  std::vector<render::DesiredObject> creates;
+  const auto add = [&](objects::Kind kind, int32_t from) {
+    for (int32_t i = from; i < workers; ++i) {
+      creates.push_back({kind, {kWorker, i}, api::ReplicaName("j", kWorker, i)});
+    }
+  };
+  add(objects::Kind::kService, services_from);
+  add(objects::Kind::kPod, pods_from);
+  return creates;
+}
+
+TEST(Pacing, ServicesAndPodsAdvanceTogether) {
+  const struct {
+    const char* what;
+    int32_t services_from, pods_from, workers;
+    size_t services, pods;
+  } cases[] = {
+      {"all at once", 0, 0, 128, 128, 128},
+      {"a large job begins", 0, 0, 5000, 128, 128},
+      {"a large job continues", 128, 128, 5000, 128, 128},
+      {"its pods were refused", 128, 0, 5000, 0, 128},
+      {"its pods are far behind", 1000, 0, 5000, 0, 256},
+      {"all but a few were refused", 128, 4, 5000, 0, 124},
+      {"services alone", 0, 5000, 5000, 128, 0},
+      {"one slot more than fits", 0, 0, 129, 128, 128},
+  };
+  for (const auto& each : cases) {
+    SCOPED_TRACE(each.what);
+    const auto now =
+        CreatesOfOneReconcile(ServicesAndPods(each.services_from, each.pods_from, each.workers));
+    std::vector<int32_t> services, pods;
+    for (const render::DesiredObject& object : now) {
+      if (object.kind == objects::Kind::kService) {
+        EXPECT_TRUE(pods.empty()) << "a service after a pod";
+        services.push_back(object.slot.index);
+      } else {
+        pods.push_back(object.slot.index);
+      }
+    }
+    ASSERT_EQ(services.size(), each.services);
+    ASSERT_EQ(pods.size(), each.pods);
+    for (size_t i = 0; i < services.size(); ++i) {
+      EXPECT_EQ(services[i], each.services_from + static_cast<int32_t>(i));
+    }
+    for (size_t i = 0; i < pods.size(); ++i) {
+      EXPECT_EQ(pods[i], each.pods_from + static_cast<int32_t>(i));
+    }
+  }
+}
+
+TEST(Pacing, TheObjectsOfAGangComeFirst) {
+  std::vector<render::DesiredObject> creates = ServicesAndPods(0, 0, 300);
+  // A gang's objects have the slot {kWorker, 0}, which does not count.
+  creates.insert(creates.begin(), {objects::Kind::kPodGroup, {}, "j"});
+  creates.insert(creates.begin(), {objects::Kind::kWorkload, {}, "j"});
+  const auto now = CreatesOfOneReconcile(creates);
+  ASSERT_EQ(now.size(), 256u);
+  EXPECT_EQ(now[0].kind, objects::Kind::kWorkload);
+  EXPECT_EQ(now[1].kind, objects::Kind::kPodGroup);
+  EXPECT_EQ(now[2].kind, objects::Kind::kService);
+  EXPECT_EQ(now[255].kind, objects::Kind::kPod);
 }
 
 TEST(Pacing, TellsErrorsOfOneObjectFromThoseOfAll) {

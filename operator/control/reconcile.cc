@@ -65,11 +65,14 @@ Outcome Reconciler::Reconcile(const std::string& key) {
       return {.id = id};
     }
     const auto memory = MemoryOf(key, stored->metadata.uid);
+    const bool had_group = memory->had_group;
     outcome = ReconcileOnce(key, id, *stored, *memory);
     outcome.id = id;
     if (outcome.next != Next::kReadAgain) return outcome;
     Outcome read = reader_->ReadJob(key, stored->metadata.resource_version, *memory);
     read.id = id;
+    // The watch has not reported yet that the job is gone, so the next reconcile must ask again.
+    if (read.next == Next::kJobIsGone) memory->had_group = had_group;
     if (read.next != Next::kDone) return read;
   }
   return outcome;
@@ -87,7 +90,9 @@ Outcome Reconciler::ReconcileOnce(const std::string& key, uint64_t id,
 Outcome Reconciler::Act(const ActContext& context) {
   const auto& [observation, decision, memory] = context;
   if (const auto wait = TimeToWait(context)) {
-    return {.again_after = Earlier(observation.check_nodes_after, wait)};
+    return {.again_after =
+                Earlier(wait, RequeueAfter({.check_nodes_after = observation.check_nodes_after,
+                                            .plan = decision.plan.requeue_after}))};
   }
   const bool wants_group = decision.verdict.create_pod_group.has_value();
   if (wants_group && std::exchange(memory.had_group, false)) {
@@ -97,14 +102,16 @@ Outcome Reconciler::Act(const ActContext& context) {
   Outcome outcome = actor_->Act(context);
   if (!decision.verdict.delete_pod_groups.empty()) memory.had_group = false;
   if (wants_group && !outcome.NeedsRetry()) memory.had_group = true;
-  if (!memory.history.refusal.empty()) dependencies_.native_api.Doubt();
+  const bool is_native = decision.verdict.gang.scheduler == policy::GangScheduler::kNative;
+  if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after =
       RequeueAfter({.check_nodes_after = observation.check_nodes_after,
                     .plan = decision.plan.requeue_after,
                     .has_more_work = std::exchange(memory.reconcile_again, false),
                     .needs_retry = outcome.NeedsRetry(),
                     .has_events = !memory.events.empty(),
-                    .waits_for_watch = dependencies_.cache.WaitsForWatch(observation.key)});
+                    .waits_for_watch = observation.has_unconfirmed_writes ||
+                                       dependencies_.cache.WaitsForWatch(observation.key)});
   return outcome;
 }
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "operator/api/tfjob.h"
+#include "operator/control/admit.h"
 #include "operator/control/lost_nodes.h"
 #include "operator/policy/facts/decision_options.h"
 #include "operator/render/address.h"
@@ -22,8 +22,7 @@ using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 struct Settings {
   policy::DecisionOptions policy;
   render::AddressScheme address;  // required
-  // The cleanPodPolicy of jobs that do not set it.
-  api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
+  AdmissionRules admission;
   // If empty, lost nodes are not detected.
   IsNodeLost is_node_lost;
   // How long a status may be out of date if only its counts have changed, so that pods that start

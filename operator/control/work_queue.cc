@@ -4,23 +4,25 @@
 
 namespace tfjob::control {
 
-void WorkQueue::AddLocked(const std::string& key) {
-  if (stopping_ || !wanted_.emplace(key, clock_.Monotonic()).second) return;
-  observer_.OnQueueAdd();
+void WorkQueue::AddLocked(const std::string& key, Urgency urgency) {
+  if (stopping_) return;
+  const auto [wanted, is_new] = wanted_.try_emplace(key, Wanted{clock_.Monotonic(), urgency});
+  if (is_new) observer_.OnQueueAdd();
+  wanted->second.urgency = std::max(wanted->second.urgency, urgency);
   if (working_.count(key) > 0) return;  // Done() puts it back
-  ready_.push_back(key);
-  changed_.NotifyOne();
+  ready_.Push(key, urgency);
+  if (is_new) changed_.NotifyOne();
 }
 
-void WorkQueue::Add(const std::string& key) {
+void WorkQueue::Add(const std::string& key, Urgency urgency) {
   MutexLock lock(mutex_);
-  AddLocked(key);
+  AddLocked(key, urgency);
 }
 
 void WorkQueue::AddAfter(const std::string& key, Duration delay) {
   MutexLock lock(mutex_);
   if (stopping_) return;
-  if (delay <= Duration(0)) return AddLocked(key);
+  if (delay <= Duration(0)) return AddLocked(key, Urgency::kNews);
   const Duration due = clock_.Monotonic() + delay;
   const auto [waiting, is_new] = due_.emplace(key, due);
   if (!is_new) {
@@ -55,20 +57,20 @@ void WorkQueue::AddDueLocked() {
     const std::string key = delayed_.begin()->second;
     delayed_.erase(delayed_.begin());
     due_.erase(key);
-    AddLocked(key);
+    AddLocked(key, Urgency::kNews);
   }
 }
 
 std::optional<std::string> WorkQueue::TakeLocked() {
   AddDueLocked();
-  if (ready_.empty() || stopping_) return std::nullopt;
-  std::string key = std::move(ready_.front());
-  ready_.pop_front();
+  if (stopping_) return std::nullopt;
+  std::optional<std::string> key = ready_.Pop();
+  if (!key) return std::nullopt;
   const Duration now = clock_.Monotonic();
-  const auto wanted = wanted_.find(key);
-  observer_.OnQueueGet(now - wanted->second);
+  const auto wanted = wanted_.find(*key);
+  observer_.OnQueueGet(now - wanted->second.since);
   wanted_.erase(wanted);
-  working_.emplace(key, now);
+  working_.emplace(*key, Working{now, now});
   return key;
 }
 
@@ -98,12 +100,19 @@ std::optional<std::string> WorkQueue::Get() {
 void WorkQueue::Done(const std::string& key) {
   MutexLock lock(mutex_);
   if (const auto working = working_.find(key); working != working_.end()) {
-    observer_.OnQueueDone(clock_.Monotonic() - working->second);
+    observer_.OnQueueDone(clock_.Monotonic() - working->second.since);
     working_.erase(working);
   }
-  if (wanted_.count(key) == 0 || stopping_) return;
-  ready_.push_back(key);
+  const auto wanted = wanted_.find(key);
+  if (wanted == wanted_.end() || stopping_) return;
+  ready_.Push(key, wanted->second.urgency);
   changed_.NotifyOne();
+}
+
+void WorkQueue::RecordProgress(const std::string& key) {
+  MutexLock lock(mutex_);
+  const auto working = working_.find(key);
+  if (working != working_.end()) working->second.progress = clock_.Monotonic();
 }
 
 void WorkQueue::ShutDown() {
@@ -118,9 +127,10 @@ QueueNumbers WorkQueue::Count() {
   numbers.depth = static_cast<int64_t>(ready_.size());
   numbers.working = static_cast<int64_t>(working_.size());
   const Duration now = clock_.Monotonic();
-  for (const auto& [key, since] : working_) {
-    numbers.unfinished += now - since;
-    numbers.longest = std::max(numbers.longest, now - since);
+  for (const auto& [key, working] : working_) {
+    numbers.unfinished += now - working.since;
+    numbers.longest = std::max(numbers.longest, now - working.since);
+    numbers.longest_call = std::max(numbers.longest_call, now - working.progress);
   }
   return numbers;
 }

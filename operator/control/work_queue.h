@@ -1,9 +1,9 @@
 // Queues keys that need work. A key that is added several times before a worker takes it is
 // processed once. Several workers take keys, but a key is never processed by two workers at the
-// same time. A key that is added while it is being processed is processed again afterwards.
+// same time. A key that is added while it is being processed is processed again afterwards. The
+// order of the keys is that of FairQueue.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "operator/control/fair_queue.h"
 #include "operator/control/numbers.h"
 #include "operator/control/observer.h"
 #include "runtime/base/backoff.h"
@@ -26,7 +27,7 @@ class WorkQueue {
   explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver())
       : clock_(clock), backoff_(backoff), observer_(observer) {}
 
-  void Add(const std::string& key);
+  void Add(const std::string& key, Urgency urgency = Urgency::kNews);
   // Adds the key after `delay`. If the key is already delayed, the earlier time applies.
   void AddAfter(const std::string& key, Duration delay);
   // After a failure: adds the key after a backoff that depends on its number of failures so far.
@@ -39,6 +40,8 @@ class WorkQueue {
   std::optional<std::string> Get();
   std::optional<std::string> TryGet();
   void Done(const std::string& key);
+  // Records that the worker of the key has completed a call, so it is not stuck.
+  void RecordProgress(const std::string& key);
 
   // Wakes all waiting workers. From then on, no key is returned or added.
   void ShutDown();
@@ -49,7 +52,19 @@ class WorkQueue {
   QueueNumbers Count();
 
  private:
-  void AddLocked(const std::string& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A key that is in ready_, or that Done() will put there.
+  struct Wanted {
+    Duration since{0};
+    Urgency urgency = Urgency::kNews;
+  };
+
+  // A key that a worker has taken.
+  struct Working {
+    Duration since{0};
+    Duration progress{0};  // when the key was taken or its last call was completed
+  };
+
+  void AddLocked(const std::string& key, Urgency urgency) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddDueLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<std::string> TakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -58,10 +73,9 @@ class WorkQueue {
   Observer& observer_;
   Mutex mutex_;
   CondVar changed_;
-  std::deque<std::string> ready_ ABSL_GUARDED_BY(mutex_);
-  // The keys in ready_ and those that Done() will put there, with the time at which each was added.
-  std::unordered_map<std::string, Duration> wanted_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, Duration> working_ ABSL_GUARDED_BY(mutex_);  // since when
+  FairQueue ready_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Wanted> wanted_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Working> working_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // when each key is due
   std::unordered_map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);

@@ -66,6 +66,25 @@ TEST_F(WorkQueueTest, BacksOffAKeyThatFailsUntilItSucceeds) {
   EXPECT_EQ(queue_.NextTimer(), Duration(5ms));
 }
 
+// With a slow server, the many calls of one key take long, but its worker is not stuck.
+TEST_F(WorkQueueTest, ACompletedCallShowsThatAWorkerIsNotStuck) {
+  queue_.Add("a");
+  queue_.Add("b");
+  ASSERT_EQ(queue_.TryGet(), "a");
+  for (int i = 0; i < 30; ++i) {
+    clock_.Advance(1min);
+    queue_.RecordProgress("a");
+  }
+  ASSERT_EQ(queue_.TryGet(), "b");
+  clock_.Advance(2min);
+  queue_.RecordProgress("b");
+  queue_.RecordProgress("unknown");
+  EXPECT_EQ(queue_.Count().longest_call, Duration(2min));
+  EXPECT_EQ(queue_.Count().longest, Duration(32min));
+  queue_.Done("a");
+  EXPECT_EQ(queue_.Count().longest_call, Duration(0));
+}
+
 // A second delayed key must be processed on time although the worker that slept until the first one
 // was due is busy with it.
 TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {

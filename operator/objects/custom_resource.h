@@ -14,6 +14,10 @@ struct CustomResource {
   std::string api_version;
   std::string kind;
   std::shared_ptr<const Json> object;  // the whole object; never null
+  // OK, or InvalidArgument: the server's object has parts that cannot be read, and `object` lacks
+  // them. One line per part, each beginning with its path. Set only for TFJobs. Such an object must
+  // not be acted on as if it were whole, nor be written back.
+  Status problem;
 };
 
 StatusOr<CustomResource> ParseCustomResource(Json object);

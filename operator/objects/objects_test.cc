@@ -5,6 +5,7 @@
 #include "operator/objects/custom_resource.h"
 #include "operator/objects/event.h"
 #include "operator/objects/kind.h"
+#include "operator/objects/last_line.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 
@@ -279,6 +280,52 @@ TEST(Kind, HasANameAVersionAndAScope) {
     EXPECT_EQ(IsGangKind(expected.kind), expected.is_gang_kind) << expected.api_version;
     EXPECT_EQ(IsClusterScoped(expected.kind), expected.is_cluster_scoped) << expected.name;
   }
+}
+
+TEST(LastLine, IsTheLastOneThatIsNotBlankAndFitForATerminal) {
+  const struct {
+    const char* text;
+    const char* line;
+  } cases[] = {
+      {"", ""},
+      {"\n \t\r\n", ""},
+      {"one", "one"},
+      {"Traceback:\n  File \"x\"\nValueError: no\n\n", "ValueError: no"},
+      {"a\tb  c\x01"
+       "d",
+       "a b c d"},
+      {"\x1b]0;title\x07red\x1b[31m", "]0;title red [31m"},
+      {"c1 \xc2\x9b"
+       "31m",
+       "c1 31m"},
+      {"\xe2\x80\xae"
+       "evil \xe2\x80\xa8line",
+       "evil line"},
+      {"caf\xc3\xa9 \xff\xfe", "caf\xc3\xa9 ??"},
+      {"cut \xe2\x82", "cut ??"},
+  };
+  for (const auto& each : cases) EXPECT_EQ(LastLine(each.text), each.line) << each.text;
+}
+
+TEST(LastLine, IsCutBetweenCharacters) {
+  EXPECT_EQ(LastLine("123456789", 9), "123456789");
+  EXPECT_EQ(LastLine("1234567890", 9), "123456…");
+  EXPECT_EQ(LastLine("12345\xc3\xa9\xc3\xa9\xc3\xa9", 9), "12345…");
+  EXPECT_LE(LastLine(std::string(1 << 20, 'x')).size(), 512u);
+}
+
+TEST(Pod, KeepsHowTheLastRunEnded) {
+  const Json json = ParseJson(R"({"status": {"phase": "Running", "containerStatuses": [
+      {"name": "tensorflow", "ready": false, "restartCount": 3, "image": "", "imageID": "",
+       "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+       "lastState": {"terminated": {"exitCode": 2, "message": "no such file"}}}]}})",
+                              "test")
+                        .value();
+  const StatusOr<Pod> pod = ParsePod(json);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->containers[0].last_exit_code, 2);
+  EXPECT_EQ(pod->containers[0].last_message, "no such file");
+  EXPECT_EQ(StatusToJson(*pod), json);
 }
 
 }  // namespace

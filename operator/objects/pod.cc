@@ -55,6 +55,9 @@ Status ReadContainers(const Field& list, bool init, std::vector<ContainerStatus>
     RETURN_IF_ERROR(Read(element["ready"], container.ready));
     RETURN_IF_ERROR(Read(element["restartCount"], container.restart_count));
     RETURN_IF_ERROR(ReadState(element["state"], container));
+    const Field last = element["lastState"]["terminated"];
+    RETURN_IF_ERROR(Read(last["exitCode"], container.last_exit_code));
+    RETURN_IF_ERROR(Read(last["message"], container.last_message));
     containers.push_back(std::move(container));
   }
   return OkStatus();
@@ -126,12 +129,18 @@ Json StateToJson(const ContainerStatus& container) {
 
 // The API requires image and imageID, but no decision uses them, so they are empty.
 Json ToJson(const ContainerStatus& container) {
-  return {{"name", container.name},
-          {"ready", container.ready},
-          {"restartCount", container.restart_count},
-          {"image", ""},
-          {"imageID", ""},
-          {"state", StateToJson(container)}};
+  Json json = {{"name", container.name},
+               {"ready", container.ready},
+               {"restartCount", container.restart_count},
+               {"image", ""},
+               {"imageID", ""},
+               {"state", StateToJson(container)}};
+  if (container.last_exit_code != 0 || !container.last_message.empty()) {
+    json["lastState"] = {
+        {"terminated",
+         {{"exitCode", container.last_exit_code}, {"message", container.last_message}}}};
+  }
+  return json;
 }
 
 Json ToJson(const PodCondition& condition) {
@@ -154,6 +163,15 @@ void DropSettledConditions(Pod& pod) {
     return condition.status == "True" && condition.type != "DisruptionTarget";
   });
   pod.conditions.shrink_to_fit();
+}
+
+std::shared_ptr<const Pod> RememberEnd(const Pod& earlier, std::shared_ptr<const Pod> pod) {
+  const bool ended = earlier.phase == PodPhase::kSucceeded || earlier.phase == PodPhase::kFailed;
+  const bool first = earlier.ended_before_deletion || (ended && !earlier.metadata.terminating());
+  if (!first || earlier.metadata.uid != pod->metadata.uid || pod->ended_before_deletion) return pod;
+  auto marked = std::make_shared<Pod>(*pod);
+  marked->ended_before_deletion = true;
+  return marked;
 }
 
 const ContainerStatus* Pod::container(std::string_view name) const {

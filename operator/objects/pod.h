@@ -3,6 +3,8 @@
 // https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 #pragma once
 
+#include <memory>
+
 #include "operator/objects/metadata.h"
 
 namespace tfjob::objects {
@@ -26,6 +28,9 @@ struct ContainerStatus {
   std::string message;
   Time started_at;   // of the running or terminated state
   Time finished_at;  // of the terminated state
+  // How the previous run ended, from lastState.terminated; 0 and "" if there was none.
+  int32_t last_exit_code = 0;
+  std::string last_message;
 
   bool operator==(const ContainerStatus&) const = default;
 };
@@ -53,6 +58,9 @@ struct Pod {
   std::vector<PodCondition> conditions;
   // Init containers come first; within each group, the order is the API server's.
   std::vector<ContainerStatus> containers;
+  // True if an earlier version of the pod was in phase Succeeded or Failed and was not being
+  // deleted. Not part of the JSON: whoever watches the pod sets it (RememberEnd).
+  bool ended_before_deletion = false;
 
   // Returns the init or regular container with the given name; nullptr if there is none.
   const ContainerStatus* container(std::string_view name) const;
@@ -66,6 +74,10 @@ struct Pod {
 // If the pod has container statuses, removes the conditions that no longer matter: those that are
 // True, except DisruptionTarget. This saves memory in a cache of thousands of running pods.
 void DropSettledConditions(Pod& pod);
+
+// Returns `pod` with ended_before_deletion set if that follows from `earlier`, the version of the
+// same pod that was seen before it. Otherwise, returns `pod` itself.
+std::shared_ptr<const Pod> RememberEnd(const Pod& earlier, std::shared_ptr<const Pod> pod);
 
 // Parses a v1 Pod. Unknown members are ignored, and an unknown phase becomes kUnknown. Annotations
 // are dropped, because they may be large and no decision uses them.

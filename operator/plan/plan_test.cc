@@ -81,6 +81,30 @@ TEST(MakePlan, SurvivesTheRoundTrip) {
   EXPECT_EQ(api::ReadStatus(JsonField(json)), verdict.status) << PrintJson(json);
 }
 
+// A condition of a type that the operator does not know, which another controller has written, is
+// kept unchanged. It comes before the operator's own conditions.
+TEST(MakePlan, KeepsForeignConditions) {
+  Scene scene(StartedJob({{kWorker, 1}}));
+  const Json foreign = {{"type", "example.com/Audited"},
+                        {"status", "Unknown"},
+                        {"reason", "Waiting"},
+                        {"lastTransitionTime", "2026-11-21T08:00:00Z"},
+                        {"observedGeneration", 3}};
+  Json stored = api::StatusToJson(scene.job.status);
+  stored["conditions"].push_back(foreign);
+  stored["conditions"].push_back({{"status", "True"}});  // has no type, so it is dropped
+  scene.job.status = api::ReadStatus(JsonField(stored));
+  EXPECT_EQ(scene.ReconcileAndWrite(1).status, scene.job.status);
+  scene.Put(MakePod("mnist-worker-0", PodPhase::kRunning));
+  const Plan plan = PlanOf(scene, 2);
+  ASSERT_NE(plan.status, nullptr);
+  const Json& conditions = (*plan.status)["status"]["conditions"];
+  ASSERT_EQ(conditions.size(), 3u);
+  EXPECT_EQ(conditions[0], foreign);
+  EXPECT_EQ(conditions[1]["type"], "Created");
+  EXPECT_EQ(conditions[2]["type"], "Running");
+}
+
 // Deletes carry the UID of the object. The names of events are derived from their causes.
 TEST(MakePlan, DeletesAndTells) {
   Scene scene(StartedJob({{kWorker, 2}}));

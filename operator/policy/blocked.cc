@@ -7,7 +7,7 @@
 namespace tfjob::policy {
 
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
-                                    const std::string& name, Time now,
+                                    const std::string& name, Duration now,
                                     const DecisionOptions& options) {
   const auto found = names.find(name);
   if (found == names.end()) return std::nullopt;
@@ -36,8 +36,8 @@ void WarnAboutBlockedNames(Draft& draft) {
       if (!draft.replicas.Has(SlotOfName(draft.job.metadata.name, name))) continue;
       draft.AddEvent(JobEvent{objects::EventType::kWarning, reason, message(name, blocked.holder),
                               StrCat("blocked/", name, "/", blocked.holder_uid), true});
-      draft.RequeueAfter(
-          TimeBlocked(names, name, draft.now, draft.options).value_or(draft.options.blocked_retry));
+      draft.RequeueAfter(TimeBlocked(names, name, draft.snapshot.steady_now, draft.options)
+                             .value_or(draft.options.blocked_retry));
     }
   };
   warn(draft.history()->blocked_pods, draft.snapshot.pods, api::kReasonPodNameTaken,

@@ -13,8 +13,9 @@
 namespace tfjob::policy {
 
 // Returns the time left until creating `name` may be tried again; nullopt if it may be tried now.
+// `now` is Snapshot::steady_now.
 std::optional<Duration> TimeBlocked(const std::map<std::string, BlockedName>& names,
-                                    const std::string& name, Time now,
+                                    const std::string& name, Duration now,
                                     const DecisionOptions& options);
 
 // Emits one event per blocked name and holder, and requeues the job if any name is blocked.

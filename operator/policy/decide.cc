@@ -6,6 +6,7 @@
 #include "operator/policy/draft.h"
 #include "operator/policy/events.h"
 #include "operator/policy/gang.h"
+#include "operator/policy/last_words.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/refusal.h"
 #include "operator/policy/rules/completed.h"
@@ -53,6 +54,7 @@ std::string CauseAt(std::string_view what, Time now) {
 
 void Suspend(Draft& draft) {
   draft.verdict.stage = Stage::kSuspended;
+  draft.departed = DepartedPods::kCompleted;
   draft.Rearrange();
   RememberCompleted(draft.job, draft.replicas, draft.status());
   CountContainerRestarts(draft.replicas, draft.status());
@@ -68,7 +70,7 @@ void Suspend(Draft& draft) {
 
 void ResumeOrStart(Draft& draft) {
   if (WriteResumed(draft.job, draft.now, draft.status())) {
-    draft.resumes = true;
+    draft.departed = DepartedPods::kNone;
     draft.AddEvent(objects::EventType::kNormal, api::kReasonResumed, api::ResumedMessage(draft.job),
                    CauseAt("resumed", draft.now));
   }
@@ -99,8 +101,10 @@ void EndJob(const End& end, Draft& draft) {
     CountAtFailure(draft.replicas, draft.status());
   }
   draft.status().completion_time = TruncateToSeconds(draft.now);
-  api::SetCondition(draft.status(), end.condition, true, end.reason, end.message, draft.now);
-  draft.AddEvent(end.event_type, end.reason, end.message, "end");
+  const bool failed = end.condition == ConditionType::kFailed;
+  const std::string message = end.message + (failed ? LastWordsSentence(draft.replicas) : "");
+  api::SetCondition(draft.status(), end.condition, true, end.reason, message, draft.now);
+  draft.AddEvent(end.event_type, end.reason, message, "end");
   CleanUp(draft);
 }
 
@@ -114,8 +118,10 @@ void Restart(Draft& draft) {
   } else {
     CountRestarts(restarts, draft.status());
   }
+  const Restarted& first = restarts.front();
+  const std::string words = first.pod == nullptr ? "" : LastWordsSentence(*first.pod);
   api::SetCondition(draft.status(), ConditionType::kRestarting, true, api::kReasonRestarting,
-                    api::RestartingMessage(draft.job, restarts.front().slot.type), draft.now);
+                    api::RestartingMessage(draft.job, first.slot.type) + words, draft.now);
   draft.Rearrange();
 }
 
@@ -140,7 +146,8 @@ void Continue(Draft& draft) {
   WantServices(draft);
   WantPods(draft);
   WarnAboutBlockedNames(draft);
-  for (JobEvent& event : WarnAboutAnnotations(draft.job)) draft.AddEvent(std::move(event));
+  for (JobEvent& event : WarnAboutAnnotations(draft.job, draft.verdict.gang))
+    draft.AddEvent(std::move(event));
   if (const auto left = TimeToDeadline(draft.job, draft.status(), draft.now)) {
     draft.RequeueAfter(*left);
   }

@@ -223,10 +223,53 @@ TEST(Decide, RemembersCompletedIndexes) {
 TEST(Decide, RemembersDepartedPods) {
   Scene scene(StartedJob({{kChief}, {kWorker, 2}}));
   scene.snapshot.departed = {Share(Exited("mnist-worker-0", 0)),
-                             Share(Exited("mnist-worker-1", 1))};
+                             Share(Terminating(Running("mnist-worker-1"), 5))};
   const Verdict verdict = scene.ReconcileAndWrite(10);
   EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).completed_indexes, "0");
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-chief-0", "mnist-worker-1"));
+}
+
+// A pod that failed and disappeared is counted once. Its replacement is created once the status
+// records the failure, even if the pod is still among the departed ones.
+TEST(Decide, CountsADepartedFailureOnce) {
+  Scene scene(StartedJob({{kWorker, 2, kOnFailure}}));
+  scene.Put(Running("mnist-worker-0"));
+  scene.Put(Running("mnist-worker-1"));
+  scene.ReconcileAndWrite(5);
+  scene.Remove("mnist-worker-1");
+  scene.snapshot.departed = {Share(Exited("mnist-worker-1", 1))};
+  Verdict verdict = scene.Reconcile(10);
+  EXPECT_EQ(scene.Reconcile(10), verdict);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 1);
+  EXPECT_THAT(Created(verdict), IsEmpty());
+  EXPECT_THAT(Deleted(verdict), IsEmpty());
+  EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
+  EXPECT_EQ(verdict.requeue_after, Duration::zero());
+  EXPECT_THAT(Reasons(verdict), ElementsAre("ExitedWithCode", "TFJobRestarting"));
+  scene.ReconcileAndWrite(10);
+  verdict = scene.ReconcileAndWrite(11);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 1);
+  EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-1"));
+  EXPECT_THAT(verdict.events, IsEmpty());
+}
+
+// Under Never, such a failure ends the job, unless it is tolerated. In a suspended job, it does not
+// matter any more.
+TEST(Decide, JudgesADepartedFailureByThePolicy) {
+  Scene scene(StartedJob({{kPS, 1}, {kWorker, 2}}));
+  scene.Put(Running("mnist-ps-0"));
+  scene.Put(Running("mnist-worker-0"));
+  scene.snapshot.departed = {Share(Exited("mnist-worker-1", 1))};
+  EXPECT_EQ(Conditions(scene.Reconcile(10).status), "Created Failed");
+  scene.job.spec.enable_dynamic_worker = true;
+  const Verdict tolerated = scene.Reconcile(10);
+  EXPECT_EQ(Conditions(tolerated.status), "Created Running");
+  EXPECT_THAT(Created(tolerated), ElementsAre("mnist-worker-1"));
+  scene.job.spec.enable_dynamic_worker = false;
+  scene.job.spec.run_policy.suspend = true;
+  const Verdict suspended = scene.Reconcile(10);
+  EXPECT_EQ(Conditions(suspended.status), "Created Suspended");
+  EXPECT_EQ(suspended.status.replica_statuses.at(kWorker).failed, 0);
 }
 
 // With enableDynamicWorker, if a worker fails permanently, its pod is kept and counted, and the

@@ -50,7 +50,7 @@ std::string Draft::NameOf(const Slot& slot) const {
 }
 
 void Draft::Rearrange() {
-  replicas = Arrange(job, verdict.status, snapshot, !resumes);
+  replicas = Arrange(job, verdict.status, snapshot, departed);
 }
 
 void Draft::AddEvent(JobEvent event) {

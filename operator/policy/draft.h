@@ -28,9 +28,9 @@ class Draft {
   bool waits_for_queue = false;
   // The reason the pod group cannot be created; "" if it can.
   std::string obstacle;
-  // True if this reconcile resumes the job. Snapshot::departed is then ignored, because its pods
-  // are from before the suspension.
-  bool resumes = false;
+  // The pods of Snapshot::departed that `replicas` shows. None if this reconcile resumes the job,
+  // because they are from before the suspension. In a suspended job, they cannot fail any more.
+  DepartedPods departed = DepartedPods::kAll;
 
   api::TFJobStatus& status() { return verdict.status; }
   const History* history() const { return snapshot.history; }

@@ -5,6 +5,7 @@
 #include "operator/api/reasons.h"
 #include "operator/policy/facts/history.h"
 #include "operator/policy/facts/pod_end.h"
+#include "operator/policy/last_words.h"
 #include "operator/policy/pod_warnings.h"
 #include "operator/policy/rules/permanent_failure.h"
 
@@ -14,10 +15,10 @@ namespace {
 void ReportExit(const objects::Pod& pod, bool standing, Draft& draft) {
   const std::optional<int32_t> code = ExitCode(pod);
   if (!code) return;
-  draft.AddEvent(
-      JobEvent{objects::EventType::kNormal, api::kReasonExitedWithCode,
-               api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code),
-               StrCat("exit/", pod.metadata.uid), standing});
+  draft.AddEvent(JobEvent{
+      objects::EventType::kNormal, api::kReasonExitedWithCode,
+      api::ExitedWithCodeMessage(pod.metadata.name_space, pod.metadata.name, *code, LastWords(pod)),
+      StrCat("exit/", pod.metadata.uid), standing});
 }
 
 // Returns " Pod mnist-worker-1: Evicted: the node was low on memory" for a disrupted replica (" Pod

@@ -100,7 +100,7 @@ PodGroupRef ReferenceTo(const PodGroup& group) {
 // selects.
 Gang ChosenGang(const api::TFJob& job, const DecisionOptions& options) {
   const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
-  if (annotation == job.metadata.annotations.end()) return options.gang;
+  if (options.gang.enforced || annotation == job.metadata.annotations.end()) return options.gang;
   const GangTraits* traits = FindGangScheduler(annotation->second);
   if (traits == nullptr) return options.gang;  // api::Warnings reports it
   const bool flag_names_it = traits->has_any_name && options.gang.scheduler == traits->scheduler;
@@ -113,7 +113,7 @@ Gang ChosenGang(const api::TFJob& job, const DecisionOptions& options) {
 Gang GangOf(const api::TFJob& job, const DecisionOptions& options) {
   if (api::TotalReplicas(job) == 0) return {};
   Gang gang = ChosenGang(job, options);
-  if (gang.scheduler == GangScheduler::kNative) {
+  if (gang.scheduler == GangScheduler::kNative && !gang.enforced) {
     const std::string named = SchedulerOfTemplates(job);
     if (!named.empty()) gang.scheduler_name = named;
   }

@@ -8,9 +8,9 @@
 namespace tfjob::policy {
 
 // Returns the gang settings of the job. The job's annotation tfjob.dev/gang-scheduler takes
-// precedence over the operator's setting, unless the annotation's value is unknown. In a native
-// gang, scheduler_name is that of the first pod template that has one. A job without replicas has
-// the scheduler kNone.
+// precedence over the operator's setting, unless the annotation's value is unknown or the operator
+// enforces its setting. In a native gang that is not enforced, scheduler_name is that of the first
+// pod template that has one. A job without replicas has the scheduler kNone.
 Gang GangOf(const api::TFJob& job, const DecisionOptions& options);
 
 // Returns the spec that the pod group should have. minMember is minAvailable if set, otherwise the

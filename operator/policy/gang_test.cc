@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/policy/decide.h"
 #include "operator/policy/testing.h"
 
 namespace tfjob::policy {
@@ -65,6 +66,31 @@ TEST(Gang, TheAnnotationWinsOverTheFlag) {
   EXPECT_EQ(GangOf(job, options), kPlugins);
   options.gang = kVolcano;
   EXPECT_EQ(GangOf(job, options).scheduler_name, "scheduler-plugins-scheduler");
+}
+
+TEST(Gang, AnEnforcedFlagWinsOverTheAnnotation) {
+  api::TFJob job = MakeJob({{ReplicaType::kWorker, 1}});
+  DecisionOptions options;
+  options.gang = kVolcano;
+  options.gang.enforced = true;
+  for (const char* word : {"none", "native", "scheduler-plugins", "vulcano", "volcano"}) {
+    job.metadata.annotations["tfjob.dev/gang-scheduler"] = word;
+    EXPECT_EQ(GangOf(job, options), options.gang) << word;
+  }
+  // The user is told that the annotation has no effect.
+  job.metadata.annotations["tfjob.dev/gang-scheduler"] = "none";
+  const auto warnings = [&] {
+    std::vector<std::string> messages;
+    for (const JobEvent& event : Decide(job, {}, testing::At(0), options).events) {
+      if (event.reason == "TFJobSpecWarning") messages.push_back(event.message);
+    }
+    return messages;
+  };
+  EXPECT_EQ(warnings(), std::vector<std::string>{
+                            "metadata.annotations[tfjob.dev/gang-scheduler]: ignored, because the "
+                            "operator enforces volcano for all jobs"});
+  job.metadata.annotations["tfjob.dev/gang-scheduler"] = "volcano";
+  EXPECT_EQ(warnings(), std::vector<std::string>());
 }
 
 TEST(Gang, KubernetesOwnIsPlacedByTheSchedulerThatATemplateNames) {

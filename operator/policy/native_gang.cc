@@ -54,9 +54,11 @@ int64_t MembersToCome(const Draft& draft) {
         case ReplicaState::kActive:
           members += replica.pod->in_scheduling_group ? 1 : 0;
           break;
+        case ReplicaState::kFailed:
+          members += replica.departed ? 1 : 0;  // a tolerated failure, whose pod is recreated
+          break;
         case ReplicaState::kCompleted:
         case ReplicaState::kSucceeded:
-        case ReplicaState::kFailed:
           break;
         default:
           ++members;

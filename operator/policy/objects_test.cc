@@ -92,7 +92,7 @@ TEST(Scale, DeletesStrays) {
 TEST(TakenNames, BlockOneIndex) {
   Scene scene(StartedJob({{kWorker, 3, kOnFailure}}));
   scene.Put(Running("mnist-worker-0"));
-  scene.history.blocked_pods["mnist-worker-1"] = {"ReplicaSet web-1", "stranger", At(10)};
+  scene.history.blocked_pods["mnist-worker-1"] = {"ReplicaSet web-1", "stranger", Steady(10)};
   Verdict verdict = scene.ReconcileAndWrite(11);
   EXPECT_THAT(Created(verdict), ElementsAre("mnist-worker-2"));
   EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
@@ -111,8 +111,8 @@ TEST(TakenNames, BlockOneIndex) {
 // A blocked name is ignored once the job's own pod or service has that name.
 TEST(TakenNames, AreForgottenOnceOurs) {
   Scene scene(StartedJob({{kWorker, 1, kOnFailure}}));
-  scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", At(0)};
-  scene.history.blocked_services["mnist-worker-0"] = {"nobody", "stranger", At(0)};
+  scene.history.blocked_pods["mnist-worker-0"] = {"nobody", "stranger", Steady(0)};
+  scene.history.blocked_services["mnist-worker-0"] = {"nobody", "stranger", Steady(0)};
   scene.Put(Running("mnist-worker-0"));
   const Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(verdict.events, IsEmpty());
@@ -127,7 +127,7 @@ TEST(TakenNames, DoNotHoldRunningUp) {
   scene.Put(Exited("mnist-worker-1", 1));
   scene.ReconcileAndWrite(1);
   scene.Remove("mnist-worker-1");
-  scene.history.blocked_pods["mnist-worker-1"] = {"nobody", "stranger", At(2)};
+  scene.history.blocked_pods["mnist-worker-1"] = {"nobody", "stranger", Steady(2)};
   EXPECT_EQ(Conditions(scene.ReconcileAndWrite(3).status), "Created Running");
   const api::TFJobStatus status = scene.job.status;
   EXPECT_EQ(scene.ReconcileAndWrite(4).status, status);
@@ -163,7 +163,7 @@ TEST(Services, AreCreatedOrAdopted) {
   scene.snapshot.orphan_services = {
       std::make_shared<const objects::Service>(MakeService("mnist-worker-0")),
       std::make_shared<const objects::Service>(MakeService("mnist-ps-0"))};
-  scene.history.blocked_services["mnist-worker-2"] = {"nobody", "stranger", At(0)};
+  scene.history.blocked_services["mnist-worker-2"] = {"nobody", "stranger", Steady(0)};
   const Verdict verdict = scene.ReconcileAndWrite(1);
   EXPECT_THAT(verdict.adopt_services,
               ElementsAre(ServiceRef{"mnist-worker-0", "service-uid-mnist-worker-0"}));

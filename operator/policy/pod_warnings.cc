@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "operator/api/reasons.h"
+#include "operator/objects/last_line.h"
+#include "operator/policy/last_words.h"
 
 namespace tfjob::policy {
 namespace {
@@ -26,10 +28,13 @@ void WarnAboutContainer(const objects::Pod& pod, const objects::ContainerStatus&
   if (container.state == State::kTerminated && container.exit_code != 0) {
     Warn(container.reason,
          api::ContainerTerminatedMessage(name, container.name, container.exit_code,
-                                         container.message),
+                                         LastWords(container)),
          StrCat(CauseOf(pod, container), "/", container.restart_count), events);
   } else if (container.state == State::kWaiting && !container.message.empty()) {
-    Warn(container.reason, api::ContainerWaitingMessage(name, container.name, container.message),
+    const std::string words = LastWords(container);
+    const std::string message = objects::LastLine(container.message) +
+                                (words.empty() ? "" : StrCat("; it last said: ", words));
+    Warn(container.reason, api::ContainerWaitingMessage(name, container.name, message),
          CauseOf(pod, container), events);
   }
 }

@@ -5,16 +5,25 @@
 #include "operator/policy/facts/history.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/rules/clean_up.h"
+#include "operator/policy/rules/counted_restarts.h"
 #include "operator/policy/rules/lost_pod.h"
 #include "operator/policy/rules/recreation_delay.h"
 
 namespace tfjob::policy {
 namespace {
 
+// Returns whether only the verdict, and not the status yet, records that the slot's departed pod is
+// being replaced. If the status write failed after the next pod had been created, nothing would
+// record it any more.
+bool IsUnrecorded(const Draft& draft, const Slot& slot, const Replica& replica) {
+  return replica.departed && replica.state == ReplicaState::kMissing &&
+         !IsCounted(*replica.pod, slot.type, draft.job.status);
+}
+
 // Returns why the slot's pod may not be created now; nullopt if it may.
 std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const Replica& replica) {
   PodThatWaits waits{slot, draft.NameOf(slot), std::nullopt, ""};
-  if (replica.state != ReplicaState::kMissing) {
+  if (replica.state != ReplicaState::kMissing && !replica.departed) {
     waits.why = "the previous pod still exists";
     return waits;
   }
@@ -31,16 +40,22 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
     waits.why = "the status must record the new attempt first";
     return waits;
   }
+  if (IsUnrecorded(draft, slot, replica)) {
+    waits.not_before = draft.now;
+    waits.why = "the status must record first how the previous pod ended";
+    return waits;
+  }
   const History* history = draft.history();
   if (history == nullptr) return std::nullopt;
-  if (const auto left = TimeBlocked(history->blocked_pods, waits.name, draft.now, draft.options)) {
+  const Duration now = draft.snapshot.steady_now;
+  if (const auto left = TimeBlocked(history->blocked_pods, waits.name, now, draft.options)) {
     waits.not_before = draft.now + *left;
     waits.why = "a pod of that name belongs to another owner";
     return waits;
   }
-  const Time not_before = NotBefore(history->Find(slot), draft.options);
-  if (not_before <= draft.now) return std::nullopt;
-  waits.not_before = not_before;
+  const Duration not_before = NotBefore(history->Find(slot), draft.options).value_or(now);
+  if (not_before <= now) return std::nullopt;
+  waits.not_before = draft.now + (not_before - now);
   waits.why = "it failed before, so its recreation is delayed";
   return waits;
 }
@@ -54,11 +69,12 @@ bool WantsPod(const Replica& replica) {
     case ReplicaState::kTerminating:
     case ReplicaState::kOutdated:
       return true;
+    case ReplicaState::kFailed:
+      return replica.departed;  // a tolerated failure; a failed pod that exists is kept
     case ReplicaState::kPending:
     case ReplicaState::kActive:
     case ReplicaState::kCompleted:
     case ReplicaState::kSucceeded:
-    case ReplicaState::kFailed:
       return false;
   }
   return false;

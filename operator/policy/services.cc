@@ -48,7 +48,7 @@ void WantServices(Draft& draft) {
       if (std::binary_search(provided.begin(), provided.end(), slot)) continue;
       std::string name = draft.NameOf(slot);
       if (history != nullptr &&
-          TimeBlocked(history->blocked_services, name, draft.now, draft.options)) {
+          TimeBlocked(history->blocked_services, name, draft.snapshot.steady_now, draft.options)) {
         continue;
       }
       draft.verdict.create_services.push_back({slot, std::move(name)});

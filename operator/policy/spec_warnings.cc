@@ -14,6 +14,14 @@ bool SetsRestartPolicy(const api::ReplicaSpec& spec) {
   return value != nullptr && *value != "";
 }
 
+// Returns whether the job's annotation asks for another scheduler than the enforced one.
+bool IgnoresAnnotation(const api::TFJob& job, const Gang& gang) {
+  const auto annotation = job.metadata.annotations.find(api::kGangSchedulerAnnotation);
+  if (!gang.enforced || annotation == job.metadata.annotations.end()) return false;
+  const GangTraits* wanted = FindGangScheduler(annotation->second);
+  return wanted != nullptr && wanted->scheduler != gang.scheduler;
+}
+
 bool NamesAnotherScheduler(const api::ReplicaSpec& spec, const Gang& gang) {
   if (gang.scheduler == GangScheduler::kNone || spec.pod_template == nullptr) return false;
   const Json* value = JsonField(*spec.pod_template)["spec"]["schedulerName"].value();
@@ -36,7 +44,7 @@ std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
   for (const auto& [type, spec] : job.spec.replicas) {
     if (!NamesAnotherScheduler(spec, gang)) continue;
     warn(api::kReasonPodTemplateSchedulerName,
-         api::PodTemplateSchedulerNameMessage(type, gang.scheduler_name),
+         api::PodTemplateSchedulerNameMessage(type, gang.scheduler_name, gang.enforced),
          StrCat("scheduler-name/", api::Name(type)));
   }
   for (const api::FieldIssue& issue : api::Warnings(job)) {
@@ -45,13 +53,19 @@ std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang) {
   return events;
 }
 
-std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job) {
+std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job, const Gang& gang) {
   std::vector<JobEvent> events;
-  for (const api::FieldIssue& issue : api::Warnings(job)) {
-    if (!issue.path.starts_with("metadata.annotations[")) continue;
-    const std::string message = api::ToString(issue);
+  const auto warn = [&](const std::string& message) {
     events.push_back({objects::EventType::kWarning, api::kReasonSpecWarning, message,
                       StrCat("annotation/", message), true});
+  };
+  for (const api::FieldIssue& issue : api::Warnings(job)) {
+    if (issue.path.starts_with("metadata.annotations[")) warn(api::ToString(issue));
+  }
+  if (IgnoresAnnotation(job, gang)) {
+    warn(StrCat("metadata.annotations[", api::kGangSchedulerAnnotation,
+                "]: ignored, because the operator enforces ", Name(gang.scheduler),
+                " for all jobs"));
   }
   return events;
 }

@@ -14,8 +14,9 @@ namespace tfjob::policy {
 // several chiefs, or that minAvailable is below 0 or above the total number of replicas.
 std::vector<JobEvent> WarnAboutSpec(const api::TFJob& job, const Gang& gang);
 
-// Returns the warnings about invalid annotations of a job that has started. Each invalid value has
-// its own cause, so it is reported once.
-std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job);
+// Returns the warnings about invalid annotations of a job that has started, and about an annotation
+// that has no effect because `gang` is enforced. Each value has its own cause, so it is reported
+// once.
+std::vector<JobEvent> WarnAboutAnnotations(const api::TFJob& job, const Gang& gang);
 
 }  // namespace tfjob::policy

@@ -46,6 +46,10 @@ Time At(int64_t seconds) {
   return *ParseTime("2026-11-21T09:00:00Z") + std::chrono::seconds(seconds);
 }
 
+Duration Steady(int64_t seconds) {
+  return std::chrono::seconds(seconds);
+}
+
 api::TFJob MakeJob(const std::vector<TypeSpec>& types) {
   api::TFJob job;
   job.metadata.name = "mnist";
@@ -152,7 +156,8 @@ void Scene::Remove(std::string name) {
 }
 
 Verdict Scene::Reconcile(int64_t at) {
-  Remember(job, snapshot, At(at), options, history);
+  snapshot.steady_now = Steady(at);
+  Remember(job, snapshot, options, history);
   return Decide(job, snapshot, At(at), options);
 }
 

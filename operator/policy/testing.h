@@ -18,6 +18,8 @@ using objects::PodPhase;
 
 // Returns 2026-11-21T09:00:00Z plus `seconds`.
 Time At(int64_t seconds);
+// Returns the time of the steady clock at At(seconds).
+Duration Steady(int64_t seconds);
 
 struct TypeSpec {
   ReplicaType type = ReplicaType::kWorker;

@@ -1,25 +1,28 @@
 #include "operator/render/address.h"
 
+#include "operator/api/names.h"
 #include "operator/api/replicas.h"
 
 namespace tfjob::render {
 
 AddressScheme ClusterDns(std::string domain) {
   const std::string suffix = domain.empty() ? ".svc:" : StrCat(".svc.", domain, ":");
-  return [suffix](const api::TFJob& job, const policy::Slot& slot) {
-    return StrCat(api::ReplicaName(job.metadata.name, slot.type, slot.index), ".",
-                  job.metadata.name_space, suffix, api::TFJobPort(job, slot.type));
+  return [suffix](const api::TFJob& job, api::ReplicaType type) -> AddressOfIndex {
+    const std::string end = StrCat(".", job.metadata.name_space, suffix, api::TFJobPort(job, type));
+    return [name = job.metadata.name, type, end](int32_t index) {
+      return StrCat(api::ReplicaName(name, type, index), end);
+    };
   };
 }
 
 AddressScheme Loopback(int32_t base_port) {
-  return [base_port](const api::TFJob& job, const policy::Slot& slot) {
-    int32_t place = slot.index;
-    for (const api::ReplicaType type : api::kReplicaTypes) {
-      if (type == slot.type) break;
-      place += api::Replicas(job, type);
+  return [base_port](const api::TFJob& job, api::ReplicaType type) -> AddressOfIndex {
+    int32_t first = base_port;
+    for (const api::ReplicaType before : api::kReplicaTypes) {
+      if (before == type) break;
+      first += api::Replicas(job, before);
     }
-    return StrCat("127.0.0.1:", base_port + place);
+    return [first](int32_t index) { return StrCat("127.0.0.1:", first + index); };
   };
 }
 

@@ -6,13 +6,16 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
-#include "operator/policy/facts/slot.h"
 
 namespace tfjob::render {
 
-// Returns "host:port" for a slot of a job. The job must have defaults. Must be pure. Called
-// for every slot of the job.
-using AddressScheme = std::function<std::string(const api::TFJob&, const policy::Slot&)>;
+// Returns the address ("host:port") of the replica with the given index.
+using AddressOfIndex = std::function<std::string(int32_t)>;
+
+// Returns the addresses of a job's replicas of one type. The job must have defaults. Must be pure.
+// Called once per type, so the type's template is searched for its port only once. The result does
+// not refer to the job.
+using AddressScheme = std::function<AddressOfIndex(const api::TFJob&, api::ReplicaType)>;
 
 // Returns addresses of the form `<job>-<type>-<i>.<namespace>.svc[.<domain>]:<port of the type>`.
 // If `domain` is empty, the host ends in ".svc".

@@ -1,5 +1,7 @@
 #include "operator/render/cluster_spec.h"
 
+#include <algorithm>
+
 #include "operator/api/replicas.h"
 
 namespace tfjob::render {
@@ -25,8 +27,9 @@ ClusterSpec::ClusterSpec(const api::TFJob& job, const AddressScheme& address)
   for (const auto& [type, spec] : job.spec.replicas) {
     Job& tasks = jobs_[type];
     tasks.name = api::LowerName(type);
+    const AddressOfIndex address_of = address(job, type);
     for (int32_t i = 0; i < api::Replicas(job, type); ++i) {
-      tasks.addresses.emplace_hint(tasks.addresses.end(), i, address(job, {type, i}));
+      tasks.addresses.emplace_hint(tasks.addresses.end(), i, address_of(i));
     }
   }
   if (dynamic_) return;
@@ -75,6 +78,15 @@ std::string ClusterSpec::TfConfigOf(const policy::Slot& slot) const {
   const cluster::Task task{std::string(api::LowerName(slot.type)), slot.index};
   if (!dynamic_) return cluster::PrintWithTask(static_cluster_, task, kEnvironment);
   return cluster::Print({.cluster = DynamicClusterOf(slot), .task = task});
+}
+
+size_t ClusterSpec::LongestTfConfig() const {
+  size_t longest = 0;
+  for (const auto& [type, tasks] : jobs_) {
+    if (tasks.addresses.empty()) continue;
+    longest = std::max(longest, TfConfigOf({type, tasks.addresses.rbegin()->first}).size());
+  }
+  return longest;
 }
 
 }  // namespace tfjob::render

@@ -11,8 +11,13 @@ namespace {
 
 using policy::GangScheduler;
 
-// kubectl's copy of the whole manifest, which is large and of no use to a scheduler.
-constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
+// Returns whether an annotation's key, such as "volcano.sh/preemptable", belongs to the domain or
+// to a subdomain of it.
+bool BelongsTo(std::string_view key, std::string_view domain) {
+  const std::string_view prefix = key.substr(0, key.find('/'));
+  if (domain.empty() || prefix.size() == key.size() || !prefix.ends_with(domain)) return false;
+  return prefix.size() == domain.size() || prefix[prefix.size() - domain.size() - 1] == '.';
+}
 
 Json SpecOf(const policy::GangTraits& traits, const policy::PodGroupSpec& wanted) {
   Json spec = {{"minMember", wanted.min_member}};
@@ -35,11 +40,12 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
   objects::ObjectMeta metadata;
   metadata.name = job.metadata.name;
   metadata.name_space = job.metadata.name_space;
-  metadata.annotations = job.metadata.annotations;
-  metadata.annotations.erase(kLastApplied);
+  const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
+  for (const auto& [key, value] : job.metadata.annotations) {
+    if (BelongsTo(key, traits.annotation_domain)) metadata.annotations[key] = value;
+  }
   metadata.labels = api::JobSelector(job.metadata.name);
   metadata.owner_references = {api::OwnerReferenceOf(job)};
-  const policy::GangTraits& traits = policy::TraitsOf(gang.scheduler);
   return {{"apiVersion", objects::NewestApiVersion(traits.pod_group_kind)},
           {"kind", Name(traits.pod_group_kind)},
           {"metadata", objects::ToJson(metadata)},

@@ -10,8 +10,8 @@
 
 namespace tfjob::render {
 
-// Returns the object to create. It has the job's name. Unless the gang is native, it also has the
-// job's annotations, because the other schedulers read them there.
+// Returns the object to create. It has the job's name, and those of the job's annotations that its
+// scheduler reads there (GangTraits::annotation_domain).
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 

@@ -11,10 +11,19 @@
 #include "operator/render/native_group.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/template.h"
+#include "operator/render/tf_config_size.h"
 
 namespace tfjob::render {
 
 using objects::Kind;
+
+namespace {
+
+// The TF_CONFIG of a job with this number of replicas is never too long: an address has at most
+// two DNS labels of 63 characters, a domain of 253 and a port.
+constexpr int64_t kSurelyFit = 300;
+
+}  // namespace
 
 struct Desired::Shared {
   std::string job_uid;
@@ -64,6 +73,11 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
   if (desired.objects_.empty()) return desired;
 
   auto shared = std::make_shared<Desired::Shared>();
+  const bool has_cluster = !api::IsLocal(job);
+  if (has_cluster && (!verdict.create_pods.empty() || api::TotalReplicas(job) > kSurelyFit)) {
+    shared->cluster.emplace(job, address);
+    RETURN_IF_ERROR(CheckTfConfigSize(job, *shared->cluster, address));
+  }
   shared->job_uid = job.metadata.uid;
   if (verdict.create_workload) {
     shared->workload = BuildWorkload(job, verdict.gang.native_version, *verdict.create_workload);
@@ -78,7 +92,6 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
     ASSIGN_OR_RETURN(Template parts, Template::Create(job, type, verdict.gang));
     shared->templates.emplace(type, std::move(parts));
   }
-  if (!api::IsLocal(job) && !verdict.create_pods.empty()) shared->cluster.emplace(job, address);
   desired.shared_ = std::move(shared);
   return desired;
 }

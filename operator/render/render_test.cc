@@ -9,6 +9,8 @@
 #include "operator/policy/testing.h"
 #include "operator/render/cluster_spec.h"
 #include "operator/render/native_group.h"
+#include "operator/render/pod_group.h"
+#include "operator/render/template.h"
 #include "runtime/cluster/cluster.h"
 
 namespace tfjob::render {
@@ -112,10 +114,78 @@ TEST(TfConfig, ReadsBack) {
       ASSERT_TRUE(parsed.ok()) << parsed.status() << "\n" << text;
       const cluster::Task task{std::string(api::LowerName(type)), 0};
       EXPECT_EQ(parsed->task, task);
-      EXPECT_EQ(parsed->cluster.address(task), ClusterDns("")(job, {type, 0}));
+      EXPECT_EQ(parsed->cluster.address(task), ClusterDns("")(job, type)(0));
       EXPECT_EQ(parsed->cluster.address({"ps", 0}), "mnist-ps-0.ns.svc:2222");
     }
   }
+}
+
+// A TF_CONFIG that is longer than one string of the environment may be is refused, and the message
+// gives the largest number of replicas that fits.
+TEST(TfConfig, ThatNoProgramCanBeStartedWithIsRefused) {
+  api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 5000}});
+  const auto render = [&] { return RenderFirst(job).status(); };
+  EXPECT_EQ(Message(render()),
+            "spec.tfReplicaSpecs.Worker.replicas: TF_CONFIG would have 159069 bytes (5000 "
+            "addresses of this type with up to 32 bytes each, and those of the other types), but "
+            "Linux starts no program with more than 131061 bytes in this variable; at most 4124 "
+            "replicas of this type fit, or set spec.enableDynamicWorker to true, so that each task "
+            "gets only the addresses it needs");
+  job.spec.replicas[kWorker].replicas = 4125;
+  EXPECT_FALSE(render().ok());
+  job.spec.replicas[kWorker].replicas = 4124;
+  EXPECT_TRUE(render().ok()) << render();
+  EXPECT_LE(TfConfig(job, kWorker, 4123).size() + sizeof("TF_CONFIG="), 128 * 1024);
+  job.spec.replicas[kWorker].replicas = 5000;
+  job.spec.enable_dynamic_worker = true;
+  EXPECT_TRUE(render().ok()) << render();
+  job.spec.replicas[kPS].replicas = 5000;
+  EXPECT_TRUE(Message(render()).starts_with("spec.tfReplicaSpecs.PS.replicas: TF_CONFIG would "))
+      << render();
+}
+
+TEST(PodGroup, CarriesOnlyTheAnnotationsOfItsScheduler) {
+  api::TFJob job = MakeJob({{kWorker, 2}});
+  job.metadata.annotations = {{"volcano.sh/preemptable", "true"},
+                              {"scheduling.volcano.sh/x", "1"},
+                              {"notvolcano.sh/x", "2"},
+                              {"volcano.sh", "3"},
+                              {"scheduling.x-k8s.io/x", "4"},
+                              {"kubectl.kubernetes.io/last-applied-configuration", "{}"},
+                              {"example.com/team", "vision"}};
+  const auto annotations = [&](const char* scheduler) {
+    const Json group = BuildPodGroup(job, policy::GangFromFlag(scheduler), {.min_member = 2});
+    return group["metadata"]["annotations"];
+  };
+  EXPECT_EQ(annotations("volcano"),
+            Parse(R"({"volcano.sh/preemptable": "true", "scheduling.volcano.sh/x": "1"})"));
+  EXPECT_EQ(annotations("scheduler-plugins"), Parse(R"({"scheduling.x-k8s.io/x": "4"})"));
+}
+
+// A template cannot name another scheduler if the operator enforces one.
+TEST(Pod, OfAnEnforcedGangHasItsScheduler) {
+  api::TFJob job = MakeJob({{kWorker, 2}});
+  SetTemplate(job, kWorker, R"({"spec": {"schedulerName": "default-scheduler", "containers":
+      [{"name": "tensorflow", "image": "i"}]}})");
+  policy::Gang gang = policy::GangFromFlag("volcano");
+  const auto scheduler = [&] {
+    const auto parts = Template::Create(job, kWorker, gang);
+    return parts->Pod({kWorker, 0}, false, {})["spec"]["schedulerName"];
+  };
+  EXPECT_EQ(scheduler(), "default-scheduler");
+  gang.enforced = true;
+  EXPECT_EQ(scheduler(), "volcano");
+}
+
+// A job whose gang is not admitted yet has only a pod group to create, which would be in vain.
+TEST(TfConfig, IsCheckedBeforeThePodGroupIsCreated) {
+  policy::DecisionOptions options;
+  options.gang = policy::GangFromFlag("volcano");
+  const api::TFJob job = MakeJob({{kWorker, 5000}});
+  const policy::Verdict verdict = policy::Decide(job, {}, At(0), options);
+  ASSERT_TRUE(verdict.create_pods.empty());
+  ASSERT_TRUE(verdict.create_pod_group.has_value());
+  EXPECT_FALSE(Render(job, verdict, ClusterDns("")).ok());
 }
 
 // Checks the addresses of each scheme. The port of a type comes from its template.
@@ -123,12 +193,12 @@ TEST(AddressScheme, GivesHostAndPort) {
   api::TFJob job = MakeJob({{kChief}, {kPS, 2}, {kWorker, 2}});
   SetTemplate(job, kPS, R"({"spec":{"containers":[{"name":"tensorflow","ports":
       [{"name":"http","containerPort":80},{"name":"tfjob-port","containerPort":3333}]}]}})");
-  EXPECT_EQ(ClusterDns("")(job, {kPS, 1}), "mnist-ps-1.ns.svc:3333");
-  EXPECT_EQ(ClusterDns("cluster.local")(job, {kWorker, 0}),
+  EXPECT_EQ(ClusterDns("")(job, kPS)(1), "mnist-ps-1.ns.svc:3333");
+  EXPECT_EQ(ClusterDns("cluster.local")(job, kWorker)(0),
             "mnist-worker-0.ns.svc.cluster.local:2222");
-  EXPECT_EQ(Loopback(20000)(job, {kChief, 0}), "127.0.0.1:20000");
-  EXPECT_EQ(Loopback(20000)(job, {kPS, 1}), "127.0.0.1:20002");
-  EXPECT_EQ(Loopback(20000)(job, {kWorker, 1}), "127.0.0.1:20004");
+  EXPECT_EQ(Loopback(20000)(job, kChief)(0), "127.0.0.1:20000");
+  EXPECT_EQ(Loopback(20000)(job, kPS)(1), "127.0.0.1:20002");
+  EXPECT_EQ(Loopback(20000)(job, kWorker)(1), "127.0.0.1:20004");
 }
 
 // Checks a complete pod: the fields of the template are kept, and the operator's own fields

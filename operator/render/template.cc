@@ -96,7 +96,7 @@ StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type
     JoinPodGroup(gang, job.metadata.name, std::string(api::LowerName(type)), result.pod_metadata_,
                  spec);
     Json& scheduler = spec["schedulerName"];
-    if (scheduler.is_null() || scheduler == "") scheduler = gang.scheduler_name;
+    if (gang.enforced || scheduler.is_null() || scheduler == "") scheduler = gang.scheduler_name;
   }
   Json& variables = spec["containers"][result.container_]["env"];
   if (variables.is_null()) variables = Json::array();

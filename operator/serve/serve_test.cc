@@ -1,3 +1,4 @@
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -22,6 +23,13 @@ class Peer {
   Peer() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {}
   ~Peer() { close(socket_); }
 
+  // Sets the address to connect from.
+  void BindTo(const std::string& host) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address.sin_addr), 1);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
   void Connect(uint16_t port) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -118,6 +126,42 @@ TEST_F(ServerTest, ClosesConnectionsThatAreTooSlowOrTooMany) {
   EXPECT_EQ(second.ReadAll(), "");
   EXPECT_EQ(slow.ReadAll(), "");
   EXPECT_NE(Ask(*server, "GET /ok HTTP/1.0\r\n\r\n").find("fine"), std::string::npos);
+}
+
+// The kubelet's probe comes from another address than the idle connections, and the connection with
+// which it began is not closed before its request has arrived.
+TEST_F(ServerTest, AnswersAProbeAmongManyIdleConnections) {
+  const auto server = Start(600s, 8);
+  std::vector<std::unique_ptr<Peer>> idle;
+  const auto crowd = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      idle.push_back(std::make_unique<Peer>(server->port()));
+      if (i % 2 == 0) idle.back()->Send("GET /ok HT");
+    }
+  };
+  crowd(100);
+  Peer probe;
+  probe.BindTo("127.0.0.2");
+  probe.Connect(server->port());
+  crowd(100);
+  probe.Send("GET /ok?probe HTTP/1.0\r\n\r\n");
+  EXPECT_NE(probe.ReadAll().find("fine probe"), std::string::npos);
+  // The newest of the others is still served.
+  idle.back()->Send("GET /ok?last HTTP/1.0\r\n\r\n");
+  EXPECT_NE(idle.back()->ReadAll().find("fine last"), std::string::npos);
+  EXPECT_EQ(idle.front()->ReadAll(), "");
+}
+
+// Even if each idle connection has an address of its own.
+TEST_F(ServerTest, AnswersAProbeAmongIdleConnectionsOfManyAddresses) {
+  const auto server = Start(600s, 8);
+  std::vector<std::unique_ptr<Peer>> idle;
+  for (int i = 0; i < 50; ++i) {
+    idle.push_back(std::make_unique<Peer>());
+    idle.back()->BindTo(StrCat("127.0.1.", i + 1));
+    idle.back()->Connect(server->port());
+  }
+  EXPECT_NE(Ask(*server, "GET /ok?probe HTTP/1.0\r\n\r\n").find("fine probe"), std::string::npos);
 }
 
 // Prevents this process from opening descriptors while an object of this class exists.

@@ -1,5 +1,6 @@
 #include "operator/serve/server.h"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -7,6 +8,8 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/version.hpp>
+#include <list>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -28,10 +31,13 @@ constexpr uint32_t kMaxHead = 16 << 10;
 // memory stays in the queue, so trying again at once would spin.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
+class Connection;
+
 // State shared by the connections. Used only on the server's thread.
 struct Shared {
   const ServerOptions options;
-  int connections = 0;
+  // The connection that has waited longest for a request comes first.
+  std::list<Connection*> connections = {};
 };
 
 // One connection: reads a request, responds, and reads the next one. The pending operation keeps
@@ -39,11 +45,28 @@ struct Shared {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
-    ++shared_.connections;
+    beast::error_code unknown;
+    peer_ = stream_.socket().remote_endpoint(unknown).address();
+    position_ = shared_.connections.insert(shared_.connections.end(), this);
   }
-  ~Connection() { --shared_.connections; }
+  ~Connection() {
+    if (!dropped_) shared_.connections.erase(position_);
+  }
+
+  const asio::ip::address& peer() const { return peer_; }
+  // True while the connection waits for a request or reads its head.
+  bool idle() const { return idle_; }
+
+  // Closes the connection, which no longer counts. It is destroyed once its operations have ended.
+  void Drop() {
+    dropped_ = true;
+    shared_.connections.erase(position_);
+    stream_.close();
+  }
 
   void Read() {
+    idle_ = true;
+    shared_.connections.splice(shared_.connections.end(), shared_.connections, position_);
     parser_.emplace();
     parser_->header_limit(kMaxHead);
     stream_.expires_after(shared_.options.deadline);
@@ -56,6 +79,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Answer = http::response<http::string_body>;
 
   void OnRead(beast::error_code error) {
+    idle_ = false;
+    if (dropped_) return;
     if (error == http::error::end_of_stream) return Close();
     if (error == http::error::header_limit) {
       return Refuse(http::status::request_header_fields_too_large, "the head is too large\n");
@@ -114,7 +139,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     stream_.expires_after(shared_.options.deadline);
     http::async_write(stream_, answer_,
                       [self = shared_from_this(), keep_alive](beast::error_code error, size_t) {
-                        if (error) return;
+                        if (error || self->dropped_) return;
                         if (keep_alive) {
                           self->Read();
                         } else {
@@ -133,7 +158,26 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::request_parser<http::empty_body>> parser_;
   Answer answer_;
   Shared& shared_;
+  asio::ip::address peer_;
+  std::list<Connection*>::iterator position_;
+  bool idle_ = true;
+  bool dropped_ = false;
 };
+
+// Drops the connection that has been idle for longest, or else the oldest, among those of the
+// address that has the most.
+void MakeRoom(Shared& shared) {
+  std::map<asio::ip::address, int> by_peer;
+  for (const Connection* connection : shared.connections) ++by_peer[connection->peer()];
+  const auto has_fewer = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto greediest = std::max_element(by_peer.begin(), by_peer.end(), has_fewer);
+  Connection* victim = nullptr;
+  for (Connection* connection : shared.connections) {
+    if (by_peer[connection->peer()] < greediest->second) continue;
+    if (victim == nullptr || (connection->idle() && !victim->idle())) victim = connection;
+  }
+  if (victim != nullptr) victim->Drop();
+}
 
 class BeastServer : public Server {
  public:
@@ -196,9 +240,10 @@ class BeastServer : public Server {
     acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (error == asio::error::operation_aborted) return;
       if (error) return AcceptLater();
-      if (shared_.connections < shared_.options.max_connections) {
-        std::make_shared<Connection>(std::move(socket), shared_)->Read();
+      if (static_cast<int>(shared_.connections.size()) >= shared_.options.max_connections) {
+        MakeRoom(shared_);
       }
+      std::make_shared<Connection>(std::move(socket), shared_)->Read();
       Accept();
     });
   }

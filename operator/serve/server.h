@@ -1,8 +1,9 @@
 // Serves probes and metrics: a small HTTP/1.1 server that answers GET and HEAD for a few paths.
 //
 // One thread serves all connections. Each request and each response has a deadline. Request heads
-// are limited to 16 KiB, request bodies are rejected, and connections beyond `max_connections` are
-// closed at once.
+// are limited to 16 KiB, and request bodies are rejected. A new connection beyond `max_connections`
+// takes the place of another: of the address with the most connections, the one that has waited the
+// longest for a request. Idle connections, however many, therefore cannot keep probes out.
 #pragma once
 
 #include <functional>

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "operator/kube/leader/lease.h"
+#include "operator/policy/facts/gang_scheduler.h"
 #include "operator/service/options.h"
 #include "operator/view/duration.h"
 #include "operator/view/flag_checks.h"
@@ -97,10 +98,17 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_option("--gang-scheduler-name", options.gang_scheduler_name,
                  "volcano, native, or the name of a scheduler with the scheduler-plugins' "
                  "PodGroup; a job's annotation tfjob.dev/gang-scheduler takes precedence");
+  app.add_flag("--enforce-gang-scheduler", options.enforce_gang_scheduler,
+               "Ignore the annotation tfjob.dev/gang-scheduler and the templates' schedulerName: "
+               "all jobs use --gang-scheduler-name");
   app.add_option("--enable-scheme", texts.schemes, "Accepts only tfjob")->allow_extra_args(false);
   app.add_option("--cluster-domain", options.cluster_domain,
                  "Domain appended to the addresses in TF_CONFIG, such as cluster.local "
                  "[$CUSTOM_CLUSTER_DOMAIN]");
+  app.add_option("--max-replicas-per-job", options.max_replicas_per_job,
+                 "Largest number of replicas of a job; a job with more fails")
+      ->check(CLI::Range(int64_t{1}, api::kMaxReplicas))
+      ->capture_default_str();
   app.add_option("--default-clean-pod-policy", texts.clean_pod_policy,
                  "cleanPodPolicy of jobs that set none: None, Running or All")
       ->capture_default_str();
@@ -242,7 +250,14 @@ Status CheckDurations(const Texts& texts, OperatorOptions& options) {
                   "--leader-election-lease-duration, -renew-deadline, -retry-period");
 }
 
+Status CheckGang(const OperatorOptions& options) {
+  if (!options.enforce_gang_scheduler) return OkStatus();
+  if (policy::GangFromFlag(options.gang_scheduler_name) != policy::Gang()) return OkStatus();
+  return InvalidArgument("--enforce-gang-scheduler needs --gang-scheduler-name");
+}
+
 Status Finish(const Texts& texts, OperatorOptions& options) {
+  RETURN_IF_ERROR(CheckGang(options));
   RETURN_IF_ERROR(CheckSchemes(texts.schemes));
   RETURN_IF_ERROR(CheckDurations(texts, options));
   const auto metrics = serve::ParseBindAddress(texts.metrics_address);

@@ -45,17 +45,32 @@ TEST(OperatorFlags, HaveTheReferencesNamesAndDefaults) {
   EXPECT_EQ(result.options().health_address, (serve::BindAddress{"", 8081}));
   EXPECT_TRUE(result.options().name_spaces.empty());
   EXPECT_FALSE(result.options().leader_elect);
+  EXPECT_EQ(result.options().max_replicas_per_job, 5000);
   EXPECT_EQ(result.options().leader_election_id, "1ca428e5.training-operator.kubeflow.org");
 }
 
 TEST(OperatorFlags, AreReadInBothOfGosForms) {
-  const auto result =
-      ParseFlags({"--namespace=a", "-namespace", "b", "--leader-elect=true", "--enable-scheme",
-                  "TFJob", "-controller-threads=7", "--kube-api-qps", "12.5", "--kube-api-burst=9",
-                  "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:1",
-                  "--cluster-domain=cluster.local", "--default-clean-pod-policy=Running",
-                  "--gang-scheduler-name=volcano", "--log-format=json", "--log-level=debug",
-                  "--leader-election-lease-duration=1m30s", "--webhook-server-port=9443"});
+  const auto result = ParseFlags({"--namespace=a",
+                                  "-namespace",
+                                  "b",
+                                  "--leader-elect=true",
+                                  "--enable-scheme",
+                                  "TFJob",
+                                  "-controller-threads=7",
+                                  "--kube-api-qps",
+                                  "12.5",
+                                  "--kube-api-burst=9",
+                                  "--metrics-bind-address=0",
+                                  "--health-probe-bind-address=127.0.0.1:1",
+                                  "--cluster-domain=cluster.local",
+                                  "--default-clean-pod-policy=Running",
+                                  "--gang-scheduler-name=volcano",
+                                  "--enforce-gang-scheduler",
+                                  "--log-format=json",
+                                  "--log-level=debug",
+                                  "--leader-election-lease-duration=1m30s",
+                                  "--max-replicas-per-job=7000",
+                                  "--webhook-server-port=9443"});
   ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
   const OperatorOptions& options = result.options();
   EXPECT_EQ(options.name_spaces, (std::vector<std::string>{"a", "b"}));
@@ -68,6 +83,8 @@ TEST(OperatorFlags, AreReadInBothOfGosForms) {
   EXPECT_EQ(options.cluster_domain, "cluster.local");
   EXPECT_EQ(options.default_clean_pod_policy, api::CleanPodPolicy::kRunning);
   EXPECT_EQ(options.gang_scheduler_name, "volcano");
+  EXPECT_TRUE(options.enforce_gang_scheduler);
+  EXPECT_EQ(options.max_replicas_per_job, 7000);
   EXPECT_EQ(options.log_format, LogFormat::kJson);
   EXPECT_EQ(options.log_level, LogLevel::kDebug);
   EXPECT_EQ(options.lease_duration, 90s);
@@ -83,6 +100,7 @@ TEST(OperatorFlags, OfOneGivenTwiceTheLastHolds) {
   EXPECT_EQ(result.options().kube_api_burst, 9);
   EXPECT_EQ(result.options().log_level, LogLevel::kDebug);
   EXPECT_FALSE(result.options().leader_elect);
+  EXPECT_EQ(result.options().max_replicas_per_job, 5000);
   EXPECT_EQ(result.options().metrics_address, std::nullopt);
   EXPECT_EQ(result.options().name_spaces, (std::vector<std::string>{"a", "b"}));
 }
@@ -94,6 +112,9 @@ TEST(OperatorFlags, LeaseTimesDoNotMatterWithoutAnElection) {
 
 TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
   const std::vector<std::pair<const char*, const char*>> wrong = {
+      {"--enforce-gang-scheduler", "--enforce-gang-scheduler needs --gang-scheduler-name"},
+      {"--max-replicas-per-job=0", "--max-replicas-per-job"},
+      {"--max-replicas-per-job=100001", "--max-replicas-per-job"},
       {"--namespac=a", "did you mean --namespace?"},
       {"--enable-scheme=pytorchjob", "TFJobs only"},
       {"--metrics-bind-address=8080", "--metrics-bind-address"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/control/pack_job.h"
 #include "operator/kube/client/kube_client.h"
 #include "operator/kube/config/load.h"
 #include "operator/service/log.h"
@@ -71,6 +72,7 @@ StatusOr<std::unique_ptr<OperatorCluster>> ConnectKube(const OperatorOptions& op
   kube.rest.observer = &observer;
   kube.rest.may_write = may_write;
   kube.transport.user_agent = StrCat("tfjob-operator/", kVersion);
+  kube.watch.pack = control::PackIfJob;
   ASSIGN_OR_RETURN(auto client, kube::KubeClient::Create(config, kube));
   kube::KubeClientOptions events = kube;
   events.rest = EventLimits(kube.rest);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
+#include "operator/api/validate.h"
 #include "operator/serve/bind_address.h"
 #include "operator/view/console.h"
 #include "runtime/base/clock.h"
@@ -33,7 +34,9 @@ struct OperatorOptions {
   double kube_api_qps = 300;  // 0 for no limit
   int kube_api_burst = 500;
   std::string gang_scheduler_name;  // "" for none
-  std::string cluster_domain;       // if empty, addresses end in ".svc"
+  bool enforce_gang_scheduler = false;
+  std::string cluster_domain;  // if empty, addresses end in ".svc"
+  int32_t max_replicas_per_job = api::kDefaultMaxReplicasPerJob;
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 
   LogLevel log_level = LogLevel::kInfo;

@@ -14,8 +14,9 @@ namespace {
 
 // If several pods of a job start within this period, the job's counts are written only once.
 constexpr Duration kCountPatience = 250ms;
-// A control-loop thread that has been busy with one reconcile for this long is considered stuck,
-// since all the calls of a reconcile together take less.
+// A control-loop thread that has completed no create or delete for this long is considered stuck.
+// The calls of a reconcile between two of these take much less, even if the server is slow; all its
+// creates and deletes together may take longer.
 constexpr Duration kStuck = 15min;
 
 }  // namespace
@@ -53,9 +54,9 @@ std::vector<serve::Check> Operator::HealthChecks() {
           {"workers", [this] {
              control::Manager* manager = seen_manager_;
              if (manager == nullptr) return OkStatus();
-             const Duration longest = manager->CountQueue().longest;
+             const Duration longest = manager->CountQueue().longest_call;
              if (longest < kStuck) return OkStatus();
-             return DeadlineExceeded("a worker has been reconciling one job for ",
+             return DeadlineExceeded("a worker has completed no call for ",
                                      FormatDuration(longest));
            }}};
 }
@@ -135,7 +136,8 @@ control::ManagerOptions Operator::LoopOptions() {
   options.settings.address = render::ClusterDns(options_.cluster_domain);
   options.settings.count_patience = kCountPatience;
   options.settings.policy.gang = policy::GangFromFlag(options_.gang_scheduler_name);
-  options.settings.default_clean_pod_policy = options_.default_clean_pod_policy;
+  options.settings.policy.gang.enforced = options_.enforce_gang_scheduler;
+  options.settings.admission = {options_.default_clean_pod_policy, options_.max_replicas_per_job};
   options.settings.is_node_lost = [this](const std::string& node) { return nodes_->IsLost(node); };
   options.settings.record = [this](std::string name, objects::Event event) {
     recorder_->Record(std::move(name), std::move(event));

@@ -5,6 +5,7 @@
 #include <ostream>
 #include <sstream>
 
+#include "operator/view/printable.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::view {
@@ -20,7 +21,17 @@ std::string InputName(const std::string& path) {
 
 void PrintError(Console& console, const Status& status) {
   std::istringstream lines{std::string(Message(status))};
-  for (std::string line; std::getline(lines, line);) console.err << "tfjob: " << line << "\n";
+  for (std::string line; std::getline(lines, line);) {
+    console.err << "tfjob: " << PrintableLine(line) << "\n";
+  }
+}
+
+void PrintWarning(Console& console, std::string_view text) {
+  console.err << "tfjob: warning: " << PrintableLine(text) << "\n";
+}
+
+void PrintNote(Console& console, std::string_view text) {
+  console.err << "tfjob: note: " << PrintableLine(text) << "\n";
 }
 
 }  // namespace tfjob::view

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <string>
+#include <string_view>
 
 #include "runtime/base/status.h"
 
@@ -24,7 +25,11 @@ StatusOr<std::string> ReadInput(const std::string& path, Console& console);
 // Returns the name of the input for messages: the path, or "standard input".
 std::string InputName(const std::string& path);
 
-// Writes the message to standard error, with the prefix "tfjob: " on every line.
+// Writes the message to standard error, with the prefix "tfjob: " on every line and control
+// characters escaped.
 void PrintError(Console& console, const Status& status);
+// Writes a warning or a note to standard error in the same way: "tfjob: warning: …".
+void PrintWarning(Console& console, std::string_view text);
+void PrintNote(Console& console, std::string_view text);
 
 }  // namespace tfjob::view

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "operator/api/names.h"
+#include "operator/objects/last_line.h"
 
 namespace tfjob::view {
 namespace {
@@ -108,7 +109,17 @@ std::string ProgressText(const JobView& view) {
   if (view.evaluation && !view.evaluation->metrics.empty()) {
     Append(text, ", ", StrCat("test ", MetricsText(*view.evaluation)));
   }
+  if (!Problems(view).empty()) Append(text, ", ", "with problems");
   return text;
+}
+
+std::vector<std::string> Problems(const JobView& view) {
+  std::vector<std::string> problems;
+  for (const auto* progress : {&view.training, &view.evaluation}) {
+    if (!*progress) continue;
+    for (const auto& [what, problem] : (*progress)->problems) problems.push_back(problem);
+  }
+  return problems;
 }
 
 std::string LiveLine(const JobView& view, size_t width) {
@@ -124,9 +135,9 @@ std::vector<std::string> PodReporter::Report(const objects::Pod& pod) {
   for (const ContainerStatus& container : pod.containers) {
     Seen& seen = seen_[pod.metadata.uid + "/" + container.name];
     const std::string who = StrCat(pod.metadata.name, ": ", container.name, " ");
-    const std::string why = container.message.empty()
-                                ? container.reason
-                                : StrCat(container.reason, ": ", container.message);
+    const std::string message = objects::LastLine(container.message);
+    const std::string why =
+        message.empty() ? container.reason : StrCat(container.reason, ": ", message);
     std::string text;
     if (container.state == ContainerStatus::State::kTerminated && container.exit_code != 0 &&
         !pod.metadata.terminating()) {

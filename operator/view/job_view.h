@@ -36,6 +36,9 @@ std::string ReplicasText(const JobView& view);
 // Returns text such as "step 300/9380, 812 steps/s, loss 0.4121, accuracy 0.852, 11s left"; "" if
 // the progress is unknown.
 std::string ProgressText(const JobView& view);
+// Returns the problems that do not stop the job, such as "the checkpoint of step 9 could not be
+// saved: …".
+std::vector<std::string> Problems(const JobView& view);
 // Returns one line for a terminal, of at most `width` characters.
 std::string LiveLine(const JobView& view, size_t width);
 

@@ -6,16 +6,21 @@
 #include <ostream>
 #include <utility>
 
+#include "operator/view/printable.h"
+
 namespace tfjob::view {
 
 void Screen::Line(std::string_view text) {
   Erase();
-  console_.out << text << "\n";
+  console_.out << PrintableLine(text) << "\n";
   Draw();
 }
 
 void Screen::Live(std::vector<std::string> lines) {
-  if (!console_.terminal || lines == live_) return;
+  if (!console_.terminal) return;
+  const size_t longest = width();
+  for (std::string& line : lines) line = CutText(PrintableLine(line), longest);
+  if (lines == live_) return;
   live_ = std::move(lines);
   Erase();
   Draw();

@@ -10,19 +10,19 @@
 namespace tfjob::view {
 
 // Prints permanent lines. On a terminal, it also keeps a few live lines below them, which it
-// overwrites. Not thread-safe.
+// overwrites. Escapes control characters in all of them. Not thread-safe.
 class Screen {
  public:
   explicit Screen(Console& console) : console_(console) {}
   ~Screen() { Live({}); }
 
   void Line(std::string_view text);
-  // Replaces the live lines. They are shown only on a terminal.
+  // Replaces the live lines, and cuts them to width(). They are shown only on a terminal.
   void Live(std::vector<std::string> lines);
   // Returns whether writing to the output has failed, for example because its reader is gone or its
   // disk is full.
   bool broken() const;
-  // Returns the maximum length of a live line in characters; 0 without a terminal.
+  // Returns the maximum length of a live line in bytes; 0 without a terminal.
   size_t width() const;
 
  private:

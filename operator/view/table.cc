@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/view/printable.h"
+
 namespace tfjob::view {
 namespace {
 
@@ -18,7 +20,7 @@ size_t Width(const std::string& text) {
 
 void Table::Add(std::vector<std::string> cells) {
   for (std::string& cell : cells) {
-    if (cell.empty()) cell = "<none>";
+    cell = cell.empty() ? "<none>" : PrintableLine(cell);
   }
   rows_.push_back(std::move(cells));
 }

@@ -13,7 +13,8 @@ class Table {
   explicit Table(std::vector<std::string> header, std::string indent = "")
       : header_(std::move(header)), indent_(std::move(indent)) {}
 
-  // Adds a row with as many cells as the header. An empty cell is written as "<none>".
+  // Adds a row with as many cells as the header. An empty cell is written as "<none>"; control
+  // characters are escaped.
   void Add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/view/human.h"
+#include "operator/view/printable.h"
 #include "operator/view/table.h"
 
 namespace tfjob::view {
@@ -67,6 +68,49 @@ TEST(TableTest, CountsCharactersRatherThanBytes) {
   table.Add({"größe", "1"});
   table.Add({"abcde", "2"});
   EXPECT_EQ(table.Take(), "  N       V\n  größe   1\n  abcde   2\n");
+}
+
+TEST(PrintableTest, EscapesControlCharactersAndNothingElse) {
+  EXPECT_EQ(PrintableLine("plain, é, 日本, 🚀, \t tab"), "plain, é, 日本, 🚀, \t tab");
+  EXPECT_EQ(PrintableLine("\x1b[2J\a\b\r\n\x7f"), "\\u001b[2J\\u0007\\u0008\\u000d\\u000a\\u007f");
+  EXPECT_EQ(PrintableLine(std::string("a\0b", 3)), "a\\u0000b");
+  EXPECT_EQ(PrintableLine("\xc2\x9b"
+                          "31m \xc2\x80 \xc2\x9f \xc2\xa0"),
+            "\\u009b31m \\u0080 \\u009f \xc2\xa0");
+  EXPECT_EQ(PrintableText("one\ntwo\r\n\x1b"), "one\ntwo\\u000d\n\\u001b");
+}
+
+TEST(PrintableTest, EscapesBytesThatAreNotText) {
+  EXPECT_EQ(PrintableLine("\x9b"
+                          "2J"),
+            "\\x9b2J");
+  EXPECT_EQ(PrintableLine("\xc0\x9b"), "\\xc0\\x9b");
+  EXPECT_EQ(PrintableLine("\xe2\x82"), "\\xe2\\x82");
+  EXPECT_EQ(PrintableLine("\xff"
+                          "é"),
+            "\\xffé");
+  // Whatever the bytes are, nothing that a terminal could act upon is left.
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += {static_cast<char>(i), 'x', static_cast<char>(255 - i)};
+  const std::string safe = PrintableLine(all);
+  for (const char c : safe) EXPECT_TRUE(c == '\t' || (c >= 0x20 && c < 0x7f) || (c & 0x80) != 0);
+  EXPECT_EQ(PrintableLine(safe), safe);
+}
+
+TEST(PrintableTest, CutsBetweenCharacters) {
+  EXPECT_EQ(CutText("abc", 5), "abc");
+  EXPECT_EQ(CutText("abc", 2), "ab");
+  EXPECT_EQ(CutText("aé", 2), "a");
+  EXPECT_EQ(CutText("aé", 3), "aé");
+  EXPECT_EQ(CutText("🚀", 3), "");
+}
+
+TEST(TableTest, CellsCannotSteerTheTerminalOrForgeRows) {
+  Table table({"NAME", "MESSAGE"});
+  table.Add({"a\x1b[1A", "lost\nb      fine"});
+  EXPECT_EQ(table.Take(),
+            "NAME         MESSAGE\n"
+            "a\\u001b[1A   lost\\u000ab      fine\n");
 }
 
 }  // namespace

@@ -45,6 +45,16 @@ TEST(JobViewTest, WritesProgress) {
   EXPECT_EQ(ProgressText(view), "waiting for /job:ps/task:1, test accuracy 0.87");
 }
 
+TEST(JobViewTest, TellsWhatFailsWhileTheJobGoesOn) {
+  JobView view;
+  EXPECT_TRUE(Problems(view).empty());
+  view.training = progress::Progress();
+  view.training->step = 300;
+  view.training->problems = {{"checkpoints", "the disk is full"}};
+  EXPECT_EQ(Problems(view), std::vector<std::string>{"the disk is full"});
+  EXPECT_EQ(ProgressText(view), "step 300, with problems");
+}
+
 TEST(JobViewTest, TellsEachNewConditionOnce) {
   api::TFJobStatus before, now;
   before.conditions = {{api::ConditionType::kCreated, true, "A", "created", {}, {}}};
@@ -97,6 +107,24 @@ TEST(ScreenTest, KeepsLiveLinesBelowTheOthers) {
     screen.Line("two");
   }
   EXPECT_EQ(out.str(), "one\nlive\n\x1b[1A\x1b[2Ktwo\nlive\n\x1b[1A\x1b[2K");
+}
+
+TEST(ScreenTest, LinesCannotSteerTheTerminal) {
+  std::istringstream in;
+  std::ostringstream out, err;
+  Console console{in, out, err, true};
+  {
+    Screen screen(console);
+    screen.Line("one\x1b[2J\r");
+    screen.Live({"live\x1b]0;x\a", std::string(500, 'x')});
+    ASSERT_LT(screen.width(), 500u);
+    EXPECT_EQ(out.str(), "one\\u001b[2J\\u000d\nlive\\u001b]0;x\\u0007\n" +
+                             std::string(screen.width(), 'x') + "\n");
+  }
+  PrintError(console, InvalidArgument("bad\x1b[2J\nworse\r"));
+  PrintWarning(console, "odd\x1b\n");
+  EXPECT_EQ(err.str(),
+            "tfjob: bad\\u001b[2J\ntfjob: worse\\u000d\ntfjob: warning: odd\\u001b\\u000a\n");
 }
 
 TEST(ScreenTest, ShowsNoLiveLinesWithoutATerminal) {

@@ -1,4 +1,8 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <filesystem>
 
 #include "runtime/base/backoff.h"
 #include "runtime/base/clock.h"
@@ -34,6 +38,41 @@ TEST(File, WritesWholeFilesAndNamesThePathOfFailures) {
   EXPECT_EQ(*ReadFile(folder + "/a"), "two");
   EXPECT_EQ(*ListDirectory(folder), std::vector<std::string>{"a"});
   EXPECT_EQ(Message(ReadFile("/nowhere/x").status()), "open /nowhere/x: No such file or directory");
+}
+
+// In a folder that others may write, a link with a guessed name could lead anywhere.
+TEST(File, TemporaryFilesCannotBeGuessedAndFollowNoLinks) {
+  const std::string folder = testing::TempDir() + "/temporary_file_test";
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(MakeDirectories(folder).ok());
+  ASSERT_TRUE(WriteFileAtomically(folder + "/victim", "precious").ok());
+  std::filesystem::create_symlink(folder + "/victim", folder + "/link");
+  EXPECT_TRUE(absl::IsAlreadyExists(RealFileSystem().Create(folder + "/link").status()));
+  EXPECT_EQ(*ReadFile(folder + "/victim"), "precious");
+  EXPECT_NE(TemporaryPath("a"), TemporaryPath("a"));
+  EXPECT_TRUE(IsTemporaryName(TemporaryPath("a")));
+  EXPECT_TRUE(IsTemporaryName("a.tmp.17.2"));
+  for (const char* name : {"a", ".tmp.12", "a.tmp.", "a.tmp.txt", "a.temporary.1"})
+    EXPECT_FALSE(IsTemporaryName(name)) << name;
+}
+
+TEST(File, AFailedAppendLeavesNoPartOfItself) {
+  const std::string path = testing::TempDir() + "/append_test";
+  std::filesystem::remove(path);
+  auto file = RealFileSystem().Create(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append("12345").ok());
+  // The system refuses to let a file grow beyond this, in the middle of the second write.
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 8, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_FALSE((*file)->Append("6789abcdef").ok());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_EQ(*ReadFile(path), "12345");
+  ASSERT_TRUE((*file)->Append("6").ok());
+  EXPECT_EQ(*ReadFile(path), "123456");
 }
 
 }  // namespace

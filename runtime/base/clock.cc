@@ -77,4 +77,9 @@ void FakeClock::Advance(Duration by) {
   elapsed_ += by;
 }
 
+void FakeClock::Step(Duration by) {
+  MutexLock lock(mutex_);
+  now_ += by;
+}
+
 }  // namespace tfjob

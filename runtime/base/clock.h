@@ -46,13 +46,16 @@ class Clock {
 // Returns the machine's clock, which exists until the process exits.
 Clock& RealClock();
 
-// A clock that a test advances by hand. Now() and Monotonic() advance together. Thread-safe.
+// A clock that a test controls. Thread-safe.
 class FakeClock : public Clock {
  public:
   explicit FakeClock(Time start) : now_(start) {}
   Time Now() override;
   Duration Monotonic() override;
+  // Lets time pass: Now() and Monotonic() advance together.
   void Advance(Duration by);
+  // Sets the wall clock forward or, if `by` is negative, back. Monotonic() stays the same.
+  void Step(Duration by);
 
  private:
   Mutex mutex_;

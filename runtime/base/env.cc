@@ -28,6 +28,17 @@ double CgroupQuota() {
   return 0;
 }
 
+// Returns the cgroup's memory limit in bytes; nullopt if there is none.
+std::optional<int64_t> CgroupMemory() {
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+    int64_t limit = 0;
+    // The file contains "max" if there is no limit, which cannot be read as a number.
+    if (std::ifstream file(path); file >> limit && limit > 0) return limit;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> GetEnv(const char* name) {
@@ -57,6 +68,12 @@ int AvailableProcessors() {
     processors = std::min(processors, static_cast<int>(std::ceil(quota)));
   }
   return std::max(processors, 1);
+}
+
+int64_t AvailableMemory() {
+  const int64_t machine =
+      static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE));
+  return std::min(machine, CgroupMemory().value_or(machine));
 }
 
 }  // namespace tfjob

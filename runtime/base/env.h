@@ -1,6 +1,7 @@
 // Reads the process's environment. No other file does.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,5 +18,8 @@ std::string HostName();
 // Returns how many processors this process may use (≥ 1), according to its affinity mask and the
 // cgroup's CPU quota (v1 and v2), which is rounded up.
 int AvailableProcessors();
+// Returns how many bytes of memory this process may use: the machine's memory or, if it is less,
+// the cgroup's limit (v1 and v2).
+int64_t AvailableMemory();
 
 }  // namespace tfjob

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -14,8 +13,7 @@ namespace {
 
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags)
-      : fd_(open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  Descriptor(const std::string& path, int flags) : fd_(open(path.c_str(), flags | O_CLOEXEC)) {}
   ~Descriptor() {
     if (fd_ >= 0) close(fd_);
   }
@@ -27,17 +25,10 @@ class Descriptor {
   int fd_;
 };
 
-Status WriteAndSync(const std::string& path, std::string_view content) {
-  Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (file.get() < 0) return ErrnoStatus(errno, StrCat("create ", path));
-  while (!content.empty()) {
-    const ssize_t written = write(file.get(), content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, StrCat("write ", path));
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-  if (fsync(file.get()) != 0) return ErrnoStatus(errno, StrCat("fsync ", path));
-  return OkStatus();
+Status WriteAndSync(const std::string& path, std::string_view content, FileSystem& files) {
+  ASSIGN_OR_RETURN(std::unique_ptr<OutputFile> file, files.Create(path));
+  RETURN_IF_ERROR(file->Append(content));
+  return file->Sync();
 }
 
 }  // namespace
@@ -56,19 +47,21 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   }
 }
 
-Status WriteFileAtomically(const std::string& path, std::string_view content) {
-  static std::atomic<unsigned> counter{0};
-  const std::string temporary = StrCat(path, ".tmp.", getpid(), ".", counter.fetch_add(1));
-  Status written = WriteAndSync(temporary, content);
-  if (written.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    written = ErrnoStatus(errno, StrCat("rename ", temporary, " to ", path));
-  }
+Status WriteFileAtomically(const std::string& path, std::string_view content, FileSystem& files) {
+  const std::string temporary = TemporaryPath(path);
+  Status written = WriteAndSync(temporary, content, files);
+  if (written.ok()) written = files.Rename(temporary, path);
   if (!written.ok()) {
-    unlink(temporary.c_str());
+    // Whatever has this random name is ours.
+    files.Remove(temporary).IgnoreError();
     return written;
   }
+  return files.SyncDirectory(ParentFolder(path));
+}
+
+std::string ParentFolder(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
-  return SyncDirectory(parent.empty() ? "." : parent);
+  return parent.empty() ? "." : parent;
 }
 
 Status MakeDirectories(const std::string& path) {

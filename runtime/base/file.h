@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 
 namespace tfjob {
@@ -13,7 +14,11 @@ StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes a temporary file next to `path`, syncs it, renames it over `path` and syncs the folder.
 // After a crash the path holds either the old or the new content, never part of the new one.
-Status WriteFileAtomically(const std::string& path, std::string_view content);
+Status WriteFileAtomically(const std::string& path, std::string_view content,
+                           FileSystem& files = RealFileSystem());
+
+// Returns the folder of a path; "." if the path names none.
+std::string ParentFolder(const std::string& path);
 
 // Creates the folder and its parents. An existing folder is not an error.
 Status MakeDirectories(const std::string& path);

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 
@@ -43,18 +44,41 @@ spdlog::logger& Sink() {
   return *logger;
 }
 
-// Formats a value as logfmt does: without quotes unless it is empty or contains a space, a tab, a
-// line feed, a quote, a backslash or '='.
+bool IsControl(char c) {
+  return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+}
+
+// Escapes control characters, so that text from elsewhere can neither begin a line nor move the
+// cursor of a terminal.
+std::string OneLine(std::string_view text) {
+  std::string line;
+  for (char c : text) {
+    if (IsControl(c)) {
+      constexpr char kDigits[] = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(c);
+      line += c == '\n' ? std::string("\\n")
+                        : StrCat("\\x", std::string(1, kDigits[byte >> 4]),
+                                 std::string(1, kDigits[byte & 15]));
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+// Formats a value as logfmt does: without quotes unless it is empty or contains a space, a control
+// character, a quote, a backslash or '='.
 std::string Quoted(const std::string& value) {
-  const bool bare = !value.empty() && value.find_first_of(" \"=\n\t\\") == std::string::npos;
-  return bare ? value : PrintJson(Json(value));
+  const bool bare = !value.empty() && value.find_first_of(" \"=\\") == std::string::npos &&
+                    std::ranges::none_of(value, IsControl);
+  return bare ? value : OneLine(PrintJson(Json(value)));
 }
 
 std::string TextLine(LogLevel level, const char* room, std::string_view message,
                      std::initializer_list<LogField> fields) {
   std::string line = FormatMicroTime(RealClock().Now());
   line.replace(line.size() - 4, 3, "");  // milliseconds are enough
-  line += StrCat(" ", NameOf(level), " ", room, " ", message);
+  line += StrCat(" ", NameOf(level), " ", room, " ", OneLine(message));
   for (const LogField& field : fields) line += StrCat(" ", field.key, "=", Quoted(field.value));
   return line;
 }

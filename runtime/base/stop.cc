@@ -22,7 +22,46 @@ void OnSignal(int number) {
   errno = kept_errno;
 }
 
+// Waits until one of the descriptors is readable or `timeout` has passed. A negative descriptor is
+// ignored.
+void AwaitReadable(int first, int second, Duration timeout) {
+  const auto end = std::chrono::steady_clock::now() + std::min<Duration>(timeout, 24h);
+  pollfd wanted[] = {{.fd = first, .events = POLLIN, .revents = 0},
+                     {.fd = second, .events = POLLIN, .revents = 0}};
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left <= 0ms || poll(wanted, 2, static_cast<int>(left.count())) > 0) return;
+  }
+}
+
+void WakeUp(int descriptor) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(descriptor, &one, sizeof(one));
+}
+
 }  // namespace
+
+Event::Event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  ENFORCE(descriptor_ >= 0, "eventfd");
+}
+
+Event::~Event() {
+  close(descriptor_);
+}
+
+void Event::Set() {
+  WakeUp(descriptor_);
+}
+
+void Event::Clear() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = read(descriptor_, &count, sizeof(count));
+}
+
+void Event::WaitFor(Duration timeout) const {
+  AwaitReadable(descriptor_, -1, timeout);
+}
 
 StopSource::StopSource() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   ENFORCE(event_ >= 0, "eventfd");
@@ -35,19 +74,16 @@ StopSource::~StopSource() {
 void StopSource::Request(int signal_number) {
   int none = 0;
   signal_.compare_exchange_strong(none, signal_number);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(event_, &one, sizeof(one));
+  WakeUp(event_);
 }
 
 bool StopSource::WaitFor(Duration timeout) const {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  while (!requested()) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    if (left <= 0ms) break;
-    pollfd readable{.fd = event_, .events = POLLIN, .revents = 0};
-    poll(&readable, 1, static_cast<int>(std::min<int64_t>(left.count(), 1 << 30)));
-  }
+  AwaitReadable(event_, -1, timeout);
+  return requested();
+}
+
+bool StopSource::WaitFor(Duration timeout, const Event& event) const {
+  AwaitReadable(event_, event.descriptor_, timeout);
   return requested();
 }
 

@@ -8,6 +8,25 @@
 
 namespace tfjob {
 
+// A flag that one thread sets and another awaits, alone or together with a stop request. Stays set
+// until it is cleared. Thread-safe.
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  void Set();
+  void Clear();
+  // Waits until the flag is set or `timeout` has passed.
+  void WaitFor(Duration timeout) const;
+
+ private:
+  friend class StopSource;
+  int descriptor_;  // readable while the flag is set
+};
+
 // Thread-safe. Request() may be called from a signal handler. A request is never withdrawn.
 class StopSource {
  public:
@@ -25,6 +44,8 @@ class StopSource {
   int signal() const { return signal_.load(std::memory_order_acquire); }
   // Waits until a stop is requested or `timeout` has passed. Returns requested().
   bool WaitFor(Duration timeout) const;
+  // Returns earlier if `event` is set.
+  bool WaitFor(Duration timeout, const Event& event) const;
 
  private:
   std::atomic<int> signal_{0};

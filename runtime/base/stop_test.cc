@@ -18,6 +18,22 @@ TEST(StopSource, WakesAWaiterAndKeepsTheFirstReason) {
   EXPECT_EQ(stop.signal(), SIGTERM);
 }
 
+TEST(StopSource, AWaiterAlsoWakesForAnEvent) {
+  StopSource stop;
+  Event event;
+  std::thread setter([&] { event.Set(); });
+  EXPECT_FALSE(stop.WaitFor(60s, event));
+  setter.join();
+  EXPECT_FALSE(stop.WaitFor(60s, event)) << "an event stays set";
+  event.WaitFor(60s);
+  event.Clear();
+  const auto start = std::chrono::steady_clock::now();
+  event.WaitFor(10ms);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 10ms);
+  stop.Request(SIGTERM);
+  EXPECT_TRUE(stop.WaitFor(60s, event));
+}
+
 TEST(StopOnSignals, TurnsTheFirstSignalIntoARequest) {
   static StopSource stop;
   StopOnSignals(stop);

@@ -14,9 +14,10 @@
 namespace tfjob {
 namespace {
 
-// Aliases can make a small text expand to a huge value ("billion laughs"). The values and bytes of
-// text in a document, counted together, may not exceed this number plus four times the size of the
-// whole text. A text without aliases never reaches this limit.
+// Aliases can make a small text expand to a huge value ("billion laughs"), and so can anchors, each
+// of which keeps a copy of its value: nested anchors keep one at every level. The values and bytes
+// of text that a document holds, counted together and with these copies, may not exceed this number
+// plus four times the size of the whole text. A text without anchors never reaches this limit.
 constexpr size_t kFreeExpansion = 100'000;
 
 Status At(const YAML::Mark& mark, std::string_view text) {
@@ -98,8 +99,8 @@ bool Merge(const Json& value, Json& merged) {
 // error, all further events are ignored.
 class YamlBuilder : public YAML::EventHandler {
  public:
-  // `budget` limits the number of values plus the bytes of text in the document, with
-  // aliases expanded.
+  // `budget` limits the number of values plus the bytes of text in the document, with aliases
+  // expanded, and in the copies that anchors keep.
   explicit YamlBuilder(size_t budget) : budget_(budget) {}
 
   const Status& status() const { return status_; }
@@ -123,7 +124,7 @@ class YamlBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     if (!ExpectsKey()) return Place(mark, {Scalar(tag, text), 1 + text.size()}, anchor);
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = {text, 1 + text.size()};
+    if (anchor != YAML::NullAnchor) Keep(anchor, {text, 1 + text.size()});
     PlaceKey(mark, text, text == "<<" && tag != "!");
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -173,10 +174,12 @@ class YamlBuilder : public YAML::EventHandler {
 
   void Place(const YAML::Mark& mark, Sized value, YAML::anchor_t anchor) {
     if (!status_.ok()) return;
-    if (OpenCost() + value.cost > budget_) {
-      return Fail(mark, StrCat("aliases expand to more than ", budget_, " values and bytes"));
+    const size_t copies = anchor == YAML::NullAnchor ? 1 : 2;
+    if (kept_cost_ + OpenCost() + copies * value.cost > budget_) {
+      return Fail(mark,
+                  StrCat("anchors and aliases expand to more than ", budget_, " values and bytes"));
     }
-    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    if (anchor != YAML::NullAnchor) Keep(anchor, value);
     if (open_.empty()) {
       root_ = std::move(value.json);
       return;
@@ -191,6 +194,12 @@ class YamlBuilder : public YAML::EventHandler {
       return Fail(mark, "a merge key (<<) takes mappings");
     }
     parent.key.reset();
+  }
+
+  // Keeps a copy for aliases.
+  void Keep(YAML::anchor_t anchor, Sized value) {
+    kept_cost_ += value.cost;
+    anchors_[anchor] = std::move(value);
   }
 
   // Returns the total cost so far of the containers that are still open.
@@ -229,6 +238,7 @@ class YamlBuilder : public YAML::EventHandler {
   Json root_;
   std::vector<Container> open_;
   std::map<YAML::anchor_t, Sized> anchors_;
+  size_t kept_cost_ = 0;  // of the values in anchors_
 };
 
 void Emit(const Json& value, YAML::Emitter& out);

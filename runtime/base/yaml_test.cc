@@ -58,6 +58,24 @@ TEST(ParseYaml, BoundsAliasesOfLongTexts) {
   EXPECT_NE(OneAsJson(text + "]").find("aliases expand"), std::string::npos);
 }
 
+TEST(ParseYaml, BoundsWhatNestedAnchorsKeep) {
+  std::string text;
+  for (int i = 0; i < 150; ++i) text += StrCat("&a", i, " [");
+  text += std::string(2000, 'x') + std::string(150, ']');
+  const std::string result = OneAsJson(text);
+  EXPECT_NE(result.find("anchors and aliases expand to more than "), std::string::npos)
+      << result.substr(0, 200);
+}
+
+TEST(ParseYaml, CountsAnchorsInKeysAndAcceptsUsualOnes) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += StrCat("&k", i, " key", i, ": &v", i, " [", i, "]\n");
+  EXPECT_TRUE(OneAsJson(text).starts_with("{\"key0\":[0"));
+  text = "base: &base {image: " + std::string(50'000, 'x') + "}\nlist: [";
+  for (int i = 0; i < 3; ++i) text += i ? ",*base" : "*base";
+  EXPECT_TRUE(OneAsJson(text + "]").starts_with("{\"base\":{\"image\":"));
+}
+
 TEST(ParseYaml, RefusesAnAliasInsideItsOwnValue) {
   EXPECT_EQ(OneAsJson("a: &a [*a]"),
             "doc: line 1, column 8: an alias is inside the value it refers to");

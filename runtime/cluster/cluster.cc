@@ -92,6 +92,20 @@ int TrainingRank(const TfConfig& config, const Task& task) {
   return -1;
 }
 
+bool MayHave(const TfConfig& config, const Task& task) {
+  if (task.index < 0 || task.index >= kMostTasks) return false;
+  const Job* job = config.cluster.job(task.type);
+  if (task == config.task || (job != nullptr && job->addresses.contains(task.index))) return true;
+  if (config.cluster.sparse()) {
+    if (task.type == "worker" || task.type == "ps") return true;
+    const bool may_be_chief = config.chief_type.empty()
+                                  ? task.type == "chief" || task.type == "master"
+                                  : task.type == config.chief_type;
+    return may_be_chief && task.index == 0;
+  }
+  return job != nullptr && task.type == "worker";
+}
+
 StatusOr<TfConfig> TfConfigFromEnvironment() {
   ASSIGN_OR_RETURN(TfConfig config, ParseTfConfig(GetEnv("TF_CONFIG").value_or("")));
   const std::string chief = GetEnv("TFJOB_CHIEF").value_or("");

@@ -102,6 +102,13 @@ int TrainingTaskCount(const TfConfig& config);
 // returns the position that it would have if all tasks were listed.
 int TrainingRank(const TfConfig& config, const Task& task);
 
+// Returns whether the job may have this task, as far as this task can know. In the static form, the
+// task must be listed; a worker only if the job has workers at all, because a job may be given more
+// of them while it runs. In the sparse form, it may be any worker or ps, or the chief. Indexes are
+// below kMostTasks.
+inline constexpr int32_t kMostTasks = 1 << 14;
+bool MayHave(const TfConfig& config, const Task& task);
+
 // Distinguishes this job from an earlier one at the same addresses. Tasks send it in
 // every handshake.
 struct JobIdentity {

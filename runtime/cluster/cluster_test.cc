@@ -146,5 +146,35 @@ TEST(TfConfig, RefusesWithThePathOfTheCulprit) {
     EXPECT_TRUE(ErrorOf(c.text).starts_with(c.message)) << ErrorOf(c.text);
 }
 
+TEST(MayHave, KnowsTheTasksOfAStaticCluster) {
+  const TfConfig config = *ParseTfConfig(kStatic);
+  for (const Task& task : {Task{"chief", 0}, Task{"ps", 1}, Task{"worker", 1}, Task{"evaluator", 0},
+                           // Workers may be added while the job runs.
+                           Task{"worker", 2}, Task{"worker", kMostTasks - 1}}) {
+    EXPECT_TRUE(MayHave(config, task)) << ToString(task);
+  }
+  for (const Task& task : {Task{"chief", 1}, Task{"ps", 2}, Task{"master", 0}, Task{"evaluator", 1},
+                           Task{"worker", -1}, Task{"worker", kMostTasks}, Task{"", 0}}) {
+    EXPECT_FALSE(MayHave(config, task)) << ToString(task);
+  }
+  const TfConfig no_workers = *ParseTfConfig(
+      R"({"cluster":{"chief":["a:1"],"ps":["p:1"]},"task":{"type":"ps","index":0}})");
+  EXPECT_FALSE(MayHave(no_workers, {"worker", 0}));
+}
+
+TEST(MayHave, CannotKnowTheTasksOfASparseCluster) {
+  TfConfig ps =
+      *ParseTfConfig(R"({"cluster":{"worker":{},"ps":["p:1"]},"task":{"type":"ps","index":1}})");
+  for (const Task& task : {Task{"worker", 7}, Task{"ps", 0}, Task{"chief", 0}, Task{"master", 0}}) {
+    EXPECT_TRUE(MayHave(ps, task)) << ToString(task);
+  }
+  ps.chief_type = "chief";
+  EXPECT_TRUE(MayHave(ps, {"chief", 0}));
+  for (const Task& task :
+       {Task{"chief", 1}, Task{"master", 0}, Task{"evaluator", 0}, Task{"worker", kMostTasks}}) {
+    EXPECT_FALSE(MayHave(ps, task)) << ToString(task);
+  }
+}
+
 }  // namespace
 }  // namespace tfjob::cluster

@@ -15,6 +15,7 @@
 #include "runtime/base/stop.h"
 #include "runtime/base/version.h"
 #include "runtime/cmd/print.h"
+#include "runtime/cmd/termination_message.h"
 #include "runtime/config/training_config.h"
 #include "runtime/train/task.h"
 
@@ -96,6 +97,7 @@ int ExitCode(const Status& status, const StopSource& stop) {
   if (status.ok()) return 0;
   if (stop.requested() && absl::IsCancelled(status)) return 128 + stop.signal();
   kLog.Error("failed", {{"error", status}});
+  cmd::WriteTerminationMessage(cmd::TerminationLog(), Message(status));
   switch (status.code()) {
     case StatusCode::kUnavailable:
     case StatusCode::kDeadlineExceeded:
@@ -154,6 +156,7 @@ int Main(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     std::cerr << "tfjob-trainer: " << error.what() << "\nRun with --help for all flags.\n";
+    cmd::WriteTerminationMessage(cmd::TerminationLog(), error.what());
     return 2;
   }
   static StopSource stop;  // used by the signal handlers

@@ -329,6 +329,10 @@ void AddRunKeys(std::vector<Key>& keys) {
   keys.push_back(Plain("save_checkpoints_steps", kInteger, Bind<&C::save_checkpoints_steps>(), 0,
                        "Steps between checkpoints. Cannot be combined with save_checkpoints_secs.",
                        "by seconds"));
+  keys.push_back(Plain(
+      "final_save_secs", kNumber, Bind<&C::final_save_secs>(), 0,
+      "Seconds during which the chief tries again and again to save the last checkpoint if that "
+      "fails. Then it exits with code 138, and the job has not succeeded. 0: one attempt."));
   keys.push_back(Plain("keep_checkpoint_max", kInteger, Bind<&C::keep_checkpoint_max>(), 0,
                        "Number of checkpoints to keep; older ones are deleted. 0: keep all."));
   keys.push_back(Plain("save_summary_steps", kInteger, Bind<&C::save_summary_steps>(), 0,

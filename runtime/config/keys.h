@@ -1,5 +1,5 @@
 // Defines the keys of the training file as one table. The parser, printer, overrides, JSON Schema
-// and documentation are generated from it, so they cannot disagree.
+// and documentation are derived from it, so they cannot disagree.
 #pragma once
 
 #include <limits>
@@ -13,13 +13,13 @@
 
 namespace tfjob::config {
 
-// Access a key's value in the TrainingConfig.
+// Accesses a key's value in a TrainingConfig.
 template <typename T>
 struct Ref {
   T& (*mutate)(TrainingConfig&);
   const T& (*read)(const TrainingConfig&);
 };
-// Access an enumeration, whose values index Key::choices.
+// Accesses an enumeration in a TrainingConfig. Its values are indices into Key::choices.
 struct Choice {
   void (*set)(TrainingConfig&, int);
   int (*get)(const TrainingConfig&);
@@ -69,11 +69,12 @@ const std::vector<Key>& Keys();
 // Returns null if there is no such key.
 const Key* FindKey(std::string_view path);
 
-// Returns whether the section's value may be a plain string, which then sets its key "name". This
-// holds for loss, optimizer and strategy.
+// Returns whether the section may be written as a plain string, which then sets its key "name".
+// This is the case for loss, optimizer and strategy.
 bool HasShortForm(std::string_view section);
 
-// Stores the field's value in the config after checking its type, choices and range.
+// Checks the type, choice and range of the field's value, and stores the value in the config.
+// Returns InvalidArgument if a check fails.
 Status SetKey(TrainingConfig& config, const Key& key, const JsonField& field);
 
 // Returns the key's value as the file represents it, or null if it is unset.

@@ -9,16 +9,16 @@
 
 namespace tfjob::config {
 
-// Returns a JSON Schema, draft 2020-12; docs/training.schema.json contains it, indented. It rejects
+// Returns a JSON Schema, draft 2020-12. docs/training.schema.json contains it, indented. It rejects
 // every file that the parser rejects for an unknown key, a wrong type, an unknown choice or a value
-// out of range. It does not contain the rules that involve several keys; Validate checks those.
+// out of range. It does not contain the rules that involve several keys, which Validate checks.
 Json TrainingSchema();
 
 // Returns a Markdown table that lists the key, type, default and meaning of every key.
 std::string KeyTable();
 
-// Returns `markdown` with everything between the lines "<!-- keys: begin -->" and
-// "<!-- keys: end -->" replaced by KeyTable().
+// Returns `markdown` with KeyTable() in place of everything between the lines
+// "<!-- keys: begin -->" and "<!-- keys: end -->". Returns InvalidArgument if it lacks these lines.
 StatusOr<std::string> WithKeyTable(std::string_view markdown);
 
 }  // namespace tfjob::config

@@ -1,12 +1,12 @@
 // Represents the training file as a value: what to train, on what data, how and for how long. The
-// file is YAML or JSON. Its keys are listed in the table of keys.h. docs/training-file.md documents
+// file is YAML or JSON. keys.h declares the table of its keys. docs/training-file.md documents
 // them, and docs/training.schema.json is their JSON Schema.
 //
 //   ASSIGN_OR_RETURN(TrainingConfig config, ParseTrainingConfig(text, "training.yaml"));
 //   RETURN_IF_ERROR(Override(config, "strategy.mode", "sync"));        // --set strategy.mode=sync
 //   RETURN_IF_ERROR(Validate(config));
 //
-// All errors are InvalidArgument; their messages name the path of the key, the expected value and
+// All errors are InvalidArgument. Their messages name the path of the key, the expected value and
 // the actual value.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace tfjob::config {
 
-// Exactly one of the two members is set.
+// Exactly one of the two members must be set.
 struct ModelConfig {
   std::shared_ptr<const Json> layers;  // a list, parsed by the package model; null: none
   std::string keras_json;              // a file written by Keras' model.to_json()
@@ -70,8 +70,9 @@ struct SourceConfig {
   std::string label_column;  // csv: a name or an index, negative from the end; "" is the last
   std::string delimiter = ",";
 
-  // linear: y = x·weights + bias + noise·N(0,1). With one weight, the values of x are evenly spaced
-  // from low to high, inclusive; with several, they are drawn uniformly from that range.
+  // linear: y = x·weights + bias + noise·N(0,1). If there is one weight, the values of x are evenly
+  // spaced from low to high, inclusive. If there are several, the values of x are drawn uniformly
+  // from that range.
   std::vector<double> weights = {2};
   double bias = 10, noise = 0.33, low = -1, high = 1;
   int64_t examples = 100;
@@ -116,53 +117,54 @@ struct TrainingConfig {
   OptimizerConfig optimizer;
   DataConfig data;
   int64_t batch_size = 32;
-  // Training ends at whichever limit is reached first. 0 means no limit; at least one
-  // of the two is set.
+  // Training ends at whichever limit is reached first. 0 means no limit. At least one of the two
+  // must be above 0.
   int64_t epochs = 0;
   int64_t max_steps = 0;
   StrategyConfig strategy;
   EvalConfig eval;
 
   std::string model_dir;  // "": nothing is saved
-  // At most one of the two is above 0; see CheckpointEvery.
+  // At most one of the two may be above 0. See CheckpointEvery.
   std::optional<double> save_checkpoints_secs;
   std::optional<int64_t> save_checkpoints_steps;
+  double final_save_secs = 600;        // 0: one attempt
   int64_t keep_checkpoint_max = 5;     // 0: all
   int64_t save_summary_steps = 100;    // 0: none
   int64_t log_step_count_steps = 100;  // 0: none
 
   int64_t seed = 0;
-  int64_t threads = 0;  // 0: as many as the cgroup grants
+  int64_t threads = 0;  // 0: one per processor that the CPU affinity and the cgroup's quota allow
 };
 
-// Parses the text; `what` names it in error messages. Does not check keys against each other;
+// Parses the text. `what` names it in error messages. Does not check keys against each other.
 // Validate does that, after the overrides.
 StatusOr<TrainingConfig> ParseTrainingConfig(std::string_view text, std::string_view what);
 
 // Sets one key ("data.train.images", "epochs") from the text of a flag, which is parsed as YAML.
-// The text may also be a list or a map: Override(config, "metrics", "[accuracy]"). On error the
-// config is unchanged.
+// The text may also be a list or a map: Override(config, "metrics", "[accuracy]"). If it returns an
+// error, the config is unchanged.
 Status Override(TrainingConfig& config, std::string_view path, std::string_view value);
 
-// Checks what can be decided only from all keys together: that a model, a loss, training data and a
-// limit are given, and that no key is set that another key makes meaningless.
+// Checks the rules that involve several keys. A model, a loss, training data and a limit must be
+// given. A key must not be set if another key makes it meaningless.
 Status Validate(const TrainingConfig& config);
 
-// How often the chief saves: every 600 s unless the file says otherwise. 0 means off.
+// Says how often the chief saves a checkpoint. The default is every 600 s. 0 means off.
 struct CheckpointTriggers {
   double secs = 600;
   int64_t steps = 0;
 };
 CheckpointTriggers CheckpointEvery(const TrainingConfig& config);
 
-// Returns the number of gradients that one global step takes. `training_tasks` is the number of
-// tasks that compute gradients, or 0 if it is unknown. Returns 0 if the result depends on that
-// number and it is unknown.
+// Returns the number of gradients per global step. `training_tasks` is the number of tasks that
+// compute gradients, or 0 if it is unknown. Returns 0 if the result depends on this number and the
+// number is unknown.
 int64_t GradientsPerStep(const StrategyConfig& strategy, int training_tasks);
 
-// Returns data.labels or, for `auto`, the kind that the loss needs: class numbers for
+// Returns data.labels. For `auto`, returns the kind that the loss needs: class numbers for
 // sparse_categorical_crossentropy, one-hot rows for categorical_crossentropy and
-// clipped_crossentropy, plain values for the others. Never returns kAuto.
+// clipped_crossentropy, and plain values for the others. Never returns kAuto.
 LabelKind ResolvedLabels(const TrainingConfig& config);
 
 // Return a training file that represents `config`. It contains the defaults, but neither unset keys

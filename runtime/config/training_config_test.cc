@@ -48,7 +48,7 @@ std::string ParseError(std::string_view text) {
   return config.ok() ? "accepted" : std::string(Message(config.status()));
 }
 
-// Parses and validates kSmall with lines added or replaced.
+// Parses kSmall, applies the overrides and validates the result. Returns the error, or "accepted".
 std::string Checked(std::vector<std::pair<std::string, std::string>> overrides) {
   StatusOr<TrainingConfig> config = ParseTrainingConfig(kSmall, "t.yaml");
   EXPECT_TRUE(config.ok()) << config.status();

@@ -1,5 +1,5 @@
-// Implements Validate, which checks what can be decided only from all keys together, and the
-// functions whose result depends on several keys.
+// Implements Validate, which checks the rules that involve several keys, and the functions whose
+// result depends on several keys.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
@@ -12,8 +12,9 @@ std::string List(const std::vector<std::string>& names) {
   return absl::StrJoin(names, ", ");
 }
 
-// Rejects a key that is set but has no effect, because the key that selects it (when_key) has
-// another value. Examples are momentum with adagrad, and data.train.file with the format idx.
+// Rejects a key that is set although it has no effect. A key has no effect if the key that selects
+// it (when_key) has another value. Examples are momentum with adagrad, and data.train.file with the
+// format idx.
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = GetKey(config, *FindKey(key.when_key));

@@ -1,5 +1,5 @@
-// Produces the batches of one worker's share: orders, gathers and converts the examples. This is
-// the part of Pipeline that has no threads.
+// Produces the batches of one worker's share of the examples. Orders, gathers and converts the
+// examples. This is the part of Pipeline that has no threads.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ class Pipeline::Maker {
   Status ReadLabels();
   Batch NewBatch(int64_t size) const;
   void Shuffle(int64_t epoch);
-  // Returns the row in the dataset of this worker's example number `index` of the current epoch.
+  // Returns the position in the dataset of example `index` of this worker's share in the current
+  // epoch.
   int64_t Row(int64_t index) const;
   void CopyFeatures(int64_t first, Batch& batch) const;
   void CopyLabels(int64_t first, Batch& batch) const;
@@ -52,7 +53,7 @@ class Pipeline::Maker {
   Position next_;
   std::vector<int64_t> classes_;  // kClass, kOneHot
   std::vector<float> values_;     // kValue
-  std::vector<uint32_t> order_;   // rows of all workers; empty if not shuffled
+  std::vector<uint32_t> order_;   // all rows, in the epoch's order; empty if not shuffled
   int64_t ordered_epoch_ = -1;
 };
 

@@ -5,12 +5,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <vector>
 
 namespace tfjob::data {
 namespace {
 
 // deflate's best ratio is 1032:1 (zlib.net/zlib_tech.html).
 constexpr uint64_t kMaxRatio = 1040;
+
+// Data compresses to a hundredth only if almost all of it is the same, as in a file made to fill
+// the memory of whoever reads it.
+constexpr uint64_t kUsualRatio = 100;
 
 }  // namespace
 
@@ -29,7 +34,9 @@ StatusOr<ByteSource> ByteSource::Open(const std::string& path) {
   if (source.file_ == nullptr) return ErrnoStatus(errno, StrCat("open ", path));
   gzbuffer(source.file_.get(), 256 << 10);
   const uint64_t size = static_cast<uint64_t>(info.st_size);
-  source.max_bytes_ = gzdirect(source.file_.get()) ? size : size * kMaxRatio;
+  source.compressed_ = gzdirect(source.file_.get()) == 0;
+  source.max_bytes_ = source.compressed_ ? size * kMaxRatio : size;
+  source.usual_bytes_ = std::max(kFreeBytes, size * kUsualRatio);
   return source;
 }
 
@@ -51,6 +58,21 @@ StatusOr<size_t> ByteSource::Read(std::span<std::byte> bytes) {
     break;
   }
   return done;
+}
+
+StatusOr<std::string> ByteSource::ReadText() {
+  std::string text;
+  std::vector<std::byte> part(1 << 20);
+  while (true) {
+    ASSIGN_OR_RETURN(const size_t got, Read(part));
+    if (compressed_ && text.size() + got > usual_bytes_) {
+      return InvalidArgument(path_, ": the gzip data unpacks to more than ", usual_bytes_,
+                             " bytes, ", kUsualRatio,
+                             " times its size; if it is meant to, unpack the file (gunzip)");
+    }
+    text.append(reinterpret_cast<const char*>(part.data()), got);
+    if (got < part.size()) return text;
+  }
 }
 
 Status ByteSource::ReadAll(std::span<std::byte> bytes, std::string_view what) {

@@ -17,17 +17,24 @@ class ByteSource {
  public:
   static StatusOr<ByteSource> Open(const std::string& path);
 
-  // Fills the span until it is full or the file ends, and returns the number of bytes. Returns
-  // DataLoss for gzip data that ends early or is damaged.
+  // Reads until the span is full or the file ends, and returns the number of bytes. Returns
+  // DataLoss if gzip data ends early or is damaged.
   StatusOr<size_t> Read(std::span<std::byte> bytes);
-  // Fills the span. Returns DataLoss if the file ends early; `what` says what was being read,
-  // for the message.
+  // Fills the whole span. Returns DataLoss if the file ends early. In the message, `what` names the
+  // data that was being read.
   Status ReadAll(std::span<std::byte> bytes, std::string_view what);
 
+  // Returns the whole text of the file. Returns InvalidArgument if a compressed file unpacks to
+  // more than a hundred times its size and more than kFreeBytes: nothing in the file says
+  // beforehand how long its text is.
+  StatusOr<std::string> ReadText();
+
   const std::string& path() const { return path_; }
-  // Returns an upper bound on the bytes that Read can return in total. Compare sizes stated in the
-  // file with it before allocating memory for them.
+  // Returns an upper bound on the bytes that Read can return in total. Compare a size that the file
+  // states with this bound before you allocate memory of that size.
   uint64_t max_bytes() const { return max_bytes_; }
+
+  static constexpr uint64_t kFreeBytes = 64 << 20;
 
  private:
   struct Close {
@@ -37,7 +44,9 @@ class ByteSource {
 
   std::string path_;
   std::unique_ptr<gzFile_s, Close> file_;
+  bool compressed_ = false;
   uint64_t max_bytes_ = 0;
+  uint64_t usual_bytes_ = 0;  // the most that ReadText() returns of a compressed file
 };
 
 }  // namespace tfjob::data

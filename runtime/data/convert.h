@@ -1,5 +1,5 @@
-// Declares the inner loops of producing a batch. They are compiled with -O3, so that gcc
-// vectorises them.
+// Declares the inner loops that fill a batch. They are compiled with -O3, so that gcc vectorises
+// them.
 #pragma once
 
 #include <cstdint>

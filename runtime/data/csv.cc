@@ -11,17 +11,6 @@
 namespace tfjob::data {
 namespace {
 
-StatusOr<std::string> ReadText(const std::string& path) {
-  ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(path));
-  std::string text;
-  std::vector<std::byte> part(1 << 20);
-  while (true) {
-    ASSIGN_OR_RETURN(size_t got, source.Read(part));
-    text.append(reinterpret_cast<const char*>(part.data()), got);
-    if (got < part.size()) return text;
-  }
-}
-
 // Removes the first line from `rest`, and returns it without its "\n" or "\r\n".
 std::string_view TakeLine(std::string_view& rest) {
   const size_t end = std::min(rest.find('\n'), rest.size());
@@ -106,8 +95,7 @@ Status AddRow(const CsvOptions& options, int64_t line, const std::vector<std::st
   return OkStatus();
 }
 
-// Determines from the fields of the first line how many columns there are, and which of them
-// is the label.
+// Takes the number of columns and the position of the label from the fields of the first line.
 Status Begin(const CsvOptions& options, const std::vector<std::string_view>& fields, Rows& rows) {
   rows.columns = fields.size();
   if (rows.columns < 2) {
@@ -135,7 +123,8 @@ Dataset ToDataset(const CsvOptions& options, const Rows& rows) {
 }  // namespace
 
 StatusOr<Dataset> LoadCsv(const CsvOptions& options) {
-  ASSIGN_OR_RETURN(const std::string text, ReadText(options.file));
+  ASSIGN_OR_RETURN(ByteSource source, ByteSource::Open(options.file));
+  ASSIGN_OR_RETURN(const std::string text, source.ReadText());
   std::string_view rest = text;
   while (!rest.empty() && (rest.back() == '\n' || rest.back() == '\r')) rest.remove_suffix(1);
   Rows rows;

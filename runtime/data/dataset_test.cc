@@ -190,6 +190,19 @@ TEST(Csv, ReadsGzipAndRefusesTruncated) {
   EXPECT_HAS(CsvError(whole.substr(0, whole.size() - 3)), "the gzip data ends early");
 }
 
+TEST(Csv, BoundsWhatACompressedFileUnpacksTo) {
+  const std::string row = std::string(1000, '0') + ",0\n";
+  std::string rows = "a,b\n";
+  while (rows.size() < (65u << 20)) rows += row;
+  const std::string bomb = Gzip(rows);
+  ASSERT_LT(bomb.size(), rows.size() / 300);
+  EXPECT_HAS(CsvError(bomb),
+             "table.csv: the gzip data unpacks to more than 67108864 bytes, 100 "
+             "times its size; if it is meant to, unpack the file (gunzip)");
+  rows.resize((60 << 20) / row.size() * row.size() + 4);
+  EXPECT_TRUE(Csv(Gzip(rows)).ok());
+}
+
 TEST(Linear, FollowsTheLineWithNoise) {
   const StatusOr<Dataset> dataset = MakeLinear({.seed = 1});
   ASSERT_TRUE(dataset.ok()) << dataset.status();

@@ -9,13 +9,13 @@
 
 namespace tfjob::data {
 
-// A ring of slots, which the background thread fills in turn and the owner empties in turn. Once it
-// has filled all slots, the thread sleeps until half of them are empty again. It is therefore woken
-// once per half ring instead of once per batch.
+// A ring of slots. The background thread fills them in turn, and the owner empties them in turn.
+// Once the thread has filled all slots, it sleeps until half of them are empty again. It is
+// therefore woken once per half ring instead of once per batch.
 class Pipeline::Ring {
  public:
   Ring(Maker& maker, int64_t prefetch) : maker_(maker) {
-    // Has one more slot, for the batch that the owner is using.
+    // One more slot holds the batch that the owner is using.
     for (int64_t i = 0; i < prefetch + 1; ++i) slots_.push_back(maker.NewSlot());
     empty_ = slots_.size();
     refill_ = (slots_.size() + 1) / 2;

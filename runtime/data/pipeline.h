@@ -1,6 +1,6 @@
-// Turns a dataset into batches: shuffles the examples every epoch, divides them among the
-// workers, groups them, and converts them to what the model takes. A background thread prepares
-// batches ahead.
+// Turns a dataset into batches. Shuffles the examples every epoch, divides them among the workers,
+// groups them into batches, and converts them to the types that the model takes. A background
+// thread prepares batches ahead of time.
 //
 //   ASSIGN_OR_RETURN(auto pipeline,
 //                    Pipeline::Create(dataset, {.batch_size = 128, .scale = 1.0 / 255}));
@@ -14,14 +14,14 @@
 
 namespace tfjob::data {
 
-// How a batch represents its labels:
+// The form in which a batch holds its labels:
 //   kClass    int64 [b], each in [0, classes)
 //   kOneHot   float32 [b, classes]
 //   kValue    float32 [b]
 enum class LabelKind { kClass, kOneHot, kValue };
 
-// A position in the sequence of batches: the epoch, and the batch within the epoch,
-// both counted from 0.
+// A position in the sequence of batches. The epoch, and the batch within the epoch, are both
+// counted from 0.
 struct Position {
   int64_t epoch = 0;
   int64_t batch = 0;
@@ -33,8 +33,8 @@ struct PipelineOptions {
   int64_t epochs = 0;  // 0: unlimited
   bool shuffle = true;
   uint64_t seed = 0;
-  // Worker `worker` of `workers` takes the rows worker, worker + workers, … of the epoch's order,
-  // so that together all workers see every example once per epoch.
+  // This pipeline takes the rows worker, worker + workers, … of the epoch's order. Together, the
+  // pipelines of all workers see every example once per epoch.
   int64_t worker = 0;
   int64_t workers = 1;
   bool drop_remainder = false;
@@ -54,25 +54,26 @@ struct Batch {
 
 struct BatchSlot;
 
-// Owned by one thread. The background thread belongs to the pipeline and ends with it.
+// Only one thread may use a pipeline. The background thread belongs to the pipeline and ends with
+// it.
 class Pipeline {
  public:
-  // Checks every label. If one does not suit the label kind, returns InvalidArgument with a message
-  // that names the file, the row, the value and the allowed range. Also returns InvalidArgument if
-  // this worker would have no rows, if drop_remainder would leave no batch, or if `start` is not a
-  // position in the data.
+  // Checks every label. Returns InvalidArgument if a label does not suit the label kind. The
+  // message then names the file, the row, the value and the allowed range. Also returns
+  // InvalidArgument if this worker would have no rows, if drop_remainder would leave no batch, or
+  // if `start` is not a position in the data.
   static StatusOr<std::unique_ptr<Pipeline>> Create(std::shared_ptr<const Dataset> dataset,
                                                     const PipelineOptions& options);
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // Returns the next batch, which stays unchanged until the next call, or null after the last
-  // epoch. Allocates nothing. May wait for the background thread.
+  // Returns the next batch, or null after the last epoch. The batch stays unchanged until the next
+  // call. Allocates nothing. May wait for the background thread.
   const Batch* Next();
 
-  // Returns the position of the batch that Next will return. A pipeline that gets it as `start`
-  // continues from there.
+  // Returns the position of the batch that Next will return. A pipeline that is created with this
+  // position as `start` continues from there.
   Position position() const;
   int64_t batches_per_epoch() const;  // of this worker
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none. All other

@@ -12,7 +12,7 @@ namespace tfjob::exec {
 
 using graph::Graph;
 
-// Turns a plan into a program: prepares the kernels, places the buffers, resolves every address.
+// Turns a plan into a program. Prepares the kernels, places the buffers and resolves all addresses.
 class Compiler {
  public:
   Compiler(Plan plan, const Device& device) : device_(device), s_(new Program::State()) {
@@ -81,7 +81,7 @@ class Compiler {
     return nullptr;
   }
 
-  // A segment ends where an announced fetch is ready; the last segment ends with the program.
+  // Ends a segment where an announced fetch is ready. The last segment ends with the program.
   Status CutSegments(const std::vector<std::string>& announced) {
     std::map<int, std::vector<int>> ready;
     for (const std::string& name : announced) {

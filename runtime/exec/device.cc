@@ -11,8 +11,8 @@ namespace tfjob::exec {
 namespace {
 
 constexpr int64_t kCacheLine = 64;
-// If rows are a multiple of this apart, they fall into few of the 64 sets of a first-level cache
-// (64 sets of kCacheLine bytes are 4096 bytes).
+// Rows that begin a multiple of this apart fall into few of the 64 sets of a first-level cache (64
+// sets of kCacheLine bytes are 4096 bytes).
 constexpr int64_t kConflictingBytes = 1024;
 
 size_t PhysicalBytes() {

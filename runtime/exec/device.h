@@ -1,7 +1,6 @@
-// Describes, as a value, the device that a program is compiled for: its kernels, its memory and
-// the row strides of its tensors. Only CPUs are supported so far. To support another device, add
-// a function like CpuDevice in a file of its own; the rest of this package does not depend on
-// the device.
+// Describes the device that a program is compiled for: its kernels, its memory and the row strides
+// of its tensors. Only CPUs are supported so far. To support another device, add a function like
+// CpuDevice in a file of its own. The rest of this package does not depend on the device.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +33,9 @@ struct Device {
 
 Device CpuDevice(ThreadPool* pool = nullptr);
 
-// Returns the row stride for CPUs, in elements. This is the size of the last dimension, plus one
-// cache line if the rows of a matrix take a multiple of 1 KiB, since such rows would otherwise fall
-// into few sets of the cache.
+// Returns the row stride for CPUs, in elements. It is the size of the last dimension. If the rows
+// of a matrix take a multiple of 1 KiB, it is one cache line more, because such rows would
+// otherwise fall into few sets of the cache.
 int64_t RowStride(DType dtype, const Shape& shape);
 
 }  // namespace tfjob::exec

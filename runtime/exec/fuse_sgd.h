@@ -1,13 +1,13 @@
-// Defines a rewriting pass that is not in the graph package because it depends on optimizers.
+// Defines a rewriting pass. It is not in the graph package, because it depends on optimizers.
 #pragma once
 
 #include "runtime/graph/graph.h"
 
 namespace tfjob::exec {
 
-// If the gradient of a plain SGD step on a matrix is a product a·b that has no other use, replaces
-// the step w -= rate·a·b with one MatMulAccumulate into the variable. The gradient then never
-// exists in memory.
+// Replaces each plain SGD step w -= rate·a·b with one MatMulAccumulate into the variable, if the
+// product a·b has no other use. The gradient a·b then never exists in memory. An SGD step is plain
+// if it has no momentum and a constant rate.
 graph::Graph FuseSgd(const graph::Graph& graph);
 
 }  // namespace tfjob::exec

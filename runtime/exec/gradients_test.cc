@@ -184,8 +184,8 @@ std::vector<Case> ShapeCases() {
   cases.push_back({"BroadcastTo", {{3, 1}}, [](Builder& b, const Inputs& in) {
                      return BroadcastTo(b, in[0], {2, 3, 4});
                    }});
-  // Casts float64 to float64: going through float32 would be too coarse for central differences.
-  // The test is only about how the gradient flows back through Cast.
+  // Casts float64 to float64, because float32 would be too coarse for central differences. The case
+  // only tests how the gradient flows back through Cast.
   cases.push_back({"Cast", {{3}}, [](Builder& b, const Inputs& in) {
                      return Mul(b, in[0], b.Add("Cast", {in[0]}, {{"dtype", kF64}}));
                    }});

@@ -22,8 +22,9 @@ struct Range {
   size_t end;
 };
 
-// Returns the start of the smallest gap of at least `bytes` before or between the ranges, which are
-// sorted by start; if there is none, the end of the range that reaches furthest.
+// Returns the start of the smallest gap of at least `bytes` before or between the ranges. If there
+// is no such gap, returns the end of the range that reaches furthest. The ranges must be sorted by
+// their start.
 size_t TightestGap(const std::vector<Range>& taken, size_t bytes) {
   size_t end = 0;
   size_t best = 0;

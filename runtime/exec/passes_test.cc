@@ -29,8 +29,8 @@ Tensor RandomTensor(const Shape& shape, std::mt19937& random) {
   return tensor;
 }
 
-// Builds a graph of random ops over [4,4], [4] and [] values. Some values are fetched; one variable
-// is read, written and read again.
+// Builds a graph of random ops over [4,4], [4] and [] values. Fetches some of the values. Reads one
+// variable, writes it and reads it again.
 class RandomGraph {
  public:
   explicit RandomGraph(unsigned seed) : random_(seed) {
@@ -124,7 +124,7 @@ class RandomGraph {
   std::vector<Output> small_;
 };
 
-// Returns all fetches and the variable after two runs.
+// Returns the values of all fetches and of the variable after two runs.
 std::vector<double> ValuesOf(const Graph& graph, int64_t (*row_stride)(DType, const Shape&),
                              bool optimize = false) {
   Device device = CpuDevice();

@@ -183,8 +183,9 @@ class Planner {
   }
 
   // Returns whether node `id` may write an output with the layout `operand` over its input number
-  // `input`. The input must be in the arena and have the same layout. It must not be used later, be
-  // read by the node in another layout as well, or be overwritten by another output of the node.
+  // `input`. The input must be in the arena, have the same layout, and be neither fetched nor used
+  // by a later node. The node must not also read this memory in another layout, and must not yet
+  // have placed another output there.
   bool MayOverwrite(int id, int input, const Operand& operand, const std::vector<Value>& inputs) {
     if (input >= static_cast<int>(inputs.size())) return false;
     const Value& value = inputs[static_cast<size_t>(input)];
@@ -216,8 +217,8 @@ class Planner {
 
   Lifetime& BufferOf(const Value& value) { return plan_.buffers[static_cast<size_t>(value.index)]; }
 
-  // Returns the value for use as an input of the next step, and extends its
-  // buffer's lifetime to it.
+  // Returns the value for use as an input of the next step. Extends the lifetime of the value's
+  // buffer to that step.
   Value Use(Output output) {
     const Value& value = values_[output];
     if (value.home == Home::kArena) {

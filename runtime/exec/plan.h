@@ -1,9 +1,9 @@
-// Lays out a graph for a device, before any memory is allocated: decides where each value lives,
-// and which kernels run in which order. Values share memory where no data has to move: a value read
-// from a variable stays in the variable's memory (unless the value is fetched, or the variable is
-// written before the last use), Identity and Reshape use their input's memory (unless a Reshape's
-// input has padded rows), and a kernel that may work in place overwrites an input that is not
-// needed afterwards.
+// Lays out a graph for a device, before any memory is allocated. Decides where each value lives,
+// and which kernels run in which order. Values share memory if no data has to move:
+//   - A value that is read from a variable stays in the variable's memory, unless the value is
+//     fetched or the variable is written before the value's last use.
+//   - Identity and Reshape use their input's memory, unless the input of a Reshape has padded rows.
+//   - A kernel that may work in place overwrites an input that is not needed afterwards.
 #pragma once
 
 #include <string>
@@ -21,7 +21,8 @@ namespace tfjob::exec {
 
 enum class Home { kFeed, kVariable, kConstant, kArena };
 
-// Memory as a kernel sees it: the `index`-th feed, variable, constant or buffer of the plan.
+// A value's memory, as a kernel sees it. `index` counts the plan's feeds, variables, constants or
+// buffers, depending on `home`.
 struct Value {
   Home home = Home::kArena;
   int index = 0;
@@ -29,7 +30,7 @@ struct Value {
 };
 
 struct PlannedStep {
-  std::string name;  // the node's
+  std::string name;  // name of the node
   kernels::KernelRequest request;
   std::vector<Value> inputs;
   std::vector<Value> outputs;
@@ -52,8 +53,8 @@ struct Plan {
 };
 
 // Plans the graph. Creates the optimizer slots that the store lacks. Returns FailedPrecondition if
-// a variable is missing from the store, and InvalidArgument if its dtype or shape differs from what
-// the graph expects.
+// a variable is missing from the store, and InvalidArgument if a variable's dtype or shape differs
+// from what the graph expects.
 StatusOr<Plan> MakePlan(const graph::Graph& graph, variables::VariableStore& store,
                         const Device& device);
 

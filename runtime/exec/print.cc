@@ -6,8 +6,8 @@
 namespace tfjob::exec {
 namespace {
 
-// Prints the value's place and its operand. The place of a feed or variable is its name, such as
-// "x" or "dense/kernel"; that of a constant is "const"; "@1024" is an offset in the arena.
+// Prints where the value lives, and its operand. Feeds and variables are printed by name ("x",
+// "dense/kernel"), constants as "const", and values in the arena by their offset ("@1024").
 std::string PrintValue(const Plan& plan, const MemoryPlan& memory, const std::vector<Port>& feeds,
                        const Value& value) {
   const auto i = static_cast<size_t>(value.index);

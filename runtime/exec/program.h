@@ -1,5 +1,5 @@
-// Compiles a graph for one device and runs it: a static schedule of prepared kernels
-// over planned memory.
+// Compiles a graph for one device and runs it. The compiled program is a static schedule of
+// prepared kernels over planned memory.
 //
 //   ASSIGN_OR_RETURN(auto program, Compile(graph, store, CpuDevice(&pool), {}));
 //   // In the order of program->feeds():
@@ -9,8 +9,8 @@
 //
 // Compiling may be slow and may fail. Run allocates nothing (apart from packing buffers inside
 // oneDNN), and fails only if the feeds do not fit. A program borrows the store's variables and the
-// device's pool, which must outlive it. Programs over one store share its variables, so only one of
-// them may run at a time, on any thread.
+// device's pool. Both must outlive the program. Programs over the same store share its variables,
+// so only one of them may run at a time, on any thread.
 #pragma once
 
 #include <memory>
@@ -41,7 +41,7 @@ struct Feed {
   static Feed Of(std::span<T> values) {
     return {DTypeOf<std::remove_const_t<T>>::value, std::as_bytes(values)};
   }
-  // A scalar that outlives the run.
+  // Feeds a scalar, which must outlive the run.
   template <typename T>
   static Feed Of(const T& value) {
     return {DTypeOf<T>::value, std::as_bytes(std::span<const T>(&value, 1))};
@@ -53,11 +53,11 @@ struct Feed {
 };
 
 struct CompileOptions {
-  // Names of the fetches, in the order in which the program numbers them. If empty, all
-  // fetches of the graph.
+  // The fetches by name, in the order in which the program numbers them. If empty, the program has
+  // all fetches of the graph.
   std::vector<std::string> fetches;
-  // Fetches (gradients) that Run announces as soon as they are computed. The schedule is split into
-  // segments at these points.
+  // The fetches, such as gradients, that Run announces as soon as they are computed. The schedule
+  // is split into segments at these points.
   std::vector<std::string> announced;
   // If set, the passes of graph/passes.h and FuseSgd run first.
   bool optimize = true;
@@ -75,22 +75,22 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // The feeds are the graph's placeholders, in the graph's order.
+  // Returns the feeds, which are the graph's placeholders in the graph's order.
   const std::vector<Port>& feeds() const;
   const std::vector<Port>& fetches() const;
   // Return the position of the feed or fetch with this name, or -1 if there is none.
   int FindFeed(std::string_view name) const;
   int FindFetch(std::string_view name) const;
 
-  // Runs the program once. `feeds` are in the order of feeds(). If a feed is missing
-  // (default-constructed) or has another dtype or size, returns InvalidArgument, with a message
-  // that names it, and runs nothing. Otherwise increments the version of every variable that the
-  // program writes.
+  // Runs the program once. `feeds` are in the order of feeds(). Returns InvalidArgument, with a
+  // message that names the feed, and runs nothing if a feed is missing (default-constructed) or has
+  // another dtype or size. Otherwise increments the version of every variable that the program
+  // writes.
   Status Run(std::span<const Feed> feeds);
-  // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as the announced
-  // fetch i (its position in fetches()) has been computed. Fetches are announced in the order
-  // of the schedule. The value is final and stays valid until the next Run. `on_ready` must
-  // not run the program.
+  // Like Run(feeds), but calls on_ready(i) on the calling thread as soon as an announced fetch has
+  // been computed, where i is the fetch's position in fetches(). Fetches are announced in the order
+  // of the schedule. The value is final and stays valid until the next Run. `on_ready` must not run
+  // the program.
   Status Run(std::span<const Feed> feeds, absl::FunctionRef<void(int)> on_ready);
 
   // Returns the dense value of a fetch, valid until the next Run. Before the first Run, computed
@@ -104,7 +104,7 @@ class Program {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  // The size of the arena, and the size that it would have without reuse of memory.
+  // Return the size of the arena, and the size that it would have if no memory were reused.
   size_t arena_bytes() const;
   size_t unshared_bytes() const;
 
@@ -119,9 +119,9 @@ class Program {
   std::unique_ptr<State> state_;
 };
 
-// Compiles the graph. Creates the slots that ApplyOptimizer ops need and the store lacks. Fails if
-// a variable is missing or differs from what the graph expects, if the device lacks a kernel, or if
-// the graph lacks a requested fetch.
+// Compiles the graph. Creates the optimizer slots that the store lacks. Fails if a variable is
+// missing or differs from what the graph expects, if the device lacks a kernel or memory, or if the
+// graph lacks a requested fetch.
 StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph,
                                            variables::VariableStore& store, const Device& device,
                                            const CompileOptions& options = {});

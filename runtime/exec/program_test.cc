@@ -124,7 +124,7 @@ struct Reference {
         w2(Doubles(Floats(s, "w2"))),
         b2(Doubles(Floats(s, "b2"))) {}
 
-  // Runs one step; returns the mean loss before it.
+  // Runs one step. Returns the mean loss before the step.
   double Step(std::span<const float> x, std::span<const int64_t> labels) {
     const size_t batch = labels.size();
     Reference next = *this;

@@ -26,13 +26,13 @@ namespace tfjob::graph {
 class Builder {
  public:
   Builder() = default;
-  // Continues the given graph.
+  // Continues building the given graph.
   explicit Builder(Graph graph);
 
-  // Appends a node and returns its first output. On an error, keeps the error and returns an
+  // Appends a node and returns its first output. If that fails, keeps the error and returns an
   // invalid Output. If `name` is empty, the op's name is used. The name is prefixed with the
   // current scope, unless the op is a placeholder or accesses a variable. If the name is taken,
-  // "_1", "_2", … is appended, except that the name of a placeholder must be unused.
+  // "_1", "_2", … is appended. For a placeholder, a taken name is an error instead.
   Output Add(std::string_view op, std::vector<Output> inputs, Attributes attributes = {},
              std::string_view name = "");
 
@@ -84,7 +84,7 @@ class NameScope {
 };
 
 // While an object of this class exists, new nodes carry its device constraint, merged with that of
-// the outer scope. If both specify a part, the inner scope wins.
+// the outer scope. If both specify the same part, the inner scope wins.
 class DeviceScope {
  public:
   DeviceScope(Builder& builder, std::string_view device);

@@ -14,9 +14,9 @@ namespace tfjob::graph {
 // over the repeated axes, so that it has the operand's shape. Nodes are appended in the reverse
 // order of the forward pass, so the gradients of the last layers come first.
 //
-// The builder keeps errors. It is an error if an op between wrt[i] and the loss has no gradient, if
-// the loss does not depend on wrt[i], or if the loss is not a scalar of a float type. No gradient
-// flows through integers, booleans and comparisons.
+// Reports errors to the builder. It is an error if an op between wrt[i] and the loss has no
+// gradient, if the loss does not depend on wrt[i], or if the loss is not a scalar of a float type.
+// No gradient flows through integers, booleans and comparisons.
 std::vector<Output> Gradients(Builder& b, Output loss, std::span<const Output> wrt);
 
 }  // namespace tfjob::graph

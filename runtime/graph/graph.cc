@@ -28,7 +28,7 @@ std::string PrintNode(const Graph& graph, const Node& node) {
   return text + "\n";
 }
 
-// The accesses to one variable that have been found so far in the list of nodes.
+// The accesses to one variable among the nodes visited so far.
 struct Accesses {
   int last_write = -1;
   std::vector<int> reads_since;

@@ -2,13 +2,13 @@
 // (train, eval, predict) and one batch size. All graphs of a model share its variables, which they
 // refer to by name.
 //
-// The list of nodes is a schedule: an input always comes from an earlier node, and the result of a
-// graph is that of running its nodes one after another. A ReadVariable therefore sees exactly the
+// The list of nodes is a schedule. The inputs of a node always come from earlier nodes, and running
+// the nodes one after another gives the graph's results. A ReadVariable therefore sees exactly the
 // writes (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer) that precede it in the list. Code
 // that reorders nodes must keep the order of a variable's reads and writes (StateDependencies).
 //
-// Graphs are plain values, without synchronisation. They are built by Builder (builder.h),
-// rewritten by passes (passes.h) and printed by ToString.
+// A graph is a plain value without synchronisation. Builder (builder.h) builds graphs, the passes
+// (passes.h) rewrite them, and ToString prints them.
 #pragma once
 
 #include <string>
@@ -87,8 +87,8 @@ class Graph {
 };
 
 // Returns, for each node, the earlier nodes that must run before it because both access the same
-// variable. A write waits for the last write before it and for the reads since then, a read for the
-// last write before it. Dependencies through inputs are not included.
+// variable. A read depends on the last write before it. A write depends on the last write before it
+// and on all reads since then. Dependencies through inputs are not included.
 std::vector<std::vector<int>> StateDependencies(const Graph& graph);
 
 }  // namespace tfjob::graph

@@ -1,7 +1,7 @@
 // Defines the properties of each op: its number of inputs, its attributes, how the types of its
-// outputs follow from those of its inputs, its gradient and its effect. They are in one explicit
-// table (ops/table.cc). Each family of ops lists its rows of the table in its own file
-// (ops/elementwise.cc, …); ops do not register themselves.
+// outputs follow from those of its inputs, its gradient and its effect. One explicit table lists
+// these properties (ops/table.cc). Ops do not register themselves: each family of ops has its rows
+// of the table in its own file (ops/elementwise.cc, …).
 //
 // runtime/kernels/ops.md documents the ops: their operands, attributes and meanings. A node differs
 // from the kernel that implements it as follows:
@@ -10,9 +10,9 @@
 //   Assign(value), AssignAdd(value)   variable; no outputs
 //   ApplyOptimizer(gradient, step)    variable, and those of optimizer::ToAttributes; no outputs
 //   MatMulAccumulate(a, b)            variable; no outputs
-//   Fill, Random*                     dtype, shape as attributes too, since a node has no other
-//                                     source for them
-//   Cast, Reshape, BroadcastTo        dtype; shape; shape
+//   Fill, Random*                     dtype, shape; a kernel takes both from its output instead
+//   Cast                              dtype
+//   Reshape, BroadcastTo              shape
 //   Sum, Mean, Max, Min               axes: always present, ascending, from 0
 #pragma once
 
@@ -34,9 +34,9 @@ struct InferenceContext {
 };
 using InferenceFunction = StatusOr<std::vector<TensorType>> (*)(InferenceContext& context);
 
-// The input of a gradient function: the node, the gradients of its outputs (an invalid Output where
-// none flows), and the builder to append to. The function returns one Output per input of the node,
-// invalid where no gradient flows.
+// The input of a gradient function. `gradients` holds one Output per output of the node, which is
+// invalid if no gradient flows through that output. The function appends nodes to `b`. It returns
+// one Output per input of the node, which is invalid if no gradient flows to that input.
 struct GradientContext {
   Builder& b;
   const Node& node;               // a copy, so that appending does not invalidate it
@@ -48,7 +48,8 @@ struct GradientContext {
   Output dy() const { return gradients[0]; }
 };
 using GradientFunction = std::vector<Output> (*)(GradientContext& context);
-// Used for ops through which no gradient flows: integers, booleans, comparisons, sources.
+// Returns an invalid Output for each input. Used for comparisons, sources and other ops through
+// which no gradient flows.
 std::vector<Output> NoGradient(GradientContext& context);
 
 enum class Effect {
@@ -66,8 +67,8 @@ struct Op {
   // If null, no gradient is known, and asking for one is an error.
   GradientFunction gradient;
   Effect effect = Effect::kNone;
-  // True if FuseElementwise may fuse the op: element i of the output depends only on element i of
-  // the (broadcast) inputs, and all have the same dtype.
+  // True if FuseElementwise may fuse the op. Element i of the output must depend only on element i
+  // of the (broadcast) inputs, and the inputs and the output must have the same dtype.
   bool elementwise = false;
 };
 
@@ -76,8 +77,9 @@ const Op* FindOp(std::string_view name);
 // Returns every op, in the order of the table.
 const std::vector<Op>& AllOps();
 
-// Checks the number of inputs and infers the types. The error message names the op, its input types
-// and what was expected, but not the node.
+// Checks the number of inputs and returns the types of the outputs. May normalise `attributes`.
+// Returns Unimplemented if there is no such op, and InvalidArgument if the inputs or attributes do
+// not fit. The message then names the op, its input types and what was expected, but not the node.
 StatusOr<std::vector<TensorType>> InferTypes(std::string_view op,
                                              const std::vector<TensorType>& inputs,
                                              Attributes& attributes);

@@ -11,8 +11,8 @@
 
 namespace tfjob::graph {
 
-// Sources. A Placeholder is fed under its name at each run. The name is not scoped and
-// must be unused.
+// Sources. A Placeholder is fed under its name at each run. The name gets no scope prefix and must
+// be unused.
 Output Placeholder(Builder& b, std::string_view name, DType dtype, Shape shape);
 Output Const(Builder& b, Tensor value, std::string_view name = "");
 // A scalar constant of any type, converted from a double.
@@ -23,9 +23,9 @@ Output Fill(Builder& b, DType dtype, Shape shape, double value);
 Output ReadVariable(Builder& b, std::string_view variable, DType dtype, Shape shape);
 void Assign(Builder& b, std::string_view variable, Output value);
 void AssignAdd(Builder& b, std::string_view variable, Output value);
-// One step of an optimizer on a trainable variable. `step` is an int64 scalar: the number of
-// updates before this one. The attributes are the optimizer's own (runtime/optimizer): "kind" and
-// its hyper-parameters.
+// Applies one step of an optimizer to a trainable variable. `step` is an int64 scalar, the number
+// of updates before this one. `optimizer` holds the optimizer's "kind" and its hyper-parameters
+// (optimizer::ToAttributes).
 void ApplyOptimizer(Builder& b, std::string_view variable, Output gradient, Output step,
                     Attributes optimizer);
 
@@ -45,8 +45,8 @@ Output TanhGrad(Builder& b, Output y, Output dy);
 Output Softmax(Builder& b, Output x);  // over the last axis; so is LogSoftmax
 Output LogSoftmax(Builder& b, Output x);
 
-// Losses, one per row: `loss` is [n], and `backprop` is [n,c] = d loss / d logits. The sparse op
-// takes int32, int64 or uint8 labels [n], the other op probabilities [n,c].
+// Losses, one per row. `loss` is [n], and `backprop`, which is d loss / d logits, is [n,c]. The
+// sparse op takes labels [n] of int32, int64 or uint8. The other op takes probabilities [n,c].
 struct CrossEntropy {
   Output loss;
   Output backprop;
@@ -90,10 +90,10 @@ Output Reshape(Builder& b, Output x, Shape shape);
 Output Transpose(Builder& b, Output x, std::vector<int64_t> permutation);
 Output BroadcastTo(Builder& b, Output x, Shape shape);
 
-// Random numbers are computed by Philox4x32-10 from (seed, op_id, replica, step), so there is no
-// state. `step` and `seed` are int64 scalars that are fed at each run. The attribute op_id, which
-// the builder sets, distinguishes the ops of one graph. `replica` distinguishes tasks that run the
-// graph with the same seed.
+// Random ops keep no state. They compute their numbers from (seed, op_id, replica, step) with
+// Philox4x32-10. `step` and `seed` are int64 scalars that are fed at each run. These functions set
+// the attribute op_id, which distinguishes the random ops of a graph. `replica` distinguishes tasks
+// that run the graph with the same seed.
 Output Dropout(Builder& b, Output x, Output step, Output seed, double rate,
                int64_t replica = 0);  // scales the kept elements by 1 / (1 - rate)
 Output RandomUniform(Builder& b, Output step, Output seed, DType dtype, Shape shape, double low,

@@ -12,20 +12,20 @@
 namespace tfjob::graph {
 
 // Computes a node's outputs from the values of its inputs, to fold constants. The package exec
-// provides it, since this one has no kernels.
+// provides it, because this package has no kernels.
 using Evaluator = std::function<StatusOr<std::vector<Tensor>>(const Node& node,
                                                               const std::vector<Tensor>& inputs)>;
 
-// Drops nodes on which neither a fetch nor a write to a variable depends. Placeholders stay.
+// Drops nodes that no fetch and no write to a variable depends on. Keeps placeholders.
 Graph RemoveDeadCode(const Graph& graph);
 
-// Folds constants: if all inputs of a node are constants and each of its outputs is small (at most
-// 64 Ki elements), replaces the node with a Const for each output. Random ops stay.
+// Replaces a node whose inputs are all constants with one Const per output, if each output is small
+// (at most 64 Ki elements). Keeps random ops.
 StatusOr<Graph> FoldConstants(const Graph& graph, const Evaluator& evaluate);
 
-// Drops ops that change nothing (such as x·1, x+0, Identity, and Reshape to the same shape), and
-// turns a constant operand whose elements are all equal into a scalar if broadcasting gives the
-// same result.
+// Drops ops that change nothing, such as x·1, x+0, Identity, and Reshape to the same shape. If all
+// elements of a constant operand are equal, replaces the constant with a scalar, unless the result
+// would then have another shape.
 Graph Simplify(const Graph& graph);
 
 // Merges nodes with the same op, inputs, attributes and device. Two reads of a variable are merged
@@ -33,9 +33,9 @@ Graph Simplify(const Graph& graph);
 Graph MergeCommonSubexpressions(const Graph& graph);
 
 // Replaces -Σ y·log(softmax(x)), and a cross-entropy op whose logits are log(softmax(x)), with the
-// cross-entropy op over x, which is numerically stable. Between the softmax and the logarithm there
-// may be a clip by Keras' epsilon (from_logits=False). Each row of y must sum to 1. If this pass
-// runs before Gradients, the gradient is stable, too.
+// cross-entropy op over x, which is numerically stable. The softmax may be clipped by Keras'
+// epsilon before the logarithm, as Keras does if from_logits=False. Each row of y must sum to 1. If
+// this pass runs before Gradients, the gradient is stable, too.
 Graph FuseSoftmaxCrossEntropy(const Graph& graph);
 
 // Replaces MatMul + BiasAdd + Relu|Sigmoid|Tanh with FusedMatMul if the intermediate results have

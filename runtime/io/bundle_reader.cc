@@ -1,22 +1,24 @@
 #include "runtime/io/bundle_reader.h"
 
 #include <fcntl.h>
-#include <leveldb/env.h>
-#include <leveldb/iterator.h>
-#include <leveldb/options.h>
-#include <leveldb/table.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "runtime/base/file.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/crc32c.h"
+#include "runtime/io/table_reader.h"
 #include "runtime/io/tensor_bundle.pb.h"
 
 namespace tfjob::io {
 namespace {
+
+// An index of this size would describe millions of tensors.
+constexpr uint64_t kMaxIndexBytes = 256 << 20;
+constexpr int kMaxRank = 256;  // TensorFlow's limit is 254
 
 // Returns a hint for users who pass the data file, the index or the folder instead of the prefix;
 // "" if `prefix` is none of these.
@@ -28,11 +30,12 @@ std::string Advice(const std::string& prefix) {
   return "";
 }
 
-StatusOr<BundleEntry> ParseEntry(const std::string& name, const leveldb::Slice& value) {
+StatusOr<BundleEntry> ParseEntry(const std::string& name, const std::string& value) {
   BundleEntryProto proto;
-  if (!proto.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
+  if (!proto.ParseFromString(value))
     return DataLoss("the entry of ", name, " is not a BundleEntryProto");
-  }
+  if (proto.shape().dim_size() > kMaxRank)
+    return DataLoss(name, " has ", proto.shape().dim_size(), " dimensions");
   std::vector<int64_t> dims;
   for (const auto& dim : proto.shape().dim()) {
     if (dim.size() < 0 || dim.size() > (int64_t{1} << 40))
@@ -82,62 +85,68 @@ Status BundleReader::ReadIndex() {
   const std::string path = IndexFileName(prefix_);
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  if (error)
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
     return NotFound("no checkpoint ", prefix_, " (", path, ": ", error.message(), ")",
                     Advice(prefix_));
-
-  leveldb::RandomAccessFile* raw_file = nullptr;
-  leveldb::Options options;
-  options.paranoid_checks = true;
-  leveldb::Status opened = leveldb::Env::Default()->NewRandomAccessFile(path, &raw_file);
-  std::unique_ptr<leveldb::RandomAccessFile> file(raw_file);
-  leveldb::Table* raw_table = nullptr;
-  if (opened.ok()) opened = leveldb::Table::Open(options, file.get(), size, &raw_table);
-  if (!opened.ok())
-    return DataLoss(path, " is not a checkpoint index or is damaged: ", opened.ToString());
-  const std::unique_ptr<leveldb::Table> table(raw_table);
-
-  leveldb::ReadOptions read;
-  read.verify_checksums = true;
-  const std::unique_ptr<leveldb::Iterator> it(table->NewIterator(read));
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    const std::string name = it->key().ToString();
-    if (name.empty()) {
-      BundleHeaderProto header;
-      if (!header.ParseFromArray(it->value().data(), static_cast<int>(it->value().size())) ||
-          header.num_shards() < 1) {
-        return DataLoss(path, ": its header is not a BundleHeaderProto");
-      }
-      if (header.endianness() != 0)
-        return Unimplemented(path, ": big-endian checkpoints are not supported");
-      shards_ = header.num_shards();
-      continue;
-    }
-    if (name[0] == '\0') continue;  // a slice of a partitioned variable
-    StatusOr<BundleEntry> entry = ParseEntry(name, it->value());
-    if (!entry.ok()) return Annotate(entry.status(), path);
-    entries_[name] = *std::move(entry);
   }
-  if (!it->status().ok()) return DataLoss(path, " is damaged: ", it->status().ToString());
+  if (error) return ErrnoStatus(error.value(), path);
+
+  if (size > kMaxIndexBytes)
+    return DataLoss(path, " has ", size, " bytes, more than a checkpoint's index may have");
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const auto table = ReadTable(text);
+  if (!table.ok()) {
+    return Annotate(table.status(), StrCat(path, " is not a checkpoint index or is damaged"));
+  }
+  for (const auto& [name, value] : *table) RETURN_IF_ERROR(ReadIndexEntry(path, name, value));
   if (shards_ == 0) return DataLoss(path, " has no header");
   return OkStatus();
 }
 
+Status BundleReader::ReadIndexEntry(const std::string& path, const std::string& name,
+                                    const std::string& value) {
+  if (name.empty()) {
+    BundleHeaderProto header;
+    if (!header.ParseFromString(value) || header.num_shards() < 1)
+      return DataLoss(path, ": its header is not a BundleHeaderProto");
+    if (header.endianness() != 0)
+      return Unimplemented(path, ": big-endian checkpoints are not supported");
+    shards_ = header.num_shards();
+    return OkStatus();
+  }
+  if (name[0] == '\0') return OkStatus();  // a slice of a partitioned variable
+  StatusOr<BundleEntry> entry = ParseEntry(name, value);
+  if (!entry.ok()) return Annotate(entry.status(), path);
+  entries_[name] = *std::move(entry);
+  return OkStatus();
+}
+
+StatusOr<int64_t> BundleReader::DataFileSize(int shard) const {
+  const std::string path = DataFileName(prefix_, shard, shards_);
+  std::error_code error;
+  const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
+  if (!error) return size;
+  // The index exists, so the checkpoint was whole once, and has been damaged.
+  if (error == std::errc::no_such_file_or_directory)
+    return DataLoss("checkpoint ", prefix_, " lacks ", path);
+  return ErrnoStatus(error.value(), StrCat("checkpoint ", prefix_, ": ", path));
+}
+
 Status BundleReader::CheckDataFiles() const {
-  std::map<int, int64_t> ends;
+  std::map<int, int64_t> sizes;
   for (const auto& [name, entry] : entries_) {
     if (entry.partitioned) continue;
     if (entry.shard < 0 || entry.shard >= shards_)
       return DataLoss(prefix_, ": ", name, " is in a nonexistent shard ", entry.shard);
-    ends[entry.shard] = std::max(ends[entry.shard], entry.offset + entry.size);
-  }
-  for (const auto& [shard, end] : ends) {
-    const std::string path = DataFileName(prefix_, shard, shards_);
-    std::error_code error;
-    const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
-    if (error) return NotFound("checkpoint ", prefix_, " lacks ", path, ": ", error.message());
-    if (size < end)
-      return DataLoss(path, " has ", size, " bytes, but the index requires at least ", end);
+    if (!sizes.contains(entry.shard)) {
+      ASSIGN_OR_RETURN(sizes[entry.shard], DataFileSize(entry.shard));
+    }
+    const int64_t size = sizes[entry.shard];
+    if (entry.size > size || entry.offset > size - entry.size) {
+      return DataLoss(DataFileName(prefix_, entry.shard, shards_), " has ", size,
+                      " bytes, but the index says that ", name, " has ", entry.size,
+                      " bytes at byte ", entry.offset);
+    }
   }
   return OkStatus();
 }
@@ -153,7 +162,8 @@ StatusOr<Tensor> BundleReader::Read(const std::string& name) const {
     return Unimplemented("checkpoint ", prefix_, ": ", name, " has TensorFlow's element type ",
                          entry.tensorflow_dtype, ", which is not supported");
   }
-  // Check the size against the file before allocating memory for the shape.
+  // Open has checked the size against the file; check the shape against the size before allocating
+  // memory for it.
   const auto elements = static_cast<unsigned __int128>(entry.size) / SizeOf(*dtype);
   unsigned __int128 wanted = 1;
   for (int64_t dim : entry.shape.dims()) {

@@ -1,5 +1,6 @@
 // Reads a TensorFlow V2 checkpoint with any number of shards (see bundle_writer.h for the format).
-// Verifies checksums on every read. Not thread-safe.
+// Verifies checksums on every read. A checkpoint may come from anybody: no name, offset or size in
+// it is trusted, and no more memory is allocated than its files have bytes. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,10 @@ struct BundleEntry {
 
 class BundleReader {
  public:
-  // Returns NotFound, with a message that names the prefix, if the index or a data file is missing;
-  // if `prefix` is a folder or one of the files of a checkpoint, the message says what to pass
-  // instead. Returns DataLoss if the index is damaged or a data file is shorter than the index
-  // requires, and Unimplemented if the checkpoint is big-endian.
+  // Returns NotFound, with a message that names the prefix, if the index is missing; if `prefix` is
+  // a folder or one of the files of a checkpoint, the message says what to pass instead. Returns
+  // DataLoss if the index is damaged, or if a data file is missing or shorter than the index
+  // requires, and Unimplemented if the checkpoint is big-endian or its index is compressed.
   static StatusOr<std::unique_ptr<BundleReader>> Open(std::string prefix);
 
   // Entries by name, sorted.
@@ -44,6 +45,8 @@ class BundleReader {
  private:
   explicit BundleReader(std::string prefix) : prefix_(std::move(prefix)) {}
   Status ReadIndex();
+  Status ReadIndexEntry(const std::string& path, const std::string& name, const std::string& value);
+  StatusOr<int64_t> DataFileSize(int shard) const;
   Status CheckDataFiles() const;
 
   const std::string prefix_;

@@ -5,15 +5,17 @@
 // so equal tensors produce byte-equal files.
 //
 // The writer is crash-safe: both files are written under temporary names, and Finish syncs and
-// renames them, the data before the index. If the index exists, the checkpoint is therefore
-// complete. Not thread-safe.
+// renames them, the data before the index, and syncs the folder after each rename. If the index
+// exists, the checkpoint is therefore complete, also after a loss of power. Not thread-safe.
 #pragma once
 
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 #include "runtime/tensor/tensor.h"
 
@@ -25,8 +27,9 @@ std::string IndexFileName(const std::string& prefix);
 class BundleWriter {
  public:
   // The folder of `prefix` must exist. If Finish was not called or failed, the destructor removes
-  // the temporary files.
-  static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix);
+  // the files that this writer made. `files` must outlive the writer.
+  static StatusOr<std::unique_ptr<BundleWriter>> Create(std::string prefix,
+                                                        FileSystem& files = RealFileSystem());
   ~BundleWriter();
 
   // `bytes` contains the dense values. Returns AlreadyExists if the name was added before.
@@ -37,15 +40,20 @@ class BundleWriter {
   Status Finish();
 
  private:
-  explicit BundleWriter(std::string prefix);
+  BundleWriter(std::string prefix, FileSystem& files);
   Status WriteIndex();
+  Status RemoveOldIndex();
 
-  struct DataFile;
   const std::string prefix_;
+  FileSystem& files_;
+  const std::string folder_;
   const std::string temporary_data_;
   const std::string temporary_index_;
-  std::unique_ptr<DataFile> data_;
+  std::unique_ptr<OutputFile> data_;
+  int64_t size_ = 0;                            // of the data file
   std::map<std::string, std::string> entries_;  // name → serialised BundleEntryProto
+  // What the destructor removes.
+  std::vector<std::string> unfinished_;
 };
 
 }  // namespace tfjob::io

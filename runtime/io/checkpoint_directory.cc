@@ -1,7 +1,6 @@
 #include "runtime/io/checkpoint_directory.h"
 
 #include <google/protobuf/text_format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,11 +13,20 @@
 namespace tfjob::io {
 namespace {
 
+constexpr uint64_t kMaxStateBytes = 16 << 20;
+constexpr std::string_view kOurPrefix = "model.ckpt-";
+
 std::string StatePath(const std::string& folder) {
   return folder + "/checkpoint";
 }
 
 StatusOr<CheckpointState> ReadState(const std::string& folder) {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(StatePath(folder), error);
+  if (!error && size > kMaxStateBytes) {
+    return DataLoss(StatePath(folder), " has ", size,
+                    " bytes, more than a list of checkpoints may have");
+  }
   StatusOr<std::string> text = ReadFile(StatePath(folder));
   if (absl::IsNotFound(text.status())) return CheckpointState();
   RETURN_IF_ERROR(text.status());
@@ -29,9 +37,12 @@ StatusOr<CheckpointState> ReadState(const std::string& folder) {
   return state;
 }
 
-// Returns the full path: paths in the state file may be relative to the folder.
-std::string Resolve(const std::string& folder, const std::string& path) {
-  return path.starts_with('/') ? path : folder + "/" + path;
+// Returns the last component of a path in the state file; "" if it cannot be the name of a
+// checkpoint. TensorFlow writes either names or full paths.
+std::string NameOf(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const bool usable = name != "." && name != ".." && name.find('\0') == std::string::npos;
+  return usable ? name : "";
 }
 
 int64_t StepOf(const std::string& prefix) {
@@ -41,35 +52,70 @@ int64_t StepOf(const std::string& prefix) {
   return step;
 }
 
-bool Exists(const std::string& prefix) {
+// Returns whether the folder has a checkpoint of this name.
+bool Exists(const std::string& folder, const std::string& name) {
   std::error_code error;
-  return std::filesystem::exists(IndexFileName(prefix), error);
+  return !name.empty() && std::filesystem::exists(IndexFileName(folder + "/" + name), error);
 }
 
-// Deletes the index first, since the other files are not a checkpoint without it.
-void DeleteFiles(const std::string& prefix) {
-  unlink(IndexFileName(prefix).c_str());
-  const std::filesystem::path path(prefix);
-  const std::string name = path.filename().string() + ".data-";
-  StatusOr<std::vector<std::string>> files = ListDirectory(path.parent_path());
-  if (!files.ok()) return;
-  for (const std::string& file : *files) {
-    if (file.starts_with(name)) unlink((path.parent_path() / file).c_str());
+// Deletes the index first, since the other files are not a checkpoint without it, and syncs the
+// folder, so that a loss of power cannot bring back the index alone.
+void DeleteCheckpoint(const std::string& folder, const std::string& name, FileSystem& files) {
+  if (!files.Remove(IndexFileName(folder + "/" + name)).ok()) return;
+  if (!files.SyncDirectory(folder).ok()) return;
+  const StatusOr<std::vector<std::string>> present = ListDirectory(folder);
+  if (!present.ok()) return;
+  for (const std::string& file : *present) {
+    if (file.starts_with(name + ".data-")) files.Remove(folder + "/" + file).IgnoreError();
   }
+}
+
+// Returns true also if the state file cannot be read.
+bool Lists(const std::string& folder, const std::string& name) {
+  const StatusOr<CheckpointState> state = ReadState(folder);
+  if (!state.ok()) return true;
+  const auto& paths = state->all_model_checkpoint_paths();
+  return std::find(paths.begin(), paths.end(), name) != paths.end();
+}
+
+void List(const std::string& name, double time, CheckpointState& state) {
+  state.add_all_model_checkpoint_paths(name);
+  state.add_all_model_checkpoint_timestamps(time);
+}
+
+// Moves the oldest names beyond `keep` from the list to `doomed`.
+void DropOldest(int keep, CheckpointState& state, std::vector<std::string>& doomed) {
+  const int excess = state.all_model_checkpoint_paths_size() - keep;
+  if (keep == 0 || excess <= 0) return;
+  auto& paths = *state.mutable_all_model_checkpoint_paths();
+  auto& times = *state.mutable_all_model_checkpoint_timestamps();
+  doomed.insert(doomed.end(), paths.begin(), paths.begin() + excess);
+  paths.erase(paths.begin(), paths.begin() + excess);
+  times.erase(times.begin(), times.begin() + excess);
+}
+
+// Returns whether the file is what an interrupted write has left.
+bool IsLeftover(const std::string& folder, const std::string& file) {
+  const bool ours = file.starts_with(kOurPrefix) || file.starts_with("checkpoint.") ||
+                    file.starts_with("finished.json.") || file.starts_with(".writable.");
+  if (ours && IsTemporaryName(file)) return true;
+  const size_t data = file.find(".data-");
+  return file.starts_with(kOurPrefix) && data != std::string::npos &&
+         !Exists(folder, file.substr(0, data));
 }
 
 }  // namespace
 
 std::string CheckpointPrefix(const std::string& folder, int64_t step) {
-  return StrCat(folder, "/model.ckpt-", step);
+  return StrCat(folder, "/", kOurPrefix, step);
 }
 
 StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder) {
   ASSIGN_OR_RETURN(CheckpointState state, ReadState(folder));
   std::vector<Checkpoint> checkpoints;
   for (const std::string& path : state.all_model_checkpoint_paths()) {
-    const std::string prefix = Resolve(folder, path);
-    if (Exists(prefix)) checkpoints.push_back({prefix, StepOf(prefix)});
+    const std::string name = NameOf(path);
+    if (Exists(folder, name)) checkpoints.push_back({StrCat(folder, "/", name), StepOf(name)});
   }
   return checkpoints;
 }
@@ -77,45 +123,57 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder) {
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder) {
   ASSIGN_OR_RETURN(CheckpointState state, ReadState(folder));
   if (state.model_checkpoint_path().empty()) return std::optional<Checkpoint>();
-  const std::string newest = Resolve(folder, state.model_checkpoint_path());
-  if (Exists(newest)) return std::optional<Checkpoint>({newest, StepOf(newest)});
+  const std::string newest = NameOf(state.model_checkpoint_path());
+  if (Exists(folder, newest))
+    return std::optional<Checkpoint>({StrCat(folder, "/", newest), StepOf(newest)});
   ASSIGN_OR_RETURN(std::vector<Checkpoint> listed, ListCheckpoints(folder));
   if (listed.empty()) {
-    return DataLoss(StatePath(folder), " names ", newest,
-                    ", but neither it nor an older checkpoint exists");
+    return DataLoss(StatePath(folder), " names ", state.model_checkpoint_path(), ", but ", folder,
+                    " has neither this checkpoint nor an older one");
   }
   return std::optional<Checkpoint>(listed.back());
 }
 
-Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now) {
+Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
+                          FileSystem& files) {
   ASSIGN_OR_RETURN(CheckpointState old, ReadState(folder));
+  const std::string newest = StrCat(kOurPrefix, step);
   CheckpointState state;
-  const std::string name = StrCat("model.ckpt-", step);
-  state.set_model_checkpoint_path(name);
+  state.set_model_checkpoint_path(newest);
   std::vector<std::string> doomed;
   for (int i = 0; i < old.all_model_checkpoint_paths_size(); ++i) {
-    const std::string& path = old.all_model_checkpoint_paths(i);
-    const std::string prefix = Resolve(folder, path);
-    if (StepOf(prefix) >= step || !Exists(prefix)) continue;
-    state.add_all_model_checkpoint_paths(path);
-    state.add_all_model_checkpoint_timestamps(i < old.all_model_checkpoint_timestamps_size()
-                                                  ? old.all_model_checkpoint_timestamps(i)
-                                                  : 0);
+    const std::string name = NameOf(old.all_model_checkpoint_paths(i));
+    if (name == newest || !Exists(folder, name)) continue;
+    if (StepOf(name) >= step) {
+      if (name.starts_with(kOurPrefix)) doomed.push_back(name);
+      continue;
+    }
+    const bool dated = i < old.all_model_checkpoint_timestamps_size();
+    List(name, dated ? old.all_model_checkpoint_timestamps(i) : 0, state);
   }
-  state.add_all_model_checkpoint_paths(name);
-  state.add_all_model_checkpoint_timestamps(static_cast<double>(now.time_since_epoch().count()) /
-                                            1e6);
-  while (keep > 0 && state.all_model_checkpoint_paths_size() > keep) {
-    doomed.push_back(Resolve(folder, state.all_model_checkpoint_paths(0)));
-    state.mutable_all_model_checkpoint_paths()->erase(state.all_model_checkpoint_paths().begin());
-    state.mutable_all_model_checkpoint_timestamps()->erase(
-        state.all_model_checkpoint_timestamps().begin());
-  }
+  List(newest, static_cast<double>(now.time_since_epoch().count()) / 1e6, state);
+  DropOldest(keep, state, doomed);
   std::string text;
   google::protobuf::TextFormat::PrintToString(state, &text);
-  RETURN_IF_ERROR(WriteFileAtomically(StatePath(folder), text));
-  for (const std::string& prefix : doomed) DeleteFiles(prefix);
+  const Status written = WriteFileAtomically(StatePath(folder), text, files);
+  if (!written.ok()) {
+    // An unlisted checkpoint only takes space, which may be what is missing.
+    if (!Lists(folder, newest)) DeleteCheckpoint(folder, newest, files);
+    return written;
+  }
+  for (const std::string& name : doomed) DeleteCheckpoint(folder, name, files);
   return OkStatus();
+}
+
+StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder, FileSystem& files) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> present, ListDirectory(folder));
+  std::vector<std::string> removed;
+  for (const std::string& file : present) {
+    if (!IsLeftover(folder, file)) continue;
+    RETURN_IF_ERROR(files.Remove(folder + "/" + file));
+    removed.push_back(file);
+  }
+  return removed;
 }
 
 }  // namespace tfjob::io

@@ -1,6 +1,9 @@
 // Manages the folder of a model's checkpoints: lists them, finds the newest and deletes old ones.
 // Its text file "checkpoint" is TensorFlow's CheckpointState, so that tf.train.latest_checkpoint()
 // finds our checkpoints.
+//
+// The folder may come from somebody else. Of each path in "checkpoint" only the last component
+// counts: all checkpoints are in the folder itself, and nothing outside it is read or deleted.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::io {
@@ -30,9 +34,16 @@ StatusOr<std::vector<Checkpoint>> ListCheckpoints(const std::string& folder);
 StatusOr<std::optional<Checkpoint>> LatestCheckpoint(const std::string& folder);
 
 // Call once the files of CheckpointPrefix(folder, step) are complete. Lists the checkpoint as
-// the newest, drops checkpoints of later steps from the list (they date from before a
-// rollback), and deletes the oldest ones beyond `keep` (0: keep all). Writes the state file
-// before deleting anything.
-Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now);
+// the newest, and deletes the oldest ones beyond `keep` (0: keep all) and those of later steps
+// (they date from before a rollback). Writes the state file before deleting anything; if that
+// fails, deletes the new checkpoint's files instead, unless it was listed before.
+Status RegisterCheckpoint(const std::string& folder, int64_t step, int keep, Time now,
+                          FileSystem& files = RealFileSystem());
+
+// Deletes what interrupted writes have left in the folder: temporary files, and data files of
+// "model.ckpt-<step>" without an index. No other program may be writing a checkpoint meanwhile.
+// Returns the names of the deleted files.
+StatusOr<std::vector<std::string>> SweepLeftovers(const std::string& folder,
+                                                  FileSystem& files = RealFileSystem());
 
 }  // namespace tfjob::io

@@ -7,6 +7,8 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "tests/faults/faulty_files.h"
+#include "tests/faults/power_loss.h"
 
 namespace tfjob::io {
 namespace {
@@ -18,8 +20,8 @@ class CheckpointTest : public testing::Test {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
   }
 
-  void Save(int64_t step) {
-    auto writer = BundleWriter::Create(CheckpointPrefix(folder_, step));
+  void Save(int64_t step, FileSystem& files = RealFileSystem()) {
+    auto writer = BundleWriter::Create(CheckpointPrefix(folder_, step), files);
     ASSERT_TRUE(writer.ok()) << writer.status();
     ASSERT_TRUE((*writer)->Add("dense/kernel", Tensor::Of<float>({2, 2}, {1, 2, 3, 4})).ok());
     ASSERT_TRUE((*writer)->Add("global_step", Tensor::Scalar<int64_t>(step)).ok());
@@ -111,6 +113,130 @@ TEST_F(CheckpointTest, RollingBackForgetsLaterSteps) {
   }
   EXPECT_EQ((*LatestCheckpoint(folder_))->step, 15);
   EXPECT_EQ(ListCheckpoints(folder_)->size(), 2u);
+}
+
+TEST_F(CheckpointTest, RollingBackDeletesLaterSteps) {
+  for (int64_t step : {10, 20, 15}) {
+    Save(step);
+    ASSERT_TRUE(RegisterCheckpoint(folder_, step, 5, Time(1000s)).ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(IndexFileName(CheckpointPrefix(folder_, 20))));
+  EXPECT_FALSE(std::filesystem::exists(DataFileName(CheckpointPrefix(folder_, 20), 0, 1)));
+}
+
+TEST_F(CheckpointTest, AMissingDataFileIsDamage) {
+  Save(7);
+  unlink(DataFileName(CheckpointPrefix(folder_, 7), 0, 1).c_str());
+  const Status status = BundleReader::Open(CheckpointPrefix(folder_, 7)).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(Message(status).find("model.ckpt-7 lacks " + folder_ + "/model.ckpt-7.data-00000-of"),
+            std::string::npos)
+      << status;
+}
+
+// The folder was copied from somebody else, whose list names files outside it.
+TEST_F(CheckpointTest, NeitherReadsNorDeletesOutsideTheFolder) {
+  const std::string other = testing::TempDir() + "/checkpoint_test_other";
+  ASSERT_TRUE(MakeDirectories(other).ok());
+  for (const std::string& file :
+       {IndexFileName(other + "/model.ckpt-1"), DataFileName(other + "/model.ckpt-1", 0, 1)}) {
+    ASSERT_TRUE(WriteFileAtomically(file, "theirs").ok());
+  }
+  const std::string list = StrCat("model_checkpoint_path: \"", other, "/model.ckpt-1\"\n",
+                                  "all_model_checkpoint_paths: \"", other, "/model.ckpt-1\"\n",
+                                  "all_model_checkpoint_paths: \"../checkpoint_test_other/",
+                                  "model.ckpt-1\"\nall_model_checkpoint_paths: \"..\"\n",
+                                  "all_model_checkpoint_paths: \"a\\000b\"\n");
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint", list).ok());
+  EXPECT_TRUE(ListCheckpoints(folder_)->empty());
+  EXPECT_TRUE(absl::IsDataLoss(LatestCheckpoint(folder_).status()));
+  for (int64_t step : {5, 6, 7}) {
+    Save(step);
+    ASSERT_TRUE(RegisterCheckpoint(folder_, step, 1, Time(1000s)).ok());
+  }
+  EXPECT_EQ(ListDirectory(other)->size(), 2u);
+  EXPECT_EQ((*LatestCheckpoint(folder_))->step, 7);
+}
+
+// TensorFlow writes full paths, and folders are moved.
+TEST_F(CheckpointTest, TakesTheLastComponentOfAPath) {
+  Save(3);
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint",
+                                  "model_checkpoint_path: \"/old/place/model.ckpt-3\"\n"
+                                  "all_model_checkpoint_paths: \"/old/place/model.ckpt-3\"\n")
+                  .ok());
+  EXPECT_EQ((*LatestCheckpoint(folder_))->prefix, CheckpointPrefix(folder_, 3));
+}
+
+TEST_F(CheckpointTest, AListThatIsTooLongIsRefused) {
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/checkpoint", std::string(17 << 20, '#')).ok());
+  const Status status = LatestCheckpoint(folder_).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+}
+
+TEST_F(CheckpointTest, SweepsWhatInterruptedWritesHaveLeft) {
+  Save(7);
+  ASSERT_TRUE(RegisterCheckpoint(folder_, 7, 5, Time(1000s)).ok());
+  const std::vector<std::string> kept = *ListDirectory(folder_);
+  const std::vector<std::string> leftovers = {
+      "checkpoint.tmp.0123456789abcdef", "finished.json.tmp.0123456789abcdef",
+      "model.ckpt-8.data-00000-of-00001", "model.ckpt-8.data-00000-of-00001.tmp.1",
+      "model.ckpt-8.index.tmp.0123456789abcdef"};
+  const std::vector<std::string> foreign = {"model.ckpt-6.index", "model.tmp.12", "notes.tmp.txt",
+                                            "other-8.data-00000-of-00001"};
+  for (const std::vector<std::string>* names : {&leftovers, &foreign}) {
+    for (const std::string& name : *names)
+      ASSERT_TRUE(WriteFileAtomically(folder_ + "/" + name, "x").ok());
+  }
+  EXPECT_EQ(*SweepLeftovers(folder_), leftovers);
+  EXPECT_EQ(ListDirectory(folder_)->size(), kept.size() + foreign.size());
+  EXPECT_TRUE(BundleReader::Open(CheckpointPrefix(folder_, 7)).ok());
+}
+
+// A save on a full disk leaves neither its own files nor a list without them.
+TEST_F(CheckpointTest, AFailedSaveLeavesTheFolderAsItWas) {
+  Save(1);
+  ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
+  const faults::Files before = faults::ReadFolder(folder_);
+  faults::FaultyFiles files;
+  {
+    auto writer = BundleWriter::Create(CheckpointPrefix(folder_, 2), files);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    files.Fill(true);
+    EXPECT_TRUE(absl::IsResourceExhausted((*writer)->Add("a", Tensor::Scalar<float>(1))));
+  }
+  EXPECT_EQ(faults::ReadFolder(folder_), before);
+  Save(2);
+  EXPECT_TRUE(absl::IsResourceExhausted(RegisterCheckpoint(folder_, 2, 1, Time(1000s), files)));
+  EXPECT_EQ(faults::ReadFolder(folder_), before);
+}
+
+// The list never names a checkpoint that a loss of power has left incomplete: each state holds
+// either the old or the new checkpoint, whole.
+TEST_F(CheckpointTest, SurvivesALossOfPowerAtAnyTime) {
+  Save(1);
+  ASSERT_TRUE(RegisterCheckpoint(folder_, 1, 1, Time(1000s)).ok());
+  faults::RecordingFiles files(folder_, faults::ReadFolder(folder_));
+  Save(2, files);
+  ASSERT_TRUE(RegisterCheckpoint(folder_, 2, 1, Time(1000s), files).ok());
+  const std::vector<faults::Files> states = files.StatesAfterPowerLoss();
+  EXPECT_GT(states.size(), 20u);
+  bool old_seen = false, new_seen = false;
+  for (const faults::Files& state : states) {
+    faults::WriteFolder(folder_, state);
+    StatusOr<std::optional<Checkpoint>> latest = LatestCheckpoint(folder_);
+    ASSERT_TRUE(latest.ok() && *latest) << latest.status();
+    (*latest)->step == 1 ? old_seen = true : new_seen = true;
+    // An index implies its data, whatever the list says.
+    for (int64_t step : {1, 2}) {
+      const std::string prefix = CheckpointPrefix(folder_, step);
+      if (!std::filesystem::exists(IndexFileName(prefix)) && (*latest)->step != step) continue;
+      auto reader = BundleReader::Open(prefix);
+      ASSERT_TRUE(reader.ok()) << reader.status() << " latest " << (*latest)->step;
+      EXPECT_EQ((*reader)->Read("global_step")->data<int64_t>()[0], step);
+    }
+  }
+  EXPECT_TRUE(old_seen && new_seen);
 }
 
 TEST_F(CheckpointTest, FallsBackToTheNewestThatIsThere) {

@@ -24,11 +24,11 @@ TEST(Record, LeavesOutATornTailAndRefusesDamage) {
 TEST(EventWriter, WritesVersionStartAndScalars) {
   const std::string folder = testing::TempDir() + "/event_test/eval";
   std::filesystem::remove_all(folder);
-  FakeClock clock(Time(1700000000s));
-  auto writer = EventWriter::Create(folder, clock);
+  const Time now(1700000000s);
+  auto writer = EventWriter::Create(folder, now);
   ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->AddStart(40).ok());
-  ASSERT_TRUE((*writer)->AddScalars(50, {{"loss", 0.5}, {"accuracy", 0.875}}).ok());
+  ASSERT_TRUE((*writer)->AddStart(40, now).ok());
+  ASSERT_TRUE((*writer)->AddScalars(50, {{"loss", 0.5}, {"accuracy", 0.875}}, now).ok());
   EXPECT_TRUE((*writer)->path().starts_with(folder + "/events.out.tfevents.1700000000."));
 
   StatusOr<std::vector<std::string>> records = ParseRecords(*ReadFile((*writer)->path()));

@@ -1,11 +1,10 @@
 #include "runtime/io/event_writer.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
@@ -29,32 +28,34 @@ std::string NewPath(const std::string& folder, Time now) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& folder,
-                                                           Clock& clock) {
+StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& folder, Time now,
+                                                           FileSystem& files) {
   RETURN_IF_ERROR(MakeDirectories(folder));
-  const std::string path = NewPath(folder, clock.Now());
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return ErrnoStatus(errno, StrCat("create ", path));
-  std::unique_ptr<EventWriter> writer(new EventWriter(path, fd, clock));
+  std::string path = NewPath(folder, now);
+  StatusOr<std::unique_ptr<OutputFile>> file = files.Create(path);
+  // The process of a restarted container has the same host and process id as the one before it.
+  while (absl::IsAlreadyExists(file.status())) file = files.Create(path = NewPath(folder, now));
+  RETURN_IF_ERROR(file.status());
+  std::unique_ptr<EventWriter> writer(new EventWriter(path, *std::move(file)));
   Event first;
-  first.set_wall_time(Seconds(clock.Now()));
+  first.set_wall_time(Seconds(now));
   first.set_file_version("brain.Event:2");
   first.mutable_source_metadata()->set_writer("tfjob-trainer");
-  RETURN_IF_ERROR(writer->Write(first.SerializeAsString()));
+  if (const Status written = writer->Write(first.SerializeAsString()); !written.ok()) {
+    files.Remove(path).IgnoreError();
+    return written;
+  }
   return writer;
 }
 
-EventWriter::EventWriter(std::string path, int fd, Clock& clock)
-    : path_(std::move(path)), fd_(fd), clock_(clock) {}
-
-EventWriter::~EventWriter() {
-  close(fd_);
-}
+EventWriter::EventWriter(std::string path, std::unique_ptr<OutputFile> file)
+    : path_(std::move(path)), file_(std::move(file)) {}
 
 Status EventWriter::AddScalars(int64_t step,
-                               const std::vector<std::pair<std::string, double>>& values) {
+                               const std::vector<std::pair<std::string, double>>& values,
+                               Time time) {
   Event event;
-  event.set_wall_time(Seconds(clock_.Now()));
+  event.set_wall_time(Seconds(time));
   event.set_step(step);
   for (const auto& [tag, value] : values) {
     Summary::Value* point = event.mutable_summary()->add_value();
@@ -64,9 +65,9 @@ Status EventWriter::AddScalars(int64_t step,
   return Write(event.SerializeAsString());
 }
 
-Status EventWriter::AddStart(int64_t step) {
+Status EventWriter::AddStart(int64_t step, Time time) {
   Event event;
-  event.set_wall_time(Seconds(clock_.Now()));
+  event.set_wall_time(Seconds(time));
   event.set_step(step);
   event.mutable_session_log()->set_status(SessionLog::START);
   return Write(event.SerializeAsString());
@@ -75,14 +76,7 @@ Status EventWriter::AddStart(int64_t step) {
 Status EventWriter::Write(const std::string& event) {
   std::string record;
   AppendRecord(event, record);
-  std::string_view left = record;
-  while (!left.empty()) {
-    const ssize_t written = write(fd_, left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoStatus(errno, StrCat("write ", path_));
-    left.remove_prefix(static_cast<size_t>(written));
-  }
-  return OkStatus();
+  return file_->Append(record);
 }
 
 }  // namespace tfjob::io

@@ -1,7 +1,8 @@
 // Writes TensorBoard event files: records (record.h) of Event messages in
 // `<folder>/events.out.tfevents.<unix seconds>.<host>.<pid>.<counter>`. Use one writer per folder,
 // since TensorBoard never goes back to a file once it has read a newer one. Every call passes its
-// data to the operating system before it returns. Not thread-safe.
+// data to the operating system before it returns; a call that fails leaves no part of a record in
+// the file, so it can be repeated. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +12,31 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::io {
 
 class EventWriter {
  public:
-  // Creates the folder and a new file in it. `clock` must outlive the writer.
-  static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder, Clock& clock);
-  ~EventWriter();
+  // Creates the folder and a new file in it.
+  static StatusOr<std::unique_ptr<EventWriter>> Create(const std::string& folder, Time now,
+                                                       FileSystem& files = RealFileSystem());
 
-  // Adds one point per tag at `step`.
-  Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values);
+  // Adds one point per tag at `step`. `time` is when the values were taken.
+  Status AddScalars(int64_t step, const std::vector<std::pair<std::string, double>>& values,
+                    Time time);
   // Makes TensorBoard discard what an earlier run wrote for later steps. Call after a restore.
-  Status AddStart(int64_t step);
+  Status AddStart(int64_t step, Time time);
 
   const std::string& path() const { return path_; }
 
  private:
-  EventWriter(std::string path, int fd, Clock& clock);
+  EventWriter(std::string path, std::unique_ptr<OutputFile> file);
   Status Write(const std::string& event);
 
   const std::string path_;
-  const int fd_;
-  Clock& clock_;
+  const std::unique_ptr<OutputFile> file_;
 };
 
 }  // namespace tfjob::io

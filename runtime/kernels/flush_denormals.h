@@ -1,8 +1,10 @@
 // While an object of this class exists, the vector units of the thread that created it treat
-// subnormal inputs as zero and return zero instead of subnormal results. If a weight's gradient
-// stays 0, the optimizer's moments for it decay until they are subnormal. They would then stay
-// subnormal, and arithmetic on such numbers is several times slower (Adam on Fashion-MNIST: 83 µs
-// per step instead of 32). Has no effect in builds for processors without SSE.
+// subnormal inputs as zero and return zero instead of subnormal results. Has no effect in builds
+// for processors without SSE.
+//
+// Training needs this. If a weight's gradient stays 0, the optimizer's moments for it decay until
+// they are subnormal, and would then stay so. Arithmetic on subnormal numbers is several times
+// slower (Adam on Fashion-MNIST: 83 µs per step instead of 32).
 #pragma once
 
 #if defined(__SSE__)

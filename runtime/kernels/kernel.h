@@ -1,8 +1,8 @@
-// Defines the interface between the package exec and a device. A kernel is prepared once for
-// given dtypes, shapes, row strides and attributes; this may be slow and may fail. Then it runs
-// many times on a stream, with the buffers of the execution plan. A run cannot fail and
-// allocates no memory (but see cpu/gemm.h about oneDNN). ops.md documents the ops, their
-// operands and their attributes.
+// Defines the interface between the package exec and a device. A kernel is prepared once for given
+// dtypes, shapes, row strides and attributes. This may be slow and may fail. The kernel then runs
+// many times on a stream, with the buffers of the execution plan. A run cannot fail and allocates
+// no memory (but see cpu/gemm.h about oneDNN). ops.md documents the ops, their operands and their
+// attributes.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,10 @@
 
 namespace tfjob::kernels {
 
-// Describes a tensor's layout in memory: the last dimension is contiguous, and rows (the other
-// dimensions, flattened) begin row_stride elements apart. Padding between rows is never read and
-// may be overwritten with anything. A tensor of rank 0 or 1 is one row.
+// Describes a tensor's layout in memory. The last dimension is contiguous and forms a row. All
+// other dimensions are flattened into a list of rows, which begin row_stride elements apart.
+// Padding between rows is never read and may be overwritten with anything. A tensor of rank 0 or 1
+// is one row.
 struct Operand {
   DType dtype = DType::kFloat32;
   Shape shape;
@@ -35,7 +36,7 @@ struct Operand {
   int64_t cols() const { return shape.rank() == 0 ? 1 : shape.dim(-1); }
   int64_t rows() const;
   bool dense() const { return row_stride == cols() || rows() <= 1; }
-  // Size of the buffer that holds the tensor, including the padding after the last row.
+  // Returns the size of the tensor's buffer, including the padding after the last row.
   size_t bytes() const { return static_cast<size_t>(rows() * row_stride) * SizeOf(dtype); }
   // Returns "float32[128,512]"; if rows are padded, "float32[128,512:528]".
   std::string ToString() const;
@@ -50,8 +51,8 @@ class Kernel {
 
   // Runs the kernel. The pointers are in the order of the request's operands, and each must be
   // aligned for its element type (64-byte alignment is fastest). `workspace` points to
-  // workspace_bytes() bytes, aligned to 64 bytes; its contents are unspecified before and after
-  // the call.
+  // workspace_bytes() bytes and is aligned to 64 bytes. Its contents are unspecified before and
+  // after the call.
   virtual void Run(const void* const* inputs, void* const* outputs, void* workspace,
                    Stream& stream) = 0;
   virtual size_t workspace_bytes() const { return 0; }
@@ -69,9 +70,9 @@ struct KernelRequest {
 
 using PrepareFunction = StatusOr<std::unique_ptr<Kernel>> (*)(const KernelRequest&);
 
-// Output `output` may use the memory of input `input` if both operands are equal (for Reshape, if
-// both are dense). With kAlways it must use that memory, because the op updates a variable in place
-// (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
+// Says that output `output` may use the memory of input `input` if both operands are equal (for
+// Reshape, if both are dense). With kAlways, the output must use that memory, because the op
+// updates a variable in place (Assign, AssignAdd, MatMulAccumulate, ApplyOptimizer).
 struct InPlace {
   enum Rule { kMay, kAlways };
   int output = 0;
@@ -96,8 +97,9 @@ class KernelTable {
   // Returns null for an op that the device does not support.
   const KernelEntry* Find(std::string_view op) const;
 
-  // Prepares a kernel. Returns Unimplemented, with a message that names the op, dtypes and device,
-  // or InvalidArgument, with a message that names the operand or attribute that does not fit.
+  // Prepares a kernel. Returns Unimplemented if the device does not support the op for these
+  // dtypes. The message names the op, the dtypes and the device. Returns InvalidArgument if an
+  // operand or attribute does not fit. The message names the operand or attribute.
   StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelRequest& request) const;
 
   // Returns the union of this table and `more`. If both contain an op, the entry of `more` is used.

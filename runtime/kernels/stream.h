@@ -1,6 +1,6 @@
-// Represents where a kernel runs. On a CPU, that is the calling thread and a pool of threads that
-// help it. On a GPU (not implemented yet), it will be the device's stream. The stream must outlive
-// the calls that use it. Only one thread may use it at a time.
+// Represents the place where kernels run. On a CPU, this is the calling thread, with a pool of
+// threads that help it. On a GPU (not implemented yet), it will be the device's stream. A stream
+// must outlive the calls that use it. Only one thread may use a stream at a time.
 #pragma once
 
 #include <cstdint>

@@ -24,12 +24,12 @@ struct ClassForm {
   JsonField arguments;  // may be absent
   JsonField stated;     // Keras 3's build_config.input_shape; may be absent
 };
-// `what` names the kind of class in error messages, such as "a layer".
+// Reads any of these forms. `what` names the kind of class in error messages, such as "a layer".
 StatusOr<ClassForm> ReadClassForm(const JsonField& field, std::string_view what);
 
-// Reads the arguments of one class. Every argument that is read counts as known; Finish refuses all
-// others. Error messages name the subject ("layer dense_1 (Dense)"), the path of the argument, what
-// is supported and what was found.
+// Reads the arguments of one class. Every argument that is read counts as known, and Finish refuses
+// all others. Error messages name the subject ("layer dense_1 (Dense)"), the path of the argument,
+// what is supported and what was found.
 class Arguments {
  public:
   Arguments(std::string subject, const JsonField& arguments)
@@ -38,8 +38,7 @@ class Arguments {
   const std::string& subject() const { return subject_; }
   JsonField operator[](std::string_view name);
 
-  // Store the argument's value in `into` if the argument is given, and otherwise leave
-  // `into` unchanged.
+  // Store the argument's value in `into`. Leave `into` unchanged if the argument is absent or null.
   Status Read(std::string_view name, int64_t& into);
   Status Read(std::string_view name, double& into);
   Status Read(std::string_view name, bool& into);
@@ -49,15 +48,15 @@ class Arguments {
   Status ReadBatchShape(std::string_view name, std::optional<Shape>& into);
   Status ReadShape(std::string_view name, std::optional<Shape>& into);
 
-  // Returns an error unless the argument is absent, null, or equal to `supported` (JSON), the only
-  // supported value.
+  // Returns an error unless the argument is absent, null, or equal to the only supported value.
+  // `supported` is that value as JSON.
   Status Only(std::string_view name, std::string_view supported);
   // Returns an error unless all of these arguments are absent or null.
   Status OnlyNull(std::initializer_list<std::string_view> names);
   // Accepts any value of an argument that has no effect here.
   void Ignore(std::string_view name) { (*this)[name]; }
 
-  // Returns InvalidArgument if an argument was given that none of the calls above has read.
+  // Returns InvalidArgument if the file gives an argument that none of the calls above has read.
   Status Finish() const;
   // Prepends the subject to the error message.
   Status Named(const Status& error) const { return Annotate(error, subject_); }

@@ -24,8 +24,8 @@ inline constexpr char kSeed[] = "seed";  // kTrain: int64 scalar, for dropout
 // Names of fetches.
 inline constexpr char kPrediction[] = "prediction";  // kEval, kPredict: float32 [b, …]
 inline constexpr char kLoss[] = "loss";  // kTrain, kEval: float32 scalar, the minimised value
-// kTrain, kEval: float32 scalar, the sum of the examples' losses. Added up over several batches and
-// divided by the number of examples in them, it yields the exact mean.
+// kTrain, kEval: float32 scalar, the sum of the examples' losses. To get the exact mean over
+// several batches, add up their sums and divide by the number of examples in all of them.
 inline constexpr char kLossSum[] = "loss_sum";
 
 enum class Mode { kTrain, kEval, kPredict };
@@ -40,9 +40,9 @@ struct BuildOptions {
   Shape label_shape;
   Loss loss;
   std::vector<Metric> metrics;
-  int64_t replica = 0;  // kTrain: index among the tasks that share a seed; makes dropout differ
-  // For kTrain. If set, the graph itself updates every trainable variable with an ApplyOptimizer
-  // op, as training on one device needs. If unset, the graph has one fetch per gradient instead.
+  int64_t replica = 0;  // kTrain: index among the tasks that share a seed, so that dropout differs
+  // For kTrain. If set, the graph updates every trainable variable itself, with an ApplyOptimizer
+  // op. Training on one device needs this. If unset, the graph has one fetch per gradient instead.
   std::optional<optimizer::Optimizer> optimizer;
 };
 
@@ -61,11 +61,11 @@ struct BuiltGraph {
   std::vector<GradientFetch>
       gradients;  // kTrain without optimizer; ordered as they become ready: last layer first
   std::vector<MetricFetch> metrics;  // kTrain, kEval
-  int64_t examples = 0;              // the batch size, over which the sums are taken
+  int64_t examples = 0;              // the batch size: the number of examples in each sum
 };
 
-// Builds the graph. If layers, loss, metrics or labels do not fit together, returns InvalidArgument
-// with a message that names the layer and the shapes.
+// Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels do not fit
+// together. The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
 
 }  // namespace tfjob::model

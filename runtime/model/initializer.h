@@ -46,20 +46,22 @@ struct Initializer {
   bool operator==(const Initializer&) const = default;
 };
 
-// Reads a name ("glorot_uniform", or the class), {Class: {arguments}}, or Keras' {class_name,
-// config}. For anything else, returns InvalidArgument with a message that names the path, the class
-// or argument, and what is supported.
+// Reads a short name ("glorot_uniform"), a class name ("GlorotUniform"), {Class: {arguments}}, or
+// Keras' {class_name, config}. For anything else, returns InvalidArgument with a message that names
+// the path, the class or argument, and what is supported.
 StatusOr<Initializer> ReadInitializer(const JsonField& field);
 
 // Writes Keras 3's form.
 Json WriteInitializer(const Initializer& initializer);
 
 // Returns the initial value of a float32 or float64 variable. The value depends only on the
-// arguments. Fans are computed as in Keras: the last two dimensions are fan in and fan out; if
-// there are more dimensions, both are multiplied by the receptive field, which is the product of
-// the others. Truncated normal numbers that are more than two standard deviations from the mean are
-// drawn again; variance scaling makes up for this by dividing its standard deviation by
-// 0.87962566103423978. Normal numbers are drawn by the Box-Muller method.
+// arguments.
+//
+// Fans are computed as in Keras. The last two dimensions are fan in and fan out. If there are more
+// dimensions, both fans are multiplied by the receptive field, which is the product of the others.
+// Normal numbers are drawn by the Box-Muller method. A truncated normal number is drawn again if it
+// is more than two standard deviations from the mean. To make up for this, variance scaling divides
+// its standard deviation by 0.87962566103423978.
 Tensor InitialValue(const Initializer& initializer, DType dtype, const Shape& shape, uint64_t seed,
                     std::string_view variable);
 

@@ -9,16 +9,17 @@
 
 namespace tfjob::model {
 
-// Reads the JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. If a class or
-// argument is not supported, returns InvalidArgument with a message that names the layer, the class
+// Reads the JSON of a Sequential model in the form of Keras 3 or of tf.keras 2. Returns
+// InvalidArgument if a class or argument is not supported. The message names the layer, the class
 // or the argument and its value, and what is supported. `what` names the file in messages.
 StatusOr<Model> ReadKerasJson(std::string_view text, std::string_view what);
 
-// Reads the list `model.layers` of the training file: `Dense: {units: 10}`, `Flatten` or Keras'
-// {class_name, config}. Layers without a name are numbered as in Keras: dense, dense_1, …
+// Reads the list `model.layers` of the training file. A layer is written as `Dense: {units: 10}`,
+// as `Flatten`, or in Keras' form {class_name, config}. Layers without a name are numbered as in
+// Keras: dense, dense_1, …
 StatusOr<Model> ReadLayers(const JsonField& layers);
 
-// Writes Keras 3's form, which keras.models.model_from_json reads. Sequential models only.
+// Writes Keras 3's form, which keras.models.model_from_json reads. The model must be Sequential.
 Json WriteKerasJson(const Model& model);
 
 }  // namespace tfjob::model

@@ -145,8 +145,8 @@ TEST(KerasJson, WritesAFormThatReadsAsTheSameModel) {
   }
 }
 
-// Every layer must be written with the members that Keras writes, apart from those that have no
-// meaning here.
+// Every layer must be written with the members that Keras writes, except those without meaning
+// here.
 TEST(KerasJson, WritesTheLayersAsKeras3Does) {
   const Json expected = *ParseJson(kKeras3, "k");
   const Json written = WriteKerasJson(*ReadKerasJson(kKeras3, "k"));

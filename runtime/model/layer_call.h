@@ -15,7 +15,7 @@ struct LayerCall {
   std::vector<graph::Output> variables;  // in the order of Variables()
   bool training = false;
   graph::Output step, seed;  // int64 scalars; valid if training
-  int64_t replica = 0;       // distinguishes random numbers, in addition to the seed
+  int64_t replica = 0;       // makes random numbers differ between tasks that share a seed
 };
 
 }  // namespace tfjob::model

@@ -5,11 +5,11 @@
 //   kClass            Keras' class name
 //   Read(arguments)   reads its arguments from a file; errors name what is supported
 //   Write(config)     writes its arguments to Keras 3's config
-//   OutputShape(in)   the shape of its output (both shapes are those of one example);
-//                     InvalidArgument "expected …, got …" if `in` does not fit
-//   Variables(in)     (some layers) its variables in Keras' order, named without the layer's
-//                     name: "kernel"
-//   Apply(call)       appends its ops
+//   OutputShape(in)   returns the shape of its output for one example, given the shape of one
+//                     example of its input; returns InvalidArgument if `in` does not fit
+//   Variables(in)     returns its variables in Keras' order, named without the layer's name
+//                     ("kernel"); layers without variables do not have this member
+//   Apply(call)       appends its ops to the graph
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,8 @@ struct InputLayer {
   graph::Output Apply(const LayerCall& call) const;
 };
 
-// y = activation(x·kernel + bias) over the last axis. Variables kernel [in, units], bias [units].
+// Computes activation(x·kernel + bias) over the last axis of x. Has the variables kernel [in,units]
+// and, if use_bias is set, bias [units].
 struct Dense {
   static constexpr std::string_view kClass = "Dense";
   int64_t units = 0;
@@ -136,11 +137,11 @@ using LayerConfig =
 std::string_view ClassName(const LayerConfig& config);
 // Returns the class names in the order of the variant.
 std::vector<std::string> LayerClasses();
-// Returns a layer with its defaults; nullopt if there is no such class.
+// Returns a layer of this class with default arguments, or nullopt if there is no such class.
 std::optional<LayerConfig> MakeLayer(std::string_view class_name);
 
-// Call the layer's Read, Write, OutputShape, Variables (returns none if the layer has no such
-// member) or Apply.
+// Call the layer's Read, Write, OutputShape, Variables or Apply. Variables returns an empty list if
+// the layer has no such member.
 Status ReadArguments(LayerConfig& config, Arguments& arguments);
 void WriteArguments(const LayerConfig& config, Json& json);
 StatusOr<Shape> OutputShape(const LayerConfig& config, const Shape& in);

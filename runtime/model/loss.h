@@ -1,5 +1,5 @@
-// Defines losses and metrics, with their Keras names. Each computes a number per example; the loss
-// of a batch is their mean or their sum.
+// Defines losses and metrics, with their Keras names. Each computes one number per example. The
+// loss of a batch is the mean or the sum of these numbers.
 #pragma once
 
 #include <string_view>
@@ -10,13 +10,17 @@
 
 namespace tfjob::model {
 
-// p: the model's output, y: the labels.
-//   kSparseCategoricalCrossentropy   y int64 [b]:  -log softmax(logits)[y]; of probabilities
-//                                    -log p[y], with p clipped to [1e-7, 1 - 1e-7] and normalised
-//   kCategoricalCrossentropy         y [b, c]:     -Σ y log softmax(logits); of probabilities
-//                                    -Σ y log p, with p normalised and clipped to [1e-7, 1 - 1e-7]
-//   kClippedCrossentropy             y [b, c]:     -Σ y log(clip(p, 1e-10, 1))
-//   kMeanSquaredError                y as p:       mean over the elements of (p - y)²
+// The formulas below write p for the model's output and y for the labels:
+//   kSparseCategoricalCrossentropy   y: int64 [b]
+//     if p are logits                -log softmax(p)[y]
+//     if p are probabilities         -log p[y], with p clipped to [1e-7, 1 - 1e-7], then normalised
+//   kCategoricalCrossentropy         y: float32 [b, c]
+//     if p are logits                -Σ y log softmax(p)
+//     if p are probabilities         -Σ y log p, with p normalised, then clipped as above
+//   kClippedCrossentropy             y: float32 [b, c]
+//                                    -Σ y log(clip(p, 1e-10, 1))
+//   kMeanSquaredError                y: like p
+//                                    mean over the elements of (p - y)²
 // If the probabilities come directly from a softmax, the first two losses use the logits of that
 // softmax, as Keras does on TensorFlow.
 enum class LossKind {
@@ -35,21 +39,20 @@ struct Loss {
 StatusOr<LossKind> ParseLoss(std::string_view name);
 std::string_view Name(LossKind kind);
 
-// kAccuracy is 1 if the largest output is that of the label's class, else 0. kMeanSquaredError is
-// the loss of the same name.
+// kAccuracy is 1 if the model's largest output is that of the label's class, and otherwise 0.
+// kMeanSquaredError is the loss of the same name.
 enum class Metric { kAccuracy, kMeanSquaredError };
 StatusOr<Metric> ParseMetric(std::string_view name);
 std::string_view Name(Metric metric);
 
-// Check that the loss or metric fits outputs of shape `output` and labels of this type and shape
-// (both shapes are those of one example). If it does not, return InvalidArgument with a message
-// that says what was expected.
+// Check that the loss or metric fits the output and the labels. Both shapes are those of one
+// example. If it does not fit, return InvalidArgument with a message that says what was expected.
 Status CheckLoss(const Loss& loss, const Shape& output, DType label_dtype,
                  const Shape& label_shape);
 Status CheckMetric(Metric metric, const Shape& output, DType label_dtype, const Shape& label_shape);
 
-// Return a value per example, float32 [b]. CheckLoss or CheckMetric must have accepted the shapes
-// of the prediction and the labels.
+// Return one value per example, as float32 [b]. CheckLoss or CheckMetric must have accepted the
+// shapes of the prediction and the labels.
 graph::Output LossPerExample(graph::Builder& b, const Loss& loss, graph::Output prediction,
                              graph::Output labels);
 graph::Output MetricPerExample(graph::Builder& b, Metric metric, graph::Output prediction,

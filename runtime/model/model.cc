@@ -16,7 +16,8 @@ Input InputOf(const Model& model, const std::vector<Shape>& shapes, const Call& 
   return {shapes[before], Describe(model.layers[static_cast<size_t>(model.calls[before].layer)])};
 }
 
-// Sizes come from a file, so they may overflow or be absurdly large. 2^40 floats are 4 TB.
+// Refuses a shape of more than 2^40 elements (4 TiB of floats). Sizes come from a file, so they may
+// be absurdly large or overflow.
 Status CheckSize(const Shape& shape) {
   constexpr int64_t kMaxElements = int64_t{1} << 40;
   int64_t elements = 1;

@@ -20,8 +20,8 @@ struct Layer {
   std::optional<Shape> stated_input = {};
 };
 
-// One application of a layer. `inputs` are the positions of earlier calls; if there are none, the
-// input is the features.
+// One application of a layer. `inputs` are the positions of the earlier calls whose values it
+// takes. If there are none, it takes the features.
 struct Call {
   int layer = 0;
   std::vector<int> inputs;
@@ -40,23 +40,23 @@ Model Sequential(std::string name, std::vector<Layer> layers);
 // Returns "layer dense_1 (Dense)", for error messages.
 std::string Describe(const Layer& layer);
 
-// Returns the shape of one example's features as the model itself states it, in its InputLayer or
-// as the stated input of its first layer; nullopt if it states none.
+// Returns the shape of one example's features as the model states it, either in its InputLayer or
+// as the stated input of its first layer. Returns nullopt if it states none.
 std::optional<Shape> StatedFeatureShape(const Model& model);
 
 // Returns the shape of one example after each call, in the order of the calls. `feature_shape` is
-// the shape of one example of the data. If two layers do not fit, returns InvalidArgument with a
-// message that names both layers and shapes.
+// the shape of one example of the data. Returns InvalidArgument if two layers do not fit together.
+// The message names both layers and both shapes.
 StatusOr<std::vector<Shape>> CallShapes(const Model& model, const Shape& feature_shape);
-// Returns the shape of the model's output. Errors are those of CallShapes.
+// Returns the shape of the model's output for one example. Returns the same errors as CallShapes.
 StatusOr<Shape> OutputShape(const Model& model, const Shape& feature_shape);
 
 // Returns the variables with their full names, in the order in which their layers are first called.
-// Errors are those of CallShapes.
+// Returns the same errors as CallShapes, and InvalidArgument if a variable would be too large.
 StatusOr<std::vector<VariableSpec>> Variables(const Model& model, const Shape& feature_shape);
 
-// Returns, for --print=model, a line per call (name and class of the layer, output shape, number of
-// parameters) between a heading and the total number of parameters.
+// Returns the text for --print=model: a heading, one line per call (name and class of the layer,
+// output shape, number of parameters), and the total number of parameters.
 StatusOr<std::string> Summary(const Model& model, const Shape& feature_shape);
 
 }  // namespace tfjob::model

@@ -24,8 +24,7 @@ Status AtLeastZero(std::string_view name, double value) {
                          ": it must be a finite number, 0 or more");
 }
 
-// Checks a momentum or a decay factor (beta, rho). It must be below 1, because with 1 old values
-// would never fade.
+// Checks a momentum or a decay factor (beta, rho). With a factor of 1, old values would never fade.
 Status BelowOne(std::string_view name, double value) {
   if (value >= 0 && value < 1) return OkStatus();
   return InvalidArgument("optimizer: ", name, " is ", value, ": it must be at least 0 and below 1");

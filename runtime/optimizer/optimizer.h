@@ -70,24 +70,25 @@ Status Validate(const Optimizer& optimizer);
 struct Slot {
   std::string name;  // Keras 3's: "momentum", "velocity", "accumulator", "average_gradient"
   // The slot of variable w is saved as "<w>/<suffix>". The suffix is TensorFlow 1's if the contents
-  // mean the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2), otherwise Keras 3's. The
-  // latter applies only to SGD's "momentum", which includes the factor -lr; TensorFlow's Momentum
-  // does not.
+  // mean the same (Adagrad; Adam, Adam_1; RMSProp, RMSProp_1, RMSProp_2). Only SGD's slot has Keras
+  // 3's suffix, "momentum". Its contents include the factor -lr, unlike those of TensorFlow's
+  // Momentum.
   std::string suffix;
   double initial_value = 0;
 
   bool operator==(const Slot&) const = default;
 };
 
-// Returns the slots in the order in which Apply takes them. Which slots there are depends only on
-// the kind, on centered and on whether momentum is 0.
+// Returns the slots in the order in which Apply takes them. Their number and names depend only on
+// the kind, on `centered` and on whether `momentum` is 0.
 std::vector<Slot> Slots(const Optimizer& optimizer);
 inline constexpr int kMaxSlots = 3;
 
-// Performs one update in one pass over memory, split between the stream's threads. `step` is the
-// number of updates before this one (Keras' `iterations`). `slots` are in the order of
-// Slots(optimizer). Every span must have as many elements as the variable. The gradient is first
-// multiplied by `gradient_scale`, for example 1 / n if `gradient` is the sum of n gradients.
+// Updates the variable and its slots once. Makes a single pass over memory, divided among the
+// stream's threads. `step` is the number of updates before this one (Keras' `iterations`). `slots`
+// are in the order of Slots(optimizer). Every span must have as many elements as the variable. The
+// gradient is first multiplied by `gradient_scale`, for example by 1 / n if `gradient` is the sum
+// of n gradients.
 void Apply(const Optimizer& optimizer, int64_t step, std::span<float> variable,
            std::span<const float> gradient, std::span<const std::span<float>> slots,
            kernels::Stream& stream, float gradient_scale = 1);
@@ -95,8 +96,8 @@ void Apply(const Optimizer& optimizer, int64_t step, std::span<double> variable,
            std::span<const double> gradient, std::span<const std::span<double>> slots,
            kernels::Stream& stream, double gradient_scale = 1);
 
-// Convert to and from the attributes of the op ApplyOptimizer. FromAttributes returns the
-// errors of Validate.
+// Convert an optimizer to and from the attributes of the op ApplyOptimizer. FromAttributes returns
+// InvalidArgument if the attributes do not describe a valid optimizer (see Validate).
 Attributes ToAttributes(const Optimizer& optimizer);
 StatusOr<Optimizer> FromAttributes(const Attributes& attributes);
 

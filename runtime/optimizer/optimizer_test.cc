@@ -142,7 +142,8 @@ TEST(ApplyTest, FollowsKerasForSeveralSteps) {
   }
 }
 
-// If the gradient stays 0, moments must decay to zero and not stay subnormal, which would be slow.
+// If the gradient stays 0, the moments must decay to 0. They must not stay subnormal, because that
+// would be slow.
 TEST(ApplyTest, MomentsThatDecayEndAtZero) {
   for (const Case& test : Cases()) {
     State<float> state(test.optimizer, 40);

@@ -54,8 +54,9 @@ Status Validate(const Schedule& schedule);
 // Returns the learning rate of `step`, counted from 0. `initial` is the initial rate.
 double RateAt(const Schedule& schedule, double initial, int64_t step);
 
-// Convert to and from JSON. ToJson returns all fields, or {} if there is no schedule. ParseSchedule
-// also returns the errors of Validate.
+// Convert a schedule to and from JSON. ToJson returns all fields, or {} if there is no schedule.
+// ParseSchedule returns InvalidArgument if the JSON does not describe a valid schedule (see
+// Validate).
 Json ToJson(const Schedule& schedule);
 StatusOr<Schedule> ParseSchedule(const JsonField& json);
 

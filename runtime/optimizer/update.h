@@ -1,5 +1,5 @@
-// Provides the inner loop of Apply, for callers whose rows have padding between
-// them (apply_kernel.cc).
+// Provides the inner loop of Apply to callers whose rows have padding between them
+// (apply_kernel.cc).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tfjob::optimizer::internal {
 // The smallest number of elements that justifies waking another thread.
 inline constexpr int64_t kGrain = 16384;
 
-// The scalar inputs of the loops. They are computed in double from the hyper-parameters and
+// The scalar inputs of the loops. MakeUpdate computes them in double from the hyper-parameters and
 // the step.
 template <typename T>
 struct Coefficients {

@@ -65,6 +65,9 @@ Json ToJson(const Progress& progress) {
   for (const auto& [name, value] : progress.metrics) SetFinite(metrics, name.c_str(), value);
   Json& peers = json["peers"] = Json::array();
   for (const Peer& peer : progress.peers) peers.push_back(ToJson(peer));
+  if (!progress.problems.empty()) json["problems"] = progress.problems;
+  if (progress.run_end)
+    json["run_end"] = {{"step", progress.run_end->step}, {"run", progress.run_end->run}};
   return json;
 }
 
@@ -88,6 +91,15 @@ StatusOr<Progress> ParseProgress(const Json& json) {
   for (const JsonField& field : peers) {
     ASSIGN_OR_RETURN(Peer peer, ParsePeer(field));
     progress.peers.push_back(std::move(peer));
+  }
+  ASSIGN_OR_RETURN(auto problems, root["problems"].Members());
+  for (const auto& [name, value] : problems) {
+    ASSIGN_OR_RETURN(progress.problems[name], value.String());
+  }
+  if (root["run_end"].present()) {
+    RunEnd& end = progress.run_end.emplace();
+    ASSIGN_OR_RETURN(end.step, root["run_end"]["step"].Int());
+    ASSIGN_OR_RETURN(end.run, root["run_end"]["run"].String());
   }
   return progress;
 }

@@ -34,6 +34,15 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
+// The end of a run. The chief announces it once the last checkpoint is whole, and the evaluator
+// once it has evaluated that checkpoint.
+struct RunEnd {
+  int64_t step = 0;  // of the last checkpoint
+  std::string run;   // identifies the job and the attempt without naming them
+
+  bool operator==(const RunEnd&) const = default;
+};
+
 struct Progress {
   std::string task;  // "/job:worker/task:1"
   State state = State::kStarting;
@@ -46,6 +55,9 @@ struct Progress {
   std::map<std::string, double> metrics;  // "accuracy" → 0.88; from the last report
   std::optional<double> seconds_left;
   std::vector<Peer> peers;
+  // What fails while the task goes on: "checkpoints" → "the checkpoint of step 9 could not be …".
+  std::map<std::string, std::string> problems;
+  std::optional<RunEnd> run_end;
 
   bool operator==(const Progress&) const = default;
 };

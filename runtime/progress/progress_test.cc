@@ -23,7 +23,9 @@ Progress Sample() {
           .loss = 0.25,
           .metrics = {{"accuracy", 0.875}},
           .seconds_left = 17.5,
-          .peers = {{"/job:ps/task:0", "127.0.0.1:2222", "connected", 0.5}}};
+          .peers = {{"/job:ps/task:0", "127.0.0.1:2222", "connected", 0.5}},
+          .problems = {{"checkpoints", "write /m: No space left on device"}},
+          .run_end = RunEnd{.step = 120, .run = "0a1b2c3d"}};
 }
 
 TEST(Progress, ReadsBackFromJson) {

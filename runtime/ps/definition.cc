@@ -5,6 +5,7 @@
 
 #include "runtime/base/json.h"
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/ps/placement.h"
 #include "runtime/tensor/shape.h"
 
 namespace tfjob::ps {
@@ -97,6 +98,25 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   return result;
 }
 
+Status ValidateSizes(const Definition& definition) {
+  int64_t shards = 0;
+  for (const state::Variable& variable : definition.state.variables) {
+    const std::optional<int64_t> elements = variable.shape.CheckedElements();
+    const auto size = static_cast<int64_t>(SizeOf(variable.dtype));
+    if (!elements || *elements > kMaxVariableBytes / size) {
+      return InvalidArgument("variable ", variable.name, ": the shape ", variable.shape.ToString(),
+                             " takes more than ", kMaxVariableBytes, " bytes");
+    }
+    shards += ShardCount(variable, definition.max_shard_bytes);
+    if (shards > kMaxShards) {
+      return InvalidArgument("max_shard_bytes: ", definition.max_shard_bytes,
+                             " would cut the variables into more than ", kMaxShards,
+                             " shards: raise it (strategy.shard_bytes)");
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status Validate(const Definition& definition) {
@@ -108,7 +128,7 @@ Status Validate(const Definition& definition) {
   if (definition.max_shard_bytes < 1) {
     return InvalidArgument("max_shard_bytes: expected 1 or more, got ", definition.max_shard_bytes);
   }
-  return OkStatus();
+  return ValidateSizes(definition);
 }
 
 std::string Serialize(const Assignment& assignment) {
@@ -122,6 +142,9 @@ StatusOr<Assignment> ParseAssignment(const std::string& bytes) {
   Assignment result;
   ASSIGN_OR_RETURN(result.definition, ParseDefinition(root["definition"]));
   ASSIGN_OR_RETURN(auto servers, root["servers"].Elements());
+  if (servers.size() > kMaxServers) {
+    return InvalidArgument("servers: expected at most ", kMaxServers, ", got ", servers.size());
+  }
   for (const JsonField& server : servers) {
     ASSIGN_OR_RETURN(std::string address, server.String());
     result.servers.push_back(std::move(address));

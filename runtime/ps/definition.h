@@ -32,8 +32,15 @@ struct Definition {
   bool operator==(const Definition&) const = default;
 };
 
+// Limits on what a definition may ask of a server. Within them, no product or sum of sizes exceeds
+// 63 bits.
+inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
+inline constexpr int64_t kMaxShards = int64_t{1} << 20;
+inline constexpr size_t kMaxServers = size_t{1} << 14;
+
 // Returns InvalidArgument, with a message that names the variable or the option, for an invalid
-// state, replicas_to_aggregate < 1 or max_shard_bytes < 1.
+// state, replicas_to_aggregate < 1, max_shard_bytes < 1, and for a variable or a number of shards
+// that exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
@@ -43,7 +50,8 @@ struct Assignment {
   Definition definition;
   std::vector<std::string> servers;
 };
-// These convert an assignment to the text that is sent, and back.
+// These convert an assignment to the text that is sent, and back. Parsing returns InvalidArgument
+// for text that is not an assignment, an invalid definition, and more than kMaxServers servers.
 std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 

@@ -67,6 +67,25 @@ TEST(Definition, RefusesWhatCannotBeServed) {
             "replicas_to_aggregate: expected 1 or more, got 0");
   EXPECT_EQ(error([](Definition& d) { d.max_shard_bytes = 0; }),
             "max_shard_bytes: expected 1 or more, got 0");
+  EXPECT_EQ(error([](Definition& d) { d.state.variables[0].shape = {int64_t{1} << 61, 8}; }),
+            "variable dense/kernel: the shape [2305843009213693952,8] takes more than "
+            "1099511627776 bytes");
+  EXPECT_EQ(error([](Definition& d) { d.state.variables[0].shape = {(int64_t{1} << 38) + 1}; }),
+            "variable dense/kernel: the shape [274877906945] takes more than 1099511627776 bytes");
+  EXPECT_EQ(error([](Definition& d) {
+              d.state.variables[0].shape = {1 << 21};
+              d.max_shard_bytes = 4;
+            }),
+            "max_shard_bytes: 4 would cut the variables into more than 1048576 shards: raise it "
+            "(strategy.shard_bytes)");
+  Definition most = TwoLayers();
+  most.state.variables = {{.name = "w", .shape = {1 << 20}}};
+  most.max_shard_bytes = 4;
+  EXPECT_EQ(Validate(most), OkStatus());
+  EXPECT_EQ(Place(most, 3).size(), size_t{1} << 20);
+  const std::vector<std::string> servers(kMaxServers + 1, "a:1");
+  EXPECT_EQ(Message(ParseAssignment(Serialize({TwoLayers(), servers})).status()),
+            "servers: expected at most 16384, got 16385");
   EXPECT_FALSE(ParseAssignment("{").ok());
   EXPECT_FALSE(ParseAssignment("{\"definition\":{\"variables\":[{}]},\"servers\":[]}").ok());
 }

@@ -475,8 +475,8 @@ TEST(SlowNetwork, ValuesThatWereAskedForComeBeforeTheEnd) {
 
 TEST(InProcess, NeedsNoNetwork) {
   rpc::PipeConnector connector;
-  std::unique_ptr<ParameterServer> ps =
-      *ParameterServer::Create({.identity = Task("ps", 0), .connector = &connector});
+  std::unique_ptr<ParameterServer> ps = *ParameterServer::Create(
+      {.identity = Task("ps", 0), .chief_type = "worker", .connector = &connector});
   connector.Listen("here", kParameterService, Task("ps", 0), *ps);
   const Definition definition = TwoVariables();
   {

@@ -7,22 +7,29 @@
 namespace tfjob::ps {
 namespace {
 
+// How a variable is cut: into `count` shards of whole rows.
+struct Cut {
+  int64_t row_bytes = 0;
+  int64_t rows = 0;
+  int64_t count = 1;
+};
+
+Cut CutOf(const state::Variable& variable, int64_t max_shard_bytes) {
+  const auto element = static_cast<int64_t>(SizeOf(variable.dtype));
+  const int64_t bytes = variable.shape.num_elements() * element;
+  if (bytes <= max_shard_bytes) return {.row_bytes = bytes, .rows = 1, .count = 1};
+  // A row that exceeds the limit is split between elements.
+  int64_t row_bytes = variable.shape.rank() == 0 ? element : bytes / variable.shape.dim(0);
+  if (row_bytes > max_shard_bytes) row_bytes = element;
+  const int64_t rows = bytes / row_bytes;
+  const int64_t most_rows = std::max<int64_t>(1, max_shard_bytes / row_bytes);
+  // Makes as few shards as possible, with sizes as equal as whole rows allow.
+  return {.row_bytes = row_bytes, .rows = rows, .count = (rows + most_rows - 1) / most_rows};
+}
+
 void AppendShards(const Definition& definition, int index, std::vector<Shard>& shards) {
   const state::Variable& variable = definition.state.variables[static_cast<size_t>(index)];
-  const int64_t bytes =
-      variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
-  if (bytes <= definition.max_shard_bytes) {
-    shards.push_back({.variable = index, .size = bytes});
-    return;
-  }
-  // A row that exceeds the limit is split between elements.
-  const auto element = static_cast<int64_t>(SizeOf(variable.dtype));
-  int64_t row_bytes = variable.shape.rank() == 0 ? element : bytes / variable.shape.dim(0);
-  if (row_bytes > definition.max_shard_bytes) row_bytes = element;
-  const int64_t rows = bytes / row_bytes;
-  const int64_t most_rows = std::max<int64_t>(1, definition.max_shard_bytes / row_bytes);
-  // Makes as few shards as possible, with sizes as equal as whole rows allow.
-  const int64_t count = (rows + most_rows - 1) / most_rows;
+  const auto [row_bytes, rows, count] = CutOf(variable, definition.max_shard_bytes);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t begin = rows * i / count, end = rows * (i + 1) / count;
     shards.push_back(
@@ -56,6 +63,10 @@ bool IsOfAnother(std::string_view line, const std::vector<Shard>& shards, int se
 }
 
 }  // namespace
+
+int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes) {
+  return CutOf(variable, max_shard_bytes).count;
+}
 
 std::vector<Shard> Place(const Definition& definition, int servers) {
   std::vector<Shard> shards;

@@ -23,11 +23,16 @@ struct Shard {
   bool operator==(const Shard&) const = default;
 };
 
-// Returns all shards, ordered by variable, then offset. A shard's index in the list is its number
-// on the wire. Together the shards cover every byte of every variable exactly once; a variable
-// without elements has one empty shard. kRoundRobin assigns the shards to the servers in turn.
-// kBalanced assigns the shards from the largest to the smallest, each to the server with the fewest
-// bytes so far; ties go to the earlier shard and the lower server.
+// Returns into how many shards a variable is cut. The variable's size must be within
+// kMaxVariableBytes.
+int64_t ShardCount(const state::Variable& variable, int64_t max_shard_bytes);
+
+// Requires a definition that Validate accepts. Returns all shards, ordered by variable, then
+// offset. A shard's index in the list is its number on the wire. Together the shards cover every
+// byte of every variable exactly once; a variable without elements has one empty shard. kRoundRobin
+// assigns the shards to the servers in turn. kBalanced assigns the shards from the largest to the
+// smallest, each to the server with the fewest bytes so far; ties go to the earlier shard and the
+// lower server.
 std::vector<Shard> Place(const Definition& definition, int servers);
 
 // Returns the lines of a snapshot's ledger that a server needs. Each line begins with a shard

@@ -32,9 +32,9 @@ enum Type : uint16_t {
   kFinished = 14,    // D: the job is over; follows all other frames
   kRenew = 15,       // M: chief to ps 0, during a copy: extends the hold; no answer
 
-  // A contribution: `step` is the step of the values it was computed from, `value` the epoch. Every
-  // shard of the server is sent once: all its bytes, or one empty segment if there is no update for
-  // it. The first frame has the flag kFirst.
+  // A contribution: `step`, which is not negative, is the step of the values it was computed from,
+  // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment
+  // if there is no update for it. The first frame has the flag kFirst.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
   // The answer to kPush and kPull, in one or more frames. The last frame has the flag kLast, the

@@ -1,34 +1,38 @@
 #include "runtime/rpc/buffer_pool.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace tfjob::rpc {
 namespace {
 
+constexpr size_t kPage = 4096;
 constexpr size_t kSmallest = size_t{16} << 10;
-// Free buffers beyond this number are deleted.
-constexpr size_t kMostFree = 64;
+
+constexpr size_t Rounded(size_t bytes) {
+  return std::max(kSmallest, (bytes + kPage - 1) / kPage * kPage);
+}
+
+// A buffer is used for a request if at most an eighth of it is wasted.
+constexpr bool Fits(size_t size, size_t wanted) {
+  return size >= wanted && size - wanted <= size / 8;
+}
 
 }  // namespace
 
 BufferPool::Lease* BufferPool::Take(size_t bytes) {
-  MutexLock lock(mutex_);
-  auto fits = [&](const auto& lease) { return lease->buffer_.size() >= bytes; };
-  // Orders leases that fit before those that do not, and the smaller before the larger.
-  auto smaller = [&](const auto& a, const auto& b) {
-    return fits(a) && (!fits(b) || a->buffer_.size() < b->buffer_.size());
-  };
+  const size_t wanted = Rounded(bytes);
   std::unique_ptr<Lease> lease;
-  auto best = std::min_element(free_.begin(), free_.end(), smaller);
-  if (best != free_.end() && fits(*best)) {
-    lease = std::move(*best);
-    *best = std::move(free_.back());
-    free_.pop_back();
-  } else {
-    // The sizes are powers of two, so that shards of similar sizes share buffers.
-    lease.reset(new Lease(std::bit_ceil(std::max(bytes, kSmallest))));
+  {
+    MutexLock lock(mutex_);
+    auto best = free_.lower_bound(wanted);
+    if (best != free_.end() && Fits(best->first, wanted)) {
+      free_bytes_ -= best->first;
+      lease = std::move(best->second);
+      free_.erase(best);
+    }
+    lent_bytes_ += lease != nullptr ? lease->buffer_.size() : wanted;
   }
+  if (lease == nullptr) lease.reset(new Lease(wanted));
   lease->holders_ = 1;
   lease->pool_ = shared_from_this();
   return lease.release();
@@ -39,10 +43,47 @@ void BufferPool::Lease::Release(void* argument) {
   if (lease->holders_.fetch_sub(1) != 1) return;
   // A free lease must not keep its pool alive. The local reference keeps the pool and its mutex
   // alive until the lock is released.
-  std::unique_ptr<Lease> owned(lease);
   std::shared_ptr<BufferPool> pool = std::move(lease->pool_);
-  MutexLock lock(pool->mutex_);
-  if (pool->free_.size() < kMostFree) pool->free_.push_back(std::move(owned));
+  pool->Return(std::unique_ptr<Lease>(lease));
+}
+
+void BufferPool::Return(std::unique_ptr<Lease> lease) {
+  const size_t bytes = lease->buffer_.size();
+  Leases surplus;  // freed after the lock is released
+  MutexLock lock(mutex_);
+  lent_bytes_ -= bytes;
+  free_bytes_ += bytes;
+  free_.emplace(bytes, std::move(lease));
+  Shrink(bytes, surplus);
+}
+
+void BufferPool::KeepAtMost(size_t bytes) {
+  Leases surplus;
+  MutexLock lock(mutex_);
+  most_free_ = bytes;
+  Shrink(0, surplus);
+}
+
+// Moves buffers to `surplus` until the limit is kept. Buffers of the size that is in use are the
+// last to go.
+void BufferPool::Shrink(size_t size_in_use, Leases& surplus) {
+  const size_t keep = size_in_use == 0 ? 0 : 1;
+  while (free_bytes_ > most_free_ && free_.size() > keep) {
+    auto victim = free_.begin();
+    if (victim->first == size_in_use) victim = std::prev(free_.end());
+    free_bytes_ -= victim->first;
+    surplus.insert(free_.extract(victim));
+  }
+}
+
+size_t BufferPool::free_bytes() const {
+  MutexLock lock(mutex_);
+  return free_bytes_;
+}
+
+size_t BufferPool::lent_bytes() const {
+  MutexLock lock(mutex_);
+  return lent_bytes_;
 }
 
 }  // namespace tfjob::rpc

@@ -3,17 +3,18 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "runtime/base/mutex.h"
 #include "runtime/tensor/tensor.h"
 
 namespace tfjob::rpc {
 
-// Keeps buffers for reuse, so that the steady state allocates nothing. Thread-safe. Outstanding
-// leases keep the pool alive.
+// Keeps buffers for reuse, so that the steady state allocates nothing and touches no new pages. A
+// buffer has the size that was asked for, rounded up to a page; it is used for a smaller request
+// only if little of it is wasted. Thread-safe. Outstanding leases keep the pool alive.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   class Lease {
@@ -31,23 +32,40 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
    private:
     friend class BufferPool;
-    explicit Lease(size_t bytes) : buffer_(bytes) {}
+    // The contents are undefined: whoever takes a lease writes before he reads.
+    explicit Lease(size_t bytes) : buffer_(bytes, Buffer::Contents::kUndefined) {}
     Buffer buffer_;
     std::atomic<int> holders_ = 1;
     std::shared_ptr<BufferPool> pool_;  // set while the lease is out
   };
 
-  static std::shared_ptr<BufferPool> Create() {
-    return std::shared_ptr<BufferPool>(new BufferPool());
+  // A pool keeps at most `most_free_bytes` for reuse, or a single buffer if that is larger. It
+  // keeps those that were returned last.
+  static std::shared_ptr<BufferPool> Create(size_t most_free_bytes = kMostFreeBytes) {
+    return std::shared_ptr<BufferPool>(new BufferPool(most_free_bytes));
   }
+  // Changes the limit, and frees what exceeds it.
+  void KeepAtMost(size_t bytes);
   // Returns a lease on a buffer of at least `bytes` bytes, whose contents are undefined.
   Lease* Take(size_t bytes);
 
- private:
-  BufferPool() = default;
+  size_t free_bytes() const;
+  size_t lent_bytes() const;
 
-  Mutex mutex_;
-  std::vector<std::unique_ptr<Lease>> free_ ABSL_GUARDED_BY(mutex_);
+ private:
+  static constexpr size_t kMostFreeBytes = size_t{64} << 20;
+
+  explicit BufferPool(size_t most_free_bytes) : most_free_(most_free_bytes) {}
+  using Leases = std::multimap<size_t, std::unique_ptr<Lease>>;  // by size
+
+  void Return(std::unique_ptr<Lease> lease);
+  void Shrink(size_t size_in_use, Leases& surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable Mutex mutex_;
+  Leases free_ ABSL_GUARDED_BY(mutex_);
+  size_t free_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t lent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t most_free_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The deleter of OwnedLease, which releases its lease at the end of a scope.

@@ -47,7 +47,7 @@ Status Connection::Run() {
     last_heard_us_ = NowMicroseconds();
     if (!status.ok()) break;
     handling_ = true;
-    Handle(frame);
+    status = Handle(frame);
     // The time is set before handling_ is cleared, so that Silence never counts the handler's time.
     last_heard_us_ = NowMicroseconds();
     handling_ = false;
@@ -60,25 +60,36 @@ Status Connection::Run() {
   return why_;
 }
 
-void Connection::Handle(IncomingFrame& frame) {
-  if (frame.header.type == kHeartbeat) return;
-  if (frame.header.type == kCredit) {
-    MutexLock lock(mutex_);
-    credit_ += frame.header.value;
-    // The writer is woken only if data is waiting for the credit.
-    if (data_waits_) wake_.NotifyOne();
-    return;
+Status Connection::TakeCredit(int64_t bytes) {
+  MutexLock lock(mutex_);
+  // The peer returns what it has consumed, so there is never more credit than the window.
+  if (bytes < 0 || bytes > options_.window - credit_) {
+    return DataLoss("the peer returned credit for ", bytes, " bytes, but ",
+                    options_.window - credit_, " are in flight");
   }
+  credit_ += bytes;
+  // The writer is woken only if data is waiting for the credit.
+  if (data_waits_) wake_.NotifyOne();
+  return OkStatus();
+}
+
+Status Connection::Handle(IncomingFrame& frame) {
+  if (frame.header.type == kHeartbeat) return OkStatus();
+  if (frame.header.type == kCredit) return TakeCredit(frame.header.value);
   const bool uses_credit = (frame.header.flags & kUsesCredit) != 0;
   frame.header.flags &= static_cast<uint16_t>(~kUsesCredit);
   // Computed before the call, since the handler consumes the frame.
   const auto bytes = static_cast<int64_t>(frame.remaining());
   handler_.OnFrame(frame);
-  if (!uses_credit) return;
+  if (!uses_credit) return OkStatus();
   MutexLock lock(mutex_);
   // Credit is returned once a quarter of a window is consumed, not for every frame.
   consumed_ += bytes;
+  if (consumed_ > options_.window + static_cast<int64_t>(kMaxFrameBytes)) {
+    return DataLoss("the peer sent ", consumed_, " bytes with a window of ", options_.window);
+  }
   if (consumed_ >= options_.window / 4) wake_.NotifyOne();
+  return OkStatus();
 }
 
 Duration Connection::Silence() const {
@@ -89,10 +100,22 @@ Duration Connection::Silence() const {
 // ---- asking for writes
 
 void Connection::Send(const FrameHeader& header, std::string body) {
-  MutexLock lock(mutex_);
-  messages_.emplace_back(header, std::move(body));
-  // A writing thread checks for messages again before it releases the pen.
-  if (!writing_) wake_.NotifyOne();
+  Status overflow;
+  {
+    MutexLock lock(mutex_);
+    if (closing_) return;
+    if (queued_bytes_ <= options_.max_queued_bytes &&
+        messages_.size() < options_.max_queued_messages) {
+      queued_bytes_ += body.size();
+      messages_.emplace_back(header, std::move(body));
+      // A writing thread checks for messages again before it releases the pen.
+      if (!writing_) wake_.NotifyOne();
+      return;
+    }
+    overflow = ResourceExhausted("the peer does not read: ", messages_.size(), " messages of ",
+                                 queued_bytes_, " bytes wait for it");
+  }
+  Cancel(overflow);
 }
 
 bool Connection::Drained() {
@@ -211,6 +234,7 @@ Connection::Turn Connection::Next(OutgoingFrame& frame, std::string& body) {
     frame.header = messages_.front().first;
     body = std::move(messages_.front().second);
     messages_.pop_front();
+    queued_bytes_ -= body.size();
     frame.segments.push_back({.bytes = std::as_bytes(std::span(body))});
     return Turn::kFrame;
   }

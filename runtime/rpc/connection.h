@@ -5,7 +5,9 @@
 // that is, sent but not yet consumed by the other side. A receiver returns credits for frames that
 // its handler has consumed. Transports must buffer at least one window. A writer then waits only
 // for the network, never for the other side's handler, so two sides that both send cannot block
-// each other. Messages (see Send) need no credit.
+// each other. Messages (see Send) need no credit, but only so many of them may wait. A peer that
+// returns credit for bytes that it was not sent, or that sends far more than its credit, breaks
+// the stream (DataLoss).
 #pragma once
 
 #include <atomic>
@@ -36,6 +38,10 @@ struct ConnectionOptions {
   int64_t window = int64_t{16} << 20;
   // An idle side sends a heartbeat at this interval, so that silence indicates a fault.
   Duration heartbeat{500ms};
+  // If a message would have to wait behind more bytes, or more messages, than this, the peer does
+  // not read what it asks for: the stream is broken (ResourceExhausted).
+  size_t max_queued_bytes = 2 * kMaxFrameBytes;
+  size_t max_queued_messages = size_t{1} << 14;
 };
 
 // Thread-safe. The transport and the handler must outlive the connection.
@@ -79,7 +85,8 @@ class Connection {
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LayDownPen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Spend(int64_t bytes);
-  void Handle(IncomingFrame& frame);
+  Status Handle(IncomingFrame& frame);
+  Status TakeCredit(int64_t bytes);
 
   Transport& transport_;
   ConnectionHandler& handler_;
@@ -91,6 +98,7 @@ class Connection {
   Mutex mutex_;
   CondVar wake_;  // wakes the writer
   std::deque<std::pair<FrameHeader, std::string>> messages_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the messages
   int64_t credit_ ABSL_GUARDED_BY(mutex_);
   int64_t consumed_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes not yet returned as credit
   bool data_waits_ ABSL_GUARDED_BY(mutex_) = false;

@@ -42,6 +42,9 @@ inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;
 // sent in several frames: an arriving frame shows that the peer is alive, so no single frame may
 // take long.
 inline constexpr size_t kFrameTargetBytes = size_t{1} << 20;
+// A frame of this many segments is full, too, however few bytes they have. Far fewer than
+// kMaxSegments, because the table takes kSegmentBytes for each.
+inline constexpr size_t kFrameTargetSegments = size_t{1} << 12;
 
 // A run of bytes to send. The bytes must stay valid and unchanged until `release(argument)` is
 // called, which happens exactly once, on any thread, even if the stream breaks. If `release` is

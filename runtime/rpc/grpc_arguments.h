@@ -13,7 +13,8 @@ namespace tfjob::rpc {
 
 // Frames are large and credits already limit their senders, so the HTTP/2 windows are large from
 // the start. BDP (bandwidth-delay product) probing is off, because when measured it took a third of
-// the CPU time of an exchange.
+// the CPU time of an exchange. Nobody here compresses, so a compressed message is not inflated:
+// gRPC would compare only its compressed size with the limit.
 inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxFrameBytes)},
     {GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1},
@@ -25,7 +26,14 @@ inline constexpr std::pair<const char*, int> kStreamArguments[] = {
     {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
     {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000},
     {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
+    {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0},
+    {GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE},
+    {GRPC_ARG_MAX_METADATA_SIZE, 8 << 10},
 };
+// A task opens one stream per channel, and polls of progress are short.
+inline constexpr int kMostStreamsOfAConnection = 64;
+// Every stream takes a thread. A job has fewer tasks than this.
+inline constexpr int kMostThreads = 1 << 14;
 
 // Must be called before the first channel or server is created. Keeps gRPC initialised until
 // the process exits, because its final shutdown joins threads that may sleep for ten seconds.

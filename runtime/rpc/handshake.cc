@@ -1,9 +1,11 @@
 #include "runtime/rpc/handshake.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "runtime/base/mutex.h"
 #include "runtime/rpc/handshake.pb.h"
+#include "runtime/rpc/wire_status.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -13,6 +15,8 @@ constexpr uint16_t kWelcome = 0xFFF2;
 constexpr uint16_t kRefusal = 0xFFF3;  // value: the status code; the text is its message
 // Limits what a peer may send before it is identified.
 constexpr size_t kMaxHelloBytes = 64 << 10;
+constexpr size_t kMaxNameBytes = 63;  // as in Kubernetes
+constexpr size_t kMaxUidBytes = 256;
 
 Status WriteText(Transport& transport, const FrameHeader& header, const std::string& text) {
   OutgoingFrame frame{.header = header, .segments = {{.bytes = std::as_bytes(std::span(text))}}};
@@ -31,11 +35,26 @@ std::string Encode(const Identity& identity, const std::string& service) {
   return hello.SerializeAsString();
 }
 
+// Names end up in logs and messages, and as keys of maps, so they are short and plain.
+bool IsName(const std::string& text) {
+  return text.size() <= kMaxNameBytes && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+         });
+}
+
+bool IsPlausible(const Hello& hello) {
+  const std::string& uid = hello.job_uid();
+  const bool printable =
+      std::ranges::all_of(uid, [](unsigned char c) { return c > ' ' && c < 0x7F; });
+  return IsName(hello.task_type()) && IsName(hello.service()) && hello.task_index() >= 0 &&
+         uid.size() <= kMaxUidBytes && printable;
+}
+
 StatusOr<Caller> Decode(IncomingFrame& frame) {
   Hello hello;
   // Checked before parsing, because anyone who can reach the port can send this.
   if (frame.remaining() > kMaxHelloBytes ||
-      !hello.ParseFromString(frame.ReadString(frame.remaining()))) {
+      !hello.ParseFromString(frame.ReadString(frame.remaining())) || !IsPlausible(hello)) {
     return DataLoss("the handshake message is unreadable");
   }
   return Caller{.identity = {.job_uid = hello.job_uid(),
@@ -55,7 +74,7 @@ StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
   IncomingFrame frame;
   RETURN_IF_ERROR(transport.Read(frame));
   if (frame.header.type == kRefusal) {
-    return Status(static_cast<StatusCode>(frame.header.value), frame.ReadString(frame.remaining()));
+    return ErrorFromWire(frame.header.value, frame.ReadString(frame.remaining()));
   }
   if (frame.header.type != kWelcome) return DataLoss("the peer does not answer the handshake");
   ASSIGN_OR_RETURN(Caller peer, Decode(frame));

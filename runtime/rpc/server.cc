@@ -89,6 +89,10 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : kStreamArguments) builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
+  grpc::ResourceQuota quota("task");
+  quota.SetMaxThreads(kMostThreads);
+  builder.SetResourceQuota(quota);
   int port = 0;
   builder.AddListeningPort(StrCat(options.host, ":", options.port),
                            ServerCredentialsOf(options.credentials), &port);

@@ -24,10 +24,10 @@ enum class PeerHealth {
   kUnknown,    // not connected yet
 };
 std::string_view Name(PeerHealth health);  // "connected"
-// Returns kUnknown for any other text.
+// Parses a name that Name returns. Returns kUnknown for any other text.
 PeerHealth ParsePeerHealth(std::string_view name);
 
-// The current view of a peer.
+// The state of a peer, as this task currently sees it.
 struct PeerState {
   std::string task;  // "/job:ps/task:1"
   PeerRole role = PeerRole::kTrains;
@@ -47,10 +47,10 @@ struct PeerEvent {
     kRecovered,  // a suspected peer sent data again
     kLost,       // the peer's connection closed, or its lease of 10 s expired
     kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
-    kRestoring,  // the chief refills servers
+    kRestoring,  // the chief fills servers that have no state
   };
   Kind kind = Kind::kWaiting;
-  std::string peer;     // "ps 1"; for a wait, several may be listed, separated by ", "
+  std::string peer;     // "ps 1"; a wait may list several peers, separated by ", "
   std::string address;  // "host:port"; "" if there are several peers
   std::string message;  // a complete sentence that names the peer, its address and what was awaited
 

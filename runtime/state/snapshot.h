@@ -22,14 +22,14 @@ struct VariableState {
 struct Snapshot {
   int64_t global_step = 0;
   std::vector<VariableState> variables;  // parallel to TrainingState::variables
-  // Records which contributions of which task the snapshot contains; empty if there is no record.
-  // Private to the strategy that took the snapshot: all other code saves and restores it without
-  // reading or changing it.
+  // Records which contributions of each task the snapshot contains. Empty if there is no record.
+  // The ledger is private to the strategy that took the snapshot. All other code saves and restores
+  // it without reading or changing it.
   std::string ledger;
 };
 
-// Returns InvalidArgument, with a message that names the variable, unless types, shapes and slots
-// match `state`. Does not read the ledger.
+// Returns InvalidArgument unless the snapshot's variables have the types, shapes and slots that
+// `state` declares. The message names the variable. Does not read the ledger.
 Status CheckFits(const Snapshot& snapshot, const TrainingState& state);
 
 }  // namespace tfjob::state

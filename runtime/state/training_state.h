@@ -1,5 +1,6 @@
 // Declares the state of a training run: its variables, in order, and the optimizer that updates
-// them. It is the same in every task of a job. A snapshot (snapshot.h) holds the values.
+// them. This declaration is the same in every task of a job. A snapshot (snapshot.h) holds the
+// values.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,12 @@
 
 namespace tfjob::state {
 
-// How a task's contribution to a variable changes the variable. In synchronous mode, this is done
-// once per step, with the mean of the step's contributions.
+// Says how a task's contribution changes a variable. In synchronous mode, the variable changes once
+// per step, by the mean of the step's contributions.
 enum class Update : uint8_t {
-  kGradient = 0,   // is applied by the optimizer; float32 and float64 only
-  kAssign = 1,     // replaces the variable (moving statistics)
-  kAssignAdd = 2,  // is added to the variable
+  kGradient = 0,   // the optimizer applies the contribution; float32 and float64 only
+  kAssign = 1,     // the contribution replaces the variable (moving statistics)
+  kAssignAdd = 2,  // the contribution is added to the variable
 };
 
 struct Variable {
@@ -37,13 +38,15 @@ struct TrainingState {
   bool operator==(const TrainingState&) const = default;
 };
 
-// Returns the slots that the optimizer keeps for the variable; none unless its update is kGradient.
+// Returns the slots that the optimizer keeps for the variable. If the variable's update is not
+// kGradient, there are none.
 std::vector<optimizer::Slot> SlotsOf(const Variable& variable,
                                      const optimizer::Optimizer& optimizer);
 
-// Returns InvalidArgument, with a message that names the variable or the option, for two variables
-// with the same name, a negative dimension, gradients for a type other than float32 and float64,
-// additions to booleans or bytes, or an invalid optimizer.
+// Returns InvalidArgument if two variables have the same name, if a dimension is negative, if a
+// variable's dtype does not allow its update (kGradient needs float32 or float64, and kAssignAdd
+// excludes bool and uint8), or if the optimizer is invalid. The message names the variable or the
+// option.
 Status Validate(const TrainingState& state);
 
 }  // namespace tfjob::state

@@ -22,8 +22,9 @@ struct ModelDefinition {
   int64_t seed = 0;
 };
 
-// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument,
-// naming the layers, if layers do not fit, and Unimplemented for layers with trainable: false.
+// Fills `variables` and `state.variables` from the model and `build`. Returns InvalidArgument if
+// layers do not fit together, with a message that names them. Returns Unimplemented if a layer with
+// variables has trainable: false.
 Status DefineVariables(ModelDefinition& definition);
 
 // Returns the initial value of every variable and every slot, at step 0.
@@ -36,7 +37,7 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
 
 // Creates the definition's variables in `store`, filled with zeros.
 Status CreateVariables(const ModelDefinition& definition, variables::VariableStore& store);
-// Copies a snapshot's values (not its slots) into the variables of `store`.
+// Copies the values of a snapshot, but not its slots, into the variables of `store`.
 Status LoadValues(const ModelDefinition& definition, const state::Snapshot& snapshot,
                   variables::VariableStore& store);
 

@@ -1,5 +1,4 @@
-// Runs a model's graph on batches: one compiled program per mode and batch size, with the positions
-// of its feeds and fetches.
+// Runs a model's graph on batches. There is one compiled program per mode and batch size.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +17,10 @@
 
 namespace tfjob::strategy {
 
-// A compiled graph of the model with the positions of its feeds and fetches.
+// A compiled graph of the model, with the positions of its feeds and fetches.
 class ModelProgram {
  public:
-  // Compiles the graph for `mode`. In kTrain, Run announces the gradients unless
+  // Compiles the graph for `mode`. In kTrain, Run passes the gradients to on_gradient, unless
   // `with_updates` is set.
   static StatusOr<std::unique_ptr<ModelProgram>> Compile(const ModelDefinition& definition,
                                                          model::Mode mode, int64_t batch_size,
@@ -29,8 +28,9 @@ class ModelProgram {
                                                          variables::VariableStore& store,
                                                          const exec::Device& device);
 
-  // For kTrain and kEval. `step` counts the updates before this one; `seed` is the seed of dropout.
-  // Calls on_gradient(v) as soon as the gradient of variable v is ready.
+  // Runs the program on a batch, in kTrain or kEval. `step` is the number of updates before this
+  // one, and `seed` is the seed for dropout. Calls on_gradient(v) as soon as the gradient of
+  // variable v is ready.
   Status Run(const data::Batch& batch, int64_t step, int64_t seed,
              absl::FunctionRef<void(int)> on_gradient);
   Status Run(const data::Batch& batch, int64_t step, int64_t seed);
@@ -50,7 +50,7 @@ class ModelProgram {
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
   int features_ = -1, labels_ = -1, step_ = -1,
-      seed_ = -1;      // indices of the feeds; -1: the graph does not use it
+      seed_ = -1;      // indices of the feeds; -1: the graph has no such feed
   int loss_sum_ = -1;  // index of the fetch
   std::vector<int> metric_sums_;
   std::vector<int> gradient_of_variable_;  // index of the fetch, or -1
@@ -59,7 +59,7 @@ class ModelProgram {
   int64_t step_value_ = 0, seed_value_ = 0;
 };
 
-// Holds the programs for one mode, one program per batch size; all of them use the variables of one
+// Holds the programs for one mode, one per batch size. All of them use the variables of the same
 // store. Compiles a program when its batch size is first requested.
 class ProgramCache {
  public:

@@ -60,8 +60,8 @@ class ParameterServerStrategy : public Strategy {
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
  private:
-  // Copies the received values into the variables. New values arrive while the backward pass still
-  // reads the old ones, so they are first received into separate buffers.
+  // Copies the received values into the variables. The values are first received into separate
+  // buffers, because they arrive while the backward pass still reads the old values.
   Status TakeValues() {
     for (size_t v = 0; v < variables_.size(); ++v)
       RETURN_IF_ERROR(variables_[v]->CopyIn(received_[v].bytes()));

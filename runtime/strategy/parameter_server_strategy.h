@@ -1,7 +1,7 @@
 // Makes the strategy that keeps variables on parameter servers. Each training task computes
 // gradients on its batches, sends each gradient as soon as the backward pass has produced it, and
-// receives fresh values: asynchronously (gradients are applied as they arrive) or synchronously
-// (gradients are averaged).
+// receives fresh values. In asynchronous mode, the servers apply gradients as they arrive. In
+// synchronous mode, the servers average the gradients of a step.
 #pragma once
 
 #include "runtime/config/training_config.h"
@@ -18,14 +18,14 @@ class Connector;
 
 namespace tfjob::strategy {
 
-// Returns what the servers hold and how they update it. `training_tasks` is the number of tasks
-// that compute gradients; 0 means that it is unknown.
+// Returns the definition of the variables that the servers hold, and of their updates.
+// `training_tasks` is the number of tasks that compute gradients, or 0 if it is unknown.
 ps::Definition DefineParameters(const config::StrategyConfig& config,
                                 const state::TrainingState& state, int training_tasks);
 
 struct ParameterServerOptions {
   StrategyOptions common;
-  ps::Definition parameters;         // its state is that of common.definition
+  ps::Definition parameters;         // parameters.state equals common.definition.state
   std::vector<std::string> servers;  // "host:port" by index
   rpc::Identity identity;            // identity of this task
   bool chief = false;
@@ -33,7 +33,7 @@ struct ParameterServerOptions {
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.
   std::function<bool()> stop_requested;
-  Duration patience{0};                 // 0: wait indefinitely, with reports
+  Duration patience{0};                 // longest wait for other tasks; 0: no limit
   rpc::Connector* connector = nullptr;  // null: gRPC
   rpc::Credentials credentials;
 };

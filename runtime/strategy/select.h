@@ -1,4 +1,4 @@
-// Chooses the strategy with which a task trains, and makes it.
+// Chooses and makes the strategy with which a task trains.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,9 @@
 
 namespace tfjob::strategy {
 
-// Returns the strategy that the training file names or, for `auto`, the first one that suits the
-// cluster. Returns InvalidArgument or Unimplemented, with a message that says what to change, if
-// this task or the cluster cannot use it. Never returns kAuto.
+// Returns the strategy that the training file names. For `auto`, returns the first strategy that
+// suits the cluster. If this task or the cluster cannot use the strategy, returns InvalidArgument
+// or Unimplemented, with a message that says what to change. Never returns kAuto.
 StatusOr<config::StrategyKind> Select(config::StrategyKind wanted,
                                       const cluster::TfConfig& tf_config);
 

@@ -1,4 +1,4 @@
-// Tests the choice of a strategy: config × cluster → strategy or refusal.
+// Tests which strategy is chosen or refused for a training file and a cluster.
 #include "runtime/strategy/select.h"
 
 #include <gtest/gtest.h>
@@ -82,7 +82,8 @@ TEST(Select, ChoosesOrRefusesByTheClusterAndTheTrainingFile) {
   }
 }
 
-// Each word of the training file but `auto` names an entry, and the last entry suits every cluster.
+// Every value of strategy.name except `auto` must name an entry. The last entry must suit every
+// cluster.
 TEST(AllStrategies, HasOneEntryPerWord) {
   std::vector<StrategyKind> kinds = {StrategyKind::kAuto};
   for (const StrategyEntry& entry : AllStrategies()) kinds.push_back(entry.kind);
@@ -92,8 +93,8 @@ TEST(AllStrategies, HasOneEntryPerWord) {
   EXPECT_TRUE(AllStrategies().back().suits({}));
 }
 
-// In the sparse form of TF_CONFIG, which does not say how many tasks there are, the strategy
-// one_device must be refused to a task that cannot be the only one.
+// The sparse form of TF_CONFIG does not say how many tasks there are. The strategy one_device must
+// still be refused to a task that cannot be the only one.
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
   EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);

@@ -1,6 +1,6 @@
-// Lists the strategies. Each has an entry, which is defined in the strategy's own file,
-// NAME_strategy.cc. To add a strategy, declare its entry here and add it to AllStrategies, before
-// the entry that suits every cluster.
+// Lists the strategies. Each strategy has its own file, NAME_strategy.cc, which defines its entry.
+// To add a strategy, declare its entry here and add it to AllStrategies, before the entry that
+// suits every cluster.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct StrategyEntry {
   config::StrategyKind kind = config::StrategyKind::kAuto;
   // Returns whether `auto` may choose this strategy in the cluster.
   bool (*suits)(const cluster::TfConfig&) = nullptr;
-  // Returns OK, or why this task cannot use the strategy in the cluster.
+  // Returns OK, or an error that says why this task cannot use the strategy in the cluster.
   Status (*check)(const cluster::TfConfig&) = nullptr;
   // Makes the strategy. Does not wait for any other task.
   StatusOr<std::unique_ptr<Strategy>> (*make)(TrainingTask, StrategyOptions) = nullptr;
@@ -41,7 +41,7 @@ struct StrategyEntry {
 StrategyEntry ParameterServerEntry();
 StrategyEntry OneDeviceEntry();
 
-// `auto` chooses the first entry that suits the cluster.
+// Returns all entries. `auto` chooses the first one that suits the cluster.
 inline auto AllStrategies() {
   return std::array{ParameterServerEntry(), OneDeviceEntry()};
 }

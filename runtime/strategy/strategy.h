@@ -1,8 +1,8 @@
-// Defines how a training step is carried out across the tasks of a job: a strategy turns batches
+// Defines how a training step is carried out across the tasks of a job. A strategy turns batches
 // into updates of the variables, wherever those are stored. train/ drives a strategy without
-// knowing which one it is; select.h chooses it.
+// knowing which one it is. select.h chooses it.
 //
-// A strategy is owned by one thread; Peers may be called from any thread.
+// Only one thread may use a strategy, except that any thread may call Peers.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class Strategy {
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Announces that this task makes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
-  // Ends the job, which makes the parameter-server tasks exit. Only the chief calls this, as its
-  // last call.
+  // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
+  // call.
   virtual Status Finish() = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };

@@ -1,6 +1,6 @@
-// Tests both strategies on a small model: training on one device reduces the error, and
-// training with a single worker and parameter servers (in this process) yields the same
-// variables, up to rounding.
+// Tests both strategies on a small model. Training on one device must reduce the error. Training
+// with a single worker and parameter servers (in this process) must yield the same variables, up to
+// rounding.
 #include "runtime/strategy/strategy.h"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,12 @@ class Shape {
     return dims_[static_cast<size_t>(axis < 0 ? axis + rank() : axis)];
   }
   const std::vector<int64_t>& dims() const { return dims_; }
+  // The product must fit into 63 bits: for a shape that a peer or a file has sent, call
+  // CheckedElements first.
   int64_t num_elements() const;
+  // Returns the number of elements; nullopt if a dimension is negative or the number does not fit
+  // into 63 bits.
+  std::optional<int64_t> CheckedElements() const;
 
   // Returns "[128,784]"; "[]" for a scalar.
   std::string ToString() const;

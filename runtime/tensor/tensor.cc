@@ -1,25 +1,38 @@
 #include "runtime/tensor/tensor.h"
 
-#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace tfjob {
 namespace {
+
 constexpr size_t kAlignment = 64;
+
+// calloc does not write to memory that it has just obtained from the kernel, which is zero already.
+void* Allocate(size_t bytes, Buffer::Contents contents) {
+  ENFORCE(bytes <= std::numeric_limits<size_t>::max() - 2 * kAlignment, "the size of a buffer");
+  // Kernels read whole registers, so the memory ends at a multiple of the alignment.
+  const size_t padded = (bytes + kAlignment - 1) / kAlignment * kAlignment + kAlignment;
+  void* memory = contents == Buffer::Contents::kZero ? std::calloc(1, padded) : std::malloc(padded);
+  ENFORCE(memory != nullptr, "out of memory");
+  return memory;
 }
 
-Buffer::Buffer(size_t bytes) : size_(bytes) {
-  const size_t rounded =
-      std::max<size_t>(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-  data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
-  ENFORCE(data_ != nullptr, "out of memory");
-  std::memset(data_, 0, rounded);
+std::byte* Aligned(void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  return reinterpret_cast<std::byte*>((address + kAlignment - 1) / kAlignment * kAlignment);
 }
+
+}  // namespace
+
+Buffer::Buffer(size_t bytes, Contents contents)
+    : memory_(Allocate(bytes, contents)), data_(Aligned(memory_)), size_(bytes) {}
 
 Buffer::~Buffer() {
-  std::free(data_);
+  std::free(memory_);
 }
 
 Tensor::Tensor(DType dtype, Shape shape)

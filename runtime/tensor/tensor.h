@@ -12,11 +12,15 @@
 
 namespace tfjob {
 
-// Zeroed memory aligned to 64 bytes (a cache line and an AVX-512 register). The process aborts if
-// there is not enough memory.
+// Memory aligned to 64 bytes (a cache line and an AVX-512 register). The process aborts if there is
+// not enough memory, so a size that a peer or a file has sent must be checked first.
 class Buffer {
  public:
-  explicit Buffer(size_t bytes);
+  enum class Contents {
+    kZero,
+    kUndefined,  // for a caller that writes every byte before it reads one
+  };
+  explicit Buffer(size_t bytes, Contents contents = Contents::kZero);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -26,8 +30,9 @@ class Buffer {
   size_t size() const { return size_; }
 
  private:
-  std::byte* data_;
-  size_t size_;
+  void* const memory_;  // as allocated
+  std::byte* const data_;
+  const size_t size_;
 };
 
 class Tensor {

@@ -37,6 +37,34 @@ TEST(Tensor, RefusesElementsThatDoNotFit) {
   EXPECT_DEATH(Tensor().Reshaped({2}), "reshape keeps the number of elements");
 }
 
+TEST(Buffer, IsAlignedAndZeroUnlessItNeedNotBe) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{64}, size_t{1000}, size_t{1} << 20}) {
+    Buffer zero(bytes), undefined(bytes, Buffer::Contents::kUndefined);
+    for (Buffer* buffer : {&zero, &undefined}) {
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
+      EXPECT_EQ(buffer->size(), bytes);
+    }
+    for (size_t i = 0; i < bytes; ++i) ASSERT_EQ(zero.data()[i], std::byte{0}) << i;
+    std::fill_n(zero.data(), bytes, std::byte{7});
+    std::fill_n(undefined.data(), bytes, std::byte{7});
+  }
+  EXPECT_DEATH(Buffer(~size_t{0} - 100), "the size of a buffer");
+}
+
+TEST(Shape, CountsElementsOnlyIfTheirNumberFits) {
+  constexpr int64_t kHalf = int64_t{1} << 62;
+  EXPECT_EQ(Shape({3, 4}).CheckedElements(), 12);
+  EXPECT_EQ(Shape().CheckedElements(), 1);
+  EXPECT_EQ(Shape({kHalf, 1}).CheckedElements(), kHalf);
+  EXPECT_EQ(Shape({kHalf, 2}).CheckedElements(), std::nullopt);
+  EXPECT_EQ(Shape({kHalf, 4}).CheckedElements(), std::nullopt) << "0 modulo 2^64";
+  EXPECT_EQ(Shape({(int64_t{1} << 61) + 1, 8}).CheckedElements(), std::nullopt) << "8 modulo 2^64";
+  EXPECT_EQ(Shape({kHalf, 4, 0}).CheckedElements(), 0);
+  EXPECT_EQ(Shape({-1, 4}).CheckedElements(), std::nullopt);
+  EXPECT_EQ(Shape({-1, -4}).CheckedElements(), std::nullopt);
+  EXPECT_EQ(Shape({-1, 0}).CheckedElements(), std::nullopt);
+}
+
 TEST(Shape, CountsElementsAndAxesFromTheEnd) {
   const Shape shape({2, 3, 5});
   EXPECT_EQ(shape.num_elements(), 30);

@@ -7,12 +7,37 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/train/log.h"
+#include "runtime/train/slot_record.h"
 
 namespace tfjob::train {
 namespace {
 
 constexpr char kGlobalStep[] = "global_step";
 constexpr char kLedger[] = "tfjob/ledger";
+constexpr char kOptimizer[] = "tfjob/optimizer";
+
+// Limits of what a checkpoint from somebody else can make this process read and pass on. A ledger
+// has some 40 bytes per shard and task.
+constexpr int64_t kMaxLedgerBytes = 256 << 20;
+constexpr int64_t kMaxRecordBytes = 4096;
+
+Status AddText(const std::string& name, const std::string& text, io::BundleWriter& writer) {
+  return writer.Add(name, DType::kUInt8, Shape({static_cast<int64_t>(text.size())}),
+                    std::as_bytes(std::span(text)));
+}
+
+// Returns "" if there is no such tensor.
+StatusOr<std::string> ReadText(const io::BundleReader& reader, const std::string& prefix,
+                               const std::string& name, int64_t limit) {
+  const auto found = reader.entries().find(name);
+  if (found == reader.entries().end()) return std::string();
+  if (found->second.size > limit) {
+    return DataLoss("checkpoint ", prefix, ": ", name, " has ", found->second.size,
+                    " bytes; at most ", limit, " are allowed");
+  }
+  ASSIGN_OR_RETURN(const Tensor text, reader.Read(name));
+  return std::string(reinterpret_cast<const char*>(text.bytes().data()), text.num_bytes());
+}
 
 Status AddVariable(const state::Variable& variable, const std::vector<optimizer::Slot>& slots,
                    const state::VariableState& state, io::BundleWriter& writer) {
@@ -44,12 +69,23 @@ StatusOr<Tensor> ReadAs(const io::BundleReader& reader, const std::string& prefi
   return reader.Read(name);
 }
 
+// Returns the name under which the checkpoint has a slot of the variable; "" if it has none.
+std::string SlotName(const io::BundleReader& reader, std::string_view record,
+                     const state::Variable& variable, const optimizer::Slot& slot,
+                     const state::TrainingState& training) {
+  const std::optional<std::string> suffix = RecordedSuffix(record, training.optimizer, slot);
+  if (!suffix) return "";
+  std::string name = StrCat(variable.name, "/", *suffix);
+  return reader.Has(name) ? name : "";
+}
+
 Status CheckVariable(const io::BundleReader& reader, const std::string& prefix,
-                     const state::Variable& variable, const state::TrainingState& training) {
+                     std::string_view record, const state::Variable& variable,
+                     const state::TrainingState& training) {
   RETURN_IF_ERROR(CheckIs(reader, prefix, variable.name, variable.dtype, variable.shape));
   for (const optimizer::Slot& slot : state::SlotsOf(variable, training.optimizer)) {
-    const std::string name = StrCat(variable.name, "/", slot.suffix);
-    if (!reader.Has(name)) continue;
+    const std::string name = SlotName(reader, record, variable, slot, training);
+    if (name.empty()) continue;
     RETURN_IF_ERROR(CheckIs(reader, prefix, name, variable.dtype, variable.shape));
   }
   return OkStatus();
@@ -58,13 +94,15 @@ Status CheckVariable(const io::BundleReader& reader, const std::string& prefix,
 Status CheckCheckpoint(const std::string& prefix, const state::TrainingState& training) {
   ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(prefix));
   RETURN_IF_ERROR(CheckIs(*reader, prefix, kGlobalStep, DType::kInt64, Shape()));
+  ASSIGN_OR_RETURN(const std::string record,
+                   ReadText(*reader, prefix, kOptimizer, kMaxRecordBytes));
   for (const state::Variable& variable : training.variables)
-    RETURN_IF_ERROR(CheckVariable(*reader, prefix, variable, training));
+    RETURN_IF_ERROR(CheckVariable(*reader, prefix, record, variable, training));
   return OkStatus();
 }
 
 StatusOr<state::VariableState> ReadVariable(const io::BundleReader& reader,
-                                            const std::string& prefix,
+                                            const std::string& prefix, std::string_view record,
                                             const state::Variable& variable,
                                             const state::TrainingState& training) {
   ASSIGN_OR_RETURN(Tensor value,
@@ -73,8 +111,8 @@ StatusOr<state::VariableState> ReadVariable(const io::BundleReader& reader,
       state::VariableState::Initial(variable, training.optimizer, std::move(value));
   const std::vector<optimizer::Slot> slots = state::SlotsOf(variable, training.optimizer);
   for (size_t i = 0; i < slots.size(); ++i) {
-    const std::string name = StrCat(variable.name, "/", slots[i].suffix);
-    if (!reader.Has(name)) continue;
+    const std::string name = SlotName(reader, record, variable, slots[i], training);
+    if (name.empty()) continue;
     ASSIGN_OR_RETURN(state.slots[i], ReadAs(reader, prefix, name, variable.dtype, variable.shape));
   }
   return state;
@@ -83,22 +121,21 @@ StatusOr<state::VariableState> ReadVariable(const io::BundleReader& reader,
 }  // namespace
 
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
-                      const state::Snapshot& snapshot, int keep, Time now) {
+                      const state::Snapshot& snapshot, int keep, Time now, FileSystem& files) {
   RETURN_IF_ERROR(state::CheckFits(snapshot, training));
   RETURN_IF_ERROR(MakeDirectories(folder));
   const std::string prefix = io::CheckpointPrefix(folder, snapshot.global_step);
-  ASSIGN_OR_RETURN(auto writer, io::BundleWriter::Create(prefix));
+  ASSIGN_OR_RETURN(auto writer, io::BundleWriter::Create(prefix, files));
   for (size_t i = 0; i < training.variables.size(); ++i) {
     const state::Variable& variable = training.variables[i];
     RETURN_IF_ERROR(AddVariable(variable, state::SlotsOf(variable, training.optimizer),
                                 snapshot.variables[i], *writer));
   }
   RETURN_IF_ERROR(writer->Add(kGlobalStep, Tensor::Scalar<int64_t>(snapshot.global_step)));
-  const auto size = static_cast<int64_t>(snapshot.ledger.size());
-  RETURN_IF_ERROR(writer->Add(kLedger, DType::kUInt8, Shape({size}),
-                              std::as_bytes(std::span(snapshot.ledger))));
+  RETURN_IF_ERROR(AddText(kLedger, snapshot.ledger, *writer));
+  RETURN_IF_ERROR(AddText(kOptimizer, RecordSlots(training.optimizer), *writer));
   RETURN_IF_ERROR(writer->Finish());
-  return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now);
+  return io::RegisterCheckpoint(folder, snapshot.global_step, keep, now, files);
 }
 
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
@@ -107,15 +144,16 @@ StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
   state::Snapshot snapshot;
   ASSIGN_OR_RETURN(Tensor step, ReadAs(*reader, prefix, kGlobalStep, DType::kInt64, Shape()));
   snapshot.global_step = step.data<int64_t>()[0];
+  if (snapshot.global_step < 0)
+    return DataLoss("checkpoint ", prefix, ": global_step is ", snapshot.global_step);
+  ASSIGN_OR_RETURN(const std::string record,
+                   ReadText(*reader, prefix, kOptimizer, kMaxRecordBytes));
   for (const state::Variable& variable : training.variables) {
-    ASSIGN_OR_RETURN(state::VariableState state, ReadVariable(*reader, prefix, variable, training));
+    ASSIGN_OR_RETURN(state::VariableState state,
+                     ReadVariable(*reader, prefix, record, variable, training));
     snapshot.variables.push_back(std::move(state));
   }
-  if (reader->Has(kLedger)) {
-    ASSIGN_OR_RETURN(Tensor ledger, reader->Read(kLedger));
-    snapshot.ledger.assign(reinterpret_cast<const char*>(ledger.bytes().data()),
-                           ledger.num_bytes());
-  }
+  ASSIGN_OR_RETURN(snapshot.ledger, ReadText(*reader, prefix, kLedger, kMaxLedgerBytes));
   return snapshot;
 }
 

@@ -6,12 +6,14 @@
 //   global_step                int64 scalar
 //   tfjob/ledger               uint8 vector: which contributions of which task the parameter
 //                              servers have applied; may be missing
+//   tfjob/optimizer            uint8 vector: what the slots mean (slot_record.h); may be missing
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file_system.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "runtime/state/snapshot.h"
 
@@ -20,11 +22,13 @@ namespace tfjob::train {
 // Writes the checkpoint `<folder>/model.ckpt-<step>`, registers it as the newest, and deletes the
 // oldest ones beyond `keep` (0: keeps all).
 Status SaveCheckpoint(const std::string& folder, const state::TrainingState& training,
-                      const state::Snapshot& snapshot, int keep, Time now);
+                      const state::Snapshot& snapshot, int keep, Time now,
+                      FileSystem& files = RealFileSystem());
 
 // Reads a checkpoint written by SaveCheckpoint or by TensorFlow. Returns NotFound if a variable is
 // missing, and InvalidArgument if the type or shape of a variable or slot differs from the model's;
-// the message names the variable or slot. Missing slots get their initial values.
+// the message names the variable or slot. Missing slots get their initial values, and so do slots
+// that an optimizer with other options has saved with another meaning.
 StatusOr<state::Snapshot> LoadCheckpoint(const std::string& prefix,
                                          const state::TrainingState& training);
 

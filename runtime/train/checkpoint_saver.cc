@@ -2,97 +2,187 @@
 
 #include <utility>
 
+#include "runtime/base/mutex.h"
 #include "runtime/base/thread_pool.h"
-#include "runtime/train/checkpoint.h"
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
 namespace {
 
-constexpr Duration kPollInterval = 100ms;
+constexpr Duration kLeavePatience = 60s;
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(std::string folder, state::TrainingState training,
-                                 CheckpointPolicy policy, Clock& clock)
-    : folder_(std::move(folder)),
-      training_(std::move(training)),
-      policy_(policy),
-      clock_(clock),
-      last_time_(clock.Monotonic()) {
-  if (!enabled()) return;
-  thread_ = std::thread([this] {
+struct CheckpointSaver::Shared {
+  Shared(SaverOptions given, Clock& its_clock)
+      : options(std::move(given)),
+        clock(&its_clock),
+        schedule(options.policy, its_clock.Monotonic()) {}
+
+  void Log(const SaveActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (!actions.warning.empty()) kCheckpointLog.Warning(actions.warning);
+    if (!actions.note.empty()) kCheckpointLog.Info(actions.note);
+    if (options.show && shown != schedule.problem()) options.show(shown = schedule.problem());
+  }
+  void Begin(state::Snapshot snapshot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    kCheckpointLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
+    schedule.OnBegin(snapshot.global_step, clock->Monotonic());
+    Hand(std::move(snapshot), false);
+  }
+  // Starts what the actions ask for, and returns when to look again, or the result.
+  SaveActions Obey(SaveActions actions, const state::Snapshot& last)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    Log(actions);
+    if (!actions.write && !actions.mark) return actions;
+    if (actions.write) {
+      Begin(last);
+    } else {
+      schedule.OnBeginMark(clock->Monotonic());
+      Hand(last, true);
+    }
+    return schedule.OnTime(clock->Monotonic());
+  }
+  void Hand(state::Snapshot snapshot, bool only_mark) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    state = std::move(snapshot);
+    mark = only_mark;
+    begun_at = clock->Now();
+    written.Clear();
+    work.NotifyAll();
+  }
+
+  const SaverOptions options;
+  Mutex mutex;
+  CondVar work;   // there is something to write, or the saver is leaving
+  Event written;  // set when a write has ended
+  Clock* clock ABSL_GUARDED_BY(mutex);
+  SaveSchedule schedule ABSL_GUARDED_BY(mutex);
+  std::optional<state::Snapshot> state ABSL_GUARDED_BY(mutex);  // being written
+  bool mark ABSL_GUARDED_BY(mutex) = false;                     // only the mark is being written
+  Time begun_at ABSL_GUARDED_BY(mutex);
+  std::string shown ABSL_GUARDED_BY(mutex);
+  bool leaving ABSL_GUARDED_BY(mutex) = false;
+  bool abandoned ABSL_GUARDED_BY(mutex) = false;  // the saver is gone: touch nothing of its owner
+};
+
+CheckpointSaver::CheckpointSaver(SaverOptions options, Clock& clock)
+    : clock_(clock), shared_(std::make_shared<Shared>(std::move(options), clock)) {
+  if (!shared_->options.write) return;
+  thread_ = std::thread([shared = shared_] {
     SetThreadName("checkpoint");
-    Write();
+    Run(shared);
   });
 }
 
 CheckpointSaver::~CheckpointSaver() {
   if (!thread_.joinable()) return;
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    changed_.NotifyAll();
-    AwaitWritten();
+  const Duration deadline = clock_.Monotonic() + kLeavePatience;
+  bool writing = true;
+  for (bool given_up = false; writing && !given_up;) {
+    {
+      MutexLock lock(shared_->mutex);
+      writing = shared_->schedule.writing();
+      given_up = shared_->abandoned || clock_.Monotonic() >= deadline;
+      shared_->leaving = true;
+      shared_->abandoned = shared_->abandoned || (writing && given_up);
+      shared_->work.NotifyAll();
+    }
+    if (writing && !given_up) shared_->written.WaitFor(deadline - clock_.Monotonic());
   }
-  thread_.join();
-}
-
-bool CheckpointSaver::Due(int64_t step) const {
-  if (!enabled() || step == last_step_) return false;
-  if (policy_.every_steps > 0) return step - last_step_.value_or(0) >= policy_.every_steps;
-  const Duration interval(static_cast<int64_t>(policy_.every_secs * 1e6));
-  return policy_.every_secs > 0 && clock_.Monotonic() - last_time_ >= interval;
-}
-
-void CheckpointSaver::Skip(int64_t step) {
-  last_step_ = step;
-  last_time_ = clock_.Monotonic();
-}
-
-Status CheckpointSaver::Save(state::Snapshot snapshot) {
-  if (!enabled()) return OkStatus();
-  RETURN_IF_ERROR(Flush());
-  Skip(snapshot.global_step);
-  {
-    MutexLock lock(mutex_);
-    pending_ = std::move(snapshot);
-  }
-  changed_.NotifyAll();
-  return OkStatus();
-}
-
-Status CheckpointSaver::Flush() {
-  MutexLock lock(mutex_);
-  AwaitWritten();
-  return std::exchange(result_, OkStatus());
-}
-
-void CheckpointSaver::AwaitWritten() {
-  Duration reported = clock_.Monotonic();
-  while (pending_) {
-    changed_.WaitFor(mutex_, kPollInterval);
-    const Duration now = clock_.Monotonic();
-    if (!pending_ || now - reported < kReportInterval) continue;
-    reported = now;
-    kCheckpointLog.Warning("waiting for the disk: a checkpoint is still being written",
-                           {{"checkpoint", io::CheckpointPrefix(folder_, pending_->global_step)}});
+  if (writing) {
+    thread_.detach();
+  } else {
+    thread_.join();
   }
 }
 
-void CheckpointSaver::Write() {
-  MutexLock lock(mutex_);
-  while (true) {
-    while (!pending_ && !stopping_) changed_.Wait(mutex_);
-    if (!pending_) return;
-    // Only this thread resets pending_, so it stays in place while the lock is released.
-    const state::Snapshot& snapshot = *pending_;
-    mutex_.Unlock();
-    Status result = SaveCheckpoint(folder_, training_, snapshot, policy_.keep, clock_.Now());
-    mutex_.Lock();
-    if (result_.ok()) result_ = std::move(result);
-    pending_.reset();
-    changed_.NotifyAll();
+bool CheckpointSaver::Due(int64_t step) {
+  if (!enabled()) return false;
+  MutexLock lock(shared_->mutex);
+  const SaveActions actions = shared_->schedule.OnStep(step, clock_.Monotonic());
+  shared_->Log(actions);
+  return actions.write;
+}
+
+void CheckpointSaver::Save(state::Snapshot snapshot) {
+  MutexLock lock(shared_->mutex);
+  shared_->Begin(std::move(snapshot));
+}
+
+void CheckpointSaver::Require() {
+  MutexLock lock(shared_->mutex);
+  shared_->schedule.Require();
+}
+
+void CheckpointSaver::Restored(int64_t step) {
+  MutexLock lock(shared_->mutex);
+  shared_->schedule.OnRestored(step, clock_.Monotonic());
+}
+
+std::optional<state::Snapshot> CheckpointSaver::InFlight() const {
+  MutexLock lock(shared_->mutex);
+  if (shared_->mark) return std::nullopt;
+  return shared_->state;
+}
+
+std::optional<int64_t> CheckpointSaver::saved_step() const {
+  MutexLock lock(shared_->mutex);
+  return shared_->schedule.saved_step();
+}
+
+Status CheckpointSaver::SaveBeforeExit(state::Snapshot last) {
+  return enabled() ? Await(last, nullptr) : OkStatus();
+}
+
+Status CheckpointSaver::SaveLast(state::Snapshot last, const StopSource& stop) {
+  return enabled() ? Await(last, &stop) : OkStatus();
+}
+
+Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* stop) {
+  const int64_t step = last.global_step;
+  bool ending = stop != nullptr;
+  bool asked = !ending;  // to stop, and the schedule does not know it yet
+  for (bool first = true;; first = false) {
+    Duration timeout;
+    {
+      MutexLock lock(shared_->mutex);
+      shared_->written.Clear();
+      const Duration now = clock_.Monotonic();
+      SaveSchedule& schedule = shared_->schedule;
+      SaveActions actions = asked   ? schedule.OnStop(step, now)
+                            : first ? schedule.OnEnd(step, now)
+                                    : schedule.OnTime(now);
+      actions = shared_->Obey(std::move(actions), last);
+      if (actions.result) {
+        shared_->abandoned = schedule.writing();
+        const bool stopped = stop != nullptr && !ending;
+        return stopped && actions.result->ok() ? Cancelled("asked to stop at step ", step)
+                                               : *actions.result;
+      }
+      timeout = *actions.wake_at - now;
+    }
+    asked = ending && stop->WaitFor(timeout, shared_->written);
+    if (!ending) shared_->written.WaitFor(timeout);
+    ending = ending && !asked;
+  }
+}
+
+void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
+  MutexLock lock(shared->mutex);
+  for (;;) {
+    while (!shared->state && !shared->leaving) shared->work.Wait(shared->mutex);
+    if (!shared->state) return;
+    // Only this thread resets the state, so it stays in place while the lock is released.
+    const state::Snapshot& snapshot = *shared->state;
+    const bool mark = shared->mark;
+    const Time now = shared->begun_at;
+    shared->mutex.Unlock();
+    const Status result = mark ? shared->options.mark(snapshot.global_step, now)
+                               : shared->options.write(snapshot, now);
+    shared->mutex.Lock();
+    shared->state.reset();
+    if (!shared->abandoned)
+      shared->Log(shared->schedule.OnWritten(result, shared->clock->Monotonic()));
+    shared->written.Set();
   }
 }
 

@@ -1,63 +1,74 @@
 // Saves checkpoints in the background: the caller hands over a snapshot (a copy of the state) and
-// continues training while a thread writes it. Only one snapshot is written at a time, so a caller
-// that saves too often waits for the previous write.
+// continues training while a thread writes it. SaveSchedule decides when; this class provides the
+// thread, the clock and the log. A save that fails, or a disk that hangs, never stops the caller:
+// it is logged, shown, and tried again.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/mutex.h"
+#include "runtime/base/stop.h"
 #include "runtime/state/snapshot.h"
+#include "runtime/train/save_schedule.h"
 
 namespace tfjob::train {
 
-struct CheckpointPolicy {
-  double every_secs = 600;  // ignored if every_steps is set; 0: off
-  int64_t every_steps = 0;  // 0: off
-  int keep = 5;             // 0: all
+struct SaverOptions {
+  // Write a checkpoint, and the mark that the run is over. They run on the saver's thread and may
+  // outlive the saver if they hang, so they must own what they use. If `write` is null, nothing is
+  // saved.
+  std::function<Status(const state::Snapshot& snapshot, Time now)> write;
+  std::function<Status(int64_t step, Time now)> mark;
+  // Called on any thread when what a user should know about saving has changed; "" if all is well.
+  std::function<void(const std::string& problem)> show;
+  SavePolicy policy;
 };
 
 // Owned by one thread.
 class CheckpointSaver {
  public:
-  // If `folder` is empty, nothing is saved. `clock` must outlive the saver.
-  CheckpointSaver(std::string folder, state::TrainingState training, CheckpointPolicy policy,
-                  Clock& clock);
-  // Waits for the write in progress.
+  // `clock` must outlive the saver.
+  CheckpointSaver(SaverOptions options, Clock& clock);
+  // Waits up to a minute for the write in progress, then leaves it to its thread.
   ~CheckpointSaver();
 
-  bool enabled() const { return !folder_.empty(); }
-  // Returns true if a checkpoint is due at `step`, counting from the last Save or Skip.
-  bool Due(int64_t step) const;
-  // Acts as if a checkpoint of `step` had just been saved. Call after a restore.
-  void Skip(int64_t step);
-  // Waits for the previous write. If it failed, returns its error; otherwise hands the snapshot to
-  // the background thread.
-  Status Save(state::Snapshot snapshot);
-  // Waits until the last snapshot is written, however long the disk takes, and returns the error of
-  // that write. Logs a warning every 10 s while it waits.
-  Status Flush();
-  // Returns the last step passed to Save or Skip, or nullopt if there is none yet.
-  std::optional<int64_t> last_step() const { return last_step_; }
+  bool enabled() const { return thread_.joinable(); }
+
+  // Call after each step. Returns true if the caller should pass the state to Save now.
+  bool Due(int64_t step);
+  // Call only if Due has just returned true.
+  void Save(state::Snapshot snapshot);
+  // Makes Due return true as soon as no write is in progress.
+  void Require();
+  // Tells that the variables have the state of a checkpoint of `step`.
+  void Restored(int64_t step);
+
+  // Returns the snapshot that is being written, which is newer than all checkpoints.
+  std::optional<state::Snapshot> InFlight() const;
+  // Returns the step of the newest checkpoint that is known to be whole.
+  std::optional<int64_t> saved_step() const;
+
+  // Saves the last state of a task that was asked to stop: waits for the write in progress, then
+  // makes one attempt. Does nothing if a checkpoint of this step exists. Returns Unavailable, with
+  // a message that names the step, if the state is not saved.
+  Status SaveBeforeExit(state::Snapshot last);
+  // Saves the last state of the run and marks the run as over. Tries again and again while the
+  // policy's patience lasts, then returns Unavailable as above. If `stop` is requested meanwhile,
+  // goes on as SaveBeforeExit, and returns Cancelled if the state is saved.
+  Status SaveLast(state::Snapshot last, const StopSource& stop);
 
  private:
-  void Write();
-  void AwaitWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct Shared;
+  static void Run(const std::shared_ptr<Shared>& shared);
+  // Waits until `last` is saved or will not be. `stop` is null in a task that was asked to stop.
+  Status Await(const state::Snapshot& last, const StopSource* stop);
 
-  const std::string folder_;
-  const state::TrainingState training_;
-  const CheckpointPolicy policy_;
   Clock& clock_;
-  std::optional<int64_t> last_step_;
-  Duration last_time_;
-
-  Mutex mutex_;
-  CondVar changed_;
-  std::optional<state::Snapshot> pending_ ABSL_GUARDED_BY(mutex_);
-  Status result_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  const std::shared_ptr<Shared> shared_;  // with the thread, which may outlive the saver
   std::thread thread_;
 };
 

@@ -1,17 +1,13 @@
 #include "runtime/train/checkpoint.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
-#include <thread>
 
 #include "runtime/base/file.h"
 #include "runtime/io/bundle_reader.h"
-#include "runtime/train/checkpoint_saver.h"
+#include "runtime/io/bundle_writer.h"
 #include "runtime/train/run_mark.h"
 
 namespace tfjob::train {
@@ -97,68 +93,50 @@ TEST_F(TrainCheckpointTest, TheCheckFindsWhatReadingWouldFind) {
   EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
 }
 
-// A clock that advances ten seconds each time it is read.
-class HastyClock : public Clock {
- public:
-  Time Now() override { return Time(1000s); }
-  Duration Monotonic() override { return Duration(10s) * ++looks_; }
-  int looks() const { return looks_; }
-
- private:
-  std::atomic<int> looks_ = 0;
-};
-
-TEST_F(TrainCheckpointTest, SaverSaysEveryTenSecondsThatItWaitsForTheDisk) {
-  ASSERT_TRUE(MakeDirectories(folder_).ok());
-  // Simulates a disk that hangs: the read blocks until the pipe is opened for writing.
-  const std::string pipe = folder_ + "/checkpoint";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  HastyClock clock;
-  CheckpointSaver saver(folder_, training_, {}, clock);
-  testing::internal::CaptureStderr();
-  ASSERT_TRUE(saver.Save(SnapshotAt(5, training_)).ok());
-  const int looks = clock.looks();
-  std::thread disk([&] {
-    // The wait begins with the first reading of the clock, 10 s have passed at the second, and the
-    // report is written before the third.
-    while (clock.looks() < looks + 3) std::this_thread::sleep_for(1ms);
-    close(open(pipe.c_str(), O_WRONLY | O_CLOEXEC));
-  });
-  const Status flushed = saver.Flush();
-  disk.join();
-  const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(flushed, OkStatus());
-  EXPECT_NE(log.find("waiting for the disk"), std::string::npos) << log;
-  EXPECT_NE(log.find(io::CheckpointPrefix(folder_, 5)), std::string::npos) << log;
-  EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 5);
+TEST_F(TrainCheckpointTest, FallsBackToTheNewestWholeOneIfADataFileIsMissing) {
+  for (int64_t step : {3, 4}) {
+    ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(step, training_), 5, Time(1s)).ok());
+  }
+  unlink(io::DataFileName(io::CheckpointPrefix(folder_, 4), 0, 1).c_str());
+  EXPECT_EQ(CheckLatestCheckpoint(folder_, training_), OkStatus());
+  StatusOr<std::optional<state::Snapshot>> loaded = LoadLatestCheckpoint(folder_, training_);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->global_step, 3);
 }
 
-TEST_F(TrainCheckpointTest, SaverWritesInTheBackgroundWhenDue) {
-  FakeClock clock(Time(1000s));
-  CheckpointSaver saver(folder_, training_, {.every_secs = 600, .keep = 2}, clock);
-  EXPECT_FALSE(saver.Due(5));
-  clock.Advance(600s);
-  EXPECT_TRUE(saver.Due(5));
-  for (int64_t step : {5, 6, 7}) ASSERT_TRUE(saver.Save(SnapshotAt(step, training_)).ok());
-  ASSERT_TRUE(saver.Flush().ok());
-  EXPECT_FALSE(saver.Due(8));
-  EXPECT_EQ(io::ListCheckpoints(folder_)->size(), 2u);
-  EXPECT_EQ((*io::LatestCheckpoint(folder_))->step, 7);
+// RMSProp_1 is the average gradient if RMSprop is centered, otherwise the momentum.
+TEST_F(TrainCheckpointTest, ASlotIsReadByItsMeaning) {
+  state::TrainingState plain = training_;
+  plain.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kRmsprop);
+  plain.optimizer.momentum = 0.9;
+  state::Snapshot saved = SnapshotAt(3, plain);  // slots: velocity, momentum = 0.5
+  ASSERT_TRUE(SaveCheckpoint(folder_, plain, saved, 5, Time(1s)).ok());
+  state::TrainingState centered = plain;
+  centered.optimizer.centered = true;  // slots: velocity, average gradient, momentum
+  StatusOr<state::Snapshot> loaded = LoadCheckpoint(io::CheckpointPrefix(folder_, 3), centered);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->variables[0].slots.size(), 3u);
+  EXPECT_EQ(loaded->variables[0].slots[1].data<float>()[0], 0) << "that was the momentum";
+  EXPECT_EQ(loaded->variables[0].slots[2].data<float>()[0], 0.5f);
 }
 
-TEST_F(TrainCheckpointTest, SaverCountsStepsWhenToldTo) {
-  FakeClock clock(Time(1000s));
-  CheckpointSaver saver(folder_, training_, {.every_secs = 600, .every_steps = 10}, clock);
-  saver.Skip(100);
-  EXPECT_FALSE(saver.Due(109));
-  EXPECT_TRUE(saver.Due(110));
-}
-
-TEST_F(TrainCheckpointTest, SaverReportsAWriteThatFailed) {
-  FakeClock clock(Time(1000s));
-  CheckpointSaver saver("/proc/nowhere", training_, {}, clock);
-  ASSERT_TRUE(saver.Save(SnapshotAt(1, training_)).ok());
-  EXPECT_NE(Message(saver.Flush()).find("/proc/nowhere"), std::string::npos);
+// A file of zeros that takes no space: the index says what it likes, and the file is long enough.
+TEST_F(TrainCheckpointTest, ALedgerThatIsTooLongIsRefused) {
+  ASSERT_TRUE(SaveCheckpoint(folder_, training_, SnapshotAt(3, training_), 5, Time(1s)).ok());
+  const std::string prefix = io::CheckpointPrefix(folder_, 4);
+  auto writer = io::BundleWriter::Create(prefix);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  const Tensor ledger(DType::kUInt8, Shape({(256 << 20) + 1}));
+  ASSERT_TRUE((*writer)->Add("tfjob/ledger", ledger).ok());
+  ASSERT_TRUE((*writer)->Add("global_step", Tensor::Scalar<int64_t>(4)).ok());
+  const state::Snapshot snapshot = SnapshotAt(4, training_);
+  for (size_t i = 0; i < training_.variables.size(); ++i) {
+    ASSERT_TRUE((*writer)->Add(training_.variables[i].name, snapshot.variables[i].value).ok());
+  }
+  ASSERT_TRUE((*writer)->Finish().ok());
+  const Status status = LoadCheckpoint(prefix, training_).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(Message(status).find("tfjob/ledger has 268435457 bytes"), std::string::npos) << status;
 }
 
 TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {
@@ -167,6 +145,8 @@ TEST_F(TrainCheckpointTest, FinishedMarkComesAndGoesAndIsOneRuns) {
   EXPECT_EQ(*FinishedStep(folder_, run), std::nullopt);
   ASSERT_TRUE(MarkFinished(folder_, run, 42, Time(1000s)).ok());
   EXPECT_EQ(*FinishedStep(folder_, run), 42);
+  EXPECT_NE(RunFingerprint(run), RunFingerprint({.job_uid = "u", .attempt = 2}));
+  EXPECT_NE(RunFingerprint(run), RunFingerprint({.job_uid = "v", .attempt = 1}));
   EXPECT_EQ(*FinishedStep(folder_, {.job_uid = "u", .attempt = 2}), std::nullopt);
   ASSERT_TRUE(ClearFinished(folder_).ok());
   ASSERT_TRUE(ClearFinished(folder_).ok());

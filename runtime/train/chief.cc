@@ -1,19 +1,17 @@
 #include "runtime/train/chief.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/file.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/exec/device.h"
-#include "runtime/io/event_writer.h"
 #include "runtime/progress/client.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
+#include "runtime/train/summary_writer.h"
 
 namespace tfjob::train {
 namespace {
@@ -24,11 +22,25 @@ constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
-CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
+// How often the chief asks whether the evaluator is done.
+constexpr Duration kEvaluatorPoll = 500ms;
+
+Duration Seconds(double seconds) {
+  return Duration(static_cast<int64_t>(std::min(seconds, 1e9) * 1e6));
+}
+
+SavePolicy PolicyOf(const config::TrainingConfig& config) {
   const config::CheckpointTriggers triggers = config::CheckpointEvery(config);
-  return {.every_secs = triggers.secs,
+  return {.every = Seconds(triggers.secs),
           .every_steps = triggers.steps,
-          .keep = static_cast<int>(config.keep_checkpoint_max)};
+          .final_patience = Seconds(config.final_save_secs)};
+}
+
+// Returns whether the error may pass while the task trains: a full or failing disk, unlike a folder
+// that this task may not write.
+bool MayPass(const Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) ||
+         absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
@@ -36,8 +48,7 @@ CheckpointPolicy PolicyOf(const config::TrainingConfig& config) {
 Chief::Chief(TaskContext& context, Trainer& trainer)
     : context_(context),
       trainer_(trainer),
-      saver_(context.config().model_dir, trainer.state(), PolicyOf(context.config()),
-             context.clock()),
+      saver_(SaverOptionsOf(), context.clock()),
       window_(context.clock()) {}
 
 Chief::~Chief() = default;
@@ -45,6 +56,34 @@ Chief::~Chief() = default;
 bool Chief::Evaluates() const {
   return context_.tf_config().cluster.size("evaluator") == 0 &&
          context_.config().data.eval.present();
+}
+
+SaverOptions Chief::SaverOptionsOf() const {
+  const config::TrainingConfig& config = context_.config();
+  SaverOptions options{.policy = PolicyOf(config)};
+  if (config.model_dir.empty()) return options;
+  FileSystem* const files = &context_.files();
+  options.write = [folder = config.model_dir, training = trainer_.state(), files,
+                   keep = static_cast<int>(config.keep_checkpoint_max)](
+                      const state::Snapshot& snapshot, Time now) {
+    return SaveCheckpoint(folder, training, snapshot, keep, now, *files);
+  };
+  options.mark = [folder = config.model_dir, run = context_.run(), files](int64_t step, Time now) {
+    return MarkFinished(folder, run, step, now, *files);
+  };
+  options.show = [board = &context_.board()](const std::string& problem) {
+    board->ShowProblem("checkpoints", problem);
+  };
+  return options;
+}
+
+std::unique_ptr<SummaryWriter> Chief::WriteSummariesTo(const std::string& folder) {
+  SummaryOptions options{
+      .folder = folder,
+      .show = [board = &context_.board()](
+                  const std::string& problem) { board->ShowProblem("summaries", problem); },
+      .files = &context_.files()};
+  return std::make_unique<SummaryWriter>(std::move(options), context_.clock());
 }
 
 Status Chief::Prepare() {
@@ -65,10 +104,23 @@ Status Chief::PrepareModelDirectory() const {
   if (folder.empty()) return OkStatus();
   RETURN_IF_ERROR(Annotate(MakeDirectories(folder), "model_dir"));
   const std::string probe = folder + "/.writable";
-  RETURN_IF_ERROR(Annotate(WriteFileAtomically(probe, ""), "model_dir"));
-  unlink(probe.c_str());
+  const Status written = WriteFileAtomically(probe, "", context_.files());
+  if (MayPass(written)) {
+    kChiefLog.Warning("model_dir cannot be written; training goes on", {{"error", written}});
+  } else {
+    RETURN_IF_ERROR(Annotate(written, "model_dir"));
+  }
+  RETURN_IF_ERROR(context_.files().Remove(probe));
   RETURN_IF_ERROR(ClearFinished(folder + "/eval"));
-  return ClearFinished(folder);
+  RETURN_IF_ERROR(ClearFinished(folder));
+  const StatusOr<std::vector<std::string>> swept = io::SweepLeftovers(folder, context_.files());
+  if (!swept.ok()) {
+    kChiefLog.Warning("interrupted writes may have left files", {{"error", swept.status()}});
+  } else if (!swept->empty()) {
+    kChiefLog.Info("removed what interrupted writes had left",
+                   {{"files", absl::StrJoin(*swept, ", ")}});
+  }
+  return OkStatus();
 }
 
 Status Chief::OnStart(int64_t step) {
@@ -76,77 +128,93 @@ Status Chief::OnStart(int64_t step) {
   const config::TrainingConfig& config = context_.config();
   if (config.model_dir.empty()) return OkStatus();
   if (config.save_summary_steps > 0) {
-    ASSIGN_OR_RETURN(events_, io::EventWriter::Create(config.model_dir, context_.clock()));
-    if (step > 0) RETURN_IF_ERROR(events_->AddStart(step));
+    if (summaries_ == nullptr) summaries_ = WriteSummariesTo(config.model_dir);
+    if (step > 0) summaries_->AddStart(step);
   }
-  ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> latest,
-                   io::LatestCheckpoint(config.model_dir));
-  if (latest && latest->step == step) {
-    saver_.Skip(step);
+  const StatusOr<std::optional<io::Checkpoint>> latest = io::LatestCheckpoint(config.model_dir);
+  if (latest.ok() && *latest && (*latest)->step == step) {
+    saver_.Restored(step);
     return OkStatus();
   }
-  return Save();  // so that a lost state can always be restored
+  saver_.Require();  // so that a lost state can always be restored
+  return SaveIfDue(step);
 }
 
 Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) {
   if (outcome.rolled_back) {
     window_.Reset(outcome.global_step);
-    saver_.Skip(outcome.global_step);
-    return events_ == nullptr ? OkStatus() : events_->AddStart(outcome.global_step);
+    if (saver_.enabled()) saver_.Restored(outcome.global_step);
+    if (summaries_ != nullptr) summaries_->AddStart(outcome.global_step);
+    return OkStatus();
   }
   window_.Add(batch, outcome);
   const int64_t every = context_.config().save_summary_steps;
-  if (events_ != nullptr && outcome.global_step / every > window_.start_step() / every) {
-    RETURN_IF_ERROR(Summarise(outcome.global_step));
-  }
-  if (saver_.Due(outcome.global_step)) return Save();
-  return OkStatus();
+  if (summaries_ != nullptr && outcome.global_step / every > window_.start_step() / every)
+    Summarise(outcome.global_step);
+  return SaveIfDue(outcome.global_step);
 }
 
-Status Chief::Summarise(int64_t step) {
+void Chief::Summarise(int64_t step) {
   auto values = NamedValues(trainer_.definition(), window_.totals());
   values.emplace_back("global_step/sec", window_.StepsPerSecond(step));
   values.emplace_back("staleness", window_.mean_staleness());
   window_.Reset(step);
-  return events_->AddScalars(step, values);
+  summaries_->AddScalars(step, std::move(values));
 }
 
-Status Chief::Save() {
-  if (!saver_.enabled()) return OkStatus();
+Status Chief::SaveIfDue(int64_t step) {
+  if (!saver_.Due(step)) return OkStatus();
   ASSIGN_OR_RETURN(state::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
-  kChiefLog.Info("saving a checkpoint", {{"step", snapshot.global_step}});
-  return saver_.Save(std::move(snapshot));
+  saver_.Save(std::move(snapshot));
+  return OkStatus();
 }
 
-Status Chief::OnRestore() {
-  return saver_.Flush();
+std::optional<state::Snapshot> Chief::OnRestore() {
+  return saver_.InFlight();
+}
+
+StatusOr<state::Snapshot> Chief::StateOf(int64_t step) {
+  std::optional<state::Snapshot> written = saver_.InFlight();
+  if (written && written->global_step == step) return *std::move(written);
+  return trainer_.strategy().TakeSnapshot();
 }
 
 Status Chief::OnStop() {
-  if (saver_.last_step() != trainer_.global_step()) RETURN_IF_ERROR(Save());
-  return saver_.Flush();
+  const int64_t step = trainer_.global_step();
+  if (!saver_.enabled() || saver_.saved_step() == step) return OkStatus();
+  StatusOr<state::Snapshot> last = StateOf(step);
+  const Status saved = last.ok() ? saver_.SaveBeforeExit(*std::move(last)) : last.status();
+  if (!saved.ok()) {
+    kChiefLog.Error("ends without a checkpoint of its last step",
+                    {{"step", step}, {"error", saved}});
+  }
+  return OkStatus();
 }
 
 StatusOr<bool> Chief::SaveLast() {
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kSaving; });
-  if (saver_.last_step() != trainer_.global_step()) RETURN_IF_ERROR(Save());
+  if (saver_.enabled() && saver_.saved_step() != trainer_.global_step()) {
+    saver_.Require();
+    RETURN_IF_ERROR(SaveIfDue(trainer_.global_step()));
+  }
   AwaitWorkers();
   ASSIGN_OR_RETURN(last_, trainer_.strategy().TakeSnapshot());
   if (last_.global_step < trainer_.total_steps()) {
     kChiefLog.Warning("the variables were rolled back at the end", {{"step", last_.global_step}});
     return false;
   }
-  if (!saver_.enabled()) return true;
-  if (saver_.last_step() != last_.global_step) RETURN_IF_ERROR(saver_.Save(last_));
-  RETURN_IF_ERROR(saver_.Flush());
-  RETURN_IF_ERROR(MarkFinished(context_.config().model_dir, context_.run(), last_.global_step,
-                               context_.clock().Now()));
+  RETURN_IF_ERROR(saver_.SaveLast(last_, context_.stop()));
+  context_.board().Update([this](progress::Progress& p) {
+    p.run_end = progress::RunEnd{last_.global_step, RunFingerprint(context_.run())};
+  });
   return true;
 }
 
 Status Chief::EndJob() {
   if (context_.tf_config().cluster.size("evaluator") > 0) AwaitEvaluator();
-  if (Evaluates()) RETURN_IF_ERROR(EvaluateHere());
+  const Status evaluated = Evaluates() ? EvaluateHere() : OkStatus();
+  if (absl::IsCancelled(evaluated)) return evaluated;
+  summaries_.reset();  // writes what is left
   trainer_.Leave();
   const Status finished = trainer_.strategy().Finish();
   if (!finished.ok())
@@ -154,7 +222,7 @@ Status Chief::EndJob() {
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kFinished; });
   kChiefLog.Info("the job is over",
                  {{"step", last_.global_step}, {"model_dir", context_.config().model_dir}});
-  return OkStatus();
+  return evaluated;
 }
 
 void Chief::AwaitWorkers() {
@@ -177,12 +245,24 @@ Status Chief::EvaluateHere() {
   const std::string& folder = context_.config().model_dir;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation_->Run(last_, context_.stop()));
-  std::unique_ptr<io::EventWriter> events;
-  if (!folder.empty()) {
-    ASSIGN_OR_RETURN(events, io::EventWriter::Create(folder + "/eval", context_.clock()));
-  }
-  return PublishEvaluation(trainer_.definition(), last_.global_step, totals, context_.board(),
-                           events.get());
+  std::unique_ptr<SummaryWriter> summaries;
+  if (!folder.empty()) summaries = WriteSummariesTo(folder + "/eval");
+  PublishEvaluation(trainer_.definition(), last_.global_step, totals, context_.board(),
+                    summaries.get());
+  return OkStatus();
+}
+
+// The evaluator says so on its port, and with a mark in its folder. Either is enough: its disk may
+// be full, or it may have ended already.
+bool Chief::EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard) {
+  const StatusOr<std::optional<int64_t>> marked =
+      FinishedStep(context_.config().model_dir + "/eval", context_.run());
+  if (marked.ok() && *marked) return true;
+  const StatusOr<progress::Progress> progress = evaluator.Fetch(2s);
+  if (!progress.ok()) return false;
+  heard = now;
+  return progress->run_end && progress->run_end->run == RunFingerprint(context_.run()) &&
+         progress->run_end->step >= last_.global_step;
 }
 
 void Chief::AwaitEvaluator() {
@@ -196,17 +276,14 @@ void Chief::AwaitEvaluator() {
   const Duration start = context_.clock().Monotonic();
   Duration heard = start, reported = start;
   while (context_.clock().Monotonic() - start < kEvaluatorDeadline) {
-    StatusOr<std::optional<int64_t>> done =
-        FinishedStep(context_.config().model_dir + "/eval", context_.run());
-    if (done.ok() && *done) return;
     const Duration now = context_.clock().Monotonic();
-    if (evaluator.Fetch(2s).ok()) heard = now;
+    if (EvaluatorIsDone(evaluator, now, heard)) return;
     if (now - heard > kSilentEvaluatorDeadline) break;
     if (now - reported >= kReportInterval) {
       kChiefLog.Info("still waiting for the evaluator", {{"address", address}});
       reported = now;
     }
-    if (context_.stop().WaitFor(100ms)) return;
+    if (context_.stop().WaitFor(kEvaluatorPoll)) return;
   }
   kChiefLog.Warning("no longer waiting for the evaluator", {{"address", address}});
 }

@@ -6,13 +6,14 @@
 #include "runtime/train/checkpoint_saver.h"
 #include "runtime/train/trainer.h"
 
-namespace tfjob::io {
-class EventWriter;
-}  // namespace tfjob::io
+namespace tfjob::progress {
+class ProgressClient;
+}  // namespace tfjob::progress
 
 namespace tfjob::train {
 
 class Evaluation;
+class SummaryWriter;
 
 // Owned by the thread that trains.
 class Chief : public StepObserver {
@@ -28,34 +29,41 @@ class Chief : public StepObserver {
 
   Status OnStart(int64_t step) override;
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
-  Status OnRestore() override;
+  std::optional<state::Snapshot> OnRestore() override;
   Status OnStop() override;
 
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
   // saves the last checkpoint, and marks the run as ended. Returns false if the variables were
-  // rolled back to an older checkpoint in the meantime, so that more training is needed.
+  // rolled back to an older checkpoint in the meantime, so that more training is needed. Returns
+  // Unavailable, with a message that names the step, if the checkpoint could not be saved within
+  // final_save_secs, and Cancelled if the task was asked to stop.
   StatusOr<bool> SaveLast();
 
   // Call after SaveLast has returned true. If the job has an evaluator, waits for it to evaluate
   // the last checkpoint; otherwise evaluates it here if there is evaluation data. Then makes the
-  // parameter-server tasks exit.
+  // parameter-server tasks exit, also if the evaluation failed, and returns its error.
   Status EndJob();
 
  private:
   // Returns whether this task evaluates the last checkpoint itself.
   bool Evaluates() const;
   Status PrepareModelDirectory() const;
-  Status Save();
-  Status Summarise(int64_t step);
+  SaverOptions SaverOptionsOf() const;
+  std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
+  Status SaveIfDue(int64_t step);
+  // Returns a copy of the state; the one that is being written, if it is of this step.
+  StatusOr<state::Snapshot> StateOf(int64_t step);
+  void Summarise(int64_t step);
   void AwaitWorkers();
   Status EvaluateHere();
+  bool EvaluatorIsDone(progress::ProgressClient& evaluator, Duration now, Duration& heard);
   void AwaitEvaluator();
 
   TaskContext& context_;
   Trainer& trainer_;
   CheckpointSaver saver_;
-  std::unique_ptr<Evaluation> evaluation_;   // null unless Evaluates()
-  std::unique_ptr<io::EventWriter> events_;  // null without model_dir or summaries
+  std::unique_ptr<Evaluation> evaluation_;    // null unless Evaluates()
+  std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
   state::Snapshot last_;  // set by SaveLast
 };

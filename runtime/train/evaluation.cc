@@ -1,10 +1,10 @@
 #include "runtime/train/evaluation.h"
 
 #include "runtime/data/pipeline.h"
-#include "runtime/io/event_writer.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
+#include "runtime/train/summary_writer.h"
 
 namespace tfjob::train {
 
@@ -64,9 +64,9 @@ StatusOr<strategy::MetricTotals> Evaluation::Run(const state::Snapshot& snapshot
   return totals;
 }
 
-Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
-                         const strategy::MetricTotals& totals, ProgressBoard& board,
-                         io::EventWriter* events) {
+void PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
+                       const strategy::MetricTotals& totals, ProgressBoard& board,
+                       SummaryWriter* summaries) {
   const auto values = NamedValues(definition, totals);
   std::string text;
   for (const auto& [name, value] : values)
@@ -78,7 +78,7 @@ Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t st
     p.loss = totals.loss();
     p.metrics = {values.begin() + 1, values.end()};
   });
-  return events == nullptr ? OkStatus() : events->AddScalars(step, values);
+  if (summaries != nullptr) summaries->AddScalars(step, values);
 }
 
 std::vector<std::pair<std::string, double>> NamedValues(const strategy::ModelDefinition& definition,

@@ -17,9 +17,6 @@ struct Dataset;
 namespace tfjob::exec {
 struct Device;
 }  // namespace tfjob::exec
-namespace tfjob::io {
-class EventWriter;
-}  // namespace tfjob::io
 namespace tfjob::state {
 struct Snapshot;
 }  // namespace tfjob::state
@@ -28,6 +25,8 @@ struct ModelDefinition;
 }  // namespace tfjob::strategy
 
 namespace tfjob::train {
+
+class SummaryWriter;
 
 // Owned by one thread.
 class Evaluation {
@@ -55,10 +54,10 @@ class Evaluation {
 };
 
 // Reports the result for the checkpoint of `step` to the log, to the task's progress and to
-// `events`, which may be null.
-Status PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
-                         const strategy::MetricTotals& totals, ProgressBoard& board,
-                         io::EventWriter* events);
+// `summaries`, which may be null.
+void PublishEvaluation(const strategy::ModelDefinition& definition, int64_t step,
+                       const strategy::MetricTotals& totals, ProgressBoard& board,
+                       SummaryWriter* summaries);
 
 // Returns the mean loss and metrics under the names that summaries and progress use: "loss",
 // "accuracy", …

@@ -1,46 +1,53 @@
 // Implements the role of an evaluator, which watches model_dir for new checkpoints.
 #include <algorithm>
 
+#include "runtime/base/file.h"
 #include "runtime/data/dataset.h"
 #include "runtime/exec/device.h"
-#include "runtime/io/event_writer.h"
 #include "runtime/rpc/server.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/train/checkpoint.h"
 #include "runtime/train/evaluation.h"
 #include "runtime/train/job_definition.h"
 #include "runtime/train/log.h"
+#include "runtime/train/run_end_watch.h"
+#include "runtime/train/summary_writer.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::train {
 namespace {
 
 constexpr Duration kPoll = 500ms;
+// How long the evaluator looks for the last checkpoint after it has heard that the run is over.
+constexpr Duration kLastCheckpointPatience = 60s;
+constexpr Duration kMarkPatience = 30s;
+constexpr Duration kMarkRetry = 2s;
 
 class Evaluator {
  public:
   explicit Evaluator(TaskContext& context)
-      : context_(context), folder_(context.config().model_dir) {}
+      : context_(context),
+        folder_(context.config().model_dir),
+        run_end_(context, /*folder_every=*/0s) {}
 
   Status Run() {
     RETURN_IF_ERROR(Prepare());
     if (context_.stop().WaitFor(Seconds(context_.config().eval.start_delay_secs))) return Stopped();
     Duration waiting_since = context_.clock().Monotonic();
     while (true) {
-      // Check whether the run has ended before listing its checkpoints, so that the last one is
-      // never missed.
-      ASSIGN_OR_RETURN(const std::optional<int64_t> finished,
-                       FinishedStep(folder_, context_.run()));
-      ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next,
-                       NextCheckpoint(finished.has_value()));
+      // Ask whether the run has ended before listing its checkpoints, so that the last one is never
+      // missed.
+      const std::optional<int64_t> end = run_end_.Ended();
+      if (end && damaged_ && *damaged_ >= *end) Retry();
+      ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next, NextCheckpoint(end.has_value()));
       if (next) {
         const Duration start = context_.clock().Monotonic();
-        RETURN_IF_ERROR(EvaluateCheckpoint(*next));
+        RETURN_IF_ERROR(EvaluateCheckpoint(*next, end && next->step >= *end));
         if (Throttle(start)) return Stopped();
         waiting_since = context_.clock().Monotonic();
         continue;
       }
-      if (finished) return Finish();
+      if (end && (evaluated_ >= *end || GivesUpOn(*end))) return Finish();
       if (context_.stop().WaitFor(kPoll)) return Stopped();
       ReportWaiting(waiting_since);
     }
@@ -60,19 +67,54 @@ class Evaluator {
     ASSIGN_OR_RETURN(auto definition, DefineModel(config, dataset->feature_shape(), 1));
     ASSIGN_OR_RETURN(evaluation_, Evaluation::Create(config, definition, dataset,
                                                      exec::CpuDevice(context_.pool())));
-    ASSIGN_OR_RETURN(events_, io::EventWriter::Create(folder_ + "/eval", context_.clock()));
+    RETURN_IF_ERROR(Annotate(MakeDirectories(folder_ + "/eval"), "model_dir"));
+    SummaryOptions summaries{
+        .folder = folder_ + "/eval",
+        .show = [board = &context_.board()](
+                    const std::string& problem) { board->ShowProblem("summaries", problem); },
+        .files = &context_.files()};
+    summaries_ = std::make_unique<SummaryWriter>(std::move(summaries), context_.clock());
     return OkStatus();
   }
 
   // Returns the oldest checkpoint that has not been evaluated yet. At the end of the run, if
   // throttling may have let checkpoints pile up, returns the newest one instead, since the chief is
-  // waiting for it.
-  StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool finished) const {
-    ASSIGN_OR_RETURN(std::vector<io::Checkpoint> listed, io::ListCheckpoints(folder_));
-    std::erase_if(listed, [&](const io::Checkpoint& c) { return c.step <= evaluated_; });
-    if (listed.empty()) return std::optional<io::Checkpoint>();
-    const bool newest = finished && context_.config().eval.throttle_secs > 0;
-    return std::optional<io::Checkpoint>(newest ? listed.back() : listed.front());
+  // waiting for it. Returns an error only at the end of the run.
+  StatusOr<std::optional<io::Checkpoint>> NextCheckpoint(bool ended) {
+    StatusOr<std::vector<io::Checkpoint>> listed = io::ListCheckpoints(folder_);
+    if (!listed.ok()) {
+      if (ended) return listed.status();
+      Warn(Annotate(listed.status(), "cannot list the checkpoints; trying again"));
+      return std::optional<io::Checkpoint>();
+    }
+    std::erase_if(*listed, [&](const io::Checkpoint& c) { return c.step <= evaluated_; });
+    if (listed->empty()) return std::optional<io::Checkpoint>();
+    const bool newest = ended && context_.config().eval.throttle_secs > 0;
+    return std::optional<io::Checkpoint>(newest ? listed->back() : listed->front());
+  }
+
+  // Logs the error unless it is that of the last call, and shows it.
+  void Warn(const Status& error) {
+    if (warned_ != Message(error)) kEvaluationLog.Warning(Message(error));
+    warned_ = Message(error);
+    context_.board().ShowProblem("checkpoints", warned_);
+  }
+
+  // Makes NextCheckpoint return the damaged checkpoint once more: it has turned out to be the last.
+  void Retry() {
+    evaluated_ = *damaged_ - 1;
+    damaged_.reset();
+  }
+
+  // The chief's word may be here before the folder shows the checkpoint. Returns whether to wait no
+  // longer.
+  bool GivesUpOn(int64_t end) {
+    const Duration now = context_.clock().Monotonic();
+    if (!missing_since_) missing_since_ = now;
+    if (now - *missing_since_ < kLastCheckpointPatience) return false;
+    kEvaluationLog.Warning("the last checkpoint is not in the folder",
+                           {{"model_dir", folder_}, {"step", end}});
+    return true;
   }
 
   bool IsListed(const io::Checkpoint& checkpoint) const {
@@ -83,7 +125,8 @@ class Evaluator {
     });
   }
 
-  Status EvaluateCheckpoint(const io::Checkpoint& checkpoint) {
+  // A damaged checkpoint is passed over, unless it is the last one.
+  Status EvaluateCheckpoint(const io::Checkpoint& checkpoint, bool last) {
     context_.board().Update([&](progress::Progress& p) {
       p.state = progress::State::kEvaluating;
       p.step = checkpoint.step;
@@ -92,23 +135,32 @@ class Evaluator {
     evaluated_ = checkpoint.step;
     StatusOr<state::Snapshot> snapshot =
         LoadCheckpoint(checkpoint.prefix, evaluation_->definition().state);
-    if (!snapshot.ok() && !IsListed(checkpoint))
-      return OkStatus();  // it was deleted in favour of newer ones
-    RETURN_IF_ERROR(snapshot.status());
+    if (!snapshot.ok()) return OnUnreadable(checkpoint, snapshot.status(), last);
+    warned_.clear();
+    context_.board().ShowProblem("checkpoints", "");
     ASSIGN_OR_RETURN(const strategy::MetricTotals totals,
                      evaluation_->Run(*snapshot, context_.stop()));
-    return PublishEvaluation(evaluation_->definition(), checkpoint.step, totals, context_.board(),
-                             events_.get());
+    PublishEvaluation(evaluation_->definition(), checkpoint.step, totals, context_.board(),
+                      summaries_.get());
+    return OkStatus();
+  }
+
+  Status OnUnreadable(const io::Checkpoint& checkpoint, const Status& error, bool last) {
+    if (!IsListed(checkpoint)) return OkStatus();  // it was deleted in favour of newer ones
+    const bool of_another_model = absl::IsInvalidArgument(error) || absl::IsNotFound(error);
+    if (last || of_another_model) return error;
+    damaged_ = checkpoint.step;
+    Warn(Annotate(error, "a checkpoint cannot be evaluated and is passed over"));
+    return OkStatus();
   }
 
   // Waits until the next evaluation may start or the run is over. Returns true if asked to stop.
-  bool Throttle(Duration start) const {
+  bool Throttle(Duration start) {
     const Duration end = start + Seconds(context_.config().eval.throttle_secs);
     for (;;) {
       const Duration rest = end - context_.clock().Monotonic();
       if (rest <= 0s) return false;
-      const StatusOr<std::optional<int64_t>> finished = FinishedStep(folder_, context_.run());
-      if (!finished.ok() || finished->has_value()) return false;
+      if (run_end_.Ended()) return false;
       if (context_.stop().WaitFor(std::min(rest, kPoll))) return true;
     }
   }
@@ -124,19 +176,36 @@ class Evaluator {
                         {{"model_dir", folder_}, {"evaluated", evaluated_}});
   }
 
+  // The chief waits for the mark, or for the same word from this task's port: if the mark cannot be
+  // written, this task stays until the chief has had time to ask.
   Status Finish() {
+    summaries_->Flush(5s);
     kEvaluationLog.Info("the run is over and its last checkpoint evaluated",
                         {{"step", evaluated_}});
-    context_.board().Update([&](progress::Progress& p) { p.state = progress::State::kFinished; });
-    // The chief waits for this mark.
-    return MarkFinished(folder_ + "/eval", context_.run(), evaluated_, context_.clock().Now());
+    context_.board().Update([&](progress::Progress& p) {
+      p.state = progress::State::kFinished;
+      p.run_end = progress::RunEnd{evaluated_, RunFingerprint(context_.run())};
+    });
+    const Duration start = context_.clock().Monotonic();
+    for (;;) {
+      const Status marked = MarkFinished(folder_ + "/eval", context_.run(), evaluated_,
+                                         context_.clock().Now(), context_.files());
+      if (marked.ok()) return OkStatus();
+      Warn(Annotate(marked, "the end of the evaluation cannot be marked; trying again"));
+      if (context_.clock().Monotonic() - start >= kMarkPatience) return OkStatus();
+      if (context_.stop().WaitFor(kMarkRetry)) return Stopped();
+    }
   }
 
   TaskContext& context_;
   const std::string folder_;
   std::unique_ptr<Evaluation> evaluation_;
-  std::unique_ptr<io::EventWriter> events_;
-  int64_t evaluated_ = -1;  // the newest step handled so far
+  std::unique_ptr<SummaryWriter> summaries_;
+  RunEndWatch run_end_;
+  int64_t evaluated_ = -1;          // the newest step handled so far
+  std::optional<int64_t> damaged_;  // the newest step that was passed over
+  std::optional<Duration> missing_since_;
+  std::string warned_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ inline constexpr Logger kChiefLog("chief");
 inline constexpr Logger kServerLog("ps");
 inline constexpr Logger kEvaluationLog("eval");
 inline constexpr Logger kCheckpointLog("checkpoint");
+inline constexpr Logger kSummaryLog("summary");
 
 inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 

@@ -36,14 +36,28 @@ void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic
     std::this_thread::sleep_for(20ms);
 }
 
+// Returns "" if the chief is unknown: the sparse form of TF_CONFIG does not name it, and not every
+// operator sets TFJOB_CHIEF.
+std::string ChiefTypeOf(const cluster::TfConfig& config) {
+  if (config.cluster.sparse() && config.chief_type.empty()) return "";
+  return cluster::ChiefOf(config).type;
+}
+
 }  // namespace
 
 Status RunParameterServer(TaskContext& context) {
   ps::ServerOptions options{.identity = context.identity(),
+                            .chief_type = ChiefTypeOf(context.tf_config()),
+                            .chief_index = 0,
+                            .may_have =
+                                [&context](const std::string& type, int32_t index) {
+                                  return cluster::MayHave(context.tf_config(), {type, index});
+                                },
                             .pool = context.pool(),
-                            .on_event = [](const state::PeerEvent& event) {
-                              kServerLog.Info(event.message, {{"peer", event.peer}});
-                            }};
+                            .on_event =
+                                [](const state::PeerEvent& event) {
+                                  kServerLog.Info(event.message, {{"peer", event.peer}});
+                                }};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));
   ASSIGN_OR_RETURN(auto server, context.Serve({{ps::kParameterService, ps.get()}}));
   context.board().Update([](progress::Progress& p) { p.state = progress::State::kServing; });

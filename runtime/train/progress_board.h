@@ -2,6 +2,7 @@
 // port reads it. Thread-safe.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "runtime/base/mutex.h"
@@ -23,6 +24,16 @@ class ProgressBoard {
   void Update(const Change& change) {
     MutexLock lock(mutex_);
     change(progress_);
+  }
+
+  // Shows what fails while the task goes on; "" removes it. `what` is "checkpoints", for example.
+  void ShowProblem(const std::string& what, const std::string& problem) {
+    MutexLock lock(mutex_);
+    if (problem.empty()) {
+      progress_.problems.erase(what);
+    } else {
+      progress_.problems[what] = problem;
+    }
   }
 
  private:

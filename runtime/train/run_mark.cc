@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/file.h"
 #include "runtime/base/json.h"
+#include "runtime/io/crc32c.h"
 
 namespace tfjob::train {
 namespace {
@@ -17,12 +19,20 @@ std::string FinishedPath(const std::string& folder) {
 
 }  // namespace
 
-Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now) {
+std::string RunFingerprint(const RunMark& run) {
+  char digits[9];
+  std::snprintf(digits, sizeof(digits), "%08x",
+                io::Crc32c(std::string_view(StrCat(run.job_uid, "/", run.attempt))));
+  return digits;
+}
+
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
+                    FileSystem& files) {
   const Json mark = {{"global_step", step},
                      {"job_uid", run.job_uid},
                      {"attempt", run.attempt},
                      {"time", FormatMicroTime(now)}};
-  return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n");
+  return WriteFileAtomically(FinishedPath(folder), PrintJson(mark) + "\n", files);
 }
 
 Status ClearFinished(const std::string& folder) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file_system.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::train {
@@ -21,7 +22,11 @@ struct RunMark {
   // Used only if there is no job UID: a mark from before this time belongs to an older run.
   Time oldest{};
 };
-Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now);
+// Returns a text that identifies the run without naming it, for progress::RunEnd.
+std::string RunFingerprint(const RunMark& run);
+
+Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
+                    FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);
 // Returns the step that the run's mark records, or nullopt if the folder has no mark of this run.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/file_system.h"
 #include "runtime/base/stop.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
@@ -36,6 +37,8 @@ struct TaskOptions {
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
+  // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
+  FileSystem* files = &RealFileSystem();
 };
 
 class TaskContext {
@@ -53,6 +56,7 @@ class TaskContext {
   RunMark run() const;
   const StopSource& stop() const { return stop_; }
   Clock& clock() const { return clock_; }
+  FileSystem& files() const { return *options_.files; }
   ProgressBoard& board() { return board_; }
   // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }

@@ -16,8 +16,6 @@ namespace tfjob::train {
 namespace {
 
 constexpr Duration kShowEvery = 250ms;
-// How often a waiting worker checks model_dir for the mark that the run has ended.
-constexpr Duration kEndCheckInterval = 2s;
 
 }  // namespace
 
@@ -25,6 +23,7 @@ Trainer::Trainer(TaskContext& context)
     : context_(context),
       rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
       tasks_(cluster::TrainingTaskCount(context.tf_config())),
+      run_end_(context, /*folder_every=*/2s),
       log_window_(context.clock()),
       progress_window_(context.clock()) {}
 
@@ -57,8 +56,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .tf_config = context_.tf_config(),
       .identity = context_.identity(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
-      // Only workers check for the mark of the run's end. The chief writes the mark itself, and
-      // afterwards it must still tell the servers that the run is over.
+      // Only workers ask whether the run is over. The chief decides it, and afterwards it must
+      // still tell the servers.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
   return strategy::MakeStrategy(std::move(task),
@@ -69,9 +68,14 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
 }
 
 StatusOr<state::Snapshot> Trainer::ProvideState() {
-  if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnRestore());
   const std::string& folder = context_.config().model_dir;
   const bool again = std::exchange(filled_, true);
+  if (observer_ != nullptr) {
+    if (std::optional<state::Snapshot> newer = observer_->OnRestore()) {
+      kTrainLog.Info("restored the state that is being saved", {{"step", newer->global_step}});
+      return *std::move(newer);
+    }
+  }
   if (!folder.empty()) {
     ASSIGN_OR_RETURN(std::optional<state::Snapshot> saved,
                      LoadLatestCheckpoint(folder, definition_->state));
@@ -89,15 +93,8 @@ StatusOr<state::Snapshot> Trainer::ProvideState() {
 }
 
 bool Trainer::ShouldNotWait() {
-  if (context_.stop().requested()) return true;
-  // A worker that restarts after the run has ended finds no servers, but it finds the mark
-  // in model_dir.
-  const std::string& folder = context_.config().model_dir;
-  const Duration now = context_.clock().Monotonic();
-  if (folder.empty() || now - end_checked_at_ < kEndCheckInterval) return false;
-  end_checked_at_ = now;
-  const StatusOr<std::optional<int64_t>> finished = FinishedStep(folder, context_.run());
-  return finished.ok() && finished->has_value();
+  // A worker that restarts after the run has ended finds no servers.
+  return context_.stop().requested() || run_end_.Ended().has_value();
 }
 
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {

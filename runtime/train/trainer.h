@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "runtime/state/peer.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/train/report_window.h"
+#include "runtime/train/run_end_watch.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::data {
@@ -30,8 +32,9 @@ class StepObserver {
   virtual Status OnStep(const strategy::MetricTotals& batch,
                         const strategy::StepOutcome& outcome) = 0;
   // Called if the variables have no values, before this task fills them from the last checkpoint
-  // or, if there is none, with initial values.
-  virtual Status OnRestore() = 0;
+  // or, if there is none, with initial values. Returns a state that is newer than that checkpoint
+  // and is used instead, or nullopt.
+  virtual std::optional<state::Snapshot> OnRestore() = 0;
   // Called if the task is asked to stop, after the step in progress has ended or has been
   // abandoned.
   virtual Status OnStop() = 0;
@@ -82,13 +85,13 @@ class Trainer {
   std::unique_ptr<data::Pipeline> pipeline_;
   std::unique_ptr<strategy::Strategy> strategy_;
   StepObserver* observer_ = nullptr;
-  bool joined_ = false;         // the strategy has started
-  bool filled_ = false;         // this task has provided a state
-  bool job_over_ = false;       // the chief ended the job
-  Duration end_checked_at_{0};  // when model_dir was last checked for the run's end mark
+  bool joined_ = false;    // the strategy has started
+  bool filled_ = false;    // this task has provided a state
+  bool job_over_ = false;  // the chief ended the job
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;
+  RunEndWatch run_end_;
   ReportWindow log_window_;
   ReportWindow progress_window_;
 };

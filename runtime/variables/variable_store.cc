@@ -61,8 +61,8 @@ Status Variable::CheckRange(size_t offset, size_t size) const {
 }
 
 // Splits the bytes [offset, offset + size) of the dense value into pieces that are contiguous in
-// memory, and calls move(offset from the first of these bytes, offset in memory, number of bytes)
-// for each piece.
+// memory. Calls move(done, at, count) for each piece, where `done` is the number of bytes before
+// the piece, `at` is the piece's offset in memory, and `count` is its size in bytes.
 template <typename Move>
 void Variable::ForEachPiece(size_t offset, size_t size, Move move) const {
   if (size == 0) return;

@@ -1,10 +1,10 @@
 // Holds all variables of a task. Maps a variable's name to its memory, type, kind and version, and
 // keeps the order of creation.
 //
-// The store owns the memory, which never moves and lives as long as the store; programs hold
+// The store owns the memory, which never moves and lives as long as the store. Programs hold
 // pointers into it. A variable may have padding between its rows (row_stride). Messages and
-// checkpoints contain only dense values, without padding. CopyOut and CopyIn convert to and
-// from them.
+// checkpoints contain only dense values, without padding. CopyOut and CopyIn convert between the
+// two forms.
 //
 // Threads: only one thread at a time may create variables or access a variable's contents. The
 // owner of the store (a strategy or an evaluation) must ensure this. Any thread may read `version`
@@ -53,12 +53,12 @@ class Variable {
   // Returns the size of the dense value, which CopyOut writes and CopyIn reads.
   size_t num_bytes() const { return static_cast<size_t>(rows_ * cols_) * SizeOf(dtype_); }
 
-  // Copy the whole value to or from dense row-major bytes. Return InvalidArgument, with a message
-  // that names the variable, if the sizes differ.
+  // Copy the whole value to or from dense row-major bytes. Return InvalidArgument if the sizes
+  // differ. The message names the variable.
   Status CopyOut(std::span<std::byte> dense) const;
   Status CopyIn(std::span<const std::byte> dense);
-  // Copy only the bytes of the dense value that begin at `offset`, as many as `part` has, for
-  // values that are transferred in chunks.
+  // Copy only part.size() bytes of the dense value, beginning at the byte `offset`. Used for values
+  // that are transferred in chunks. Return InvalidArgument if the part extends beyond the value.
   Status CopyOut(size_t offset, std::span<std::byte> part) const;
   Status CopyIn(size_t offset, std::span<const std::byte> part);
   // Copy the value to a new tensor, or from one. FromTensor returns InvalidArgument if the tensor's
@@ -68,7 +68,7 @@ class Variable {
 
   // Returns how often the whole value has been written. CopyIn and FromTensor of the whole value
   // count as one write, and so does each run of a program that writes the variable. CopyIn of a
-  // part does not count. After writing through data(), the owner must call CountWrite.
+  // part does not count. Code that writes through data() must call CountWrite afterwards.
   int64_t version() const { return version_.load(std::memory_order_acquire); }
   void CountWrite() { version_.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -97,14 +97,14 @@ class VariableStore {
  public:
   explicit VariableStore(RowStrideFunction row_stride = DenseRowStride) : row_stride_(row_stride) {}
 
-  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, and InvalidArgument
-  // for an empty name, a dimension below 0, or more than 2^40 elements.
+  // Creates a variable of zeros. Returns AlreadyExists if the name is taken, and InvalidArgument if
+  // the name is empty, if a dimension is below 0, or if there are more than 2^40 elements.
   StatusOr<Variable*> Create(std::string_view name, DType dtype, Shape shape, Kind kind);
 
   // Returns null if there is no such variable. The pointer stays valid as long as the store exists.
   Variable* Find(std::string_view name) const;
-  // Like Find, but returns NotFound, with a message that lists the first 10 names, if there is no
-  // such variable.
+  // Like Find, but returns NotFound if there is no such variable. The message lists the first 10
+  // names.
   StatusOr<Variable*> Get(std::string_view name) const;
 
   // Returns the variables in the order of creation.

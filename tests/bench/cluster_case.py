@@ -1,5 +1,5 @@
-"""Shared by the cases on a real API server: runs etcd, API server, controllers, scheduler and fake
-nodes on this machine and the operator as a process, and measures the CPU time of each."""
+"""Provides what the cases with a real API server share. Runs a control plane with fake nodes on
+this machine, runs the operator as a process, and measures the CPU time of each component."""
 import argparse
 import contextlib
 import pathlib
@@ -19,7 +19,7 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 def arguments(**defaults):
-    """Returns a parser with the flags of every case."""
+    """Returns a parser for the flags that all cases share."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--operator", help="the program; built when it is not given")
     parser.add_argument("--flag", action="append", default=[], help="a flag for the operator")
@@ -35,7 +35,7 @@ def arguments(**defaults):
 
 
 class Usage:
-    """CPU time since construction."""
+    """Measures CPU time since its construction."""
 
     def __init__(self, cluster, operator):
         self._pids = {name: cluster.component(name).pid for name in COMPONENTS} | {"operator": operator.pid}
@@ -50,7 +50,7 @@ class Usage:
         return cpu_seconds(self._pids[name]) - self._before[name]
 
     def others(self):
-        """For the report: the cost of the load besides the operator."""
+        """Returns the figures that report what the load costs the other components."""
         return {f"{name.removeprefix('kube-').replace('-', '_')}_cpu_s": self.cpu(name) for name in COMPONENTS}
 
     def memory(self):
@@ -59,7 +59,7 @@ class Usage:
 
 @contextlib.contextmanager
 def environment(options):
-    """Yields (cluster, api, operator): everything is ready, and there is no job."""
+    """Yields (cluster, api, operator) as soon as all are ready. There are no jobs yet."""
     program = options.operator or build_operator()
     with Cluster(fake_nodes=options.nodes, keep=options.keep) as cluster:
         cluster.install_crd()
@@ -73,8 +73,9 @@ def environment(options):
 
 
 def run_jobs(api, operator, options, seconds=1800):
-    """Creates the jobs and waits until all are Running, according to the operator's gauge: polling
-    the API server for all jobs would itself be a load. The API server's final answer decides."""
+    """Creates the jobs and waits until all are Running. Watches the operator's gauge for this,
+    because polling the API server for all jobs would itself be a load. Finally asks the API
+    server."""
     create_jobs(api, [tfjob(f"job-{i}", options.workers, options.ps) for i in range(options.jobs)])
     poll(f"{options.jobs} jobs Running", seconds,
          lambda: operator.metric("tfjob_jobs", state="Running") >= options.jobs, every=2)
@@ -82,16 +83,16 @@ def run_jobs(api, operator, options, seconds=1800):
 
 
 def writes(api):
-    """Returns how often objects of the kinds that the operator writes were written by any client,
-    as counted by the API server."""
+    """Returns the number of writes, by any client, to the kinds of objects that the operator
+    writes. The API server counts them."""
     page = api.raw("GET", "/metrics")[1].decode()
     return sum(int(total(page, "apiserver_request_total", resource=resource, verb=verb))
                for resource in WRITTEN for verb in WRITES)
 
 
 def wait_quiet(pid, idle=1.0, share=0.02, seconds=60):
-    """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns the
-    seconds from now to its last work."""
+    """Waits until a process has used less than `share` of a CPU for `idle` seconds. Returns after
+    how many seconds it last did more."""
     start = last_work = time.monotonic()
     used = cpu_seconds(pid)
     while (now := time.monotonic()) - start < seconds:

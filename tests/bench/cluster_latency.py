@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""cluster-latency: measures the time from the acknowledged write of a pod's status to the TFJob's
-condition, as a watcher sees it. Worker 0 of one job after another exits with code 0, which makes
-the job Succeeded, while the pods of all jobs are cached."""
+"""cluster-latency: measures the time from the acknowledged write of a pod's status until a watch
+shows the TFJob's condition. In one job after another, worker 0 exits with code 0, so that the job
+succeeds. The pods of all jobs are cached."""
 import queue
 import statistics
 import threading
@@ -18,14 +18,15 @@ ENDED = {"status": {"phase": "Succeeded", "containerStatuses": [{
 
 
 def watch_ends(api, version, ends):
-    """Puts (job, time) for every job that becomes Succeeded."""
+    """Puts (job, time) into the queue `ends` for each job that succeeds."""
     for _, job in api.watch(kube.tfjobs(NAMESPACE), version):
         if condition(job, "Succeeded"):
             ends.put((job["metadata"]["name"], time.monotonic()))
 
 
 def measure(api, job, ends):
-    """Returns the milliseconds from the answer to the pod's write, and from sending it."""
+    """Returns the milliseconds until the job's condition, counted from the response to the pod's
+    write and from the request."""
     sent = time.monotonic()
     api.request("PATCH", kube.core(NAMESPACE, f"pods/{job}-worker-0/status"), ENDED,
                 content_type="application/strategic-merge-patch+json")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""cluster-load: creates TFJobs as fast as the API server accepts them. A job runs once all its pods
-do. --jobs 1 --workers 1000 --ps 4 is one large job; `first_status_s` is the time of its first
-condition. Fails if an event that a user needs was lost."""
+"""cluster-load: creates TFJobs as fast as the API server accepts them, and measures how long it
+takes until all are Running. --jobs 1 --workers 1000 --ps 4 creates one large job. `first_status_s`
+is the time until a job has its first condition. Fails if an event that is not routine was lost."""
 import concurrent.futures
 import sys
 import time
@@ -13,7 +13,7 @@ from report import print_report
 
 
 def created(api, options, started):
-    """Returns the seconds until all pods and services exist."""
+    """Returns the seconds from `started` until all pods and services exist."""
     wanted = options.jobs * (options.workers + options.ps)
     for resource in ("services", "pods"):
         poll(f"{wanted} {resource}", 1800, lambda r=resource: api.count(f"/api/v1/{r}") >= wanted, every=0.5)
@@ -21,14 +21,14 @@ def created(api, options, started):
 
 
 def first_status(api, started):
-    """Returns the seconds until the first job's status has a condition."""
+    """Returns the seconds from `started` until the first job's status has a condition."""
     path = kube.tfjobs(NAMESPACE) + "/job-0"
     poll("a status", 600, lambda: (api.find(path) or {}).get("status", {}).get("conditions"), every=0.02)
     return time.monotonic() - started
 
 
 def event_fates(operator):
-    """Returns the results of the operator's events, according to the operator."""
+    """Returns what became of the operator's events, according to its metrics."""
     count = lambda result: int(operator.metric("tfjob_events_total", result=result))  # noqa: E731
     return {"events_sent": count("sent"), "events_waiting": int(operator.metric("tfjob_events_waiting")),
             "events_dropped": count("dropped"), "events_given_up": count("refused") + count("expired"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""operator-idle: measures what the operator uses and writes in a minute in which nothing happens to
-its running jobs. Without jobs (--jobs 0), also measures the time from start to ready."""
+"""operator-idle: measures the operator's CPU time and writes in a minute in which nothing happens
+to the running jobs. Without jobs (--jobs 0), also measures the time from start to ready."""
 import time
 
 from cluster_case import Usage, arguments, environment, run_jobs, wait_quiet, writes
@@ -11,7 +11,7 @@ def main():
     options = arguments()
     with environment(options) as (cluster, api, operator):
         operator.stop()
-        ready_s = operator.start().wait_ready()  # so that nothing must be read from the disk
+        ready_s = operator.start().wait_ready()  # the program is in memory by now
         run_jobs(api, operator, options)
         wait_quiet(operator.pid)
         time.sleep(5)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""operator-restart: with running jobs, measures the times from SIGTERM to exit, from start to
-ready, and from start to quiet, with the CPU time used and the writes done."""
+"""operator-restart: restarts the operator while jobs are running. Measures the times from SIGTERM
+to exit, from start to ready, and from start until the operator is quiet, and the CPU time and the
+writes until then."""
 import time
 
 from cluster_case import arguments, environment, run_jobs, wait_quiet, writes
@@ -20,7 +21,7 @@ def main():
         operator.start()
         ready_s = operator.wait_ready()
         quiet_s = time.monotonic() - started + wait_quiet(operator.pid)
-        # wait_quiet observed one second more, in which almost nothing was used.
+        # The CPU time includes the second in which wait_quiet saw almost no activity.
         print_report("operator-restart", quiet_s, cpu_seconds(operator.pid), memory_mb(operator.pid), jobs=options.jobs,
                      exit_s=exit_s, exit_status=exit_status, ready_s=ready_s, writes=writes(api) - before)
 

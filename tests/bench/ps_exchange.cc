@@ -81,7 +81,8 @@ class Exchange {
 
  private:
   std::string Serve(int index) {
-    ps_.push_back(Must(ps::ParameterServer::Create({.identity = Task("ps", index)})));
+    ps_.push_back(
+        Must(ps::ParameterServer::Create({.identity = Task("ps", index), .chief_type = "worker"})));
     rpc_.push_back(
         Must(rpc::Server::Start({.host = "127.0.0.1",
                                  .identity = Task("ps", index),

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs benchmarks from optimised builds. Each prints one or more JSON lines (tests/bench/report.h).
+# Runs benchmarks from an optimised build. Each prints JSON lines (see tests/bench/report.h).
 #
 #   tests/bench/run.sh [CASE…] [--peer tensorflow|torch]… [flags of the cases]
 #   tests/bench/run.sh --list
 #
-# Without a case, all run. With --peer, the case then also runs in the peer with the same flags; its
-# virtual environment stays in ~/.cache/tfjob (PyTorch's: 6 GB). Progress goes to standard error.
+# Without CASE, runs all cases. With --peer, also runs each case in that framework with the same
+# flags; its virtual environment stays in ~/.cache/tfjob (PyTorch: 6 GB). Progress goes to stderr.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 bench=tests/bench
 

@@ -219,7 +219,7 @@ int Run(int pods) {
   const Times generation = Generation(pods);
   const double start_mb = ResidentMegabytes();
   kube::KubeClient client(std::make_unique<EventServer>(pods), std::make_shared<Nobody>(), {});
-  control::Cache cache(RealClock(), [](const std::string&) {});
+  control::Cache cache(RealClock(), [](const std::string&, control::Urgency) {});
   CountingSink sink(cache.AddScope("").pods);
 
   const Stopwatch stopwatch;

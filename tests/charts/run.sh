@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tests the chart with helm: lints it, compares its output for several sets of values with golden
-# files, checks that it refuses invalid values and that the rendered manifests are current. Builds
-# the kustomizations if kubectl is found.
+# Tests the chart with helm. Lints the chart, compares its output for several sets of values with
+# golden files, and checks that it refuses invalid values. Also checks that the rendered manifests
+# are current and that kubectl can build the kustomizations.
 #
 #   tests/charts/run.sh [RESULTS]    appends "<passed> <failed> <what>" to the file RESULTS
 #   tests/charts/run.sh --update     rewrites the golden files and the rendered manifests
 #
-# HELM and KUBECTL name the programs. If unset, the ones in PATH are used, else those of
+# HELM and KUBECTL may name the programs. The defaults are those in PATH, or else in
 # `deploy/dev/cluster.sh bin`.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
 
@@ -35,7 +35,7 @@ check() {
 
 render() { "$HELM" template release $CHART --namespace somewhere "$@"; }
 
-# refused WORDS FLAG…: checks that helm fails and prints WORDS.
+# refused REGEX FLAG…: checks that helm fails with these flags and that its output matches REGEX.
 refused() {
   local words=$1
   shift
@@ -45,7 +45,7 @@ refused() {
 golden() {
   local name=$1
   shift
-  # The definition has its own golden file.
+  # Leaves out the CRD, which //operator/crd:crd_test compares with its source.
   render "$@" | sed -e '/^# Source: .*crd.yaml/,/^---$/d' >"$folder/$name.yaml"
   if [ -n "${update:-}" ]; then cp "$folder/$name.yaml" "$GOLDEN/$name.yaml"; fi
   diff -u "$GOLDEN/$name.yaml" "$folder/$name.yaml"

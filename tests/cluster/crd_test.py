@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests the definition of TFJobs on an API server: what it accepts, refuses and shows. The
-kubeconfig in TFJOB_TEST_KUBECONFIG names the server; KUBECTL names the program (default: kubectl in
-PATH). Without the variable the test starts its own control plane."""
+"""Tests the TFJob CRD on an API server: what it accepts, what it refuses, and what kubectl shows.
+TFJOB_TEST_KUBECONFIG may name a kubeconfig for the server; if it is not set, the test starts its
+own control plane. KUBECTL may name the kubectl program; the default is kubectl in PATH."""
 import copy
 import json
 import os
@@ -35,7 +35,7 @@ def must(*arguments, given=None):
 
 
 def merged(target, patch):
-    """RFC 7386."""
+    """Returns `target` with a JSON merge patch (RFC 7386) applied."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -71,7 +71,7 @@ def eventually(check, seconds=20):
 
 
 def install(definition=None):
-    """Installs the real definition or another one. Returns once the server serves it."""
+    """Installs the given CRD, or the project's by default. Returns once the server serves it."""
     if definition is None:
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
     else:
@@ -87,7 +87,7 @@ def install(definition=None):
 
 
 def without_rules(schema):
-    """Returns an older definition, without our rules, descriptions and bounds."""
+    """Returns a copy of the schema without validation rules, enums, bounds and required fields."""
     if isinstance(schema, list):
         return [without_rules(member) for member in schema]
     if not isinstance(schema, dict):
@@ -125,9 +125,8 @@ class Definition(unittest.TestCase):
         must("apply", "--server-side", "--force-conflicts", "-f", str(CRD))
 
     def test_explains_itself(self):
-        # The server publishes the OpenAPI document of a new definition some time after
-        # it serves the
-            # objects.
+        # The server publishes the OpenAPI document of a new CRD some time after it serves the
+        # objects.
         deadline = time.monotonic() + 60
         while kubectl("explain", "tfjob.spec")[0] != 0 and time.monotonic() < deadline:
             time.sleep(0.2)

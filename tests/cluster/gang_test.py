@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests gangs of Kubernetes' own scheduler: the operator with an API server and a scheduler that
-support them, on fake nodes."""
+"""Tests the operator with Kubernetes' own gang scheduling. The API server and the scheduler have it
+enabled, and the nodes are fake."""
 import os
 import unittest
 
@@ -10,7 +10,7 @@ from harness.jobs import condition, replicas, tfjob
 from harness.process import Operator, build_operator
 
 GATES = "GenericWorkload=true,GangScheduling=true"
-API = "scheduling.k8s.io/v1alpha2"  # in Kubernetes 1.36
+API = "scheduling.k8s.io/v1alpha2"  # the version that Kubernetes 1.36 serves
 NAMESPACE = "gang"
 
 

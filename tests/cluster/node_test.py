@@ -1,5 +1,6 @@
-"""Tests the operator as users install it, on a node whose pods really run: Helm, kubectl,
-deploy/examples. TFJOB_TEST_IMAGES may name a folder with images built by deploy/docker/build.sh."""
+"""Tests the operator on a node where pods really run. Installs it as users do, with Helm and
+kubectl, and runs deploy/examples. TFJOB_TEST_IMAGES may name a folder with images that
+deploy/docker/build.sh has built."""
 import datetime
 import json
 import os
@@ -24,7 +25,7 @@ KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguratio
 
 
 def take_program(image, path, folder):
-    """Copies a program out of an image's archive and returns its path."""
+    """Copies a program from an image's archive to the folder, and returns its path."""
     with tarfile.open(image) as archive:
         layer = json.load(archive.extractfile("manifest.json"))[0]["Layers"][0]
         with tarfile.open(fileobj=archive.extractfile(layer), mode="r:gz") as files:
@@ -43,20 +44,22 @@ def brief_job(**run_policy):
 
 
 def seconds_of(stamp):
-    """Converts a time from logs and API objects to that of time.time()."""
+    """Converts a timestamp in a log or an API object to seconds, as returned by time.time()."""
     return datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
 
 
 def start_of(program):
-    """Returns when the only process of this program started, according to the kernel."""
+    """Returns when the only process that runs this program started, according to the kernel."""
+    seen = set()
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            if os.readlink(folder / "exe") == program:
+            seen.add(path := os.readlink(folder / "exe"))
+            if path.endswith(program):  # in a chroot, the path may be relative to the host's root
                 ticks = int((folder / "stat").read_text().rpartition(")")[2].split()[19])
                 return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / TICK
         except OSError:
-            pass  # it exited, or is a kernel thread
-    raise LookupError(program)
+            pass  # the process has exited, or is a kernel thread
+    raise LookupError(f"{program} is none of {sorted(seen)}")
 
 
 class NodeTest(unittest.TestCase):
@@ -89,8 +92,8 @@ class NodeTest(unittest.TestCase):
 
     @classmethod
     def inventory(cls):
-        """Returns every object by kind, namespace and name, except those that every namespace
-        and node has."""
+        """Returns the kind, namespace and name of every object, except objects that every namespace
+        or node has."""
         listing = cls.cluster.kubectl("get", KINDS, "--all-namespaces", "--ignore-not-found",
                                       "-o", "jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}\n{end}")
         return {line for line in listing.split() if not re.search("/kube-root-ca.crt$|/default$|^Lease/kube-node-lease/", line)}
@@ -103,12 +106,12 @@ class NodeTest(unittest.TestCase):
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
 
     def tfjob(self, *arguments):
-        """Returns the output of the program `tfjob`."""
+        """Runs `tfjob` and returns its output."""
         return subprocess.run([self.tfjob_program, "--kubeconfig", self.cluster.kubeconfig, *arguments], check=True,
                               text=True, stdout=subprocess.PIPE, timeout=300).stdout
 
     def check_rights(self, namespace):
-        """Checks that the operator requested nothing that its roles do not allow."""
+        """Checks that no request of the operator was refused for lack of permission."""
         path = f"/api/v1/namespaces/{namespace}/services/tfjob-operator-metrics:8080/proxy/metrics"
         page = poll("the metrics", 20, lambda: self.kubectl("get", "--raw", path))
         self.assertGreater(total(page, "rest_client_requests_total"), 0)
@@ -121,7 +124,8 @@ class NodeTest(unittest.TestCase):
             self.check_rights("tfjob-system")
 
     def states(self, name):
-        """Follows `kubectl get tfjob NAME -w`. Call the result for the states shown, each once."""
+        """Starts `kubectl get tfjob NAME -w`. Returns a function that returns the states shown so
+        far, in order and without consecutive repetitions."""
         out = tempfile.TemporaryFile("w+")
         watch = subprocess.Popen([self.cluster.programs / "kubectl", "--kubeconfig", self.cluster.kubeconfig, "get", "tfjob",
                                   name, "-w", "--no-headers"], stdout=out)
@@ -131,16 +135,16 @@ class NodeTest(unittest.TestCase):
 
         def shown():
             out.seek(0)
-            # The first line may be printed before the operator has set a state; its second word is
-            # not a state then.
+            # The first line may be printed before the operator has set a state. Its second word is
+            # then not a state.
             seen = re.findall(r"^\S+ +([A-Z]\w*) ", out.read(), re.MULTILINE)
             return [state for i, state in enumerate(seen) if i == 0 or seen[i - 1] != state]
 
         return shown
 
     def train(self, example, meanwhile, seconds=900):
-        """Applies an example, calls meanwhile(), waits until it Succeeded, and returns the states
-        it passed."""
+        """Applies an example, calls meanwhile(), and waits until the job has succeeded. Returns the
+        states that the job has had."""
         shutil.rmtree(MODELS / example, ignore_errors=True)
         self.addCleanup(shutil.rmtree, MODELS / example, ignore_errors=True)
         self.kubectl("apply", "-f", str(EXAMPLES / f"{example}.yaml"))
@@ -156,7 +160,7 @@ class NodeTest(unittest.TestCase):
         return states()
 
     def remove(self, example):
-        """Deletes an example with its pods and services."""
+        """Deletes an example, and waits until its pods and services are gone."""
         self.kubectl("delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--timeout=60s")
         poll("nothing of the job is left", 60, lambda: not self.get(
             "pods,services", "-l", f"training.kubeflow.org/job-name={example}")["items"])
@@ -189,7 +193,7 @@ class NodeTest(unittest.TestCase):
     def check_what_tfjob_tells(self):
         name = "mnist-replica"
         poll("all run", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +0 +\S+$", self.tfjob("get", name)))
-        # There is no metrics server, and none is needed: the trainer itself or its log is queried.
+        # The cluster has no metrics server. `top` gets its figures from the trainer or its log.
         poll("the step", 60, lambda: re.search(rf"(?m)^{name} +Running +3/3 +\S+ +step \d+", self.tfjob("top", name)))
         description = self.tfjob("describe", name)
         for line in (rf"Name: +{name}", "State: +Running", "  Worker +2 +2 +0 +0 +0 +OnFailure .*",
@@ -209,8 +213,8 @@ class NodeTest(unittest.TestCase):
         states = self.states("brief")
         self.kubectl("wait", "--for=delete", "tfjob/brief", "--timeout=60s")
         poll("the watch shows its end", 10, lambda: states()[-1] == "Succeeded")
-        # The garbage collector may discover TFJobs half a minute after their definition was
-        # created, and then pauses as long.
+        # The garbage collector may discover TFJobs only half a minute after the CRD was created,
+        # and then pauses for as long.
         poll("no pod", 120, lambda: not self.get("pods", "-l", "training.kubeflow.org/job-name=brief")["items"])
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
@@ -243,8 +247,8 @@ class NodeTest(unittest.TestCase):
         self.kubectl("get", "tfj", "-o", "wide")
 
     def test_the_operator_is_ready_within_a_second_of_its_start(self):
-        """From the start of the container's process, according to the kernel, to the first lists,
-        for which /readyz waits, according to the log."""
+        """Measures the time from the start of the container's process, according to the kernel, to
+        the end of the first lists, according to the log. /readyz waits for these lists."""
         pods = lambda: self.get("pods", "-n", "tfjob-system")["items"]  # noqa: E731
         for count in (0, 1):
             self.kubectl("-n", "tfjob-system", "scale", "deployment/tfjob-operator", f"--replicas={count}")
@@ -266,7 +270,7 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(self.inventory() - self.before, set())
 
     def check_operator(self, namespace, jobs_in="default"):
-        """A freshly installed operator works."""
+        """Checks that a freshly installed operator works."""
         self.kubectl("-n", namespace, "rollout", "status", "deployment/tfjob-operator", "--timeout=60s")
         self.kubectl("-n", jobs_in, "apply", "-f", "-", text=brief_job(suspend=True))
         self.kubectl("-n", jobs_in, "wait", "--for=condition=Suspended", "tfjob/brief", "--timeout=30s")

@@ -1,6 +1,6 @@
-"""Runs manifests in the form of the examples of the Training Operator and tf-operator
-(crd/accepted) on an API server and checks that the pods, services and TF_CONFIG are those that
-these would create."""
+"""Runs manifests like the examples of the Training Operator and tf-operator (crd/accepted) on an
+API server. Checks that pods, services and TF_CONFIG are the same as those operators would
+create."""
 import json
 import os
 import pathlib
@@ -22,7 +22,8 @@ def addresses(job, kind, count, port=2222, namespace="default"):
 
 
 def tf_config(cluster, kind, index):
-    """Returns TF_CONFIG of a job of a fixed size: no spaces, these members in this order."""
+    """Returns the expected TF_CONFIG in a job of fixed size: no spaces, and these members in this
+    order."""
     return json.dumps({"cluster": dict(sorted(cluster.items())), "task": {"type": kind, "index": index},
                        "environment": "cloud"}, separators=(",", ":"))
 
@@ -44,8 +45,8 @@ class ReferenceTest(unittest.TestCase):
         cls.enterClassContext(Operator(program, cls.cluster.kubeconfig, "--leader-elect=false", log=logs / "reference_test.log"))
 
     def apply(self, manifest, replicas, namespace="default"):
-        """Returns the manifest's job, {name: pod} and {name: service}, once those of `replicas`
-        {type: count} exist."""
+        """Applies a manifest. Returns its job, {name: pod} and {name: service} as soon as the pods
+        and services of `replicas`, {type: count}, exist."""
         self.cluster.kubectl("apply", "-f", str(ACCEPTED / f"{manifest}.yaml"))
         job = json.loads(self.cluster.kubectl("get", "-f", str(ACCEPTED / f"{manifest}.yaml"), "-o", "json"))
         name = job["metadata"]["name"]
@@ -60,8 +61,8 @@ class ReferenceTest(unittest.TestCase):
         return job, pods, services
 
     def check(self, manifest, replicas, master, namespace="default", ports=None):
-        """Checks everything common to all jobs; returns the TF_CONFIGs as {"worker-0":
-        text or None}."""
+        """Checks what all jobs have in common. Returns the TF_CONFIGs as {"worker-0": text or
+        None}."""
         job, pods, services = self.apply(manifest, replicas, namespace)
         templates = {kind.lower(): spec for kind, spec in job["spec"]["tfReplicaSpecs"].items()}
         for kind, count in replicas.items():
@@ -85,7 +86,7 @@ class ReferenceTest(unittest.TestCase):
 
     def check_pod(self, pod, replica, labels):
         metadata, template = replica["template"].get("metadata") or {}, replica["template"]["spec"]
-        ours = {"tfjob.dev/attempt": "0"}  # in addition to the reference
+        ours = {"tfjob.dev/attempt": "0"}  # the reference operator does not set it
         self.assertEqual(pod["metadata"]["labels"], {**metadata.get("labels", {}), **labels, **ours})
         self.assertEqual(pod["metadata"].get("annotations", {}), metadata.get("annotations", {}))
         self.assertEqual(pod["metadata"].get("finalizers"), metadata.get("finalizers"))
@@ -97,7 +98,7 @@ class ReferenceTest(unittest.TestCase):
                 self.assertEqual(got.get(key), wanted.get(key))
             for limit, value in wanted.get("resources", {}).get("limits", {}).items():
                 self.assertEqual(got["resources"]["limits"][limit], str(value))
-            for key in ("env", "volumeMounts", "ports"):  # others may add theirs
+            for key in ("env", "volumeMounts", "ports"):  # the pod may have more of these
                 for item in wanted.get(key) or []:
                     self.assertTrue(any(item.items() <= other.items() for other in got[key]), (key, item))
         for volume in template.get("volumes") or []:
@@ -146,8 +147,8 @@ class ReferenceTest(unittest.TestCase):
                                   for kind, count in replicas.items()})
 
     def test_types_of_any_case_in_a_job_that_may_grow(self):
-        """Each task knows itself and the parameter servers. So does the master, to which the
-        Training Operator gives no TF_CONFIG."""
+        """Each task's TF_CONFIG contains the task itself and the parameter servers. This includes
+        the master, for which the Training Operator writes an empty cluster."""
         got = self.check("lower-case-types", {"master": 1, "ps": 1, "worker": 2}, master="master")
         servers = addresses("lower-case", "ps", 1)
         workers = addresses("lower-case", "worker", 2)
@@ -174,7 +175,7 @@ class ReferenceTest(unittest.TestCase):
             poll("the job is gone", 10, lambda: self.api.find(job) is None)
 
     def check_ports_of_types(self):
-        """Each replica type has its own ports."""
+        """Checks a job in which each replica type has ports of its own."""
         job, pods, services = self.apply("clean-up-and-ttl", {"ps": 1, "worker": 1})
         self.assertEqual(list(job["spec"]["tfReplicaSpecs"]), ["ps", "worker"])  # stored as written
         ports = {name: sorted((port["name"], port["port"]) for port in service["spec"]["ports"])

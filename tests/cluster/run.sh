@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs the tests on a real Kubernetes cluster started by deploy/dev/cluster.sh. --node needs root.
+# Runs tests on real Kubernetes clusters, which deploy/dev/cluster.sh starts. --node needs root.
 #
 #   tests/cluster/run.sh [RESULTS] [--control-plane] [--node] [--faults]    default: all three
 #
-# --control-plane  Bazel tests tagged "cluster", crd_test.py and reference_test.py, against etcd,
-#                  API server and controllers only; gang_test.py, with Kubernetes' own gangs enabled
-# --node           installs the operator by Helm and deploy/examples by kubectl; the pods train
-# --faults         the operator while the API server is killed, stopped, restored or misled and its
-#                  surroundings change
+# --control-plane  runs the Bazel tests tagged "cluster", crd_test.py and reference_test.py with a
+#                  control plane only, and gang_test.py with Kubernetes' own gang scheduling on
+# --node           installs the operator as users do and applies deploy/examples; the pods train
+# --faults         tests the operator while the API server is killed, stopped, restored or wrong,
+#                  and while the operator's surroundings change
 #
 # Appends "<passed> <failed> <what>" to the file RESULTS.
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"
@@ -24,8 +24,8 @@ done
 install_packages build test
 [ ${#parts[@]} -gt 0 ] || parts=(control-plane node faults)
 
-# TFJOB_TEST_KUBECONFIG names the cluster for the Bazel targets. They are also tagged "manual", so
-# that a plain `bazel test //...` skips them.
+# TFJOB_TEST_KUBECONFIG tells the Bazel tests which cluster to use. These tests are also tagged
+# "manual", so that a plain `bazel test //...` skips them.
 control_plane_tests() {
   local state targets status=0
   python_tests reference_test || status=1
@@ -42,18 +42,32 @@ control_plane_tests() {
   return $status
 }
 
-# python_tests NAME: runs a test module of this folder.
+# python_tests NAME [SHARDS]: runs a test module of this folder, divided into shards that run in
+# parallel, and appends the counts to the results.
 python_tests() {
-  local log ran bad status=0
-  log=$(mktemp)
-  PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m unittest discover -s tests/cluster -p "$1.py" -v 2>&1 | tee "$log" || status=1
-  ran=$(sed -n 's/^Ran \([0-9]*\) tests\{0,1\} .*/\1/p' "$log")
-  bad=$(sed -n 's/^FAILED (\(.*\))$/\1/p' "$log" | tr ',' '\n' | sed -n 's/.*\(failures\|errors\)=//p' | awk '{n += $1} END {print n + 0}')
+  local name=$1 shards=${2:-1} logs shard shard_pid running=() ran bad status=0
+  logs=$(mktemp -d)
+  for shard in $(seq "$shards"); do
+    run_shard "$name" "$shard/$shards" "$logs/$shard" &
+    running+=($!)
+  done
+  for shard_pid in "${running[@]}"; do wait "$shard_pid" || status=1; done
+  ran=$(cat "$logs"/* | sed -n 's/^.*Ran \([0-9]*\) tests\{0,1\} in .*/\1/p' | awk '{n += $1} END {print n + 0}')
+  bad=$(cat "$logs"/* | sed -n 's/^.*FAILED (\(.*\))$/\1/p' | tr ',' '\n' | sed -n 's/.*\(failures\|errors\)=//p' |
+    awk '{n += $1} END {print n + 0}')
   [ $status -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-  [ "$bad" -le "${ran:-0}" ] || ran=$bad
-  echo "$((${ran:-0} - bad)) $bad tests/cluster/$1" >>"$results"
-  rm -f "$log"
+  [ "$bad" -le "$ran" ] || ran=$bad
+  echo "$((ran - bad)) $bad tests/cluster/$name" >>"$results"
+  rm -rf "$logs"
   return $status
+}
+
+# run_shard NAME SHARD/SHARDS LOG: runs one shard, and copies its output to LOG. If there are
+# several shards, each line that it prints begins with the shard.
+run_shard() {
+  TFJOB_SHARD=$2 PYTHONDONTWRITEBYTECODE=1 \
+    /usr/bin/python3 -m unittest discover -s tests/cluster -p "$1.py" -v 2>&1 |
+    sed -u "$([ "$2" = 1/1 ] || echo "s|^|$2: |")" | tee "$3"
 }
 
 status=0
@@ -61,7 +75,7 @@ for part in "${parts[@]}"; do
   case $part in
     control-plane) timed "tests against an API server" control_plane_tests || status=1 ;;
     node) timed "tests on a node" python_tests node_test || status=1 ;;
-    faults) timed "tests with faults" python_tests faults_test || status=1 ;;
+    faults) timed "tests with faults" python_tests faults_test 2 || status=1 ;;
   esac
 done
 exit $status

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the directions between rooms: the table in docs/architecture.md against what the sources include and against the
-visibility that each room's BUILD file grants, with which Bazel refuses everything else.
+"""Checks which rooms depend on which. Compares the table in docs/architecture.md with the includes
+in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects dependencies
+that these lists do not allow.
 
   tests/contract/rooms.py            reports each difference
   tests/contract/rooms.py --update   first copies the table into the BUILD files
@@ -12,10 +13,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BASE = "runtime/base"  # visible to all
+BASE = "runtime/base"  # every room may include it
 TABLE = re.compile(r"^\| room \| includes \| its tests also \|\n\|[-|]+\n((?:\|.*\n)+)", re.M)
 INCLUDE = re.compile(r'^#include "((?:operator|runtime)/[^"]+)"', re.M)
-# A package whose targets are private by default grants VISIBLE to some of them.
+# If a package's targets are private by default, its list is called VISIBLE, and some of its targets
+# use that list.
 VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//visibility:private"\]))\[([^\]]*)\]', re.M)
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
@@ -27,7 +29,7 @@ def rooms():
 
 
 def read_table():
-    """Returns {room: (what it includes, what its tests include as well)}."""
+    """Returns {room: (rooms that it includes, other rooms that its tests include)}."""
     found = TABLE.search((ROOT / "docs/architecture.md").read_text())
     if not found:
         sys.exit("docs/architecture.md: expected a table with the columns room, includes, its tests also; found none")
@@ -39,7 +41,7 @@ def read_table():
 
 
 def read_sources(names):
-    """Returns what the sources include, in the form of the table."""
+    """Returns the same as read_table(), but according to the sources."""
     def room_of(path):
         return next((name for name in names if path.startswith(name + "/")), None)
 
@@ -56,7 +58,8 @@ def read_sources(names):
 
 
 def users(table, room):
-    """Returns the labels of the packages that the table lets include this room; without any, that of the room around it."""
+    """Returns the labels of the packages that may include this room according to the table. If
+    there are none, returns the label of the room in the folder above."""
     found = {other for other, (includes, tests) in table.items() if room in includes | tests}
     return {f"//{other}:__pkg__" for other in found or {room.rpartition("/")[0]} & table.keys()}
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Checks the boundaries of the packages: the table in docs/architecture.md against sources and
-# visibility lists (rooms.py); and with Bazel, whatever a BUILD file allows, that nothing in runtime/
-# depends on operator/, and operator/ only on runtime/base, runtime/cluster and runtime/progress.
+# Checks the boundaries of the packages. rooms.py compares the table in docs/architecture.md with
+# the sources and the visibility lists. Bazel then checks that nothing in runtime/ depends on
+# operator/, and that operator/ depends only on runtime/base, runtime/cluster and runtime/progress
+# in runtime/.
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
 query() { bazel query --noshow_progress --output=label "$1" 2>/dev/null; }

@@ -8,6 +8,7 @@
 #include "operator/kube/client/line_splitter.h"
 #include "operator/kube/rest/transport.h"
 #include "runtime/base/check.h"
+#include "runtime/base/json_split.h"
 
 namespace tfjob::fuzz {
 namespace {
@@ -69,6 +70,41 @@ void CheckLine(std::string line) {
   (void)kube::DecodePage(Kind::kPod, line, "v1");
 }
 
+std::string Named(std::string_view name, std::string_view spec) {
+  return StrCat(R"({"metadata":{"name":")", name, R"(","resourceVersion":"1"},"spec":{"x":)", spec,
+                "}}");
+}
+
+// Reads `object` between two others of a page.
+void CheckNeighbours(std::string_view object) {
+  for (const Kind kind : {Kind::kPod, Kind::kTFJob}) {
+    const auto page =
+        kube::DecodePage(kind,
+                         StrCat(R"({"items":[)", Named("first", "1"), ",", object, ",",
+                                Named("last", "1"), R"(],"metadata":{"resourceVersion":"2"}})"),
+                         "v1");
+    ENFORCE(page.ok(), StrCat("an object ended its page: ", Message(page.status())));
+    ENFORCE(page->objects.size() + page->skipped.size() == 3, "an object of the page is missing");
+    ENFORCE(client::MetadataOf(page->objects.front()).name == "first", "the first is missing");
+    ENFORCE(client::MetadataOf(page->objects.back()).name == "last", "the last is missing");
+  }
+}
+
+// Reads the bytes as a part of a TFJob's spec, which may be anything that is balanced.
+void CheckContent(std::string_view bytes) {
+  const auto parts = SplitJsonArray(StrCat("[", bytes, "]"));
+  if (!parts.ok() || parts->size() != 1) return;
+  const std::string job = Named("odd", bytes);
+  CheckNeighbours(job);
+  std::string line = StrCat(R"({"type":"MODIFIED","object":)", job, "}");
+  line.reserve(line.size() + JsonDocument::kPadding);
+  JsonDocument document;
+  const auto event = kube::DecodeEvent(Kind::kTFJob, document, line, "v1");
+  ENFORCE(event.ok(), StrCat("an object ended its watch: ", Message(event.status())));
+  ENFORCE(event->object.ok(), StrCat("a job was left out: ", Message(event->object.status())));
+  ENFORCE(client::MetadataOf(*event->object).name == "odd", "the job has another name");
+}
+
 }  // namespace
 
 void CheckWatchProperties(std::string_view bytes) {
@@ -79,7 +115,13 @@ void CheckWatchProperties(std::string_view bytes) {
     ENFORCE(whole.lines == pieces.lines, "pieces change the lines");
     ENFORCE(whole.within_line == pieces.within_line, "pieces change the end");
   }
-  for (const std::string& line : whole.lines) CheckLine(line);
+  for (const std::string& line : whole.lines) {
+    CheckLine(line);
+    CheckContent(line);
+    const std::string_view object = FindJsonMember(line, "object");
+    if (object.starts_with('{')) CheckNeighbours(object);
+  }
+  CheckContent(bytes);
   kube::HttpResponse response;
   response.code = 500;
   response.body = std::string(bytes);

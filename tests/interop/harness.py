@@ -1,7 +1,8 @@
-"""Shared by the tests here: our two programs, whose paths run.sh sets in the environment, and the
-reader of TensorBoard.
+"""Runs our two programs, whose paths run.sh sets in the environment, and reads event files with
+TensorBoard.
 
-Imported before TensorFlow, which reads its settings when it is loaded."""
+Import this module before TensorFlow, which reads its settings from the environment when it is
+loaded."""
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ TRAINER = os.environ["INTEROP_TRAINER"]
 
 
 def tool(verb, request):
-    """Calls interop_tool."""
+    """Calls interop_tool with a verb and a JSON request. Returns its JSON output."""
     done = subprocess.run([TOOL, verb], input=json.dumps(request), capture_output=True, text=True, timeout=120)
     if done.returncode != 0:
         raise AssertionError(f"{verb} failed: {done.stderr}")
@@ -26,7 +27,8 @@ def tool(verb, request):
 
 
 def train(keys):
-    """Runs tfjob-trainer alone, with these keys as its training file; returns its log."""
+    """Runs tfjob-trainer as a single task, with these keys as its training file. Returns its
+    log."""
     environment = {name: value for name, value in os.environ.items()
                    if name != "TF_CONFIG" and not name.startswith("TFJOB_")}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -48,7 +50,7 @@ def as_array(value):
 
 
 def scalars(folder):
-    """Returns what TensorBoard finds in a folder: {tag: [(step, value), …]}."""
+    """Returns the scalars that TensorBoard finds in a folder: {tag: [(step, value), …]}."""
     seen = event_accumulator.EventAccumulator(folder)
     seen.Reload()
     return {tag: [(event.step, event.value) for event in seen.Scalars(tag)] for tag in seen.Tags()["scalars"]}

@@ -1,6 +1,6 @@
 """Compares our file formats and arithmetic with TensorFlow, Keras and TensorBoard.
 
-Run by run.sh. trainer_test.py tests the files that the trainer writes."""
+run.sh runs it. trainer_test.py tests the files that the trainer writes."""
 import os
 import tempfile
 import unittest
@@ -98,8 +98,8 @@ class Events(unittest.TestCase):
 
 
 class Models(unittest.TestCase):
-    """A Sequential model as written by Keras 3 and by tf.keras 2 yields the outputs that they
-        compute."""
+    """Checks that a Sequential model in the JSON of Keras 3 or of tf.keras 2 yields the same
+    outputs as in Keras."""
 
     def check(self, library):
         layers = library.layers
@@ -129,7 +129,7 @@ class Models(unittest.TestCase):
         self.check(tf_keras)
 
 
-# Short enough that each schedule ends, jumps or cycles within the steps of the test.
+# The decays are so short that each schedule ends, jumps or starts again within the test's steps.
 SCHEDULES = [
     ("exponential_decay", {"decay_steps": 3, "decay_rate": 0.7}),
     ("exponential_decay", {"decay_steps": 2, "decay_rate": 0.5, "staircase": True}),
@@ -144,7 +144,8 @@ SCHEDULES = [
 
 
 def schedule(name, given):
-    """Returns Keras' schedule, starting at 0.1 if it has a start."""
+    """Returns Keras' schedule of this name, with an initial learning rate of 0.1 if it takes
+    one."""
     make = getattr(keras.optimizers.schedules, "".join(word.title() for word in name.split("_")))
     return make(**given) if "values" in given else make(0.1, **given)
 
@@ -160,8 +161,8 @@ class Optimizers(unittest.TestCase):
         ({"kind": "rmsprop", "learning_rate": 0.001}, lambda: keras.optimizers.RMSprop(0.001)),
         ({"kind": "rmsprop", "learning_rate": 0.001, "momentum": 0.5, "centered": True},
          lambda: keras.optimizers.RMSprop(0.001, momentum=0.5, centered=True)),
-        # Uses SGD, whose step is the rate itself: Keras' Adam computes the powers of its betas in
-            # float32.
+        # Schedules are tested with SGD, because its step depends on the learning rate alone. Adam's
+        # also depends on the powers of the betas, which Keras computes in float32.
         *[({"kind": "sgd", "learning_rate": 0.1, "schedule": {"name": name, **given}},
            lambda name=name, given=given: keras.optimizers.SGD(schedule(name, given)))
           for name, given in SCHEDULES],

@@ -106,12 +106,15 @@ StatusOr<Json> ReadCheckpoint(const Json& request) {
 
 // {"folder": …, "start": step, "points": [[step, {tag: value}], …]} → {}
 StatusOr<Json> WriteEvents(const Json& request) {
-  ASSIGN_OR_RETURN(auto writer,
-                   io::EventWriter::Create(request["folder"].get<std::string>(), RealClock()));
-  if (request.contains("start")) RETURN_IF_ERROR(writer->AddStart(request["start"].get<int64_t>()));
+  ASSIGN_OR_RETURN(auto writer, io::EventWriter::Create(request["folder"].get<std::string>(),
+                                                        RealClock().Now()));
+  if (request.contains("start")) {
+    RETURN_IF_ERROR(writer->AddStart(request["start"].get<int64_t>(), RealClock().Now()));
+  }
   for (const Json& point : request["points"]) {
     const auto scalars = point[1].get<std::map<std::string, double>>();
-    RETURN_IF_ERROR(writer->AddScalars(point[0].get<int64_t>(), {scalars.begin(), scalars.end()}));
+    RETURN_IF_ERROR(writer->AddScalars(point[0].get<int64_t>(), {scalars.begin(), scalars.end()},
+                                       RealClock().Now()));
   }
   return Json::object();
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests against TensorFlow, Keras and TensorBoard from PyPI, in a virtual environment that
-# is kept in ~/.cache/tfjob.
+# Runs the tests against TensorFlow, Keras and TensorBoard, which are installed from PyPI into a
+# virtual environment in ~/.cache/tfjob.
 #
 #   tests/interop/run.sh [RESULTS]     appends "<passed> <failed> tests/interop" to the file RESULTS
 source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/dev/lib.sh"

@@ -1,5 +1,5 @@
-"""Compares what tfjob-trainer writes with TensorFlow, Keras and TensorBoard, and lets it continue
-from a checkpoint of TensorFlow. Run by run.sh."""
+"""Checks what tfjob-trainer writes with TensorFlow, Keras and TensorBoard, and lets it continue
+from a checkpoint that TensorFlow has written. run.sh runs it."""
 import contextlib
 import io
 import os
@@ -18,8 +18,8 @@ DOCS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs")
 
 
 def write_images(folder, name, count, seed):
-    """Writes a data set as IDX files: ten patterns with equally strong noise. Returns its entry in
-    the training file, the features as the training sees them, and the labels."""
+    """Writes a data set of ten noisy patterns as IDX files. Returns its entry for the training
+    file, the features as the model receives them, and the labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, count).astype(np.uint8)
     patterns = np.random.default_rng(0).integers(0, 256, (10, 28, 28))
@@ -39,7 +39,8 @@ def training_file(layers, **keys):
 
 
 class Written(unittest.TestCase):
-    """One run of thirty steps with Adam, with the model in docs/checkpoints.md."""
+    """Tests the output of one run: thirty steps with Adam, with the model in
+    docs/checkpoints.md."""
     STEPS = 30
     VARIABLES = {"dense/kernel": [784, 512], "dense/bias": [512], "dense_1/kernel": [512, 10], "dense_1/bias": [10]}
 
@@ -63,6 +64,7 @@ class Written(unittest.TestCase):
         slots = {f"{name}/{slot}": shape for name, shape in self.VARIABLES.items() for slot in ("Adam", "Adam_1")}
         found = reader.get_variable_to_shape_map()
         self.assertEqual(len(found.pop("tfjob/ledger")), 1)
+        self.assertEqual(len(found.pop("tfjob/optimizer")), 1)
         self.assertEqual(found, {**self.VARIABLES, **slots, "global_step": []})
         self.assertEqual(start.get_tensor("global_step"), 0)
         self.assertEqual(reader.get_tensor("global_step"), self.STEPS)
@@ -108,9 +110,9 @@ class Written(unittest.TestCase):
 
 
 def train_in_tensorflow(features, labels, model_dir):
-    """Runs four steps of TensorFlow 1's Adam over all rows, with a model of two layers, saved after
-    the third by its Saver. Returns the loss after the third step, and all variables after the
-    fourth by name."""
+    """Trains a model of two layers for four steps with TensorFlow 1's Adam, each on all rows. The
+    Saver saves the model after the third step. Returns the loss after the third step, and {name:
+    variable} after the fourth."""
     v1 = tf.compat.v1
     with tf.Graph().as_default(), v1.Session() as session:
         v1.set_random_seed(5)
@@ -156,8 +158,8 @@ class Continued(unittest.TestCase):
     def test_the_next_step_is_the_one_that_tensorflow_takes(self):
         train({**self.keys, "max_steps": 4})
         reader = tf.train.load_checkpoint(self.model_dir)
-        # The bias correction follows from global_step; the rest comes from TensorFlow 1,
-        # name by name.
+        # The trainer derives the bias correction from global_step. It reads everything else by
+        # TensorFlow 1's names.
         theirs = {name: value for name, value in self.after_four.items() if not name.endswith("_power")}
         self.assertEqual(len(theirs), 13, sorted(theirs))
         for name, expected in theirs.items():

@@ -41,7 +41,7 @@ class FaultTest : public testing::TestWithParam<Case> {
     for (const auto& [key, value] : settings_) {
       const size_t at = manifest.find(key + ": ");
       ASSERT_NE(at, std::string::npos) << key;
-      manifest.replace(at, manifest.find_first_of("\n}", at) - at, StrCat(key, ": ", value));
+      manifest.replace(at, manifest.find_first_of(",\n}", at) - at, StrCat(key, ": ", value));
     }
     job_ = JobRun::Start(manifest, folder_ + "/run");
   }
@@ -71,12 +71,16 @@ class FaultTest : public testing::TestWithParam<Case> {
 
 class KillTest : public FaultTest {
  protected:
-  // Trains for enough steps to reach the expected accuracy, and long enough for a task to be killed
-  // in the middle.
+  // Trains a smaller model than the example, for enough steps to reach the expected accuracy, and
+  // long enough for a task to be killed in the middle.
   KillTest() {
     const bool synchronous = GetParam().example == std::string("fashion-mnist-sync.yaml");
-    settings_ = {{"save_checkpoints_steps", 200}, {"epochs", 10}};
-    if (!synchronous) settings_["decay_steps"] = 3000;  // the other example has no schedule
+    settings_ = {{"units", 128}, {"save_checkpoints_steps", 200}};
+    if (synchronous) {
+      settings_["epochs"] = 10;
+    } else {
+      settings_.insert({{"epochs", 20}, {"decay_steps", 6000}});
+    }
   }
 
   // Waits for half of the steps, and then for a checkpoint.
@@ -129,6 +133,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 class SilenceTest : public FaultTest {
  protected:
+  // Trains long enough for a task to be silent in the middle.
+  SilenceTest() { settings_ = {{"save_checkpoints_steps", 300}, {"epochs", 8}}; }
+
   // Returns whether a line of the task's log contains both `peer` and `what`.
   bool Logged(const cluster::Task& task, const std::string& peer, const std::string& what) const {
     std::istringstream log(ReadFile(StrCat(folder_, "/run/state/logs/fashion-mnist-", task.type,

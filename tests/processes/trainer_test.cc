@@ -121,6 +121,23 @@ TEST_F(TrainerTest, ATakenPortIsNamedAndEndsWithACodeThatARetryMayCure) {
   EXPECT_EQ(Finished(), 10);
 }
 
+// What ends a task is also its termination message, from which Kubernetes takes it.
+TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
+  const std::string file = folder_ + "/termination-log";
+  ASSERT_TRUE(WriteFileAtomically(file, "").ok());
+  EXPECT_EQ(Start(10, {{"TFJOB_TERMINATION_LOG", file}}).AwaitEnd(60s), 0);
+  EXPECT_EQ(*ReadFile(file), "");
+  Program trainer = Launch("strategy: sinc\n", {{"TFJOB_TERMINATION_LOG", file}});
+  EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();
+  const std::string message = *ReadFile(file);
+  EXPECT_TRUE(message.starts_with(folder_ + "/training.yaml: ")) << message;
+  EXPECT_NE(message.find("strategy"), std::string::npos) << message;
+  Program bad_flag(Runfile("runtime/cmd/tfjob-trainer"), {"--confg=x"},
+                   {{"TFJOB_TERMINATION_LOG", file}}, folder_ + "/log");
+  EXPECT_EQ(bad_flag.AwaitEnd(60s), 2) << bad_flag.Output();
+  EXPECT_NE(ReadFile(file)->find("--confg=x"), std::string::npos) << *ReadFile(file);
+}
+
 TEST_F(TrainerTest, BadInputEndsWithTwo) {
   Program trainer = Start(10, {{"TF_CONFIG", "{"}});
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();

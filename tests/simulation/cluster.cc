@@ -36,7 +36,7 @@ std::unique_ptr<control::Manager> Cluster::NewOperator(client::Client& client) {
   control::ManagerOptions options;
   options.workers = 0;
   options.parallel_writes = 0;
-  options.clock = &clock_;
+  options.clock = &operator_clock_;
   options.settings.count_patience = count_patience_;
   options.settings.address = render::ClusterDns("");
   auto manager = control::Manager::Start(client, options);

@@ -2,6 +2,7 @@
 // control loop, which is stepped manually. At times, a second control loop runs on the same store.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <random>
@@ -19,6 +20,21 @@ namespace tfjob::simulation {
 inline constexpr char kNamespace[] = "ns";
 inline constexpr char kJob[] = "job";
 
+// A clock that runs with another one, but whose wall clock can be set. Thread-safe if the other
+// clock is.
+class SteppedClock : public Clock {
+ public:
+  // `clock` must outlive this object.
+  explicit SteppedClock(Clock& clock) : clock_(clock) {}
+  Time Now() override { return clock_.Now() + offset_.load(); }
+  Duration Monotonic() override { return clock_.Monotonic(); }
+  void Step(Duration by) { offset_ = offset_.load() + by; }
+
+ private:
+  Clock& clock_;
+  std::atomic<Duration> offset_{Duration(0)};
+};
+
 class Cluster {
  public:
   // `count_patience` is passed to the control loop as a setting.
@@ -27,6 +43,7 @@ class Cluster {
   store::Store& store() { return store_; }
   client::FaultyClient& operator_client() { return faulty_; }
   FakeClock& clock() { return clock_; }
+  SteppedClock& operator_clock() { return operator_clock_; }
 
   // Starts an operator with empty memory, in place of the previous one. Removes all faults, so that
   // its calls succeed.
@@ -73,6 +90,7 @@ class Cluster {
 
   const Duration count_patience_;
   FakeClock clock_;
+  SteppedClock operator_clock_{clock_};
   store::Store store_;
   client::FaultyClient faulty_;
   bool alive_ = true;

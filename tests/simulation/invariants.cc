@@ -163,6 +163,7 @@ std::string Invariants::Check(Cluster& cluster) {
   if (before_ && before_->metadata.uid != job->metadata.uid) before_.reset();
   std::string problem = CheckStatus(*job);
   if (problem.empty()) problem = CheckPods(*job, cluster);
+  if (problem.empty()) problem = oracle.Check(before_, *job);
   before_ = *job;
   return problem;
 }

@@ -7,12 +7,16 @@
 #include <string>
 
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/oracle.h"
 
 namespace tfjob::simulation {
 
 // Checks one simulation, step by step: call Check() after each step.
 class Invariants {
  public:
+  // What the programs in the pods did; to be kept up to date by the caller.
+  Oracle oracle;
+
   // Returns "" if all invariants hold, otherwise a description of the violation.
   std::string Check(Cluster& cluster);
 

@@ -48,14 +48,20 @@ class Simulation {
   void CreateJob();
   void Patch(const char* what, const Json& patch);
   void Report(const objects::Pod& pod);
-  void EndContainer(objects::Pod& pod, int code);
+  // Ends the container. `stopped` tells whether the pod's disruption has made it exit.
+  void EndContainer(objects::Pod& pod, int code, bool stopped);
+  void Evict(objects::Pod& pod);
+  // Deletes the pod as a user does, or evicts it as `kubectl drain` does.
+  void DeletePod(const objects::Pod& pod);
   client::Fault RandomFault();
+  bool OperatorsMayDiffer();
 
   std::mt19937_64 random_;
   Cluster cluster_;
   Invariants invariants_;
   std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
+  bool watches_are_cut_ = false;
 };
 
 }  // namespace tfjob::simulation

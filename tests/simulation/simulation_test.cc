@@ -11,13 +11,14 @@ namespace {
 constexpr int kGroups = 16;
 constexpr int kSeeds = 2000;
 
-// TFJOB_SEED=n runs only the simulation with seed n: bazel test … --test_env=TFJOB_SEED=17
+// TFJOB_SEED=n runs only the simulation with seed n, and logs: bazel test … --test_env=TFJOB_SEED=17
 class SimulationTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(SimulationTest, EverySeedEndsAsItShould) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   const std::string one = GetEnv("TFJOB_SEED").value_or("");
   if (!one.empty()) {
+    ConfigureLogging(LogLevel::kDebug, LogFormat::kText);
     if (GetParam() == 0) {
       EXPECT_EQ(Simulation(std::stoull(one)).Run(), "");
     }

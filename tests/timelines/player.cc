@@ -128,8 +128,9 @@ void End(objects::Pod& pod, int exit_code, Time now) {
   container.finished_at = now;
 }
 
-void Evict(objects::Pod& pod, Time now) {
-  End(pod, 137, now);
+void Evict(objects::Pod& pod, int exit_code, Time now) {
+  if (Tensorflow(pod).state != ContainerStatus::State::kTerminated) End(pod, exit_code, now);
+  pod.phase = objects::PodPhase::kFailed;
   pod.reason = "Evicted";
   pod.message = "The node was low on resource: memory.";
   pod.conditions.push_back({"DisruptionTarget", "True", "TerminationByKubelet", pod.message, now});
@@ -166,6 +167,7 @@ const std::map<std::string, Player::Action>& Player::Actions() {
       {"patch_pod_group", &Player::PatchPodGroup},
       {"native", &Player::Native},
       {"operator", &Player::Operator},
+      {"step_clock", &Player::StepClock},
       {"restart", &Player::Restart},
       {"mark", &Player::Mark},
       {"expect", &Player::Expect},
@@ -248,7 +250,14 @@ Status Player::Pod(const Step& step) {
   if (state == "gone") return world_.Delete(Kind::kPod, name, 0);
   if (state == "running") return world_.Report(name, [&](auto& pod) { Start(pod, now); });
   if (state == "succeeded") return world_.Report(name, [&](auto& pod) { End(pod, 0, now); });
-  if (state == "evicted") return world_.Report(name, [&](auto& pod) { Evict(pod, now); });
+  if (state == "evicted") {
+    const std::string exit = Option(step, "exit");
+    ASSIGN_OR_RETURN(const int code, Number(exit.empty() ? "137" : exit));
+    return world_.Report(name, [&](auto& pod) {
+      Evict(pod, code, now);
+      if (Option(step, "phase") == "Succeeded") pod.phase = objects::PodPhase::kSucceeded;
+    });
+  }
   if (state == "done") return world_.Report(name, [&](auto& pod) { LeaveToSidecar(pod, now); });
   if (state == "failed") {
     ASSIGN_OR_RETURN(const int code, Number(Option(step, "exit")));
@@ -356,6 +365,14 @@ Status Player::AddRace(const Step& step) {
     world_.server().Patch(World::KeyOf(Kind::kTFJob, kJob), *patch).IgnoreError();
   };
   world_.operator_client().Inject(std::move(fault));
+  return OkStatus();
+}
+
+Status Player::StepClock(const Step& step) {
+  if (step.words.size() != 2) return InvalidArgument("expected: step_clock [-]DURATION");
+  const bool back = step.words[1].starts_with('-');
+  ASSIGN_OR_RETURN(const Duration by, ParseDuration(step.words[1].substr(back ? 1 : 0)));
+  world_.clock().Step(back ? -by : by);
   return OkStatus();
 }
 

@@ -49,6 +49,7 @@ class Player {
   Status Operator(const Step& step);
   Status AddFault(const Step& step);
   Status AddRace(const Step& step);
+  Status StepClock(const Step& step);
   Status Restart(const Step& step);
   Status Mark(const Step& step);
 

@@ -8,11 +8,14 @@
 //   patch BLOCK                    merge-patches the TFJob
 //   create pod|service NAME BLOCK  creates a foreign object; the block is merged into a minimal one
 //   delete job | delete pod NAME | delete service NAME
-//   pod NAME running | succeeded | failed exit=N [reason=R] | evicted | done | restarted N |
-//            waiting REASON | gone
-//                                  reports as the kubelet. done: the tensorflow container exited
-//                                  with 0, but a sidecar still runs; restarted N: the tensorflow
-//                                  container has restarted N times; gone: deletes the pod at once
+//   pod NAME running | succeeded | failed exit=N [reason=R] | evicted [exit=N] [phase=P] | done |
+//            restarted N | waiting REASON | gone
+//                                  reports as the kubelet. evicted: the kubelet has stopped the
+//                                  tensorflow container, which exited with N (default: 137) unless
+//                                  it had exited before; the phase is now P (default: Failed);
+//                                  done: the tensorflow container exited with 0, but a sidecar
+//                                  still runs; restarted N: the tensorflow container has restarted
+//                                  N times; gone: deletes the pod at once
 //   pods running                   reports that every pending pod runs
 //   node NAME lost | ready
 //   pod_group SCHEDULER PHASE      writes the phase of the job's pod group as its scheduler does;
@@ -21,6 +24,7 @@
 //   native VERSION|none            sets the server's version of Kubernetes' own gang scheduling;
 //                                  default: scheduling.k8s.io/v1beta1
 //   advance DURATION               moves the clock; the loop's timers fire in the meantime
+//   step_clock [-]DURATION         sets the wall clock forward or back; no time passes
 //   restart operator               restarts the operator with empty memory
 //   operator gang=NAME             restarts the operator with --gang-scheduler-name=NAME
 //   fault VERB KIND NAME CODE [executed] [times=N]

@@ -12,7 +12,7 @@
 {{- end }}
 {{- end }}
 
-{{- /* Cluster-scoped names hold the namespace, so that several installs stand side by side. */}}
+{{- /* Names a cluster-scoped object. The name contains the namespace if `namespaces` is set, so that installations can coexist. */}}
 {{- define "tfjob-operator.clusterName" -}}
 {{- if .Values.namespaces }}
 {{- printf "%s-%s" .Release.Namespace (include "tfjob-operator.fullname" .) }}
@@ -44,6 +44,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "tfjob-operator.image" -}}
 {{- $tag := default .Chart.AppVersion .Values.image.tag }}
+{{- with .Values.image.digest }}
+{{- $tag = printf "%s@%s" $tag . }}
+{{- end }}
 {{- if .Values.image.registry }}
 {{- printf "%s/%s:%s" .Values.image.registry .Values.image.repository $tag }}
 {{- else }}
@@ -51,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* The gang schedulers whose pod groups the operator may touch, as a JSON list. */}}
+{{- /* Lists the gang schedulers whose pod groups the operator may read and write, as JSON. */}}
 {{- define "tfjob-operator.gangSchedulers" -}}
 {{- $schedulers := .Values.gangScheduling.allowed }}
 {{- with .Values.gangScheduling.schedulerName }}
@@ -64,7 +67,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $schedulers | uniq | sortAlpha | toJson }}
 {{- end }}
 
-{{- /* What the operator may do in a namespace with TFJobs: docs/rbac.md explains each line. */}}
+{{- /* Lists the operator's permissions in a namespace with TFJobs. docs/rbac.md explains each of them. */}}
 {{- define "tfjob-operator.jobRules" -}}
 {{- $schedulers := include "tfjob-operator.gangSchedulers" . | fromJsonArray -}}
 - apiGroups: [kubeflow.org]

@@ -1,6 +1,8 @@
-# Builds the programs from the modules that modules/go.mod pins, into a folder named after it. One
-# module for all programs lets them share what they compile: 3,257 packages instead of 4,249. Go's caches stay next to it (3 GB): without them a build takes 14 minutes
-# of CPU time, with them seconds. Sourced by cluster.sh.
+# Builds the programs from the Go modules whose versions modules/go.mod pins. The programs go to a
+# folder that is named after the hash of modules/. All programs belong to one module, so that they
+# share compiled packages: 3,257 packages are compiled instead of 4,249. Go's caches (3 GB) are kept
+# next to the programs: with them a build takes seconds, without them 14 minutes of CPU time.
+# Sourced by cluster.sh.
 GO_VERSION=1.26.8
 GO_SUM=h1:ZOmGe1OnfREDMIdb1Qi4G9JSuDPBLGExZMQ4nis1RXM=
 GO_CACHE=$HOME/.cache/tfjob/go
@@ -8,8 +10,8 @@ GO_CACHE=$HOME/.cache/tfjob/go
 PROGRAMS=$CACHE/bin-$(cat "$CLUSTER"/modules/{go.mod,go.sum,coredns/main.go} |
   sha256sum | cut -c1-12)
 
-# Puts a recent enough Go into PATH: the machine's own, or one from the module proxy, where Go is
-# published as a module. Debian's Go 1.19 can fetch it.
+# Makes sure that the Go in PATH is recent enough. If the machine's own is too old, downloads a
+# newer one from the module proxy, where Go is published as a module. Debian's Go 1.19 can do that.
 use_go() {
   export GOMODCACHE=$GO_CACHE/mod GOCACHE=$GO_CACHE/build GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=0
   export GOFLAGS="-trimpath -buildvcs=false -modcacherw"
@@ -20,7 +22,9 @@ use_go() {
     command -v go >/dev/null || install_packages go
     (cd / && go mod download -json "golang.org/toolchain@${toolchain#*@}") | grep -qF "\"Sum\": \"$GO_SUM\"" ||
       fail "Go $GO_VERSION from the module proxy is not the one that is expected"
-    chmod +x "$toolchain"/pkg/tool/*/* "$toolchain"/bin/*  # files of a module are not executable; bin/go last
+    # The files of a module are not executable. bin/* comes last, because the check above looks at
+    # bin/go.
+    chmod +x "$toolchain"/pkg/tool/*/* "$toolchain"/bin/*
   fi
   export PATH=$toolchain/bin:$PATH GOROOT=$toolchain
 }
@@ -41,7 +45,8 @@ install_programs() {
     -X $package.gitCommit=none" "${packages[@]}")
 }
 
-# Collects the behaviour of fake nodes and their pods from KWOK's release.
+# Writes kwok-stages.yaml, which describes the behaviour of fake nodes and their pods. KWOK's
+# release contains its parts.
 write_stages() {
   local stage folder
   folder=$(cd "$CLUSTER/modules" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
@@ -58,8 +63,8 @@ missing() {
   for name in "$@"; do [ -x "$PROGRAMS/$name" ] || echo "$name"; done
 }
 
-# build_programs [NAME…]: builds those of the named programs that are missing; default:
-# all programs.
+# build_programs [NAME…]: builds those of the named programs that are missing. The default is all
+# programs.
 build_programs() {
   local name names building=$PROGRAMS/building
   [ $# -gt 0 ] || set -- "${!PACKAGES[@]}"
@@ -71,7 +76,7 @@ build_programs() {
   if [ ${#names[@]} -gt 0 ]; then
     use_go
     timed "build ${names[*]}" install_programs "${names[@]}"
-    # The program's name is the last part of its module's name.
+    # Go names a program after its package, and etcd's package is called server.
     if [ -f "$building/server" ]; then mv "$building/server" "$building/etcd"; fi
     [ ! -f "$building/kwok" ] || write_stages
     for name in "${names[@]}"; do mv "$building/$name" "$PROGRAMS"; done

@@ -1,7 +1,8 @@
 # Starts etcd, the API server, the controllers, the scheduler and fake nodes. Sourced by cluster.sh.
 
-# Chooses four consecutive ports that are free now, below the range that the kernel assigns to
-# clients, so that no client takes a port while the API server is down. Kept in STATE/ports.
+# Chooses four consecutive free ports and records the first in STATE/ports. The ports are below the
+# range from which the kernel assigns ports to clients, so that no client takes the API server's
+# port while the server is down.
 choose_ports() {
   local first last
   if [ ! -f "$STATE/ports" ]; then
@@ -13,24 +14,27 @@ choose_ports() {
     echo "$first" >"$STATE/ports"
   fi
   read -r first <"$STATE/ports"
-  ETCD_PORT=$first KWOK_PORT=$((first + 2)) API_PORT=$((first + 3))  # the second: etcd's peers
+  ETCD_PORT=$first KWOK_PORT=$((first + 2)) API_PORT=$((first + 3))  # the second port is for etcd's peers
 }
 
+# Any user of this machine can reach etcd's ports; only a certificate of its authority opens them.
 start_etcd() {
-  local client=http://127.0.0.1:$ETCD_PORT peer=http://127.0.0.1:$((ETCD_PORT + 1))
+  local pki=$STATE/pki client=https://127.0.0.1:$ETCD_PORT peer=https://127.0.0.1:$((ETCD_PORT + 1))
   start etcd "$PROGRAMS/etcd" --data-dir "$STATE/etcd" --listen-client-urls "$client" --advertise-client-urls "$client" \
     --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" --initial-cluster "default=$peer" \
-    --unsafe-no-fsync --log-level warn
+    --client-cert-auth --trusted-ca-file "$pki/etcd-ca.crt" --cert-file "$pki/etcd.crt" --key-file "$pki/etcd.key" \
+    --peer-client-cert-auth --peer-trusted-ca-file "$pki/etcd-ca.crt" --peer-cert-file "$pki/etcd.crt" \
+    --peer-key-file "$pki/etcd.key" --unsafe-no-fsync --log-level warn
 }
 
-# chosen FLAG: prints that flag for the components if the cluster was created with it.
+# chosen FLAG: prints the flag and its value if the cluster was created with this flag.
 chosen() {
   local value
   value=$(cat "$STATE/$1" 2>/dev/null || true)
   [ -z "$value" ] || echo "--$1=$value"
 }
 
-# Records who deletes a pod and with what answer: STATE/log/audit.log answers why a pod vanished.
+# Makes the API server record in STATE/log/audit.log who deletes which pod, and the response.
 write_audit_policy() {
   cat >"$STATE/audit-policy.yaml" <<EOF
 apiVersion: audit.k8s.io/v1
@@ -48,7 +52,8 @@ start_apiserver() {
   local pki=$STATE/pki issuer=https://kubernetes.default.svc.cluster.local
   write_audit_policy
   # shellcheck disable=SC2046
-  start kube-apiserver "$PROGRAMS/kube-apiserver" $(chosen feature-gates) $(chosen runtime-config) --etcd-servers "http://127.0.0.1:$ETCD_PORT" \
+  start kube-apiserver "$PROGRAMS/kube-apiserver" $(chosen feature-gates) $(chosen runtime-config) --etcd-servers "https://127.0.0.1:$ETCD_PORT" \
+    --etcd-cafile "$pki/etcd-ca.crt" --etcd-certfile "$pki/apiserver-to-etcd.crt" --etcd-keyfile "$pki/apiserver-to-etcd.key" \
     --bind-address "$API_IP" --advertise-address "$NODE_IP" --secure-port "$API_PORT" \
     --service-cluster-ip-range "$SERVICE_CIDR" --authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
     --client-ca-file "$pki/ca.crt" --tls-cert-file "$pki/apiserver.crt" --tls-private-key-file "$pki/apiserver.key" \
@@ -57,12 +62,13 @@ start_apiserver() {
     --service-account-issuer "$issuer" --service-account-key-file "$pki/service-account.pub" \
     --service-account-signing-key-file "$pki/service-account.key" \
     --audit-policy-file "$STATE/audit-policy.yaml" --audit-log-path "$STATE/log/audit.log" --audit-log-mode blocking
-  # Ready includes the default roles, without which the controller manager exits at once.
+  # When the server is ready, the default roles exist. Without these roles, the controller manager
+  # would exit at once.
   await 120 "API server ready" kubectl get --raw /readyz
 }
 
-# client_flags NAME: prints the flags with which a component reaches the API server, fast enough for
-# thousands of pods.
+# client_flags NAME: prints a component's flags for access to the API server. The rate limits in
+# them are high enough for thousands of pods.
 client_flags() {
   local file=$STATE/$1.kubeconfig
   echo "--kubeconfig $file --authentication-kubeconfig $file --authorization-kubeconfig $file --secure-port 0" \
@@ -70,9 +76,9 @@ client_flags() {
 }
 
 start_controller_manager() {
-  # Without a node no names are looked up, so the two objects per service that serve this are left
-  # out. So is the pod garbage collector: it deletes by name pods that it saw terminating without a
-  # node, and by then the name may belong to a replacement.
+  # Without a real node, nothing looks up service names, so the controllers that create two objects
+  # for them per service are off. The pod garbage collector is off, too: if it sees a terminating
+  # pod without a node, it deletes that pod by name, and by then a new pod may have the name.
   local controllers="*"
   [ $node = yes ] || controllers="*$(printf -- ',-%s-controller' endpoints endpointslice endpointslice-mirroring pod-garbage-collector)"
   # shellcheck disable=SC2046
@@ -89,9 +95,9 @@ start_control_plane() {
   await 60 "default service account" kubectl get serviceaccount default
 }
 
-# Pods wait for a scheduler only if there are nodes. To spread the pods of a service, the scheduler
-# reads all services of the namespace once per pod. With thousands of services that is most of its
-# work, so spreading is off on fake nodes.
+# Only called if the cluster has nodes. To spread the pods of a service, the scheduler reads all
+# services of the namespace once per pod. With thousands of services, this is most of its work, so
+# spreading is turned off if all nodes are fake.
 start_scheduler() {
   local constraints=""
   [ $node = yes ] || constraints='
@@ -110,13 +116,14 @@ EOF
   start kube-scheduler "$PROGRAMS/kube-scheduler" --config "$STATE/scheduler.yaml" --secure-port 0 $(chosen feature-gates)
 }
 
-# nodes_ready SELECTION: returns whether the selected nodes of `kubectl get nodes` are ready.
+# nodes_ready ARGUMENT…: returns whether all nodes listed by `kubectl get nodes ARGUMENT…` are
+# ready.
 nodes_ready() {
   ! kubectl get nodes --no-headers "$@" 2>&1 | awk '$2 != "Ready"' | grep -q .
 }
 
-# start_fake_nodes COUNT: starts fake nodes. KWOK keeps them Ready and reports all their
-# pods as running.
+# start_fake_nodes COUNT: starts fake nodes. KWOK keeps these nodes Ready and reports all pods on
+# them as running.
 start_fake_nodes() {
   start_scheduler
   start kwok "$PROGRAMS/kwok" --kubeconfig "$STATE/kwok.kubeconfig" --manage-all-nodes=false \

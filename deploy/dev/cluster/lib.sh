@@ -1,13 +1,13 @@
-# Shared by cluster.sh and its parts: paths, and functions that start, find and stop a process.
-# Sourced, never run. STATE is the cluster's folder; a cluster writes only to STATE and RUN.
+# Paths, and functions that start, find and stop processes, for cluster.sh and its parts. Sourced,
+# never run. STATE is the cluster's folder. A cluster writes only to STATE and RUN.
 source "$(dirname "${BASH_SOURCE[0]}")/../lib.sh"
 CLUSTER=$ROOT/deploy/dev/cluster
 CACHE=$HOME/.cache/tfjob/cluster
 STATE=${STATE:-$CACHE/state}
 
-# Settings of the node; a machine has one. Its address belongs to a bridge, so it cannot be reached
-# from outside the machine.
-RUN=/run/tfjob-cluster  # for sockets: their paths are limited to 107 characters
+# Settings of the machine's only node. The node's address belongs to a bridge, so it cannot be
+# reached from outside the machine.
+RUN=/run/tfjob-cluster  # short, because the path of a socket may have at most 107 characters
 NODE=node-1 BRIDGE=tfjob0 NODE_IP=10.244.0.1 POD_CIDR=10.244.0.0/24 SERVICE_CIDR=10.96.0.0/16
 
 fail() {
@@ -18,7 +18,8 @@ fail() {
 kubectl() { "$PROGRAMS/kubectl" --kubeconfig "$STATE/admin.kubeconfig" "$@"; }
 ctr() { command ctr -a "$RUN/containerd.sock" -n k8s.io "$@"; }
 
-# process NAME: prints the id of the process that `start` started, if it still runs that program.
+# process NAME: prints the id of the process that `start` started. Fails if that process no longer
+# runs the program.
 process() {
   local pid program
   [ -f "$STATE/run/$1.pid" ] || return 1
@@ -27,9 +28,9 @@ process() {
   echo "$pid"
 }
 
-# start NAME PROGRAM ARGUMENT…: starts the program unless it runs. STATE/run/NAME does the same as a
-# command: it replaces itself by the program and writes its id to STATE/run/NAME.pid, so that a test
-# can stop a component and start it again.
+# start NAME PROGRAM ARGUMENT…: starts the program unless it is running. Also writes STATE/run/NAME,
+# a script with which a test can start a component again after stopping it: the script writes its
+# process id to STATE/run/NAME.pid, and then executes the program.
 start() {
   local name=$1 program
   program=$(realpath "$(command -v "$2")")
@@ -47,7 +48,7 @@ start() {
   fi
 }
 
-# stop NAME: asks the process to stop and kills it after ten seconds.
+# stop NAME: asks the process to stop, and kills it if it still runs after ten seconds.
 stop() {
   local pid deadline=$((SECONDS + 10))
   if pid=$(process "$1"); then
@@ -62,7 +63,7 @@ stop() {
   rm -f "$STATE/run/$1" "$STATE/run/$1.pid"
 }
 
-# await SECONDS WHAT COMMAND…: tries the command until it succeeds.
+# await SECONDS WHAT COMMAND…: repeats the command until it succeeds. Exits after SECONDS.
 await() {
   local deadline=$((SECONDS + $1)) what=$2
   shift 2

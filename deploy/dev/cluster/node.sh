@@ -1,7 +1,7 @@
-# Runs this machine as a node with containerd, kubelet, kube-proxy and CoreDNS, with its pods on a
-# separate bridge. Needs root. Sourced by cluster.sh.
+# Runs this machine as a node with containerd, the kubelet, kube-proxy and CoreDNS. The pods are on
+# a bridge of their own. Needs root. Sourced by cluster.sh.
 
-# Kernel settings that pods need. remove_node restores the former values.
+# Kernel settings that pods need. remove_node restores the previous values.
 SYSCTLS=(net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1 kernel.panic=10 kernel.panic_on_oops=1
   vm.overcommit_memory=1)
 
@@ -9,7 +9,7 @@ sysctl_file() { echo "/proc/sys/${1//.//}"; }
 
 make_network() {
   local setting file
-  modprobe -q br_netfilter 2>/dev/null || true  # if it is not built in
+  modprobe -q br_netfilter 2>/dev/null || true  # it may be built into the kernel
   for setting in "${SYSCTLS[@]}"; do
     file=$(sysctl_file "${setting%=*}")
     grep -qs "^${setting%=*}=" "$STATE/sysctl" || echo "${setting%=*}=$(cat "$file")" >>"$STATE/sysctl"
@@ -20,8 +20,8 @@ make_network() {
   ip link set "$BRIDGE" up
 }
 
-# containerd is Debian's 1.6. Network namespaces are kept under RUN, where remove_node also finds
-# those of lost pods.
+# The configuration is for Debian's containerd 1.6. It keeps network namespaces under RUN, where
+# remove_node finds them all, even those of lost pods.
 write_containerd_config() {
   mkdir -p "$STATE/cni"
   cat >"$STATE/cni/10-pods.conflist" <<END
@@ -76,7 +76,8 @@ load_image() {
   for image in "$@"; do ctr images import "$image"; done
 }
 
-# Suitable for small and unusual machines: cgroup v1 or v2, without systemd or CAP_SYS_RESOURCE.
+# The configuration also suits small and unusual machines: with cgroup v1 or v2, without systemd,
+# and without CAP_SYS_RESOURCE.
 write_kubelet_config() {
   : >"$STATE/resolv.conf"  # pods resolve only the cluster's names
   cat >"$STATE/kubelet.yaml" <<END
@@ -138,8 +139,8 @@ conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeou
 nodePortAddresses: [127.0.0.0/8]
 END
   start kube-proxy "$PROGRAMS/kube-proxy" --config "$STATE/kube-proxy.yaml"
-  # For names outside the cluster, answers at once that they do not exist. This needs a separate
-  # server block: within one block, template answers before kubernetes.
+  # Names outside the cluster get NXDOMAIN at once. This needs a server block of its own: in a
+  # shared block, the template plugin would answer before the kubernetes plugin.
   cat >"$STATE/Corefile" <<END
 cluster.local:53 in-addr.arpa:53 {
   bind $NODE_IP
@@ -176,14 +177,14 @@ remove_containers() {
   done
 }
 
-# Removes what containerd, kubelet and kube-proxy leave behind: mounts (including network
-# namespaces), cgroups of pods, nftables tables, the bridge and kernel settings.
+# Undoes what containerd, the kubelet and kube-proxy leave behind. Removes mounts (including network
+# namespaces), the pods' cgroups, nftables tables and the bridge, and restores the kernel settings.
 remove_node() {
   local mount setting table
   for mount in $(awk -v a="$STATE/" -v b="$RUN/" 'index($2, a) == 1 || index($2, b) == 1 {print $2}' /proc/mounts | sort -r); do
     umount -l "$mount"
   done
-  # Removes only empty cgroups.
+  # rmdir removes only cgroups without processes.
   find /sys/fs/cgroup -mindepth 1 -maxdepth 4 -depth -type d -path '*/k8s.io*' -exec rmdir {} + 2>/dev/null || true
   for table in ip ip6; do nft delete table "$table" kube-proxy 2>/dev/null || true; done
   ip link del "$BRIDGE" 2>/dev/null || true

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rewrites modules/go.{mod,sum} for other versions of the programs. Not needed
-# to build them.
+# Rewrites modules/go.mod and modules/go.sum for other versions of the programs. A build does not
+# need this script.
 #
 #   KUBERNETES=1.36.3 deploy/dev/cluster/versions.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -8,8 +8,8 @@ source "$CLUSTER/build.sh"
 
 KUBERNETES=${KUBERNETES:-1.36.3} ETCD=${ETCD:-3.6.13} KWOK=${KWOK:-0.8.0} HELM=${HELM:-4.2.4} COREDNS=${COREDNS:-1.14.7}
 
-# Kubernetes' own go.mod names its libraries by folders of its repository. From outside, each is a
-# separate module.
+# Kubernetes' own go.mod replaces the libraries by folders of its repository. Outside that
+# repository, each library is a separate module.
 use_go
 upstream=$(go mod download -json "k8s.io/kubernetes@v$KUBERNETES" | sed -n 's/^\t"GoMod": "\(.*\)",$/\1/p')
 libraries=$(sed -n '/^replace (/,/^)/s/^\t\(.*\) => .\/staging.*/\1/p' "$upstream")

@@ -236,6 +236,21 @@ TEST_F(WhyTest, AContainerIsInBackoffUntil) {
             "2026-11-21T09:01:50Z.");
 }
 
+TEST_F(WhyTest, AContainerInBackoffHasSaidWhy) {
+  CreateJob("Running");
+  cluster().CreatePod("mnist", "worker", 0, kRunning, "node");
+  cluster().CreatePod(
+      "mnist", "worker", 1,
+      "{phase: Running, containerStatuses: [{name: tensorflow, restartCount: 4, state: {waiting: "
+      "{reason: CrashLoopBackOff}}, lastState: {terminated: {exitCode: 2, reason: Error, message: "
+      "\"strategy: unknown \\e[31m\"}}}]}",
+      "node");
+  EXPECT_EQ(
+      Why(),
+      "The container tensorflow of mnist-worker-1 is waiting: CrashLoopBackOff; it last said: "
+      "strategy: unknown [31m.");
+}
+
 TEST_F(WhyTest, AVolumeCannotBeMounted) {
   CreateJob("Created", "{}", "{Worker: {}}");
   cluster().CreatePod("mnist", "worker", 0,
@@ -271,6 +286,25 @@ TEST_F(WhyTest, ItsSpecCannotBeRead) {
                    "{apiVersion: kubeflow.org/v1, kind: TFJob, metadata: {name: mnist, namespace: "
                    "ns}, spec: {tfReplicaSpecs: {Wroker: {}}}}");
   EXPECT_TRUE(Why().starts_with("Its spec cannot be read, so it cannot run: ")) << Why();
+}
+
+TEST(DescribeTest, MessagesCannotSteerTheTerminalOrForgeLines) {
+  testing::World world;
+  testing::FakeCluster& cluster = world.cluster;
+  cluster.CreateJob("mnist", "{Chief: {}}", "{" + Conditions({{"Created", "True"}}) + "}");
+  cluster.CreatePod("mnist", "chief", 0,
+                    "{phase: Pending, conditions: [{type: PodScheduled, status: \"False\", reason: "
+                    "Unschedulable, message: \"no node\\e[2J\\nState: Succeeded\"}]}");
+  cluster.CreateEvent(Kind::kPod, "mnist-chief-0", "Warning", "FailedScheduling",
+                      "\x1b]52;c;cm0gLXJmCg==\a\xc2\x9b"
+                      "2Jdone\nforged");
+  EXPECT_EQ(world.Call(MakeDescribeVerb(), {"mnist"}), view::kSucceeded) << world.Err();
+  const std::string out = world.Out();
+  EXPECT_EQ(out.find_first_of("\x1b\x07\r"), std::string::npos) << out;
+  EXPECT_NE(out.find("no node\\u001b[2J\\u000aState: Succeeded.\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("\\u001b]52;c;cm0gLXJmCg==\\u0007\\u009b2Jdone\\u000aforged\n"),
+            std::string::npos)
+      << out;
 }
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include "operator/api/replicas.h"
 #include "operator/cli/verbs/job_row.h"
 #include "operator/cli/verbs/why.h"
+#include "operator/policy/last_words.h"
 #include "operator/view/human.h"
 #include "operator/view/job_view.h"
+#include "operator/view/printable.h"
 #include "operator/view/table.h"
 
 namespace tfjob::cli {
@@ -21,7 +23,7 @@ void AddLine(std::string& text, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   std::string label = StrCat(name, ":");
   label.resize(std::max(kColumn, label.size() + 1), ' ');
-  text += StrCat(label, value, "\n");
+  text += StrCat(label, view::PrintableLine(value), "\n");
 }
 
 std::string TimeText(const std::optional<Time>& time, Time now) {
@@ -84,13 +86,15 @@ std::string ReplicasTable(const api::TFJob& job) {
   return table.empty() ? "" : "Replicas:\n" + table.Take();
 }
 
-// Returns why a container waits or how it ended, or else the reason of the pod itself.
+// Returns why a container waits or how it ended, with its last words, or else the reason of the pod
+// itself.
 std::string Detail(const objects::Pod& pod) {
   using State = objects::ContainerStatus::State;
   for (const objects::ContainerStatus& container : pod.containers) {
     if (container.state == State::kRunning || container.reason.empty()) continue;
     if (container.state == State::kTerminated && container.exit_code == 0) continue;
-    return container.reason;
+    const std::string words = policy::LastWords(container);
+    return words.empty() ? container.reason : StrCat(container.reason, ": ", words);
   }
   if (!pod.reason.empty()) return pod.reason;
   const objects::PodCondition* scheduled = pod.condition("PodScheduled");
@@ -125,7 +129,9 @@ std::string ConditionsTable(const JobFacts& facts) {
 }
 
 std::string EventsTable(const JobFacts& facts) {
-  if (!facts.no_events.empty()) return StrCat("Events:      <unknown> (", facts.no_events, ")\n");
+  if (!facts.no_events.empty()) {
+    return StrCat("Events:      <unknown> (", view::PrintableLine(facts.no_events), ")\n");
+  }
   view::Table table({"AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"}, "  ");
   const size_t all = facts.events.size();
   const size_t first = all > kEventsShown ? all - kEventsShown : 0;

@@ -10,6 +10,7 @@
 #include "operator/cli/verbs/verbs.h"
 #include "operator/view/job_view.h"
 #include "operator/view/object_cache.h"
+#include "operator/view/printable.h"
 #include "operator/view/table.h"
 #include "runtime/base/yaml.h"
 
@@ -42,6 +43,8 @@ class Getter {
     return options_.output == Output::kTable || options_.output == Output::kWide;
   }
   void PrintWhole(const Json& value);
+  // Says on stderr which parts of the job are missing from its document.
+  void WarnOfMissing(const StoredJob& job);
   void PrintDocuments(const std::vector<StoredJob>& jobs);
   void PrintChange(const StoredJob& job, bool deleted);
   std::vector<std::string> Row(const StoredJob& job) {
@@ -57,10 +60,19 @@ class Getter {
 
 void Getter::PrintWhole(const Json& value) {
   const bool json = options_.output == Output::kJson;
-  context_.console.out << (json ? PrintJsonIndented(value) + "\n" : PrintYaml(value));
+  context_.console.out << view::PrintableText(json ? PrintJsonIndented(value) + "\n"
+                                                   : PrintYaml(value));
+}
+
+void Getter::WarnOfMissing(const StoredJob& job) {
+  if (job.missing.ok()) return;
+  context_.console.err << "TFJob " << job.job.key()
+                       << " is printed without what cannot be read: " << Message(job.missing)
+                       << "\n";
 }
 
 void Getter::PrintDocuments(const std::vector<StoredJob>& jobs) {
+  for (const StoredJob& job : jobs) WarnOfMissing(job);
   if (options_.selection.names.size() == 1 && jobs.size() == 1) {
     return PrintWhole(ForPeople(jobs.front()));
   }
@@ -98,6 +110,7 @@ void Getter::PrintChange(const StoredJob& job, bool deleted) {
       context_.console.out << ResourceName(job.job.metadata.name) << "\n";
     } else {
       if (options_.output == Output::kYaml) context_.console.out << "---\n";
+      WarnOfMissing(job);
       PrintWhole(ForPeople(job));
     }
     return;

@@ -6,6 +6,7 @@
 
 #include "operator/cli/verbs/testing.h"
 #include "operator/client/faults.h"
+#include "operator/client/forwarding_client.h"
 
 namespace tfjob::cli {
 namespace {
@@ -46,6 +47,40 @@ TEST_F(GetTest, WideTellsMore) {
             "MESSAGE\n"
             "mnist   Running   3/4     4          5m12s   5m12s      Chief 1/1, Worker 2/3   "
             "TFJob ns/mnist is Running.\n");
+}
+
+// A cluster whose client cannot read a part of the job "new".
+class PartlyUnreadable : public client::ForwardingClient {
+ public:
+  using ForwardingClient::ForwardingClient;
+  StatusOr<std::vector<client::Object>> List(objects::Kind kind, const std::string& name_space,
+                                             const client::LabelSelector& selector) override {
+    auto objects = ForwardingClient::List(kind, name_space, selector);
+    for (client::Object& object : *objects) {
+      auto job = *client::As<objects::CustomResource>(object);
+      if (job.metadata.name != "new") continue;
+      job.problem = InvalidArgument("spec.x: nested deeper than 200 levels");
+      object = std::make_shared<const objects::CustomResource>(std::move(job));
+    }
+    return objects;
+  }
+};
+
+TEST_F(GetTest, ListsAJobThatCannotBeReadBesideTheOthers) {
+  CreateJobs();
+  PartlyUnreadable client(world_.cluster.store());
+  world_.cluster.Serve(client);
+  EXPECT_EQ(Call({}), view::kSucceeded);
+  EXPECT_EQ(world_.Out(),
+            "NAME    STATE     READY   RESTARTS   AGE\n"
+            "mnist   Running   3/4     4          5m12s\n"
+            "new     <none>    ?       0          5m12s\n");
+  EXPECT_EQ(world_.Err(), "");
+  EXPECT_EQ(Call({{}, GetOptions::Output::kYaml}), view::kSucceeded);
+  EXPECT_NE(world_.Out().find("name: new"), std::string::npos);
+  EXPECT_EQ(world_.Err(),
+            "TFJob ns/new is printed without what cannot be read: spec.x: nested deeper than 200 "
+            "levels\n");
 }
 
 TEST_F(GetTest, ListsAllNamespacesAndSelectsByLabel) {

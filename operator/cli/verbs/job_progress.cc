@@ -1,5 +1,7 @@
 #include "operator/cli/verbs/job_progress.h"
 
+#include <algorithm>
+
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
@@ -15,6 +17,14 @@ namespace {
 constexpr Duration kAnswerTime = 500ms;
 constexpr int kTries = 2;  // unanswered calls after which the pod network counts as unreachable
 constexpr int64_t kLogLines = 200;
+constexpr size_t kLogBytes = 1 << 20;  // lines can be of any length
+
+// Removes bytes from the front until at most kLogBytes are left, and then the rest of a line.
+void KeepEnd(std::string& log) {
+  if (log.size() <= kLogBytes) return;
+  log.erase(0, log.size() - kLogBytes);
+  log.erase(0, std::min(log.find('\n'), log.size()));
+}
 
 }  // namespace
 
@@ -39,8 +49,10 @@ StatusOr<progress::Progress> ProgressReader::ReadLog(const objects::Pod& pod) {
   const Status status =
       context_.cluster.logs().Read(request, context_.stop, [&](std::string_view bytes) {
         log += bytes;
+        if (log.size() > 2 * kLogBytes) KeepEnd(log);
         return true;
       });
+  KeepEnd(log);
   if (!status.ok()) return Annotate(status, StrCat("the log of ", pod.metadata.name));
   const auto progress = ProgressFromLog(log);
   if (progress) return *progress;

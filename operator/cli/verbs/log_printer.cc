@@ -2,12 +2,18 @@
 
 #include <utility>
 
+#include "operator/view/printable.h"
+
 namespace tfjob::cli {
 
 bool LogPrinter::Print(std::string_view prefix, std::string_view line) {
   MutexLock lock(mutex_);
   if (!prefix.empty()) out_ << prefix << " | ";
-  out_ << line << "\n";
+  if (terminal_) {
+    out_ << view::PrintableLine(line) << "\n";
+  } else {
+    out_ << line << "\n";
+  }
   out_.flush();
   return out_.good();
 }
@@ -24,6 +30,10 @@ bool LineCutter::Add(std::string_view bytes) {
     if (!take_(std::exchange(rest_, ""))) return false;
   }
   rest_ += bytes;
+  while (rest_.size() > kLongestLine) {
+    if (!take_(std::string_view(rest_).substr(0, kLongestLine))) return false;
+    rest_.erase(0, kLongestLine);
+  }
   return true;
 }
 

@@ -6,14 +6,16 @@
 #include <string>
 #include <string_view>
 
+#include "operator/view/console.h"
 #include "runtime/base/mutex.h"
 
 namespace tfjob::cli {
 
+// Writes the logs to a file or a pipe as they are. On a terminal, escapes control characters.
 // Thread-safe.
 class LogPrinter {
  public:
-  explicit LogPrinter(std::ostream& out) : out_(out) {}
+  explicit LogPrinter(view::Console& console) : terminal_(console.terminal), out_(console.out) {}
 
   // Writes "prefix | line", or only the line if the prefix is empty. Returns false if the output
   // can no longer be written to.
@@ -21,14 +23,17 @@ class LogPrinter {
   bool broken();
 
  private:
+  const bool terminal_;
   Mutex mutex_;
   std::ostream& out_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Splits bytes into lines. Not thread-safe.
+// Splits bytes into lines, and a line of more than 1 MiB into several. Not thread-safe.
 class LineCutter {
  public:
   explicit LineCutter(std::function<bool(std::string_view)> take) : take_(std::move(take)) {}
+
+  static constexpr size_t kLongestLine = 1 << 20;
 
   // Passes each complete line to `take`. Returns false as soon as `take` does.
   bool Add(std::string_view bytes);

@@ -61,7 +61,7 @@ Status ExplainLog(const Status& status, const Cluster& cluster, const std::strin
 Status PrintLogs(const LogsOptions& options, const VerbContext& context, const api::TFJob& job) {
   ASSIGN_OR_RETURN(std::vector<PodPointer> pods, PodsOf(context.cluster, job));
   std::erase_if(pods, [&](const PodPointer& pod) { return !IsChosen(options, *pod, job); });
-  LogPrinter printer(context.console.out);
+  LogPrinter printer(context.console);
   size_t printed = 0;
   for (const PodPointer& pod : pods) {
     if (printer.broken() || context.stop.requested()) return OkStatus();
@@ -86,7 +86,7 @@ Status PrintLogs(const LogsOptions& options, const VerbContext& context, const a
 class Follower {
  public:
   Follower(const LogsOptions& options, const VerbContext& context, const api::TFJob& job)
-      : options_(options), context_(context), job_(job), printer_(context.console.out) {}
+      : options_(options), context_(context), job_(job), printer_(context.console) {}
   ~Follower() {
     stop_.Request(SIGTERM);  // ends the streams, whose destructors join their threads
   }

@@ -184,6 +184,48 @@ TEST_F(FollowTest, AStopEndsIt) {
   EXPECT_EQ(code_, view::kSucceeded);
 }
 
+TEST_F(LogsTest, OnATerminalControlCharactersAreEscaped) {
+  cluster().CreatePod("mnist", "chief", 0, kEnded, "node");
+  const std::string line =
+      "\x1b[31mred\x1b]0;title\a 100%\rdone \x9b"
+      "2J é";
+  cluster().logs().Set("mnist-chief-0/tensorflow", line + "\n");
+  EXPECT_EQ(Logs(Options({"chief"}), world_.context), view::kSucceeded) << world_.Err();
+  EXPECT_EQ(world_.Out(), line + "\n");
+  world_.console.terminal = true;
+  EXPECT_EQ(Logs(Options({"chief"}), world_.context), view::kSucceeded) << world_.Err();
+  EXPECT_EQ(world_.Out(), "\\u001b[31mred\\u001b]0;title\\u0007 100%\\u000ddone \\x9b2J é\n");
+  LogsOptions follow = Options({"chief"});
+  follow.follow = true;
+  cluster().logs().End("mnist-chief-0/tensorflow");
+  cluster().WriteStatus(Kind::kTFJob, "mnist", "{" + Conditions({{"Succeeded", "True"}}) + "}");
+  EXPECT_EQ(Logs(follow, world_.context), view::kSucceeded) << world_.Err();
+  EXPECT_EQ(world_.Out(), "\\u001b[31mred\\u001b]0;title\\u0007 100%\\u000ddone \\x9b2J é\n");
+}
+
+TEST_F(LogsTest, ErrorsOfTheServerCannotSteerTheTerminal) {
+  cluster().CreatePod("mnist", "chief", 0, kRunning, "node");
+  cluster().logs().Refuse("mnist-chief-0/tensorflow", Unavailable("away\x1b[2J"));
+  EXPECT_EQ(Logs(Options({"chief"}), world_.context), view::kFailed);
+  const std::string err = world_.Err();
+  EXPECT_NE(err.find("away\\u001b[2J\n"), std::string::npos) << err;
+  EXPECT_EQ(err.find('\x1b'), std::string::npos);
+}
+
+TEST(LineCutterTest, DividesALineWithoutEnd) {
+  std::vector<size_t> sizes;
+  LineCutter cutter([&](std::string_view line) {
+    sizes.push_back(line.size());
+    return true;
+  });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(cutter.Add(std::string(LineCutter::kLongestLine / 2 + 1, 'x')));
+  }
+  cutter.Finish();
+  EXPECT_EQ(sizes,
+            (std::vector<size_t>{LineCutter::kLongestLine, LineCutter::kLongestLine / 2 + 3}));
+}
+
 TEST(LineCutterTest, GivesWholeLines) {
   std::vector<std::string> lines;
   LineCutter cutter([&](std::string_view line) {

@@ -40,7 +40,7 @@ bool IsDone(const api::TFJob& job, const policy::Slot& slot, const objects::Pod&
   }
   const auto spec = job.spec.replicas.find(slot.type);
   return spec != job.spec.replicas.end() &&
-         policy::IsCompleted(pod, api::EffectiveRestartPolicy(spec->second));
+         policy::JudgeEnd(pod, api::EffectiveRestartPolicy(spec->second)) == policy::PodEnd::kDone;
 }
 
 // Returns whether the error means that the pod is gone or has been replaced. The replica then

@@ -102,8 +102,9 @@ int Scale(const ScaleOptions& options, const VerbContext& context) {
   }
   context.console.out << name << " scaled: " << Changes(*job, options.replicas) << "\n";
   if (!job->job.spec.enable_dynamic_worker) {
-    context.console.err << "tfjob: note: running replicas keep the TF_CONFIG with which they "
-                           "started; tfjob restart gives all of them the new one\n";
+    view::PrintNote(context.console,
+                    "running replicas keep the TF_CONFIG with which they started; tfjob restart "
+                    "gives all of them the new one");
   }
   return view::kSucceeded;
 }

@@ -15,13 +15,15 @@ using objects::Kind;
 
 StoredJob ReadStoredJob(const client::Object& object) {
   const auto& resource = *std::get<std::shared_ptr<const objects::CustomResource>>(object);
-  StoredJob stored{{}, resource.object, {}};
-  if (auto job = manifest::ParseTFJob(*resource.object); job.ok()) {
-    stored.job = *std::move(job);
-    api::SetDefaults(stored.job);
-    return stored;
-  } else {
-    stored.readable = job.status();
+  StoredJob stored{{}, resource.object, resource.problem, resource.problem};
+  if (stored.readable.ok()) {
+    if (auto job = manifest::ParseTFJob(*resource.object); job.ok()) {
+      stored.job = *std::move(job);
+      api::SetDefaults(stored.job);
+      return stored;
+    } else {
+      stored.readable = job.status();
+    }
   }
   stored.job.metadata = resource.metadata;
   stored.job.status = api::ReadStatus(JsonField(*resource.object)["status"]);

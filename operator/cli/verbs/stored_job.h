@@ -13,8 +13,9 @@ namespace tfjob::cli {
 
 struct StoredJob {
   api::TFJob job;  // with defaults; only metadata and status if the spec cannot be read
-  std::shared_ptr<const Json> object;  // the whole object
+  std::shared_ptr<const Json> object;  // the whole object, except what `missing` names
   Status readable;                     // OK, or why the spec cannot be read
+  Status missing;                      // CustomResource::problem
 };
 StoredJob ReadStoredJob(const client::Object& object);
 

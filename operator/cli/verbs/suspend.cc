@@ -51,8 +51,8 @@ Status SuspendVerb::SuspendJob(const VerbContext& context, const StoredJob& job)
                       << (changed || suspend_ ? done : "not suspended") << "\n";
   const std::string_view queue = metadata.label(api::kQueueLabel);
   if (changed && !queue.empty()) {
-    context.console.err << "tfjob: note: Kueue decides when jobs of its queue \"" << queue
-                        << "\" run, and may change this again\n";
+    view::PrintNote(context.console, StrCat("Kueue decides when jobs of its queue \"", queue,
+                                            "\" run, and may change this again"));
   }
   return OkStatus();
 }

@@ -48,7 +48,7 @@ void ShowOnScreen(const std::string& table_text, bool live, view::Screen& screen
   std::vector<std::string> lines;
   std::istringstream text(table_text);
   for (std::string line; std::getline(text, line);) {
-    lines.push_back(live ? line.substr(0, screen.width()) : line);
+    lines.push_back(line);
   }
   if (live) return screen.Live(std::move(lines));
   for (const std::string& line : lines) screen.Line(line);

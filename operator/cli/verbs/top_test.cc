@@ -65,6 +65,26 @@ TEST_F(TopTest, ReadsTheLogWhereThePodNetworkIsOutOfReach) {
   EXPECT_EQ(Progress(), "step 200, 812.5 steps/s, loss 0.4121, accuracy 0.852\n");
 }
 
+TEST_F(TopTest, KeepsOnlyTheEndOfALongLog) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  const std::string noise = std::string(3 << 20, 'x') + "\n";
+  world_.cluster.logs().Set("mnist-chief-0/tensorflow", kLog + noise);
+  EXPECT_EQ(Progress(),
+            "(no progress in the last 200 lines of the log of mnist-chief-0 (is its program "
+            "tfjob-trainer?))\n");
+  world_.cluster.logs().Append("mnist-chief-0/tensorflow", kLog);
+  EXPECT_EQ(Progress(), "step 200, 812.5 steps/s, loss 0.4121, accuracy 0.852\n");
+}
+
+TEST_F(TopTest, ProgressFromAPeerCannotSteerTheTerminal) {
+  world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
+  progress::Progress progress;
+  progress.state = progress::State::kWaiting;
+  progress.waiting_for = "ps 0\x1b[2J\nmnist";
+  answer_ = progress;
+  EXPECT_EQ(Progress(), "waiting for ps 0\\u001b[2J\\u000amnist\n");
+}
+
 TEST_F(TopTest, SaysWhyThereIsNothingToTell) {
   EXPECT_EQ(Progress(), "(there is no pod mnist-chief-0)\n");
   world_.cluster.CreatePod("mnist", "chief", 0, "{phase: Pending}");

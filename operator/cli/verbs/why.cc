@@ -7,8 +7,10 @@
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
 #include "operator/api/reasons.h"
+#include "operator/objects/last_line.h"
 #include "operator/policy/decide.h"
 #include "operator/policy/facts/history.h"
+#include "operator/policy/last_words.h"
 #include "operator/policy/rules/managed_by.h"
 #include "operator/view/duration.h"
 #include "operator/view/human.h"
@@ -112,7 +114,7 @@ Missing MissingPods(const JobFacts& facts) {
   const policy::DecisionOptions options;
   api::TFJob job = facts.job();
   job.metadata.annotations.erase(api::kGangSchedulerAnnotation);
-  policy::Remember(job, snapshot, facts.now, options, history);
+  policy::Remember(job, snapshot, options, history);
   const policy::Verdict verdict = policy::Decide(job, snapshot, facts.now, options);
   Missing missing;
   for (const policy::PodThatWaits& pod : verdict.waiting_pods) {
@@ -199,7 +201,9 @@ std::string WhyContainerWaits(const JobFacts& facts, const Pod& pod,
   const std::string warning = starting ? LastWarning(facts, pod) : "";
   if (!warning.empty()) return WithFullStop(StrCat(who, warning));
   std::string why = container.reason;
-  if (!container.message.empty()) why += StrCat(": ", container.message);
+  if (!container.message.empty()) why += StrCat(": ", objects::LastLine(container.message));
+  const std::string words = policy::LastWords(container);
+  if (!words.empty()) why += StrCat("; it last said: ", words);
   return WithFullStop(StrCat(who, why, BackoffEnd(facts, pod, container.message)));
 }
 

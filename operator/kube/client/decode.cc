@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/kube/client/decode_odd.h"
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
+#include "runtime/base/json_split.h"
 
 namespace tfjob::kube {
 namespace {
@@ -51,8 +53,10 @@ StatusOr<Json> WholeJson(const JsonView& object) {
 
 StatusOr<Object> DecodeCustom(Kind kind, const JsonView& object, std::string_view api_version) {
   if (!object.IsObject()) return InvalidArgument("expected an object");
-  Json json = NodeJson(object);
-  if (kind != Kind::kNode) {
+  Json json;
+  if (kind == Kind::kNode) {
+    json = NodeJson(object);
+  } else {
     ASSIGN_OR_RETURN(json, WholeJson(object));
   }
   if (!json.contains("kind")) json["kind"] = client::Name(kind);
@@ -86,6 +90,42 @@ std::string Describe(Kind kind, const JsonView& object) {
       {kind, std::string(metadata["namespace"].Text()), std::string(metadata["name"].Text())});
 }
 
+// Returns the text of a string member that may be anything; "" if it is not a plain string.
+std::string_view PlainText(std::string_view object, std::string_view key) {
+  const std::string_view value = FindJsonMember(object, key);
+  const bool plain = value.size() >= 2 && value.front() == '"' && IsUtf8(value) &&
+                     value.find('\\') == std::string_view::npos;
+  return plain ? value.substr(1, value.size() - 2) : std::string_view();
+}
+
+// Names an object that may be unreadable.
+std::string Describe(Kind kind, std::string_view object) {
+  const std::string_view metadata = FindJsonMember(object, "metadata");
+  return client::ToString({kind, std::string(PlainText(metadata, "namespace")),
+                           std::string(PlainText(metadata, "name"))});
+}
+
+StatusOr<Object> DecodeOdd(Kind kind, std::string_view text, std::string_view api_version) {
+  StatusOr<OddJson> odd = ReadOddJson(text);
+  if (!odd.ok()) return odd.status();
+  if (kind != Kind::kTFJob) {
+    RETURN_IF_ERROR(odd->problem);
+    return client::Decode(kind, std::move(odd->object));
+  }
+  odd->object["kind"] = client::Name(kind);
+  odd->object["apiVersion"] = api_version;
+  ASSIGN_OR_RETURN(auto job, objects::ParseCustomResource(std::move(odd->object)));
+  if (job.metadata.name.empty()) return InvalidArgument("metadata.name cannot be read");
+  job.problem = std::move(odd->problem);
+  return Object(std::make_shared<const objects::CustomResource>(std::move(job)));
+}
+
+// Pods and services are read without a JSON tree, and of a node only a part becomes one.
+bool IsTooLarge(Kind kind, std::string_view text) {
+  const bool becomes_tree = kind != Kind::kPod && kind != Kind::kService && kind != Kind::kNode;
+  return becomes_tree && HasTooManyValues(text);
+}
+
 StatusOr<EventType> ParseType(std::string_view text) {
   if (text == "ADDED") return EventType::kAdded;
   if (text == "MODIFIED") return EventType::kModified;
@@ -108,36 +148,75 @@ StatusOr<Object> DecodeObject(Kind kind, const JsonView& object, std::string_vie
 StatusOr<Object> DecodeObject(Kind kind, std::string_view text, std::string_view api_version) {
   // Kept per thread, so that its buffers are reused by all calls of the thread.
   thread_local JsonDocument document;
-  const StatusOr<JsonView> object = document.Parse(text);
-  if (!object.ok()) return Annotate(object.status(), client::Name(kind));
-  return DecodeObject(kind, *object, api_version);
+  if (!IsTooLarge(kind, text)) {
+    const StatusOr<JsonView> object = document.Parse(text);
+    if (object.ok()) return DecodeObject(kind, *object, api_version);
+  }
+  StatusOr<Object> odd = DecodeOdd(kind, text, api_version);
+  if (!odd.ok()) return Annotate(odd.status(), Describe(kind, text));
+  return odd;
 }
 
-StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view api_version) {
+// The items are found before any of them is parsed. This also limits memory, because a parser needs
+// several times the size of its text.
+StatusOr<ListPage> DecodePage(Kind kind, std::string_view text, std::string_view api_version,
+                              const Packer& pack) {
+  const Status no_list = InvalidArgument("expected a list of ", client::Name(kind), " objects");
+  ASSIGN_OR_RETURN(const std::vector<JsonMember> members, SplitJsonObject(text));
+  const std::string_view items = FindJsonMember(members, "items");
   JsonDocument document;
-  ASSIGN_OR_RETURN(const JsonView list, document.Parse(text));
-  if (!list["items"].IsArray() && list["metadata"]["resourceVersion"].Text().empty()) {
-    return InvalidArgument("expected a list of ", client::Name(kind), " objects");
-  }
   ListPage page;
-  page.resource_version = list["metadata"]["resourceVersion"].Text();
-  page.continue_token = list["metadata"]["continue"].Text();
-  ASSIGN_OR_RETURN(const auto items, list["items"].Elements());
-  page.objects.reserve(items.size());
-  for (const JsonView& item : items) {
+  if (const std::string_view found = FindJsonMember(members, "metadata"); !found.empty()) {
+    ASSIGN_OR_RETURN(const JsonView metadata, document.Parse(found));
+    page.resource_version = metadata["resourceVersion"].Text();
+    page.continue_token = metadata["continue"].Text();
+  }
+  if (items.empty() || items == "null") {
+    return page.resource_version.empty() ? no_list : StatusOr<ListPage>(std::move(page));
+  }
+  ASSIGN_OR_RETURN(const auto elements, SplitJsonArray(items));
+  page.objects.reserve(elements.size());
+  for (const std::string_view item : elements) {
     StatusOr<Object> object = DecodeObject(kind, item, api_version);
-    if (object.ok()) {
-      page.objects.push_back(*std::move(object));
-    } else {
+    if (!object.ok()) {
       page.skipped.push_back(object.status());
+    } else {
+      page.objects.push_back(pack ? pack(*std::move(object)) : *std::move(object));
     }
   }
   return page;
 }
 
+namespace {
+
+// Decodes an event whose object the fast reader refuses. Returns `refusal` if the line is not an
+// event with an object.
+StatusOr<WatchEvent> DecodeOddEvent(Kind kind, std::string_view line, std::string_view api_version,
+                                    const Status& refusal) {
+  const std::string_view object = FindJsonMember(line, "object");
+  const StatusOr<EventType> type = ParseType(PlainText(line, "type"));
+  if (!type.ok() || !object.starts_with('{')) return refusal;
+  if (*type == EventType::kBookmark || *type == EventType::kError) return refusal;
+  WatchEvent event;
+  event.type = *type;
+  event.resource_version = PlainText(FindJsonMember(object, "metadata"), "resourceVersion");
+  if (event.resource_version.empty()) return refusal;
+  event.object = DecodeObject(kind, object, api_version);
+  return event;
+}
+
+}  // namespace
+
 StatusOr<WatchEvent> DecodeEvent(Kind kind, JsonDocument& document, std::string_view line,
                                  std::string_view api_version) {
-  ASSIGN_OR_RETURN(const JsonView root, document.ParsePadded(line));
+  if (IsTooLarge(kind, line)) {
+    return DecodeOddEvent(kind, line, api_version,
+                          InvalidArgument("a watch event without an object, of more than ",
+                                          kMaxJsonValues, " JSON values"));
+  }
+  const StatusOr<JsonView> parsed = document.ParsePadded(line);
+  if (!parsed.ok()) return DecodeOddEvent(kind, line, api_version, parsed.status());
+  const JsonView& root = *parsed;
   const JsonView object = root["object"];
   WatchEvent event;
   ASSIGN_OR_RETURN(event.type, ParseType(root["type"].Text()));

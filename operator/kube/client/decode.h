@@ -1,8 +1,13 @@
 // Decodes an API server's responses into compact objects. Pods and services are read directly from
 // the text, without a JSON tree. Nodes keep only the fields that decisions need; objects of other
 // kinds keep everything except metadata.managedFields.
+//
+// Nothing that one object contains makes the others of a list or a stream unreadable. If an object
+// cannot be read as a whole (decode_odd.h), a custom resource is returned without the parts that
+// cannot be read, with CustomResource::problem set; an object of another kind is an error.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,15 +25,18 @@ StatusOr<client::Object> DecodeObject(objects::Kind kind, const JsonView& object
 StatusOr<client::Object> DecodeObject(objects::Kind kind, std::string_view text,
                                       std::string_view api_version);
 
+// Converts each object as soon as it is decoded, for example to a form that takes less memory.
+using Packer = std::function<client::Object(client::Object)>;
+
 struct ListPage {
   std::vector<client::Object> objects;
-  std::vector<Status> skipped;  // the errors of items that cannot be decoded
+  std::vector<Status> skipped;  // the errors of items that cannot be decoded, with their names
   std::string resource_version;
   std::string continue_token;  // "" if this is the last page
 };
-// Returns InvalidArgument if the text is not a list.
+// `pack` may be null. Returns InvalidArgument if the text is not a list.
 StatusOr<ListPage> DecodePage(objects::Kind kind, std::string_view text,
-                              std::string_view api_version);
+                              std::string_view api_version, const Packer& pack = nullptr);
 
 enum class EventType { kAdded, kModified, kDeleted, kBookmark, kError };
 

@@ -129,10 +129,171 @@ TEST(Decode, RefusesLinesThatAreNoEvents) {
   for (const char* line :
        {"{", "7", "{}", R"({"type":"ADDED"})", R"({"type":"RENAMED","object":{}})",
         R"({"type":"ADDED","object":{}})", R"({"type":"ADDED","object":"x"})",
-        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\",\"name\":\"\xc3\"}"
-        "}}"}) {
+        "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"\xc3\"}}}",
+        "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"\xc3\"}}}"}) {
     EXPECT_FALSE(Event(Kind::kPod, line).ok()) << line;
   }
+}
+
+std::string Repeated(std::string_view text, size_t count) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::string DeepJson(size_t levels) {
+  return Repeated("{\"x\":", levels) + "1" + Repeated("}", levels);
+}
+
+// A TFJob with something odd in its template.
+std::string OddJob(const std::string& odd) {
+  return R"({"metadata":{"name":"odd","namespace":"ns","uid":"u","resourceVersion":"7",
+                         "managedFields":[)" +
+         DeepJson(300) + R"(]},"spec":{"runPolicy":{"cleanPodPolicy":"All"},
+      "tfReplicaSpecs":{"Worker":{"replicas":2,"template":{"odd":)" +
+         odd + "}}}}}";
+}
+
+struct Odd {
+  std::string json;
+  std::string problem;
+};
+const Odd kOdd[] = {
+    {DeepJson(300), ".x.x.x.x.x.x: nested deeper than 200 levels"},
+    {DeepJson(9000), ".x.x.x.x.x.x: nested deeper than 200 levels"},
+    {Repeated("[", 9000) + Repeated("]", 9000), "[0]: nested deeper than 200 levels"},
+    {"\"\xff\xfe\"", ": not valid UTF-8"},
+    {"[" + Repeated("{},", 450'000) + "{}]", "has more than 50000 JSON values"},
+    {"{\"a\":1e999}", ".a: the value is not valid JSON: "},
+};
+
+const objects::CustomResource& JobIn(const StatusOr<Object>& object) {
+  return *std::get<std::shared_ptr<const objects::CustomResource>>(*object);
+}
+
+void ExpectOddJob(const StatusOr<Object>& object, const Odd& odd) {
+  ASSERT_TRUE(object.ok()) << object.status();
+  const objects::CustomResource& job = JobIn(object);
+  EXPECT_EQ(job.metadata.name, "odd");
+  EXPECT_EQ(job.metadata.uid, "u");
+  EXPECT_EQ(job.kind, "TFJob");
+  const std::string problem(Message(job.problem));
+  EXPECT_TRUE(problem.starts_with("spec.tfReplicaSpecs.Worker.template.odd")) << problem;
+  EXPECT_NE(problem.find(odd.problem), std::string::npos) << problem;
+  EXPECT_EQ(problem.find('\n'), std::string::npos) << problem;
+  // Everything else is kept.
+  const Json& spec = (*job.object)["spec"];
+  EXPECT_EQ(spec["runPolicy"]["cleanPodPolicy"], "All");
+  EXPECT_EQ(spec["tfReplicaSpecs"]["Worker"]["replicas"], 2);
+  EXPECT_FALSE((*job.object)["metadata"].contains("managedFields"));
+}
+
+TEST(DecodeOdd, AJobThatCannotBeReadAsAWholeIsNamedWithItsProblem) {
+  for (const Odd& odd : kOdd) {
+    ExpectOddJob(DecodeObject(Kind::kTFJob, OddJob(odd.json), "kubeflow.org/v1"), odd);
+  }
+}
+
+TEST(DecodeOdd, TheStatusIsReadHoweverLargeTheSpecIs) {
+  std::string values = "1";
+  for (int i = 0; i < 9000; ++i) values += ",1";
+  std::string lists;
+  for (int i = 0; i < 10; ++i) lists += StrCat(i == 0 ? "\"l" : ",\"l", i, "\":[", values, "]");
+  const auto object = DecodeObject(Kind::kTFJob,
+                                   StrCat(R"({"metadata":{"name":"j"},"spec":{)", lists,
+                                          R"(},"status":{"conditions":[)", values, "]}}"),
+                                   "kubeflow.org/v1");
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_TRUE(Message(JobIn(object).problem).starts_with("spec.l")) << JobIn(object).problem;
+  EXPECT_EQ((*JobIn(object).object)["status"]["conditions"].size(), 9001u);
+  EXPECT_GE((*JobIn(object).object)["spec"].size(), 3u);
+}
+
+// Pods are read without a tree, so their size does not matter.
+TEST(DecodeOdd, APodMayHaveAnyNumberOfValues) {
+  std::string pod = kPod;
+  const std::string container = R"({"name":"tensorflow"})";
+  pod.replace(pod.find(container), container.size(), Repeated(container + ",", 40'000) + container);
+  const auto event = Event(Kind::kPod, R"({"type":"ADDED","object":)" + pod + "}");
+  ASSERT_TRUE(event.ok() && event->object.ok()) << event.status();
+  EXPECT_TRUE(DecodeObject(Kind::kPod, pod, "v1").ok());
+}
+
+// API servers store numbers beyond 2^64 as floating-point numbers and print them without exponents.
+TEST(DecodeOdd, NumbersOfAnySizeAreRead) {
+  for (const char* number :
+       {"100000000000000000000", "1e300", "18446744073709551616", "-9223372036854775809"}) {
+    const auto object = DecodeObject(Kind::kTFJob, OddJob(number), "kubeflow.org/v1");
+    ASSERT_TRUE(object.ok()) << object.status();
+    EXPECT_TRUE(JobIn(object).problem.ok()) << JobIn(object).problem;
+    const Json& worker = (*JobIn(object).object)["spec"]["tfReplicaSpecs"]["Worker"];
+    EXPECT_EQ(PrintJson(worker["template"]["odd"]), PrintJson(Json(std::stod(number)))) << number;
+  }
+}
+
+TEST(DecodeOdd, TheOthersOfThePageAreRead) {
+  for (const Odd& odd : kOdd) {
+    const auto page = DecodePage(Kind::kTFJob,
+                                 R"({"items":[{"metadata":{"name":"a"}},)" + OddJob(odd.json) +
+                                     R"(,{"metadata":{"name":"b"}}],"metadata":{"continue":"c",
+                                          "resourceVersion":"9"}})",
+                                 "kubeflow.org/v1");
+    ASSERT_TRUE(page.ok()) << page.status();
+    EXPECT_EQ(page->continue_token, "c");
+    ASSERT_EQ(page->objects.size(), 3u) << odd.problem;
+    EXPECT_EQ(client::MetadataOf(page->objects[0]).name, "a");
+    ExpectOddJob(page->objects[1], odd);
+    EXPECT_EQ(client::MetadataOf(page->objects[2]).name, "b");
+  }
+}
+
+TEST(DecodeOdd, TheLineOfAWatchIsAnEventOfThatJob) {
+  for (const Odd& odd : kOdd) {
+    const auto event =
+        Event(Kind::kTFJob, R"({"type":"MODIFIED","object":)" + OddJob(odd.json) + "}");
+    ASSERT_TRUE(event.ok()) << event.status();
+    EXPECT_EQ(event->type, EventType::kModified);
+    EXPECT_EQ(event->resource_version, "7");
+    ExpectOddJob(event->object, odd);
+  }
+}
+
+TEST(DecodeOdd, OtherKindsAreLeftOutByName) {
+  const std::string odd = R"({"metadata":{"name":"odd","namespace":"ns","resourceVersion":"7"},
+                              "spec":)" +
+                          DeepJson(300) + "}";
+  const auto page = DecodePage(
+      Kind::kPod,
+      R"({"metadata":{"resourceVersion":"9"},"items":[)" + odd + "," + std::string(kPod) + "]}",
+      "v1");
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(page->objects.size(), 1u);
+  ASSERT_EQ(page->skipped.size(), 1u);
+  EXPECT_TRUE(Message(page->skipped[0]).starts_with("Pod ns/odd: spec.x.x.x")) << page->skipped[0];
+  const auto event = Event(Kind::kPod, R"({"type":"ADDED","object":)" + odd + "}");
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_EQ(event->resource_version, "7");
+  EXPECT_TRUE(Message(event->object.status()).starts_with("Pod ns/odd: "))
+      << event->object.status();
+}
+
+// A client that may write a pod may also write its managedFields. The operator does not read them.
+TEST(DecodeOdd, ManagedFieldsMayContainAnything) {
+  std::string pod = kPod;
+  const std::string plain = R"([{"manager":"m"}])";
+  pod.replace(pod.find(plain), plain.size(), "[" + DeepJson(400) + "]");
+  const auto odd = DecodeObject(Kind::kPod, pod, "v1");
+  ASSERT_TRUE(odd.ok()) << odd.status();
+  EXPECT_EQ(std::get<std::shared_ptr<const objects::Pod>>(*odd)->restart_count(), 2);
+}
+
+TEST(DecodeOdd, AJobWithoutAReadableNameIsLeftOut) {
+  const auto event = Event(Kind::kTFJob,
+                           "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":"
+                           "\"1\",\"name\":\"\xc3\"}}}");
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_EQ(event->resource_version, "1");
+  EXPECT_FALSE(event->object.ok());
 }
 
 Object Named(const char* name, const char* version) {

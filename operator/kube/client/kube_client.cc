@@ -9,6 +9,7 @@
 #include "operator/kube/client/resource.h"
 #include "operator/kube/config/url.h"
 #include "operator/objects/kind.h"
+#include "runtime/base/log.h"
 
 namespace tfjob::kube {
 namespace {
@@ -16,6 +17,8 @@ namespace {
 using client::Key;
 using client::Object;
 using objects::Kind;
+
+const Logger kClientLog("kube");
 
 constexpr char kJson[] = "application/json";
 constexpr char kMergePatch[] = "application/merge-patch+json";
@@ -165,7 +168,9 @@ StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& nam
     if (!response.ok()) return Explain(response.status(), "list", what);
     StatusOr<ListPage> page = DecodePage(kind, response->body, version);
     if (!page.ok()) return Explain(page.status(), "list", what);
-    if (!page->skipped.empty()) return Explain(page->skipped.front(), "list", what);
+    for (const Status& skipped : page->skipped) {
+      kClientLog.Warning("skipping an object", {{"list", what}, {"error", skipped}});
+    }
     std::move(page->objects.begin(), page->objects.end(), std::back_inserter(objects));
     if (page->continue_token.empty()) break;
     step.continue_token = page->continue_token;

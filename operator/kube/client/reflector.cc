@@ -25,6 +25,11 @@ WatchEnd Broken(Status status) {
   return {silent ? WatchEnd::Kind::kSilent : WatchEnd::Kind::kBroken, std::nullopt,
           std::move(status)};
 }
+WatchEnd TooLong(const Status& status, int page_size) {
+  return {WatchEnd::Kind::kTooLong, std::nullopt,
+          Unavailable("a page of ", page_size == 0 ? "all" : StrCat(page_size),
+                      " objects: ", Message(status))};
+}
 WatchEnd Garbage(Status status) {
   return {WatchEnd::Kind::kGarbage, std::nullopt, std::move(status)};
 }
@@ -159,7 +164,7 @@ StatusOr<std::string> Reflector::ReadAll(HttpStream& stream, size_t most) {
     ASSIGN_OR_RETURN(std::string bytes, stream.Read(TimeUntil(deadline)));
     if (bytes.empty()) return body;
     if (body.size() + bytes.size() > most) {
-      return Unavailable("the answer exceeds the limit of ", most, " bytes");
+      return ResourceExhausted("the answer exceeds the limit of ", most, " bytes");
     }
     if (body.empty()) {
       body = std::move(bytes);
@@ -174,8 +179,9 @@ void Reflector::ReadPage(const WatchStep& step) {
   if (stream == nullptr) return;
   StatusOr<std::string> body = ReadAll(*stream, options_.max_page_bytes);
   SetStream(nullptr);
+  if (absl::IsResourceExhausted(body.status())) return End(TooLong(body.status(), step.page_size));
   if (!body.ok()) return End(Broken(body.status()));
-  StatusOr<ListPage> page = DecodePage(target_.kind, *body, target_.api_version);
+  StatusOr<ListPage> page = DecodePage(target_.kind, *body, target_.api_version, options_.pack);
   if (!page.ok()) return End(Garbage(page.status()));
   *body = std::string();
   for (const Status& skipped : page->skipped) LogSkipped(skipped);
@@ -236,7 +242,9 @@ Status Reflector::OnLine(std::string_view line, WatchEnd& ended) {
     return OkStatus();
   }
   if (Stopping()) return Cancelled("the subscription ended");
-  Take(action, event.type, event.object.ok() ? *std::move(event.object) : Object());
+  Object object = event.object.ok() ? *std::move(event.object) : Object();
+  if (options_.pack && event.object.ok()) object = options_.pack(std::move(object));
+  Take(action, event.type, std::move(object));
   return OkStatus();
 }
 

@@ -26,11 +26,14 @@ struct WatchTarget {
 struct ReflectorOptions {
   WatchPolicy policy;
   size_t max_line_bytes = size_t{16} << 20;
-  // A list page of more than max_page_bytes causes an Unavailable error. If the body of an error
-  // response exceeds max_error_bytes, only the HTTP code is used.
-  size_t max_page_bytes = size_t{256} << 20;
+  // A list page of more than max_page_bytes is requested again with half as many objects. If the
+  // body of an error response exceeds max_error_bytes, only the HTTP code is used.
+  size_t max_page_bytes = size_t{64} << 20;
   size_t max_error_bytes = size_t{1} << 20;
   uint64_t seed = 0;  // for the jitter
+  // Applied to every object before it is collected or passed to the sink; may be null. Called on
+  // the thread of the watch.
+  Packer pack;
 };
 
 // Runs a thread, `watch`, that reads and decodes the responses and calls the sink.
@@ -55,8 +58,8 @@ class Reflector : public client::Subscription {
   // response is compressed or its code is not 200, ends the step with End() and returns null.
   // `method` is for the observer.
   std::unique_ptr<HttpStream> Open(const WatchStep& step, std::string_view method);
-  // Reads the whole body. Returns an error if it is longer than `most`, or takes longer than the
-  // `patience` of the policy.
+  // Reads the whole body. Returns ResourceExhausted if it is longer than `most`, and another error
+  // if it breaks off or takes longer than the `patience` of the policy.
   StatusOr<std::string> ReadAll(HttpStream& stream, size_t most);
   WatchEnd ReadEvents(HttpStream& stream, SteadyTime deadline);
   // Handles one line of a watch. An error ends the stream. If the line is an ERROR event, `ended`

@@ -60,7 +60,10 @@ WatchEnd EndOf(const ApiError& error, bool in_stream) {
 }
 
 WatchState::WatchState(const WatchPolicy& policy, uint64_t seed)
-    : policy_(policy), random_(PhiloxKey(seed, "watch")), streaming_(policy.streaming_list) {}
+    : policy_(policy),
+      random_(PhiloxKey(seed, "watch")),
+      streaming_(policy.streaming_list),
+      page_size_(policy.page_size) {}
 
 Duration WatchState::WatchTime() {
   return std::chrono::duration_cast<Duration>(policy_.watch_time * (1 + random_.Uniform()));
@@ -78,7 +81,7 @@ WatchStep WatchState::Next(Duration now) {
   } else if (resource_version_.empty()) {
     step.kind = StepKind::kListPage;
     step.continue_token = continue_token_;
-    step.page_size = whole_list_ ? 0 : policy_.page_size;
+    step.page_size = whole_list_ ? 0 : page_size_;
   } else {
     step.kind = probe_ ? StepKind::kProbe : StepKind::kWatch;
     step.resource_version = resource_version_;
@@ -164,6 +167,13 @@ void WatchState::OnEnd(const WatchEnd& end, Duration now) {
       whole_list_ = false;  // the list may be too long to read at once: try pages again
       if (!listed) ListBroke();
       Fail(end.retry_after, now);
+      break;
+    case WatchEnd::Kind::kTooLong:
+      // The pages read so far stay valid: a continue token does not depend on the page size. One
+      // object that is too long remains an error, because no request can pass over it.
+      if (listed || whole_list_ || page_size_ == 1) Fail(end.retry_after, now);
+      if (!whole_list_) page_size_ = std::max(1, page_size_ / 2);
+      whole_list_ = false;
       break;
     case WatchEnd::Kind::kExpired:
     case WatchEnd::Kind::kTooNew:

@@ -67,6 +67,7 @@ struct WatchEnd {
     kClean,        // the server ended the stream as requested
     kBroken,       // no connection, or it broke
     kSilent,       // no data arrived, or the list was not complete, in time
+    kTooLong,      // the page has more bytes than allowed
     kExpired,      // 410: the version, or the list's continuation, is too old
     kTooNew,       // the version is newer than any that the server knows
     kThrottled,    // 429
@@ -130,6 +131,7 @@ class WatchState {
   std::string continue_token_;
   bool collecting_ = false;
   bool whole_list_ = false;  // the pages expired before the last was read: request one big page
+  int page_size_;            // the policy's, until a page of this size is too long
 
   // State of the current stream.
   Duration opened_{0};

@@ -158,6 +158,42 @@ TEST(WatchState, FallsBackToPagesWhenStreamingListsBreakAgainAndAgain) {
   }
 }
 
+TEST(WatchState, HalvesAPageThatIsTooLong) {
+  Script script(false);
+  EXPECT_EQ(script.Next().page_size, 500);
+  script.Ended(End::kTooLong);
+  EXPECT_EQ(script.Next().page_size, 250);  // at once
+  script.Page("5", "next");
+  script.Next();
+  script.Ended(End::kTooLong);
+  const WatchStep half = script.Next();
+  EXPECT_EQ(half.page_size, 125);
+  EXPECT_EQ(half.continue_token, "next");  // the pages read so far stay
+  EXPECT_EQ(script.Page("5", ""), Action::kReplace);
+}
+
+TEST(WatchState, WaitsWhenASingleObjectIsTooLong) {
+  Script script(false);
+  for (WatchStep step = script.Next(); step.page_size > 1; step = script.Next()) {
+    ASSERT_EQ(step.kind, Kind::kListPage);
+    script.Ended(End::kTooLong);
+  }
+  script.Ended(End::kTooLong);
+  EXPECT_EQ(script.Next().kind, Kind::kWait);
+  EXPECT_EQ(script.AfterWait().page_size, 1);
+}
+
+TEST(WatchState, ReadsPagesAgainWhenTheWholeListIsTooLong) {
+  Script script(false);
+  script.Next();
+  script.Page("5", "next");
+  script.Next();
+  script.Ended(End::kExpired);
+  EXPECT_EQ(script.Next().page_size, 0);
+  script.Ended(End::kTooLong);
+  EXPECT_EQ(script.AfterWait().page_size, 500);
+}
+
 TEST(WatchState, ReadsTheWholeListWhenItsPagesExpire) {
   Script script(false);
   script.Next();

@@ -41,6 +41,7 @@ TestRequest ToTest(const http::request<http::string_body>& request) {
   for (const auto& field : request) {
     std::string name(field.name_string());
     std::transform(name.begin(), name.end(), name.begin(), ::tolower);
+    test.header_lines.emplace_back(name, std::string(field.value()));
     test.headers[name] = std::string(field.value());
   }
   return test;

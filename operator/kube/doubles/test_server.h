@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "operator/kube/config/credentials.h"
 
@@ -15,7 +17,9 @@ namespace tfjob::kube {
 struct TestRequest {
   std::string method;
   std::string target;
-  std::map<std::string, std::string> headers;  // names in lower case
+  std::map<std::string, std::string> headers;  // names in lower case; the last of several
+  // Every header line as it arrived, in order: "impersonate-group", "a".
+  std::vector<std::pair<std::string, std::string>> header_lines;
   std::string body;
   int connection = 0;       // number of the connection that it arrived on, from 1
   std::string client_name;  // CN of the client certificate; "": none

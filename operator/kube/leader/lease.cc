@@ -169,6 +169,9 @@ StatusOr<LeaderElection::Try> LeaderElection::Create() {
   record.acquire_time = record.renew_time = options_.clock->Now();
   StatusOr<client::Object> stored =
       client_.Create(Kind::kLease, ToJson(record, options_.name_space, options_.name));
+  // If this process leads, somebody has deleted its lease and another process has created it again.
+  // Leadership then stands until the next step reads the lease: for up to a retry period, two
+  // processes may lead. client-go accepts the same risk.
   if (IsLostTry(stored.status()) && stored.status().code() != StatusCode::kNotFound) {
     return Try::kNotHeld;
   }

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -119,6 +120,10 @@ struct Clients {
   std::unique_ptr<http_client> streams;
 };
 
+bool IsControl(unsigned char c) {
+  return c < ' ' || c == 0x7f;
+}
+
 class Stream : public HttpStream {
  public:
   Stream(std::shared_ptr<Exchange> exchange, std::string server,
@@ -147,6 +152,19 @@ class Stream : public HttpStream {
   const std::string server_;
   const std::shared_ptr<AddressFamily> family_;
 };
+
+// Adds the headers, of which several may have the same name. cpprestsdk would join their values to
+// one, which means something else: an API server would read two groups as one group "a, b".
+// Because it writes values as they are, a value may contain the lines of the other headers.
+void AddHeaders(const std::vector<std::pair<std::string, std::string>>& headers,
+                web::http::http_headers& message) {
+  std::map<std::string, std::string> lines;
+  for (const auto& [name, value] : headers) {
+    std::string& line = lines[name];
+    line += line.empty() ? value : StrCat("\r\n", name, ": ", value);
+  }
+  for (const auto& [name, line] : lines) message.add(name, line);
+}
 
 class CpprestTransport : public Transport {
  public:
@@ -247,7 +265,7 @@ class CpprestTransport : public Transport {
     headers.add("Accept", "application/json");
     headers.add("User-Agent", options_.user_agent);
     if (!credentials.authorization.empty()) headers.add("Authorization", credentials.authorization);
-    for (const auto& [name, value] : config_.headers) headers.add(name, value);
+    AddHeaders(config_.headers, headers);
     // cpprestsdk verifies the name in the Host header, and sends it as SNI.
     if (!config_.tls_server_name.empty()) headers.add("Host", config_.tls_server_name);
     if (!request.body.empty()) message.set_body(std::move(request.body), request.content_type);
@@ -349,6 +367,12 @@ StatusOr<std::unique_ptr<Transport>> MakeTransport(const ClusterConfig& config,
     // cpprestsdk would try to resolve the address including its brackets.
     return InvalidArgument("server ", config.server,
                            ": IPv6 addresses are not supported; use the server's name");
+  }
+  for (const auto& [name, value] : config.headers) {
+    // A line break would begin another header.
+    if (std::any_of(value.begin(), value.end(), IsControl)) {
+      return InvalidArgument("control characters in the value of the header ", name);
+    }
   }
   auto transport = std::make_unique<CpprestTransport>(config, options, FamilyOf(host));
   RETURN_IF_ERROR(transport->Check());

@@ -85,6 +85,37 @@ TEST(Transport, CarriesRequestAndAnswerWhole) {
   EXPECT_EQ(response->warnings, std::vector<std::string>{"use \"v2\""});
 }
 
+// An API server reads one line "a, b" as one group of that name.
+TEST(Transport, SendsHeadersOfOneNameInSeparateLines) {
+  Pair pair([](const TestRequest& request, TestConnection& connection) {
+    std::string lines;
+    for (const auto& [name, value] : request.header_lines) {
+      if (name.starts_with("impersonate-")) lines += StrCat(name, "=", value, ";");
+    }
+    connection.Reply(200, lines);
+  });
+  ClusterConfig config = pair.config();
+  config.headers = {{"Impersonate-User", "jane"},
+                    {"Impersonate-Group", "dev, ops"},
+                    {"Impersonate-Group", "admins"},
+                    {"Impersonate-Extra-scopes", "read"},
+                    {"Impersonate-Extra-scopes", "write"}};
+  const auto transport = MakeTransport(config);
+  ASSERT_TRUE(transport.ok()) << transport.status();
+  const auto response = (*transport)->Send(Get("/"), kNobody, 10s);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->body,
+            "impersonate-extra-scopes=read;impersonate-extra-scopes=write;"
+            "impersonate-group=dev, ops;impersonate-group=admins;impersonate-user=jane;");
+  const auto stream = (*transport)->Open(Get("/"), kNobody);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  ASSERT_TRUE((*stream)->Head(10s).ok());
+  EXPECT_EQ(Drain(**stream).body, response->body);
+
+  config.headers = {{"Impersonate-Group", "dev\r\nAuthorization: Bearer stolen"}};
+  EXPECT_EQ(MakeTransport(config).status().code(), StatusCode::kInvalidArgument);
+}
+
 TEST(Transport, KeepsItsConnection) {
   Pair pair([](const TestRequest&, TestConnection& connection) { connection.Reply(200, "{}"); });
   for (int i = 0; i < 20; ++i) {

@@ -15,6 +15,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "runtime/base/check.h"
+
 namespace tfjob::process {
 namespace {
 
@@ -302,6 +304,8 @@ StatusOr<Exit> Collect(const Process& process) {
 }
 
 void SignalGroup(const Process& process, int signal) {
+  // kill() would take the group of -1 for all processes, and of 0 for ours.
+  ENFORCE(process.pid > 1, "a process to signal has been started");
   kill(-process.pid, signal);
 }
 

@@ -65,6 +65,7 @@ struct Exit {
 StatusOr<Exit> Collect(const Process& process);
 
 // Sends a signal to every process of the group. It is not an error if the group no longer exists.
+// The process must be one that Launch() returned.
 void SignalGroup(const Process& process, int signal);
 
 }  // namespace tfjob::process

@@ -147,6 +147,11 @@ TEST_F(LaunchTest, ReleasedGroupsAreNobodysBusiness) {
   EXPECT_EQ(Await(*process)->signal, SIGKILL);
 }
 
+TEST(SignalGroupDeathTest, RefusesAProcessThatWasNeverStarted) {
+  // Signal 0 is not delivered, so the test is harmless even if the check is missing.
+  EXPECT_DEATH(SignalGroup(Process(), 0), "a process to signal has been started");
+}
+
 TEST(OomWatchTest, EachKillOfTheKernelAnswersOneCall) {
   const std::string path = StrCat(::testing::TempDir(), "vmstat.", getpid());
   ASSERT_TRUE(WriteFileAtomically(path, "nr_free 5\noom_kill 7\nother 1\n").ok());

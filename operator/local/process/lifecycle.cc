@@ -156,7 +156,7 @@ void PodLifecycle::LaunchHeld(size_t container, const std::string& reason,
 void PodLifecycle::Ended(size_t container, const End& end, Moment now) {
   objects::ContainerStatus& status = this->status(container);
   status.reason = end.out_of_memory ? "OOMKilled" : end.exit_code == 0 ? "Completed" : "Error";
-  status.message.clear();
+  status.message = end.message;
   status.signal = end.signal;
   RecordEnd(container, end.exit_code, now);
 }

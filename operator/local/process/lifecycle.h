@@ -39,6 +39,7 @@ class PodLifecycle {
     int exit_code = 0;
     int signal = 0;
     bool out_of_memory = false;
+    std::string message;  // the container's termination message
   };
 
   // `spec` must outlive this object.

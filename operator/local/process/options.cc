@@ -6,6 +6,10 @@
 
 namespace tfjob::process {
 
+std::string ClaimsFolder(const RunnerOptions& options, const std::string& name_space) {
+  return StrCat(options.claims_dir, "/", name_space);
+}
+
 std::string LogPath(const RunnerOptions& options, const std::string& name_space,
                     const std::string& pod, const std::string& container) {
   const bool usual = name_space.empty() || name_space == "default";

@@ -11,9 +11,11 @@
 namespace tfjob::process {
 
 struct RunnerOptions {
-  // Absolute path of the folder for the logs (see LogPath), the volumes of claims (claims/<name>/)
-  // and, while a pod exists, its files (pods/<uid>/).
+  // Absolute path of the folder for the logs (see LogPath) and, while a pod exists, its files
+  // (pods/<uid>/).
   std::string state_dir;
+  // Absolute path of the folder for the volumes of claims (ClaimsFolder).
+  std::string claims_dir;
   std::string working_dir = "/";  // for containers without workingDir
   std::string name_space;         // "" for all
   std::vector<LocalImage> images;
@@ -30,6 +32,10 @@ struct RunnerOptions {
 // Returns the path of a container's log. Restarts, and later pods of the same name, append to it.
 std::string LogPath(const RunnerOptions& options, const std::string& name_space,
                     const std::string& pod, const std::string& container);
+
+// Returns the path of the folder with the PersistentVolumeClaims of a namespace. Each is a folder
+// with the claim's name, which all pods share and which outlives them.
+std::string ClaimsFolder(const RunnerOptions& options, const std::string& name_space);
 
 // Checks that a pod template can run here, before anything is started: its fields can be read, and
 // every container has a command or a local image. Returns the template's warnings. `path` is the

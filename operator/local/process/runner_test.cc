@@ -231,6 +231,36 @@ TEST_F(RunnerTest, CrashLoopsKeepThePodRunning) {
   EXPECT_EQ(Get("pod")->phase, PodPhase::kRunning);
 }
 
+TEST_F(RunnerTest, AContainerSaysWhyItFailed) {
+  Start();
+  Create(PodJson(
+      "pod", "printf 'reading\\nno such \\033[31mbucket\\377' > $TFJOB_TERMINATION_LOG; exit 3"));
+  AwaitPhase("pod", PodPhase::kFailed);
+  EXPECT_EQ(Get("pod")->containers[0].message, "no such [31mbucket?");
+}
+
+TEST_F(RunnerTest, EveryRunOfAContainerBeginsWithAnEmptyTerminationMessage) {
+  Start();
+  Create(PodJson("pod",
+                 "test -s $TFJOB_TERMINATION_LOG && echo not empty; "
+                 "echo words > $TFJOB_TERMINATION_LOG; exit 1",
+                 "Always"));
+  Eventually([&] { return Get("pod")->restart_count() >= 3; }, "no restarts");
+  EXPECT_EQ(Log("pod").find("not empty"), std::string::npos) << Log("pod");
+  Eventually([&] { return Get("pod")->containers[0].message.ends_with(": words"); }, "no words");
+}
+
+// Whatever a container puts in the place of its file, it is not read.
+TEST_F(RunnerTest, ATerminationMessageIsReadFromARegularFileOnly) {
+  Start();
+  Create(PodJson("pod", "f=$TFJOB_TERMINATION_LOG; rm $f; ln -s /etc/passwd $f; exit 1", "Always"));
+  Create(PodJson("pipe", "f=$TFJOB_TERMINATION_LOG; rm $f; mkfifo $f; exit 1", "Always"));
+  for (const char* name : {"pod", "pipe"}) {
+    Eventually([&] { return Get(name) != nullptr && Get(name)->restart_count() >= 3; }, name);
+    Eventually([&] { return Get(name)->containers[0].message.ends_with(": exit code 1"); }, name);
+  }
+}
+
 TEST_F(RunnerTest, CollectsProcessesThatEscapedTheirContainer) {
   options_.adopt_orphans = true;
   Start();

@@ -12,6 +12,7 @@
 
 #include "operator/local/process/log.h"
 #include "operator/local/process/mount_plan.h"
+#include "operator/local/process/termination_log.h"
 #include "operator/local/process/volumes.h"
 #include "runtime/base/file.h"
 
@@ -62,6 +63,10 @@ Supervisor::~Supervisor() {
 
 Moment Supervisor::Now() const {
   return {shared_.clock.Now(), shared_.clock.Monotonic()};
+}
+
+std::string Supervisor::TerminationLogOf(size_t container) const {
+  return StrCat(PodFolder(), "/termination-logs/", spec_.containers[container].name);
 }
 
 std::string Supervisor::PodFolder() const {
@@ -129,10 +134,13 @@ StatusOr<LaunchPlan> Supervisor::Prepare(size_t container) {
   const ConfigMapReader config_maps = ReaderOf(shared_.client, spec_.metadata.name_space);
   RETURN_IF_ERROR(MakeDirectories(PodFolder()));
   if (!volumes_) {
-    ASSIGN_OR_RETURN(
-        volumes_, PrepareVolumes(spec_, PodFolder(), options.state_dir + "/claims", config_maps));
+    ASSIGN_OR_RETURN(volumes_,
+                     PrepareVolumes(spec_, PodFolder(),
+                                    ClaimsFolder(options, spec_.metadata.name_space), config_maps));
   }
+  RETURN_IF_ERROR(CreateTerminationLog(TerminationLogOf(container)));
   Variables base = options.environment;
+  base[kTerminationLogVariable] = TerminationLogOf(container);
   if (options.pod_environment) base.merge(options.pod_environment(spec_.metadata));
   ASSIGN_OR_RETURN(const Variables variables,
                    ResolveEnvironment(spec_, spec, options.lifecycle.ip, config_maps, base));
@@ -172,7 +180,8 @@ void Supervisor::OnEnded(size_t container) {
   const auto exit = Collect(processes_[container]);
   shared_.guardian.Release(processes_[container].pid);
   processes_[container] = Process();
-  PodLifecycle::End end{exit.ok() ? exit->exit_code : 255, exit.ok() ? exit->signal : 0, false};
+  PodLifecycle::End end{exit.ok() ? exit->exit_code : 255, exit.ok() ? exit->signal : 0, false,
+                        ReadTerminationLog(TerminationLogOf(container))};
   end.out_of_memory = end.signal == SIGKILL && shared_.oom.Claim();
   lifecycle_.Ended(container, end, Now());
 }

@@ -58,6 +58,8 @@ class Supervisor {
 
  private:
   Moment Now() const;
+  // Returns the path of the file for the container's termination message.
+  std::string TerminationLogOf(size_t container) const;
   std::string PodFolder() const;
   void CarryOut(const PodLifecycle::Action& action);
   void LaunchContainer(size_t container);

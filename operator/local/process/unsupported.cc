@@ -52,7 +52,9 @@ void CollectFromVolumes(const JsonField& spec, std::vector<std::string>& warning
   if (!volumes.ok()) return;
   for (const JsonField& volume : *volumes) {
     if (const JsonField claim = volume["persistentVolumeClaim"]; claim.present()) {
-      warnings.push_back(StrCat(claim.path(), " becomes a folder of this run: nothing is claimed"));
+      warnings.push_back(StrCat(claim.path(),
+                                " becomes a folder of this machine (--claims-dir), which stays "
+                                "after the run: nothing is claimed"));
     }
     for (const char* field : {"medium", "sizeLimit"}) {
       const JsonField value = volume["emptyDir"][field];

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "operator/local/process/path_owner.h"
 #include "runtime/base/file.h"
 
 namespace tfjob::process {
@@ -58,13 +59,9 @@ Status MakeHostFile(const std::string& path) {
   return OkStatus();
 }
 
-Status PrepareHostPath(const Volume& volume) {
+Status MakeHostPath(const Volume& volume) {
   const std::string& path = volume.source;
   const std::string& type = volume.host_type;
-  if (!path.starts_with('/')) {
-    return InvalidArgument(volume.path, ".hostPath.path: expected an absolute path, got \"", path,
-                           "\"");
-  }
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) {
     if (type.empty() || type == "DirectoryOrCreate") return MakeDirectories(path);
@@ -76,6 +73,19 @@ Status PrepareHostPath(const Volume& volume) {
   if (type.starts_with("File") && directory)
     return FailedPrecondition("expected a file, got a folder");
   return OkStatus();
+}
+
+Status PrepareHostPath(const Volume& volume) {
+  const std::string& path = volume.source;
+  if (!path.starts_with('/')) {
+    return InvalidArgument(volume.path, ".hostPath.path: expected an absolute path, got \"", path,
+                           "\"");
+  }
+  const std::set<uid_t> trusted = {geteuid(), 0};
+  RETURN_IF_ERROR(CheckPathOwners(path, trusted));
+  RETURN_IF_ERROR(MakeHostPath(volume));
+  // Check again: another user may have created it in the meantime.
+  return CheckPathOwners(path, trusted);
 }
 
 std::string Describe(const Volume& volume) {

@@ -25,7 +25,7 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
   std::map<std::string, std::string> addresses;  // by namespace/job
   for (const Workload::Job& job : workload.jobs) {
     if (const auto slot = view::TrainingSlot(job.job); slot && api::IsLocal(job.job)) {
-      addresses[job.job.key()] = address(job.job, *slot);
+      addresses[job.job.key()] = address(job.job, slot->type)(slot->index);
     }
   }
   return [addresses](const objects::ObjectMeta& pod) -> process::Variables {
@@ -59,8 +59,8 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& wor
     const auto count = static_cast<int32_t>(std::max<int64_t>(1, api::TotalReplicas(job.job)));
     ASSIGN_OR_RETURN(bases[job.job.key()], parts.ports.Choose(count));
   }
-  parts.address = [bases](const api::TFJob& job, const policy::Slot& slot) {
-    return render::Loopback(bases.at(job.key()))(job, slot);
+  parts.address = [bases](const api::TFJob& job, api::ReplicaType type) {
+    return render::Loopback(bases.at(job.key()))(job, type);
   };
   options.pod_environment = LoneAddresses(workload, parts.address);
   ASSIGN_OR_RETURN(parts.runner, process::Runner::Create(parts.store, std::move(options)));
@@ -76,7 +76,7 @@ client::Client& LocalCluster::client() {
 }
 
 std::string LocalCluster::AddressOf(const api::TFJob& job, const api::ReplicaId& slot) const {
-  return parts_->address(job, slot);
+  return parts_->address(job, slot.type)(slot.index);
 }
 
 Status LocalCluster::Submit(const Workload& workload) {

@@ -58,6 +58,8 @@ class LocalRun {
   void ReportChanges();
   void RememberFailedLogs(const objects::Pod& pod);
   void ReportProgress();
+  // Reports each problem of a running job once, and its end.
+  void ReportProblems(const std::string& key, const view::JobView& view);
   void ReportLine(const std::string& name, const std::string& text);
   Status TakeDown(bool stopped);
   void ReportEnd(const JobState& state);
@@ -78,6 +80,7 @@ class LocalRun {
   std::map<std::string, JobState> states_;  // by namespace/name
   Duration started_{0}, reported_{0};
   std::map<std::string, std::string> last_progress_;  // the last progress line of each job
+  std::map<std::string, std::vector<std::string>> told_problems_;  // of each job
 
   std::unique_ptr<LocalCluster> cluster_;
   std::unique_ptr<view::ObjectCache> jobs_, pods_;
@@ -201,8 +204,10 @@ void LocalRun::ReportProgress() {
   const bool due = RealClock().Monotonic() - reported_ >= options_.report_interval;
   if (due) reported_ = RealClock().Monotonic();
   for (const auto& [key, state] : states_) {
-    if (api::IsFinished(state.job.status) || (screen_.width() == 0 && !due)) continue;
+    if (api::IsFinished(state.job.status)) continue;
     const view::JobView view = ViewOf(state);
+    ReportProblems(key, view);
+    if (screen_.width() == 0 && !due) continue;
     if (screen_.width() > 0) {
       live.push_back(view::LiveLine(view, screen_.width()));
       continue;
@@ -212,6 +217,17 @@ void LocalRun::ReportProgress() {
     if (text != std::exchange(last_progress_[key], text)) ReportLine(view.name, text);
   }
   screen_.Live(std::move(live));
+}
+
+void LocalRun::ReportProblems(const std::string& key, const view::JobView& view) {
+  std::vector<std::string> problems = view::Problems(view);
+  std::vector<std::string>& told = told_problems_[key];
+  for (const std::string& problem : problems) {
+    if (std::find(told.begin(), told.end(), problem) == told.end())
+      ReportLine(view.name, StrCat("problem: ", problem));
+  }
+  if (problems.empty() && !told.empty()) ReportLine(view.name, "problem solved");
+  told = std::move(problems);
 }
 
 std::string LocalRun::Elapsed() const {

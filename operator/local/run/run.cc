@@ -21,12 +21,24 @@
 namespace tfjob::local {
 namespace {
 
+// A claim's data must survive the run, as it does in a cluster, so it is not in the state folder.
+std::string ClaimsDir(const RunOptions& options) {
+  std::string folder = options.claims_dir;
+  if (folder.empty()) {
+    std::string data = GetEnv("XDG_DATA_HOME").value_or("");
+    if (data.empty()) data = GetEnv("HOME").value_or("") + "/.local/share";
+    folder = StrCat(data, "/tfjob/claims");
+  }
+  return std::filesystem::absolute(folder).lexically_normal().string();
+}
+
 StatusOr<process::RunnerOptions> ProcessOptions(const RunOptions& options) {
   process::RunnerOptions process;
   ASSIGN_OR_RETURN(process.images, LocalImages(options.trainer, options.images));
   process.environment = BaseEnvironment();
   process.working_dir = std::filesystem::current_path().string();
   process.lifecycle.crash_backoff.initial = options.crash_backoff;
+  process.claims_dir = ClaimsDir(options);
   process.keep_volumes = options.keep;
   process.adopt_orphans = true;
   return process;
@@ -44,17 +56,11 @@ StatusOr<std::string> MakeStateDir(const RunOptions& options, const Workload& wo
   return path;
 }
 
-// Returns the volume folders in `state_dir` that this run will create. A folder that already exists
-// belongs to another run or was kept by an earlier one, so it is left alone.
-std::vector<std::string> OwnVolumeFolders(const std::string& state_dir) {
-  std::vector<std::string> own;
-  for (const char* name : {"/pods", "/claims"}) {
-    const std::string path = state_dir + name;
-    std::error_code ignored;
-    if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
-      own.push_back(path);
-  }
-  return own;
+// Returns whether this run will create the folder. A folder that already exists belongs to another
+// run or was kept by an earlier one, so it is left alone.
+bool WillCreate(const std::string& folder) {
+  std::error_code ignored;
+  return !std::filesystem::exists(std::filesystem::symlink_status(folder, ignored));
 }
 
 StatusOr<Workload> ReadWorkload(const RunOptions& options, const process::RunnerOptions& process,
@@ -74,20 +80,18 @@ int Run(const RunOptions& options, StopSource& stop, view::Console& console) {
     view::PrintError(console, workload.status());
     return view::kBadInput;
   }
-  for (const std::string& warning : workload->warnings)
-    console.err << "tfjob: warning: " << warning << "\n";
+  for (const std::string& warning : workload->warnings) view::PrintWarning(console, warning);
   const auto state_dir = MakeStateDir(options, *workload);
   if (!state_dir.ok()) {
     view::PrintError(console, state_dir.status());
     return view::kFailed;
   }
   process->state_dir = *state_dir;
-  const std::vector<std::string> own_volumes = OwnVolumeFolders(*state_dir);
+  const std::string pods = *state_dir + "/pods";
+  const bool removes_pods = !options.keep && WillCreate(pods);
   const auto succeeded = RunWorkload(options, *workload, *process, stop, console);
   std::error_code ignored;
-  for (const std::string& folder : own_volumes) {
-    if (!options.keep) std::filesystem::remove_all(folder, ignored);
-  }
+  if (removes_pods) std::filesystem::remove_all(pods, ignored);
   if (!succeeded.ok()) view::PrintError(console, succeeded.status());
   if (stop.signal() == SIGPIPE)
     console.err << "tfjob: the run was stopped because its output cannot be written any longer\n";

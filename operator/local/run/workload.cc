@@ -150,7 +150,7 @@ StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::
   workload_.warnings.insert(workload_.warnings.begin(), report.warnings.begin(),
                             report.warnings.end());
   for (Workload::Job& job : workload_.jobs)
-    job.model_dir = FindModelDir(job.job, workload_.config_maps);
+    job.model_dir = FindModelDir(job.job, workload_.config_maps, options_);
   return std::move(workload_);
 }
 
@@ -183,20 +183,39 @@ std::string ModelDirOf(const process::PodSpec& pod, const std::string& name_spac
   return "";
 }
 
-// Maps a path in the container to a path on this machine. Returns "" if no hostPath volume contains
-// the path.
-std::string OnThisMachine(const process::PodSpec& pod, const std::string& path) {
+// Returns the mount that provides `path` in the container `tensorflow`: of those that contain it,
+// the innermost one; nullptr if there is none.
+const process::VolumeMount* MountOf(const process::PodSpec& pod, const std::string& path) {
+  const process::VolumeMount* innermost = nullptr;
   for (const process::Container& container : pod.containers) {
     if (container.name != api::kContainerName) continue;
     for (const process::VolumeMount& mount : container.mounts) {
-      const process::Volume* volume = pod.volume(mount.volume);
-      const bool below = path == mount.mount_path || path.starts_with(mount.mount_path + "/");
-      if (!below || volume->kind != process::Volume::Kind::kHostPath) continue;
-      const std::string sub = mount.sub_path.empty() ? "" : "/" + mount.sub_path;
-      return StrCat(volume->source, sub, path.substr(mount.mount_path.size()));
+      if (path != mount.mount_path && !path.starts_with(mount.mount_path + "/")) continue;
+      if (innermost == nullptr || mount.mount_path.size() > innermost->mount_path.size()) {
+        innermost = &mount;
+      }
     }
   }
-  return "";
+  return innermost;
+}
+
+// Maps a path in the container to a path on this machine. Returns "" if neither a hostPath volume
+// nor a claim contains the path, since what is elsewhere does not outlive the run.
+std::string OnThisMachine(const process::PodSpec& pod, const std::string& name_space,
+                          const std::string& path, const process::RunnerOptions& options) {
+  const process::VolumeMount* mount = MountOf(pod, path);
+  if (mount == nullptr) return "";
+  const process::Volume& volume = *pod.volume(mount->volume);
+  std::string folder;
+  if (volume.kind == process::Volume::Kind::kHostPath) {
+    folder = volume.source;
+  } else if (volume.kind == process::Volume::Kind::kClaim) {
+    folder = StrCat(process::ClaimsFolder(options, name_space), "/", volume.source);
+  } else {
+    return "";
+  }
+  const std::string sub = mount->sub_path.empty() ? "" : "/" + mount->sub_path;
+  return StrCat(folder, sub, path.substr(mount->mount_path.size()));
 }
 
 }  // namespace
@@ -211,7 +230,8 @@ StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
 }
 
 std::string FindModelDir(const api::TFJob& job,
-                         const std::vector<std::shared_ptr<const Json>>& config_maps) {
+                         const std::vector<std::shared_ptr<const Json>>& config_maps,
+                         const process::RunnerOptions& options) {
   constexpr std::array kSavers = {api::ReplicaType::kChief, api::ReplicaType::kMaster,
                                   api::ReplicaType::kWorker};
   for (const api::ReplicaType type : kSavers) {
@@ -219,7 +239,8 @@ std::string FindModelDir(const api::TFJob& job,
     if (spec == job.spec.replicas.end() || api::Replicas(job, type) == 0) continue;
     const auto pod = process::ParsePodSpec(*spec->second.pod_template);
     if (!pod.ok()) return "";
-    return OnThisMachine(*pod, ModelDirOf(*pod, job.metadata.name_space, config_maps));
+    const std::string& name_space = job.metadata.name_space;
+    return OnThisMachine(*pod, name_space, ModelDirOf(*pod, name_space, config_maps), options);
   }
   return "";
 }

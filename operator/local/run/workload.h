@@ -35,9 +35,10 @@ StatusOr<Workload> MakeWorkload(manifest::ManifestReport report,
 
 // Returns the folder that `model_dir` in the training file names, as a path on this machine. Looks
 // for the training file in the ConfigMap volumes of the job's chief (or master, or worker, if there
-// is none), and maps the path through the hostPath volumes of the same pod. Returns "" if the
-// folder cannot be determined.
+// is none), and maps the path through the hostPath volumes and claims of the same pod. Returns ""
+// if the folder cannot be determined.
 std::string FindModelDir(const api::TFJob& job,
-                         const std::vector<std::shared_ptr<const Json>>& config_maps);
+                         const std::vector<std::shared_ptr<const Json>>& config_maps,
+                         const process::RunnerOptions& options);
 
 }  // namespace tfjob::local

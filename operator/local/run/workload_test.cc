@@ -69,9 +69,11 @@ TEST_F(WorkloadTest, FindsTheModelFolderOnThisMachine) {
   EXPECT_EQ(workload->jobs[0].model_dir, "/var/models/run");
 }
 
-TEST_F(WorkloadTest, FindsTheModelFolderOnlyBelowAHostPath) {
+TEST_F(WorkloadTest, FindsTheModelFolderOnlyWhereItOutlivesTheRun) {
+  options_.claims_dir = "/home/me/claims";
   const std::string config = "{name: c, configMap: {name: settings}}";
   const std::string host = "{name: m, hostPath: {path: /var}}";
+  const std::string claim = "{name: p, persistentVolumeClaim: {claimName: models}}";
   const struct {
     std::string volumes;
     std::string mounts;
@@ -83,6 +85,16 @@ TEST_F(WorkloadTest, FindsTheModelFolderOnlyBelowAHostPath) {
       {config + ", " + host, "{name: m, mountPath: /mod}", ""},
       {config + ", {name: m, emptyDir: {}}", "{name: m, mountPath: /model}", ""},
       {host, "{name: m, mountPath: /model}", ""},
+      {config + ", " + claim, "{name: p, mountPath: /model}", "/home/me/claims/default/models/run"},
+      // The innermost mount holds the folder, whatever the order.
+      {config + ", " + host + ", " + claim,
+       "{name: m, mountPath: /model}, {name: p, mountPath: /model/run}",
+       "/home/me/claims/default/models"},
+      {config + ", " + host + ", " + claim,
+       "{name: p, mountPath: /model/run}, {name: m, mountPath: /model}",
+       "/home/me/claims/default/models"},
+      {config + ", " + host + ", {name: e, emptyDir: {}}",
+       "{name: m, mountPath: /model}, {name: e, mountPath: /model/run}", ""},
   };
   for (const auto& each : cases) {
     const std::string mounts =

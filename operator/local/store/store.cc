@@ -45,6 +45,13 @@ bool IsSubset(const std::vector<std::string>& part, const std::vector<std::strin
   });
 }
 
+// As on an API server, the last version of a pod that is deleted at once contains the deletion.
+Record DeletedAtOnce(const Record& pod, ObjectMeta metadata, Time now) {
+  metadata.deletion_timestamp = TruncateToSeconds(now);
+  metadata.deletion_grace_period_seconds = 0;
+  return WithMetadata(pod, Kind::kPod, std::move(metadata));
+}
+
 // Returns whether the record is a pod that is bound to a node and has not finished, so that a
 // kubelet must end it first.
 bool EndsGracefully(const Record& record) {
@@ -231,8 +238,13 @@ void Store::DeleteFound(Records::iterator found, std::optional<int64_t> grace_pe
 
 void Store::Terminate(Records::iterator found, int64_t grace_period_seconds) {
   ObjectMeta metadata = MetadataOf(found->second);
-  metadata.deletion_timestamp =
-      TruncateToSeconds(options_.clock->Now()) + std::chrono::seconds(grace_period_seconds);
+  // A shorter grace period also counts from the first request.
+  const Time requested =
+      metadata.terminating()
+          ? *metadata.deletion_timestamp -
+                std::chrono::seconds(metadata.deletion_grace_period_seconds.value_or(0))
+          : TruncateToSeconds(options_.clock->Now());
+  metadata.deletion_timestamp = requested + std::chrono::seconds(grace_period_seconds);
   metadata.deletion_grace_period_seconds = grace_period_seconds;
   ++metadata.generation;
   metadata.resource_version = NextVersion();
@@ -247,7 +259,9 @@ void Store::Remove(Records::iterator found) {
     return;
   }
   const Key key = found->first;
-  const Record record = std::move(found->second);
+  Record record = std::move(found->second);
+  if (key.kind == Kind::kPod && !held.terminating())
+    record = DeletedAtOnce(record, held, options_.clock->Now());
   records_.erase(found);
   const ObjectMeta& metadata = held;
   Unindex(key, metadata);

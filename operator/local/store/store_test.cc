@@ -81,6 +81,29 @@ TEST(Store, BindsNewPodsToItsNodeAndUsesTheirGracePeriod) {
   EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2026-11-21T09:30:07Z");
 }
 
+// As on an API server, deletionTimestamp less the grace period is always the time of the first
+// request.
+TEST(Store, AShorterGracePeriodCountsFromTheFirstRequest) {
+  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
+  StoreOptions options;
+  options.clock = &clock;
+  options.node_name = "localhost";
+  Store store(options);
+  const client::Key key{Kind::kPod, "ns", "a"};
+  ASSERT_TRUE(store.Create(Kind::kPod, Pod("a")).ok());
+  const Json held = {{"metadata", {{"finalizers", {"example.com/hold"}}}}};
+  ASSERT_TRUE(store.Patch(key, held).ok());
+  ASSERT_TRUE(store.Delete(key, {}).ok());
+  clock.Advance(5s);
+  client::DeleteOptions at_once;
+  at_once.grace_period_seconds = 0;
+  ASSERT_TRUE(store.Delete(key, at_once).ok());
+  const auto pod = store.Get(key);
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(FormatTime(*client::MetadataOf(*pod).deletion_timestamp), "2026-11-21T09:30:00Z");
+  EXPECT_EQ(client::MetadataOf(*pod).deletion_grace_period_seconds, 0);
+}
+
 TEST(Store, RefusesWrongTypesWithTheirPath) {
   Store store;
   Json pod = Pod("a");

@@ -57,6 +57,9 @@ struct GangTraits {
   std::string_view group_label;
   std::string_view group_annotation;
   std::string_view type_annotation;
+  // The job's annotations whose keys belong to this DNS domain, or to a subdomain of it, are copied
+  // onto the group, because the scheduler reads them there; "" for none.
+  std::string_view annotation_domain;
 };
 
 const GangTraits& TraitsOf(GangScheduler scheduler);
@@ -78,6 +81,8 @@ struct Gang {
   NativeVersion native_version = NativeVersion::kNone;
   // True if new pods do not become members of the group; native_gang.h explains when.
   bool alone = false;
+  // True if neither the job's annotation nor a schedulerName in its templates may opt out of it.
+  bool enforced = false;
 
   bool operator==(const Gang&) const = default;
 };

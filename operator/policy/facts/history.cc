@@ -1,37 +1,83 @@
 #include "operator/policy/facts/history.h"
 
+#include <algorithm>
+
 #include "operator/api/conditions.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/facts/replicas.h"
+#include "operator/policy/facts/reported_causes.h"
 #include "operator/policy/facts/snapshot.h"
 
 namespace tfjob::policy {
 namespace {
 
-void RecordPod(const Replica& replica, Time now, const DecisionOptions& options,
+using State = objects::ContainerStatus::State;
+
+// Updates index.run. Returns how long the container `tensorflow` has been seen running; after it
+// has terminated, returns how long it ran, which the clock of its node limits.
+Duration RecordRun(const objects::Pod& pod, Duration now, IndexHistory& index) {
+  const objects::ContainerStatus* container = Tensorflow(pod);
+  if (container == nullptr || container->state == State::kWaiting) return Duration::zero();
+  if (index.run && index.run->started_at != container->started_at) index.run.reset();
+  if (container->state == State::kRunning) {
+    if (!index.run) index.run = {container->started_at, now};
+    return now - index.run->seen_at;
+  }
+  if (container->started_at == Time()) return Duration::zero();
+  const Duration ran = container->finished_at - container->started_at;
+  return index.run ? std::min(ran, now - index.run->seen_at) : ran;
+}
+
+void RecordPod(const Replica& replica, Duration now, const DecisionOptions& options,
                IndexHistory& index) {
   const objects::Pod& pod = *replica.pod;
   if (index.uid != pod.metadata.uid) {
-    if (!index.uid.empty()) ++index.recreations;
-    index.uid = pod.metadata.uid;
-    index.attempt = AttemptOf(pod);
-    index.lost_at = Time();
+    const bool first = index.uid.empty();
+    index = {.uid = pod.metadata.uid,
+             .attempt = AttemptOf(pod),
+             .recreations = index.recreations + (first ? 0 : 1)};
   }
-  if (RunTime(pod, now) >= options.restart_delay_reset) index.recreations = 0;
+  if (RecordRun(pod, now, index) >= options.restart_delay_reset) index.recreations = 0;
   index.vanished = false;
   index.alive = replica.alive();
   if (index.alive) {
-    index.lost_at = Time();
-  } else if (index.lost_at == Time()) {
+    index.lost_at.reset();
+  } else if (!index.lost_at) {
     index.lost_at = now;
   }
 }
 
-void RecordAbsence(Time now, IndexHistory& index) {
+void RecordAbsence(Duration now, IndexHistory& index) {
   if (index.uid.empty()) return;
-  if (index.lost_at == Time()) index.lost_at = now;
+  if (!index.lost_at) index.lost_at = now;
   if (index.alive) index.vanished = true;
   index.alive = false;
+}
+
+void RememberIndexes(const api::TFJob& job, const Snapshot& snapshot,
+                     const DecisionOptions& options, History& history) {
+  if (job.spec.run_policy.suspend || api::IsFinished(job.status) ||
+      api::IsTrue(job.status, api::ConditionType::kSuspended)) {
+    history.indexes.clear();
+    return;
+  }
+  const Duration now = snapshot.steady_now;
+  const Replicas replicas = Arrange(job, job.status, snapshot);
+  std::erase_if(history.indexes,
+                [&](const auto& entry) { return replicas.Find(entry.first) == nullptr; });
+  for (const ReplicaGroup& group : replicas.groups) {
+    if (group.size() == 0) continue;
+    std::vector<IndexHistory>& indexes = history.indexes[group.type];
+    indexes.resize(group.replicas.size());
+    for (int32_t i = 0; i < group.size(); ++i) {
+      const Replica& replica = group.replicas[i];
+      if (replica.pod != nullptr) {
+        RecordPod(replica, now, options, indexes[i]);
+      } else {
+        RecordAbsence(now, indexes[i]);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -50,29 +96,10 @@ bool History::BlocksPod(const api::TFJob& job, const Slot& slot) const {
          blocked_pods.contains(api::ReplicaName(job.metadata.name, slot.type, slot.index));
 }
 
-void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now,
-              const DecisionOptions& options, History& history) {
-  if (job.spec.run_policy.suspend || api::IsFinished(job.status) ||
-      api::IsTrue(job.status, api::ConditionType::kSuspended)) {
-    history.indexes.clear();
-    return;
-  }
-  const Replicas replicas = Arrange(job, job.status, snapshot);
-  std::erase_if(history.indexes,
-                [&](const auto& entry) { return replicas.Find(entry.first) == nullptr; });
-  for (const ReplicaGroup& group : replicas.groups) {
-    if (group.size() == 0) continue;
-    std::vector<IndexHistory>& indexes = history.indexes[group.type];
-    indexes.resize(group.replicas.size());
-    for (int32_t i = 0; i < group.size(); ++i) {
-      const Replica& replica = group.replicas[i];
-      if (replica.pod != nullptr) {
-        RecordPod(replica, now, options, indexes[i]);
-      } else {
-        RecordAbsence(now, indexes[i]);
-      }
-    }
-  }
+void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
+              History& history) {
+  RememberIndexes(job, snapshot, options, history);
+  ForgetSettledCauses(snapshot, history);
 }
 
 }  // namespace tfjob::policy

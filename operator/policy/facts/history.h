@@ -8,11 +8,14 @@
 // reconcile through Snapshot::history:
 //
 //   snapshot.history = &history;
-//   Remember(job, snapshot, now, options, history);
+//   Remember(job, snapshot, options, history);
 //   Verdict verdict = Decide(job, snapshot, now, options);
+//
+// All its times are times of the steady clock, like Snapshot::steady_now.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,8 +34,16 @@ struct IndexHistory {
   int32_t attempt = 0;    // of that pod
   bool alive = false;     // whether that pod was alive at the last reconcile
   bool vanished = false;  // the pod was alive at one reconcile and gone at the next
-  Time lost_at;           // when the slot was first seen without a live pod; unset while it has one
+  // When the slot was first seen without a live pod; nullopt while it has one.
+  std::optional<Duration> lost_at;
   int32_t recreations = 0;  // reset once a pod has run for restart_delay_reset
+  // The last run of the container `tensorflow`; nullopt if the container was not seen running.
+  struct Run {
+    Time started_at;  // by the clock of the node; tells this run from others
+    Duration seen_at{0};
+    bool operator==(const Run&) const = default;
+  };
+  std::optional<Run> run;
 
   bool operator==(const IndexHistory&) const = default;
 };
@@ -41,7 +52,7 @@ struct IndexHistory {
 struct BlockedName {
   std::string holder;      // the object's controller ("ReplicaSet web-5d9"), or "nobody"
   std::string holder_uid;  // UID of the object itself
-  Time tried_at;           // when a create last failed because of it
+  Duration tried_at{0};    // when a create last failed because of it
 };
 
 struct History {
@@ -53,7 +64,7 @@ struct History {
   std::map<std::string, BlockedName> blocked_pods;
   std::map<std::string, BlockedName> blocked_services;
   // The causes of the standing events (JobEvent::standing) that have been sent. The loop inserts
-  // them.
+  // them; Remember removes those that cannot occur again (reported_causes.h).
   std::set<std::string> reported;
   // The API server's message if it refused to create an object of the job when the loop last tried;
   // "" otherwise. Maintained by the loop.
@@ -67,8 +78,9 @@ struct History {
 
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
 // all indexes if the job is to be suspended, is still marked Suspended, or has ended; otherwise,
-// drops the indexes that the spec no longer has.
-void Remember(const api::TFJob& job, const Snapshot& snapshot, Time now,
-              const DecisionOptions& options, History& history);
+// drops the indexes that the spec no longer has. Also drops the causes of events about objects that
+// no longer matter.
+void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
+              History& history);
 
 }  // namespace tfjob::policy

@@ -25,7 +25,8 @@ class HistoryTest : public ::testing::Test {
 
   // Returns the history of worker 0 after a reconcile.
   IndexHistory See(int64_t at) {
-    Remember(scene_.job, scene_.snapshot, At(at), scene_.options, scene_.history);
+    scene_.snapshot.steady_now = Steady(at);
+    Remember(scene_.job, scene_.snapshot, scene_.options, scene_.history);
     const IndexHistory* index = scene_.history.Find(kWorker0);
     return index == nullptr ? IndexHistory() : *index;
   }
@@ -37,14 +38,14 @@ TEST_F(HistoryTest, CountsRecreations) {
   scene_.Put(Incarnation(1, PodPhase::kPending));
   EXPECT_EQ(See(1), (IndexHistory{.uid = "uid-1", .alive = true}));
   scene_.Put(Incarnation(1, PodPhase::kFailed));
-  EXPECT_EQ(See(2), (IndexHistory{.uid = "uid-1", .lost_at = At(2)}));
+  EXPECT_EQ(See(2), (IndexHistory{.uid = "uid-1", .lost_at = Steady(2)}));
   scene_.Remove("mnist-worker-0");
-  EXPECT_EQ(See(3), (IndexHistory{.uid = "uid-1", .lost_at = At(2)}));
+  EXPECT_EQ(See(3), (IndexHistory{.uid = "uid-1", .lost_at = Steady(2)}));
   scene_.Put(Incarnation(2, PodPhase::kPending));
   EXPECT_EQ(See(4), (IndexHistory{.uid = "uid-2", .alive = true, .recreations = 1}));
   // A pod that failed before any reconcile saw it alive also counts.
   scene_.Put(Incarnation(3, PodPhase::kFailed));
-  EXPECT_EQ(See(5), (IndexHistory{.uid = "uid-3", .lost_at = At(5), .recreations = 2}));
+  EXPECT_EQ(See(5), (IndexHistory{.uid = "uid-3", .lost_at = Steady(5), .recreations = 2}));
 }
 
 // A pod that has run for ten minutes resets the recreation count, whether a reconcile sees it while
@@ -62,6 +63,60 @@ TEST_F(HistoryTest, ForgetsAfterTenMinutesOfRunning) {
   }
 }
 
+// Setting the wall clock neither ends nor extends a run. When the container is restarted in place,
+// a new run begins.
+TEST_F(HistoryTest, MeasuresRunsOnTheSteadyClock) {
+  objects::Pod pod = Incarnation(1, PodPhase::kRunning);
+  scene_.Put(pod);
+  See(0);
+  scene_.history.indexes[kWorker][0].recreations = 5;
+  pod.containers[0].started_at = At(300);
+  scene_.Put(pod);
+  EXPECT_EQ(See(300).recreations, 5);
+  EXPECT_EQ(See(899).recreations, 5);
+  objects::Pod failed = Incarnation(1, PodPhase::kFailed);
+  failed.containers[0].started_at = At(300);
+  failed.containers[0].finished_at = At(300) + 5h;  // the clock was set between these times
+  scene_.Put(failed);
+  EXPECT_EQ(See(899).recreations, 5);
+  scene_.Put(pod);
+  EXPECT_EQ(See(900).recreations, 0);
+}
+
+// The causes of events that have been sent are forgotten together with the objects that they are
+// about. For each container, only the cause of the last exit is kept.
+TEST_F(HistoryTest, ForgetsSettledCauses) {
+  scene_.Put(RestartedTimes(Incarnation(1, PodPhase::kRunning), 3));
+  See(0);
+  scene_.history.blocked_pods["mnist-worker-5"] = {"nobody", "stranger", Steady(0)};
+  const std::set<std::string> standing = {"annotation/x",
+                                          "blocked/mnist-worker-5/stranger",
+                                          "condition/uid-1/Unschedulable",
+                                          "container/uid-1/tensorflow/CrashLoopBackOff",
+                                          "container/uid-1/tensorflow/Error/3",
+                                          "create-failed/FailedCreatePod/quota",
+                                          "restart/uid-1"};
+  scene_.history.reported = standing;
+  for (const char* settled :
+       {"blocked/mnist-worker-4/another", "condition/uid-0/Unschedulable",
+        "container/uid-0/tensorflow/Error/3", "container/uid-1/tensorflow/Error/1",
+        "container/uid-1/tensorflow/Error/2", "delete-failed/uid-0/denied", "exit/uid-0",
+        "lost-node/uid-0", "restart/uid-0"}) {
+    scene_.history.reported.insert(settled);
+  }
+  See(1);
+  EXPECT_EQ(scene_.history.reported, standing);
+  // The slot of a pod that vanished still refers to the pod.
+  scene_.Remove("mnist-worker-0");
+  See(2);
+  EXPECT_TRUE(scene_.history.reported.contains("restart/uid-1"));
+  scene_.Put(Incarnation(2, PodPhase::kPending));
+  scene_.history.blocked_pods.clear();
+  See(3);
+  EXPECT_EQ(scene_.history.reported,
+            (std::set<std::string>{"annotation/x", "create-failed/FailedCreatePod/quota"}));
+}
+
 // A pod counts as vanished if it was alive at one reconcile and gone at the next, but not if a
 // reconcile saw it terminating or ended.
 TEST_F(HistoryTest, SeesPodsVanish) {
@@ -70,7 +125,7 @@ TEST_F(HistoryTest, SeesPodsVanish) {
   scene_.Remove("mnist-worker-0");
   EXPECT_TRUE(See(1).vanished);
   EXPECT_TRUE(See(2).vanished);
-  EXPECT_EQ(See(2).lost_at, At(1));
+  EXPECT_EQ(See(2).lost_at, Steady(1));
   scene_.Put(Incarnation(2, PodPhase::kPending));
   EXPECT_FALSE(See(3).vanished);
   scene_.Put(Terminating(Incarnation(2, PodPhase::kRunning), 4));

@@ -10,14 +10,8 @@
 namespace tfjob::policy {
 namespace {
 
+using objects::PodPhase;
 using State = objects::ContainerStatus::State;
-
-const objects::ContainerStatus* Tensorflow(const objects::Pod& pod) {
-  for (const objects::ContainerStatus& container : pod.containers) {
-    if (!container.init && container.name == api::kContainerName) return &container;
-  }
-  return nullptr;
-}
 
 // Returns whether `reason`, from status.reason, is one of those that the kubelet, the node
 // controller and the scheduler write when they disrupt a pod.
@@ -34,7 +28,111 @@ std::string Describe(const std::string& reason, const std::string& message) {
   return message.empty() ? reason : StrCat(reason, ": ", message);
 }
 
+const objects::PodCondition* DisruptionTarget(const objects::Pod& pod) {
+  const objects::PodCondition* condition = pod.condition("DisruptionTarget");
+  return condition != nullptr && condition->status == "True" ? condition : nullptr;
+}
+
+bool IsDisrupted(const objects::Pod& pod) {
+  return IsDisruption(pod.reason) || DisruptionTarget(pod) != nullptr;
+}
+
+// Returns whether the container is known to have exited before a stop that began at `began` could
+// have reached it. `began` is unset if the time is unknown.
+bool ExitedBefore(const objects::Pod& pod, Time began) {
+  const objects::ContainerStatus* container = Tensorflow(pod);
+  return container != nullptr && container->state == State::kTerminated && began != Time() &&
+         container->finished_at != Time() && container->finished_at < began - kClockSkew;
+}
+
+// Returns the time at which the deletion of the pod was requested, if it was.
+Time DeletionBegan(const objects::Pod& pod) {
+  const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(0);
+  return pod.metadata.deletion_timestamp.value_or(Time()) - std::chrono::seconds(grace);
+}
+
+// Returns the time at which the pod's disruption began; unset if it is unknown. If status.reason
+// names a disruption, a condition that does not come from the kubelet may be of a later one.
+Time DisruptionBegan(const objects::Pod& pod) {
+  const objects::PodCondition* condition = DisruptionTarget(pod);
+  const bool known = condition != nullptr &&
+                     (!IsDisruption(pod.reason) || condition->reason == "TerminationByKubelet");
+  return known ? condition->last_transition_time : Time();
+}
+
+enum class Stop { kNone, kDisruption, kDeletion };
+
+// Returns what stopped the pod, or is stopping it.
+Stop StopOf(const objects::Pod& pod) {
+  const bool ended_first = pod.ended_before_deletion || ExitedBefore(pod, DeletionBegan(pod));
+  if (pod.metadata.terminating() && !ended_first) return Stop::kDeletion;
+  if (IsDisrupted(pod) && !ExitedBefore(pod, DisruptionBegan(pod))) return Stop::kDisruption;
+  return Stop::kNone;
+}
+
+// True if the pod ran longer than its own spec.activeDeadlineSeconds allows.
+bool IsOverdue(const objects::Pod& pod) {
+  return pod.phase == PodPhase::kFailed && pod.reason == "DeadlineExceeded";
+}
+
+bool IsRestartedInPlace(const objects::Pod& pod, api::RestartPolicy pod_policy) {
+  const std::optional<int32_t> code = ExitCode(pod);
+  if (!code || pod_policy == api::RestartPolicy::kNever) return false;
+  return pod_policy == api::RestartPolicy::kAlways || *code != 0;
+}
+
+PodEnd JudgeFailure(const objects::Pod& pod, const RestartBehavior& behavior) {
+  constexpr int32_t kFirstRetryable = 128;
+  if (!behavior.restarts_replicas) return PodEnd::kFailed;
+  const bool permanent =
+      behavior.exit_code_decides && ExitCode(pod).value_or(kFirstRetryable) < kFirstRetryable;
+  return permanent ? PodEnd::kFailed : PodEnd::kRetryable;
+}
+
+// Judges a pod that ended by itself, if at all.
+PodEnd JudgeOwnEnd(const objects::Pod& pod, const RestartBehavior& behavior) {
+  if (behavior.completes_for_good && ExitCode(pod) == 0 && !IsOverdue(pod)) return PodEnd::kDone;
+  switch (pod.phase) {
+    case PodPhase::kFailed:
+      return JudgeFailure(pod, behavior);
+    case PodPhase::kSucceeded:
+      return pod.metadata.terminating() ? PodEnd::kDeleted : PodEnd::kSucceeded;
+    case PodPhase::kPending:
+    case PodPhase::kRunning:
+    case PodPhase::kUnknown:
+      break;
+  }
+  if (pod.metadata.terminating()) return PodEnd::kDeleted;
+  return IsRestartedInPlace(pod, behavior.pod_policy) ? PodEnd::kRestartedInPlace : PodEnd::kNone;
+}
+
+PodEnd JudgeDisruption(const objects::Pod& pod, const RestartBehavior& behavior) {
+  const bool ended = pod.phase == PodPhase::kFailed || pod.phase == PodPhase::kSucceeded;
+  if (!ended) return pod.metadata.terminating() ? PodEnd::kDeleted : PodEnd::kNone;
+  return behavior.restarts_replicas ? PodEnd::kDisrupted : PodEnd::kFailed;
+}
+
 }  // namespace
+
+PodEnd JudgeEnd(const objects::Pod& pod, api::RestartPolicy policy) {
+  const RestartBehavior& behavior = BehaviorOf(policy);
+  switch (StopOf(pod)) {
+    case Stop::kDeletion:
+      return PodEnd::kDeleted;
+    case Stop::kDisruption:
+      return JudgeDisruption(pod, behavior);
+    case Stop::kNone:
+      break;
+  }
+  return JudgeOwnEnd(pod, behavior);
+}
+
+const objects::ContainerStatus* Tensorflow(const objects::Pod& pod) {
+  for (const objects::ContainerStatus& container : pod.containers) {
+    if (!container.init && container.name == api::kContainerName) return &container;
+  }
+  return nullptr;
+}
 
 std::optional<int32_t> ExitCode(const objects::Pod& pod) {
   const objects::ContainerStatus* container = Tensorflow(pod);
@@ -42,49 +140,11 @@ std::optional<int32_t> ExitCode(const objects::Pod& pod) {
   return container->exit_code;
 }
 
-FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy) {
-  constexpr int32_t kFirstRetryable = 128;
-  const RestartBehavior& behavior = BehaviorOf(policy);
-  if (!behavior.restarts_replicas) return FailureKind::kPermanent;
-  if (Disruption(pod)) return FailureKind::kDisrupted;
-  if (behavior.exit_code_decides && ExitCode(pod).value_or(kFirstRetryable) < kFirstRetryable) {
-    return FailureKind::kPermanent;
-  }
-  return FailureKind::kRetryable;
-}
-
-bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy) {
-  if (!BehaviorOf(policy).completes_for_good || ExitCode(pod) != 0) return false;
-  // A program that exits with 0 in response to SIGTERM was stopped and is not done. Times are whole
-  // seconds, so a program that exited in the second of the request counts as stopped.
-  return !pod.metadata.terminating() || Tensorflow(pod)->finished_at < DeletionRequested(pod);
-}
-
 std::optional<std::string> Disruption(const objects::Pod& pod) {
+  if (!IsDisrupted(pod) || ExitedBefore(pod, DisruptionBegan(pod))) return std::nullopt;
   if (IsDisruption(pod.reason)) return Describe(pod.reason, pod.message);
-  const objects::PodCondition* condition = pod.condition("DisruptionTarget");
-  if (condition == nullptr || condition->status != "True") return std::nullopt;
-  return Describe(condition->reason.empty() ? condition->type : condition->reason,
-                  condition->message);
-}
-
-Time DeletionRequested(const objects::Pod& pod) {
-  const int64_t grace = pod.metadata.deletion_grace_period_seconds.value_or(0);
-  return pod.metadata.deletion_timestamp.value_or(Time()) - std::chrono::seconds(grace);
-}
-
-Duration RunTime(const objects::Pod& pod, Time now) {
-  const objects::ContainerStatus* container = Tensorflow(pod);
-  if (container == nullptr || container->started_at == Time()) return Duration::zero();
-  switch (container->state) {
-    case State::kWaiting:
-      return Duration::zero();
-    case State::kRunning:
-      return now - container->started_at;
-    case State::kTerminated:
-      return container->finished_at - container->started_at;
-  }
-  return Duration::zero();
+  const objects::PodCondition& condition = *DisruptionTarget(pod);
+  return Describe(condition.reason.empty() ? condition.type : condition.reason, condition.message);
 }
 
 int32_t AttemptOf(const objects::Pod& pod) {

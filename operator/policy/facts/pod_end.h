@@ -1,5 +1,5 @@
-// Determines from a pod's status how the pod ended. Only the container `tensorflow` decides how a
-// replica ended; its sidecars do not matter.
+// Determines from a pod's last known state how the pod ended. Only the container `tensorflow`
+// decides how a replica ended; its sidecars do not matter.
 #pragma once
 
 #include <optional>
@@ -11,36 +11,52 @@
 
 namespace tfjob::policy {
 
+// How far the clock of a node may be behind the clocks of the components that stop pods. It covers
+// one second of truncation, because Kubernetes stores whole seconds.
+inline constexpr Duration kClockSkew = 3s;
+
+enum class PodEnd {
+  kNone,              // has not ended
+  kRestartedInPlace,  // its container ended, and the kubelet starts it again
+  kDone,              // has done its work: its container exited with 0, and was not stopped
+  kSucceeded,         // phase Succeeded, but not known to be done (policy Always, or no exit code)
+  kFailed,            // failed, and is not restarted under the policy
+  kRetryable,         // failed, and is restarted; counts towards backoffLimit
+  kDisrupted,         // stopped by the cluster, and is restarted; not counted
+  kDeleted,           // is being deleted, and did not end before that
+};
+
+// Judges how the pod ended under its replica's restart policy. This is the only function that does.
+//
+// An exit may be the program's answer to being stopped. That is the case if it came
+//  * after the deletion of the pod was requested (deletionTimestamp less the grace period), or
+//  * after the pod's disruption began (the last transition of the condition DisruptionTarget). If
+//    the pod was disrupted but this time is unknown, every exit counts as an answer.
+// Each time is taken to be kClockSkew earlier. An exit without a time counts as an answer, too. An
+// exit of a pod with ended_before_deletion was no answer to its deletion.
+//
+//  * If the exit was an answer to a deletion, the pod is kDeleted, whatever its exit code.
+//  * If it was an answer to a disruption, the pod is kDisrupted once its phase is Failed or
+//    Succeeded, whatever its exit code; under Never, it is kFailed.
+//  * Otherwise, exit code 0 means kDone in every phase. Under Always, the kubelet starts the
+//    container again, so the pod is never done. Exit code 0 does not mean kDone, either, if the
+//    pod's own activeDeadlineSeconds stopped it.
+//  * Any other end in phase Failed is a failure. Under Never, it is permanent; under Always and
+//    OnFailure, it is retryable; under ExitCode, it is permanent if the exit code is below 128, and
+//    retryable if the code is 128 or above (signals; 138 is reserved for users) or unknown.
+PodEnd JudgeEnd(const objects::Pod& pod, api::RestartPolicy policy);
+
+// Returns the container `tensorflow`; nullptr if the pod has no status for it.
+const objects::ContainerStatus* Tensorflow(const objects::Pod& pod);
+
 // Returns the exit code of the container `tensorflow`; nullopt if it has not terminated, or if the
 // node never reported how.
 std::optional<int32_t> ExitCode(const objects::Pod& pod);
 
-enum class FailureKind {
-  kPermanent,  // not restarted under the policy
-  kRetryable,  // restarted; counts towards backoffLimit
-  kDisrupted,  // restarted; caused by the cluster, not counted
-};
-// Classifies the failure of a pod in phase Failed. Under Never, every failure is permanent. Under
-// every other policy, a disruption is kDisrupted. Any other failure is retryable under Always and
-// OnFailure; under ExitCode, it is permanent if the exit code is below 128, and retryable if the
-// code is 128 or above (signals; 138 is reserved for users) or unknown.
-FailureKind JudgeFailure(const objects::Pod& pod, api::RestartPolicy policy);
-
-// True if the replica has done its work: its container exited with 0, and not because the pod was
-// being deleted. Always false under the policy Always, which starts the container again.
-bool IsCompleted(const objects::Pod& pod, api::RestartPolicy policy);
-
-// Returns why the cluster ended the pod although its program did nothing wrong ("Evicted: the node
-// was low on memory"): the pod was evicted or preempted, or its node shut down, was lost, or could
-// not admit the pod. Otherwise, returns nullopt.
+// Returns why the cluster stopped the pod although its program did nothing wrong ("Evicted: the
+// node was low on memory"): the pod was evicted or preempted, or its node shut down, was lost, or
+// could not admit the pod. Returns nullopt if the pod was not disrupted, or had ended before.
 std::optional<std::string> Disruption(const objects::Pod& pod);
-
-// Returns the time at which the deletion of a terminating pod was requested.
-Time DeletionRequested(const objects::Pod& pod);
-
-// Returns how long the container `tensorflow` has been running, or had run when it terminated; 0 if
-// it is waiting.
-Duration RunTime(const objects::Pod& pod, Time now);
 
 // Returns the attempt for which the pod was created, read from its label; 0 if the label is missing
 // or invalid.

@@ -13,72 +13,71 @@ namespace {
 
 using objects::PodPhase;
 
-// The part of the status that concerns one replica type.
-struct Memory {
-  api::IndexSet completed;
-  const std::vector<std::string>* replacing = nullptr;  // sorted
-
-  bool IsReplacing(const std::string& uid) const {
-    return replacing != nullptr && std::binary_search(replacing->begin(), replacing->end(), uid);
-  }
-};
-
-Memory MemoryOf(const api::TFJobStatus& status, api::ReplicaType type) {
-  Memory memory;
+const api::ReplicaStatus* StatusOf(const api::TFJobStatus& status, api::ReplicaType type) {
   const auto found = status.replica_statuses.find(type);
-  if (found == status.replica_statuses.end()) return memory;
-  // Invalid text, which the operator cannot have written, is ignored.
-  if (auto completed = api::IndexSet::Parse(found->second.completed_indexes); completed.ok()) {
-    memory.completed = *std::move(completed);
-  }
-  memory.replacing = &found->second.replacing;
-  return memory;
+  return found == status.replica_statuses.end() ? nullptr : &found->second;
 }
 
-ReplicaState StateOfFailed(const objects::Pod& pod, api::RestartPolicy policy, bool replacing) {
-  switch (JudgeFailure(pod, policy)) {
-    case FailureKind::kPermanent:
-      return ReplicaState::kFailed;
-    case FailureKind::kRetryable:
-      return replacing ? ReplicaState::kReplacing : ReplicaState::kRetryable;
-    case FailureKind::kDisrupted:
-      return replacing ? ReplicaState::kReplacing : ReplicaState::kDisrupted;
-  }
-  return ReplicaState::kFailed;
+// Invalid text, which the operator cannot have written, is ignored.
+api::IndexSet CompletedIndexes(const api::TFJobStatus& status, api::ReplicaType type) {
+  const api::ReplicaStatus* replica = StatusOf(status, type);
+  if (replica == nullptr) return {};
+  return api::IndexSet::Parse(replica->completed_indexes).value_or(api::IndexSet());
 }
 
-ReplicaState StateOf(const objects::Pod& pod, api::RestartPolicy policy, const Memory& memory,
-                     int32_t attempt) {
-  if (AttemptOf(pod) < attempt) return ReplicaState::kOutdated;
-  if (IsCompleted(pod, policy)) return ReplicaState::kCompleted;
-  const bool replacing = memory.IsReplacing(pod.metadata.uid);
-  if (pod.metadata.terminating()) {
-    const bool explained = replacing || !BehaviorOf(policy).restarts_replicas;
-    return explained ? ReplicaState::kTerminating : ReplicaState::kDisrupted;
-  }
-  switch (pod.phase) {
-    case PodPhase::kSucceeded:
+bool IsReplacing(const api::TFJobStatus& status, api::ReplicaType type, const std::string& uid) {
+  const api::ReplicaStatus* replica = StatusOf(status, type);
+  return replica != nullptr &&
+         std::binary_search(replica->replacing.begin(), replica->replacing.end(), uid);
+}
+
+// Returns the state of a pod that has ended, of which the status does not know yet.
+ReplicaState StateAfter(PodEnd end) {
+  switch (end) {
+    case PodEnd::kDone:
+      return ReplicaState::kCompleted;
+    case PodEnd::kSucceeded:
       return ReplicaState::kSucceeded;
-    case PodPhase::kFailed:
-      return StateOfFailed(pod, policy, replacing);
-    case PodPhase::kRunning:
-      return ReplicaState::kActive;
-    case PodPhase::kPending:
-    case PodPhase::kUnknown:
-      return ReplicaState::kPending;
+    case PodEnd::kFailed:
+      return ReplicaState::kFailed;
+    case PodEnd::kRetryable:
+      return ReplicaState::kRetryable;
+    case PodEnd::kDisrupted:
+      return ReplicaState::kDisrupted;
+    case PodEnd::kNone:
+    case PodEnd::kRestartedInPlace:
+    case PodEnd::kDeleted:
+      return ReplicaState::kMissing;
   }
-  return ReplicaState::kPending;
+  return ReplicaState::kMissing;
+}
+
+ReplicaState StateOf(const objects::Pod& pod, const ReplicaGroup& group,
+                     const api::TFJobStatus& status) {
+  if (AttemptOf(pod) < status.attempt) return ReplicaState::kOutdated;
+  const PodEnd end = JudgeEnd(pod, group.policy);
+  const ReplicaState after = StateAfter(end);
+  if (after == ReplicaState::kCompleted) return after;
+  if (IsReplacing(status, group.type, pod.metadata.uid)) {
+    if (pod.metadata.terminating()) return ReplicaState::kTerminating;
+    if (after == ReplicaState::kRetryable || after == ReplicaState::kDisrupted) {
+      return ReplicaState::kReplacing;
+    }
+  }
+  if (end == PodEnd::kDeleted) {
+    return BehaviorOf(group.policy).restarts_replicas ? ReplicaState::kDisrupted
+                                                      : ReplicaState::kTerminating;
+  }
+  if (after != ReplicaState::kMissing) return after;
+  return pod.phase == PodPhase::kRunning ? ReplicaState::kActive : ReplicaState::kPending;
 }
 
 void JudgeGroup(const api::TFJobStatus& status, ReplicaGroup& group) {
-  const Memory memory = MemoryOf(status, group.type);
-  const bool remembers = !memory.completed.empty();
+  const api::IndexSet completed = CompletedIndexes(status, group.type);
   for (int32_t i = 0; i < group.size(); ++i) {
     Replica& replica = group.replicas[i];
-    if (replica.pod != nullptr) {
-      replica.state = StateOf(*replica.pod, group.policy, memory, status.attempt);
-    }
-    if (remembers && replica.state != ReplicaState::kOutdated && memory.completed.Contains(i)) {
+    if (replica.pod != nullptr) replica.state = StateOf(*replica.pod, group, status);
+    if (replica.state != ReplicaState::kOutdated && completed.Contains(i)) {
       replica.state = ReplicaState::kCompleted;
     }
   }
@@ -92,16 +91,29 @@ ReplicaGroup* GroupOf(const Groups& groups, const std::optional<Slot>& slot) {
   return group != nullptr && slot->index < group->size() ? group : nullptr;
 }
 
-// Marks an empty slot as completed if a departed pod of that slot had done its work.
+// Returns what the last pod of an empty slot leaves behind; an empty replica if nothing that
+// matters.
+Replica AfterDeparture(const objects::Pod& pod, const ReplicaGroup& group,
+                       const api::TFJobStatus& status, DepartedPods departed) {
+  if (IsReplacing(status, group.type, pod.metadata.uid)) {
+    return {&pod, ReplicaState::kMissing, true};
+  }
+  const ReplicaState after = StateAfter(JudgeEnd(pod, group.policy));
+  const bool matters = after == ReplicaState::kCompleted ||
+                       (departed == DepartedPods::kAll && after != ReplicaState::kMissing &&
+                        after != ReplicaState::kSucceeded);
+  return matters ? Replica{&pod, after, true} : Replica();
+}
+
 void AddDeparted(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
-                 const Groups& groups) {
+                 const Groups& groups, DepartedPods departed) {
   for (const std::shared_ptr<const objects::Pod>& pod : snapshot.departed) {
     const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod->metadata.name);
     ReplicaGroup* group = GroupOf(groups, slot);
     if (group == nullptr || AttemptOf(*pod) != status.attempt) continue;
     Replica& replica = group->replicas[slot->index];
-    if (replica.state == ReplicaState::kMissing && IsCompleted(*pod, group->policy)) {
-      replica = {pod.get(), ReplicaState::kCompleted};
+    if (replica.state == ReplicaState::kMissing) {
+      replica = AfterDeparture(*pod, *group, status, departed);
     }
   }
 }
@@ -137,7 +149,7 @@ int64_t Replicas::Size() const {
 }
 
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
-                 bool departed) {
+                 DepartedPods departed) {
   Replicas result;
   Groups by_type{};
   result.groups.reserve(api::kReplicaTypes.size());
@@ -159,7 +171,7 @@ Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Sn
     }
   }
   for (ReplicaGroup& group : result.groups) JudgeGroup(status, group);
-  if (departed) AddDeparted(job, status, snapshot, by_type);
+  if (departed != DepartedPods::kNone) AddDeparted(job, status, snapshot, by_type, departed);
   return result;
 }
 

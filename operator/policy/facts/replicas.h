@@ -24,17 +24,21 @@ enum class ReplicaState {
   kActive,       // phase Running, not terminating
   kCompleted,    // done for good: recorded in the status, or exited with 0; may have no pod
   kSucceeded,    // phase Succeeded, but not known to be done (policy Always, or no exit code)
-  kFailed,       // phase Failed, permanently
-  kRetryable,    // phase Failed, to be restarted and counted
-  kDisrupted,    // Failed or terminating through no fault of its own; to be restarted, not counted
-  kReplacing,    // phase Failed, to be restarted; the status already records the restart
+  kFailed,       // failed permanently
+  kRetryable,    // failed, to be restarted and counted
+  kDisrupted,    // ended or terminating through no fault of its own; to be restarted, not counted
+  kReplacing,    // ended, to be restarted; the status already records the restart
   kTerminating,  // being deleted; there is nothing to do but wait
   kOutdated,     // belongs to an earlier attempt
 };
 
 struct Replica {
-  const objects::Pod* pod = nullptr;  // in the snapshot; if kCompleted, possibly a departed pod
+  const objects::Pod* pod = nullptr;  // in the snapshot
   ReplicaState state = ReplicaState::kMissing;
+  // True if the pod no longer exists, and `pod` is its last state. The replica is then kMissing if
+  // the status already records that the pod is being replaced; otherwise, it is kCompleted,
+  // kFailed, kRetryable or kDisrupted.
+  bool departed = false;
 
   // True if the slot has a pod that is pending or active and should stay.
   bool alive() const { return state == ReplicaState::kPending || state == ReplicaState::kActive; }
@@ -68,9 +72,12 @@ struct Replicas {
 };
 
 // Arranges the pods of the snapshot. `status` determines which indexes are completed, which pods
-// are being replaced, and which attempt is current; it is often newer than job.status. If
-// `departed` is false, Snapshot::departed is ignored.
+// are being replaced, and which attempt is current; it is often newer than job.status.
+//
+// `departed` selects the pods of Snapshot::departed that empty slots show: none, only those whose
+// replica has completed or is already being replaced, or also those that failed or were disrupted.
+enum class DepartedPods { kNone, kCompleted, kAll };
 Replicas Arrange(const api::TFJob& job, const api::TFJobStatus& status, const Snapshot& snapshot,
-                 bool departed = true);
+                 DepartedPods departed = DepartedPods::kAll);
 
 }  // namespace tfjob::policy

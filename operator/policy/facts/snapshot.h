@@ -12,6 +12,7 @@
 #include "operator/objects/pod.h"
 #include "operator/objects/service.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "runtime/base/clock.h"
 
 namespace tfjob::policy {
 
@@ -23,6 +24,9 @@ struct PodGroup {
 };
 
 struct Snapshot {
+  // The time of the snapshot on the steady clock (Clock::Monotonic). Delays are measured on this
+  // clock, so that setting the wall clock does not change them.
+  Duration steady_now{0};
   // Pods and services whose controller is this job (by UID), in any order.
   std::vector<std::shared_ptr<const objects::Pod>> pods;
   std::vector<std::shared_ptr<const objects::Service>> services;
@@ -37,8 +41,8 @@ struct Snapshot {
   std::string native_version;
   // The last states, as the watch reported them, of the job's pods that have disappeared. A pod
   // stays in this list until a reconcile that saw it there has written the job's status. Optional.
-  // With this list, a pod that exited with 0 and was garbage-collected before any reconcile saw it
-  // exit still counts as completed.
+  // With this list, a pod that ended and was deleted before any reconcile saw its end still counts
+  // as completed or failed.
   std::vector<std::shared_ptr<const objects::Pod>> departed;
   // Names of the nodes that are not Ready, or are gone; nullopt if nodes are not observed.
   std::optional<std::set<std::string>> lost_nodes;

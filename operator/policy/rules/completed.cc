@@ -35,7 +35,7 @@ void RememberSurplus(const api::TFJob& job, const objects::Pod& pod, api::TFJobS
   const std::optional<Slot> slot = SlotOfName(job.metadata.name, pod.metadata.name);
   const auto spec = slot ? job.spec.replicas.find(slot->type) : job.spec.replicas.end();
   if (spec == job.spec.replicas.end() || AttemptOf(pod) < status.attempt ||
-      !IsCompleted(pod, api::EffectiveRestartPolicy(spec->second))) {
+      JudgeEnd(pod, api::EffectiveRestartPolicy(spec->second)) != PodEnd::kDone) {
     return;
   }
   api::IndexSet completed = Known(status, slot->type);

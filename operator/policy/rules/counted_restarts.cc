@@ -54,6 +54,7 @@ void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status) {
   if (!any) return;
   std::set<std::string_view> present;
   for (const auto& pod : snapshot.pods) present.insert(pod->metadata.uid);
+  for (const auto& pod : snapshot.departed) present.insert(pod->metadata.uid);
   for (auto& [type, replica] : status.replica_statuses) {
     std::erase_if(replica.replacing,
                   [&](const std::string& uid) { return !present.contains(uid); });

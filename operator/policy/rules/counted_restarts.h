@@ -26,7 +26,8 @@ void CountPod(const objects::Pod& pod, api::ReplicaType type, int32_t recreation
 // True if CountPod has already counted the pod.
 bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobStatus& status);
 
-// Removes the recorded UIDs of pods that no longer exist.
+// Removes the recorded UIDs of pods that no longer exist. Keeps those of Snapshot::departed, which
+// would otherwise be judged and counted again.
 void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

@@ -11,9 +11,9 @@ Duration RecreationDelay(int32_t recreations, const DecisionOptions& options) {
   return std::min(delay, options.restart_delay_maximum);
 }
 
-Time NotBefore(const IndexHistory* index, const DecisionOptions& options) {
-  if (index == nullptr || index->lost_at == Time()) return Time();
-  return index->lost_at + RecreationDelay(index->recreations, options);
+std::optional<Duration> NotBefore(const IndexHistory* index, const DecisionOptions& options) {
+  if (index == nullptr || !index->lost_at) return std::nullopt;
+  return *index->lost_at + RecreationDelay(index->recreations, options);
 }
 
 }  // namespace tfjob::policy

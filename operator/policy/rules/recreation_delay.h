@@ -1,6 +1,8 @@
 // Determines how long the recreation of an index is delayed after the loss of its pod.
 #pragma once
 
+#include <optional>
+
 #include "operator/policy/facts/decision_options.h"
 #include "operator/policy/facts/history.h"
 
@@ -10,8 +12,8 @@ namespace tfjob::policy {
 // times since the count was last reset: by default 0 s, 1 s, 2 s, 4 s … up to the maximum.
 Duration RecreationDelay(int32_t recreations, const DecisionOptions& options);
 
-// Returns the earliest time at which the slot's next pod may be created. Returns Time(), which
-// means no delay, if no pod was lost.
-Time NotBefore(const IndexHistory* index, const DecisionOptions& options);
+// Returns the earliest time, on the steady clock, at which the slot's next pod may be created.
+// Returns nullopt, which means no delay, if no pod was lost.
+std::optional<Duration> NotBefore(const IndexHistory* index, const DecisionOptions& options);
 
 }  // namespace tfjob::policy

@@ -123,7 +123,9 @@ TEST(Restart, ReplacesADeletedPod) {
     EXPECT_THAT(Deleted(verdict), IsEmpty());
     EXPECT_THAT(Waiting(verdict), ElementsAre("mnist-worker-1"));
     // While the pod is being stopped, its container fails.
-    scene.Put(Terminating(Exited("mnist-worker-1", 143), 5));
+    objects::Pod stopped = Terminating(Exited("mnist-worker-1", 143), 5);
+    stopped.containers[0].finished_at = At(6);
+    scene.Put(stopped);
     verdict = scene.ReconcileAndWrite(11);
     EXPECT_EQ(scene.workers().failed, 0);
     EXPECT_EQ(scene.workers().restarts, 0);

@@ -58,11 +58,11 @@ TEST(RestartDelay, Doubles) {
 // The delay counts from the loss of the pod. A slot that has not lost a pod does not wait.
 TEST(RestartDelay, RunsFromTheLoss) {
   const DecisionOptions options;
-  EXPECT_EQ(NotBefore(nullptr, options), Time());
-  IndexHistory index{.uid = "u", .lost_at = At(10), .recreations = 3};
-  EXPECT_EQ(NotBefore(&index, options), At(14));
-  index.lost_at = Time();
-  EXPECT_EQ(NotBefore(&index, options), Time());
+  EXPECT_EQ(NotBefore(nullptr, options), std::nullopt);
+  IndexHistory index{.uid = "u", .lost_at = Steady(10), .recreations = 3};
+  EXPECT_EQ(NotBefore(&index, options), Steady(14));
+  index.lost_at.reset();
+  EXPECT_EQ(NotBefore(&index, options), std::nullopt);
 }
 
 }  // namespace

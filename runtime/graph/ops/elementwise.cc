@@ -178,7 +178,7 @@ Gradient MinimumGradient(GradientContext& c) {
   return Route(c, GreaterEqual(c.b, c.input(1), c.input(0)));
 }
 
-// z = x^y: d_x = dz y x^(y-1), d_y = dz z log(x), which is taken as 0 where x ≤ 0
+// z = x^y: d_x = dz y x^(y-1), d_y = dz z log(x), where log(x) is taken as 0 if x ≤ 0
 Gradient PowGradient(GradientContext& c) {
   const DType dtype = c.b.dtype(c.dy());
   const Output x = c.input(0);

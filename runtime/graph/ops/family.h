@@ -1,12 +1,12 @@
-// Declares what the families of ops share. Each family is one file, with the inference
-// functions, gradients, rows of the op table and builder functions (ops.h) of its ops. Private
-// to this package.
+// Declares what the families of ops share. Each family has one file, with the inference functions,
+// gradients, rows of the op table and builder functions (ops.h) of its ops. Private to this
+// package.
 //
 // An inference function derives the types of the outputs from the types of the inputs and the
 // attributes. Error messages say what was expected; InferTypes prepends the op and its inputs.
 //
 // A gradient function returns one gradient per input, of that input's type. If the formula is not
-// obvious from the code, a comment above the function states it, with d_ for "d loss / d".
+// obvious from the code, a comment above the function states it. There, d_x means d loss / d x.
 #pragma once
 
 #include <string_view>
@@ -29,12 +29,12 @@ std::vector<Op> ShapeOps();
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64
 
-// Infers the outputs of an op that writes a variable: none. Checks that the attribute `variable`
-// is set.
+// Checks that the attribute `variable` is set. Returns no types, because an op that writes a
+// variable has no outputs.
 InferResult InferWrite(InferenceContext& context);
 
-// Returns the gradient of an operand that was broadcast from `shape`, summed over the axes along
-// which it was repeated.
+// Returns the gradient of an operand of `shape` that was broadcast. `gradient` is the gradient of
+// the broadcast value. It is summed over the axes along which the operand was repeated.
 Output SumTo(Builder& b, Output gradient, const Shape& shape);
 
 // Append an op without attributes.

@@ -1,5 +1,5 @@
-// Tests the inference of every op, with one table of cases per family, and the types that builder
-// functions return.
+// Tests the type inference of every op, with one table of cases per family. Also tests the types
+// that the builder functions return.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -42,7 +42,8 @@ TensorType Bool(Shape shape = {}) {
   return {DType::kBool, std::move(shape)};
 }
 
-// Returns the message without the op and its inputs, with which it must begin.
+// Replaces the beginning of the message, which names the op and its inputs, with "refused: ".
+// Returns a message without such a beginning unchanged.
 std::string Reason(const Case& test, std::string_view message) {
   const size_t end = message.find("): ");
   if (!message.starts_with(Text(test.op) + "(") || end == Text::npos) return Text(message);
@@ -67,7 +68,7 @@ void Check(const std::vector<Case>& cases) {
   }
 }
 
-// Checks that every op of `names` infers `expected` from the same inputs.
+// Checks that every op in `names` infers `expected` from `inputs`.
 void CheckAll(const std::vector<const char*>& names, const std::vector<TensorType>& inputs,
               const std::string& expected) {
   for (const char* name : names) Check({{name, inputs, {}, expected}});

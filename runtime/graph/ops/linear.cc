@@ -106,8 +106,8 @@ Output LogitsGradient(GradientContext& c) {
   return Mul(c.b, Column(c.b, c.dy()), c.output(1));
 }
 
-// If a gradient flows through the output backprop, which would be a second derivative, reports an
-// error and returns true.
+// Reports an error and returns true if a gradient flows through the output `backprop`. Its gradient
+// would be a second derivative.
 bool RefuseSecondDerivative(GradientContext& c) {
   if (!c.gradients[1].valid()) return false;
   c.b.Fail(Unimplemented("node ", c.node.name, ": op ", c.node.op,

@@ -12,8 +12,8 @@ namespace {
 
 // ---- inference
 
-// Returns the attribute `axes`, with negative axes resolved and in ascending order; all axes if
-// none is given.
+// Returns the axes in the attribute `axes` in ascending order, each counted from 0. Returns all
+// axes if none is given.
 StatusOr<std::vector<int64_t>> NormalAxes(const Attributes& attributes, int rank) {
   std::vector<int64_t> axes = attributes.Get("axes", std::vector<int64_t>());
   if (axes.empty()) {

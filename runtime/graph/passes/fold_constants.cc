@@ -19,8 +19,9 @@ bool IsConst(const Graph& graph, Output output) {
   return graph.node(output).op == "Const";
 }
 
-// Nodes without inputs have nothing to fold. Random ops, which are recognised by the attribute
-// op_id, are never folded, because their step and seed are fed at each run.
+// Returns whether the node may be replaced with constants. A node without inputs has nothing to
+// fold. A random op, recognised by the attribute op_id, is never folded, because its step and seed
+// are fed at each run.
 bool MayFold(const Graph& now, const Node& node, const std::vector<Output>& inputs) {
   return !inputs.empty() && IsPure(node) && !node.attributes.Find<int64_t>("op_id") &&
          IsSmall(node) &&

@@ -29,8 +29,8 @@ bool IsFusible(const Node& node) {
   return op != nullptr && op->elementwise && floats;
 }
 
-// Returns whether the kernel can read the input. It can if the input has the output's shape, only
-// the output's last dimension, or one element.
+// Returns whether the kernel can read the input. It can if the input has the output's shape, has
+// only the output's last dimension, or has one element.
 bool IsReadable(const Shape& input, const Shape& output) {
   if (input == output || input.num_elements() == 1) return true;
   return input.rank() == 1 && output.rank() > 1 && input.dim(0) == output.dim(-1);
@@ -104,7 +104,8 @@ class Group {
     return ids;
   }
 
-  // Returns whether the input is a constant of one element, which becomes part of the program.
+  // Returns whether the input is a constant of one element. Such a constant is written into the
+  // program as a number.
   bool IsInline(Output input) const {
     return graph_.type(input).shape.num_elements() == 1 && UniformValue(graph_, input).has_value();
   }

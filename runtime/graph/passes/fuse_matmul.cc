@@ -12,7 +12,8 @@ bool IsActivation(const std::string& op) {
   return op == "Relu" || op == "Sigmoid" || op == "Tanh";
 }
 
-// A chain MatMul [→ BiasAdd] [→ activation] of at least two nodes, found from its end.
+// A chain MatMul [→ BiasAdd] [→ activation]. A part that is missing has the position -1. A chain is
+// worth fusing if it has at least two nodes.
 struct Chain {
   int matmul = -1;
   int bias_add = -1;

@@ -33,8 +33,8 @@ std::optional<Output> DropNoOp(const Graph& now, const Node& node,
   return std::nullopt;
 }
 
-// If all elements of a constant operand are equal and the result has the other operand's type,
-// replaces the constant with a scalar.
+// Replaces a constant operand with a scalar if all its elements are equal and the result has the
+// other operand's type. Returns whether it replaced one.
 bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Output>& inputs) {
   const bool binary = node.op == "Mul" || node.op == "Add" || node.op == "Sub" ||
                       node.op == "Div" || node.op == "Maximum" || node.op == "Minimum";

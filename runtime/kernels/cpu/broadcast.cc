@@ -1,4 +1,4 @@
-// Implements ops with several operands and NumPy's broadcasting.
+// Implements the ops that broadcast their operands as NumPy does.
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
 #include "runtime/kernels/cpu/prepare.h"
@@ -17,9 +17,9 @@ StatusOr<StridedLoop> BroadcastLoop(const KernelRequest& request) {
   return StridedLoop::Create(output.shape, strides);
 }
 
-// Splits the loop between threads and calls body(first, last, begin, end) for each part: outer
-// iterations [first, last), and of each of them the inner iterations [begin, end). Splits the
-// innermost loop only if it is the only one.
+// Splits the loop between threads and calls body(first, last, begin, end) for each part. The part
+// consists of the inner iterations [begin, end) of each outer iteration in [first, last). Splits
+// the innermost loop only if it is the only one.
 template <typename Body>
 void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   if (loop.outer() == 1) {
@@ -34,8 +34,8 @@ void ForRanges(const StridedLoop& loop, Stream& stream, const Body& body) {
   });
 }
 
-// Runs the innermost loop. Each common combination of strides has a loop in which they are
-// constants, so that gcc can vectorise it.
+// Runs the innermost loop. Each common combination of strides has its own loop, in which the
+// strides are constants, so that gcc can vectorise it.
 template <typename T, typename Out, typename F>
 void MapTwo(const StridedLoop& loop, int64_t count, void* to, const void* left, const void* right) {
   const F f;

@@ -20,9 +20,9 @@ struct Case {
                             // thousandth of this applies
 };
 
-// Runs the op with dense and with padded rows (the padding holds NaN, which must not spread), with
-// one thread and with three, and in every permitted way of running in place. Compares all results
-// with `expected`, and reports differences through gtest.
+// Runs the op with dense and with padded rows, with one thread and with three, and in every
+// permitted way of running in place. The padding of float operands holds NaN, which must not
+// spread. Compares all results with `expected`, and reports differences through gtest.
 void Check(const Case& test);
 
 // Prepares the op for these operands and returns the status.
@@ -35,7 +35,7 @@ Tensor Values(DType dtype, const Shape& shape, int seed, double low = -3, double
 double ValueAt(const Tensor& tensor, int64_t i);
 void SetValue(Tensor& tensor, int64_t i, double value);
 
-// Applies f to the values of the inputs at each index; the result has the first input's shape.
+// Applies f to the values of the inputs at each index. The result has the first input's shape.
 Tensor Elementwise(DType dtype, const std::vector<Tensor>& inputs,
                    const std::function<double(const std::vector<double>&)>& f);
 

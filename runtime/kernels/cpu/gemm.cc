@@ -32,8 +32,7 @@ void Gemm(int64_t m, int64_t n, int64_t k, float alpha, Matrix<const float> a,
           Matrix<const float> b, float beta, Matrix<float> c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return Scale(m, n, beta, c);
-  // OpenMP keeps the number of threads as a separate setting of each calling thread, so each one
-  // sets it once.
+  // OpenMP stores the number of threads per calling thread, so each thread sets it once.
   thread_local const bool one_thread = (omp_set_num_threads(1), true);
   (void)one_thread;
   const dnnl_status_t status =

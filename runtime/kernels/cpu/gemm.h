@@ -1,8 +1,8 @@
 // Computes c = alpha · op(a) · op(b) + beta · c for row-major matrices with row strides, where
-// op(x) is x or its transpose. Uses oneDNN's sgemm for float (no other file uses oneDNN), and plain
-// loops for double, which only gradient checks need.
+// op(x) is x or its transpose. Uses oneDNN's sgemm for float, and plain loops for double, which
+// only gradient checks need. No other file uses oneDNN.
 //
-// Always runs on a single thread, whatever OMP_NUM_THREADS says, because Debian's oneDNN is built
+// Always runs on the calling thread alone, whatever OMP_NUM_THREADS says. Debian's oneDNN is built
 // with OpenMP, whose spinning barriers become very slow when other threads use the same cores.
 // Callers split the product into blocks instead. oneDNN allocates and frees packing buffers itself.
 #pragma once

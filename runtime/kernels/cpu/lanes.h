@@ -1,5 +1,6 @@
-// Reduces contiguous elements by way of kLanes partial results, which gcc can keep in vector
-// registers without reordering the arithmetic. The result does not depend on the number of threads.
+// Reduces contiguous elements to kLanes partial results, and then reduces these. gcc can keep the
+// partial results in vector registers without reordering the arithmetic. The result does not depend
+// on the number of threads.
 #pragma once
 
 #include <cstdint>

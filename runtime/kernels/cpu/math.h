@@ -1,7 +1,7 @@
 // Defines elementary functions without branches, calls or tables, so that gcc vectorises the loops
-// around them. The float versions use the minimax polynomials of the Cephes library: the relative
-// error stays below 3e-7 (about two units in the last place), and NaN, infinities, zeros and
-// subnormals behave as in <cmath>. The double versions are <cmath>'s.
+// around them. The float versions use the minimax polynomials of the Cephes library. Their relative
+// error stays below 3e-7 (about two units in the last place), and they treat NaN, infinities, zeros
+// and subnormals as <cmath> does. The double versions call <cmath>.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ inline double Exp(double x) {
 inline float Log(float x) {
   const bool tiny = x < FLT_MIN;
   const uint32_t bits = std::bit_cast<uint32_t>(tiny ? x * 8388608.0f : x);
-  // The exponent that leaves a mantissa between sqrt(1/2) and sqrt(2).
+  // With this exponent, the mantissa is between sqrt(1/2) and sqrt(2).
   const int32_t exponent = static_cast<int32_t>(bits - 0x3F3504F3u) >> 23;
   const float f = std::bit_cast<float>(bits - (static_cast<uint32_t>(exponent) << 23)) - 1.0f;
   const float e = static_cast<float>(exponent) - (tiny ? 23.0f : 0.0f);

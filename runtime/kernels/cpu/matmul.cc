@@ -8,9 +8,9 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// The product is split into blocks of whole tiles, kTile rows or columns each, a size that suits
-// the vector units. Every block has about kGrainMultiplications multiplications or more, so that it
-// justifies waking a thread.
+// The product is split into blocks of whole tiles. A tile has kTile rows or columns, a size that
+// suits the vector units. A block has at least about kGrainMultiplications multiplications, so that
+// it justifies waking a thread.
 constexpr int64_t kTile = 48;
 constexpr int64_t kGrainMultiplications = 1 << 20;
 
@@ -47,8 +47,8 @@ class MatMul : public Kernel {
     const auto* b = static_cast<const T*>(inputs[1]);
     const auto* bias = bias_ ? static_cast<const T*>(inputs[2]) : nullptr;
     auto* c = static_cast<T*>(outputs[0]);
-    // Splits c along its longer side, because every thread reads the whole operand of the other
-    // side: b if c is split by rows, a if it is split by columns.
+    // Splits c along its longer side. Every thread reads one whole operand, which is then the
+    // smaller one: b if c is split by rows, a if c is split by columns.
     const bool by_rows = p_.m >= p_.n;
     const int64_t length = by_rows ? p_.m : p_.n;
     const int64_t tiles = (length + kTile - 1) / kTile;

@@ -9,8 +9,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-// Copies a tensor to memory with a different or the same row stride. If input and output are the
-// same memory, does nothing.
+// Copies a tensor. The copy may have another row stride. Does nothing if input and output are the
+// same memory.
 class CopyRows : public Kernel {
  public:
   CopyRows(const Operand& in, const Operand& out, int source)
@@ -42,7 +42,7 @@ Prepared PrepareIdentity(const KernelRequest& request) {
   return Make<CopyRows>(request.inputs[0], request.outputs[0], 0);
 }
 
-// Copies the elements in row-major order, between rows of different lengths.
+// Copies the elements in row-major order. Input and output may have rows of different lengths.
 template <typename T>
 class ReshapeRows : public Kernel {
  public:

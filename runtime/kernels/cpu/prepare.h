@@ -1,5 +1,5 @@
-// Checks a request's operands and chooses a template by dtype, for prepare functions
-// (PrepareFunction in kernel.h).
+// Helps prepare functions (PrepareFunction in kernel.h) check a request's operands and instantiate
+// a template for a dtype.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,12 @@ Status ExpectShape(const Operand& operand, const Shape& shape);
 Status NoKernelFor(DType dtype);
 // Returns InvalidArgument unless the operand is an int64 scalar, as the step and the seed are.
 Status ExpectInt64Scalar(const Operand& operand);
-// Returns the attribute `axes`, with negative axes resolved and in ascending order; every axis if
-// it is absent.
+// Returns the axes in the attribute `axes` in ascending order, each counted from 0. Returns all
+// axes if the attribute is absent. Returns InvalidArgument if an axis is out of range or listed
+// twice.
 StatusOr<std::vector<int>> AxesOf(const Attributes& attributes, int rank);
-// Returns the attribute `name` as a number, whether it is a double, an int or a bool.
+// Returns the attribute `name`, which may be a double, an int or a bool, as a double. Returns
+// `fallback` if it is absent.
 double NumberOf(const Attributes& attributes, const char* name, double fallback);
 
 template <typename T>
@@ -34,8 +36,9 @@ struct Type {
   using type = T;
 };
 
-// Calls f(Type<float>()) or f(Type<double>()), and returns NoKernelFor(dtype) for any other dtype.
-// f returns Prepared. ForNumber and ForAny accept more dtypes.
+// Returns f(Type<float>()) or f(Type<double>()), which must be a Prepared. Returns
+// NoKernelFor(dtype) for any other dtype. ForNumber also accepts int32 and int64. ForAny accepts
+// every dtype.
 template <typename F>
 Prepared ForFloat(DType dtype, F f) {
   if (dtype == DType::kFloat32) return f(Type<float>());
@@ -57,7 +60,8 @@ Prepared ForAny(DType dtype, F f) {
   return ForNumber(dtype, f);
 }
 
-// For kernels that only move elements: calls f with a type of the element's size.
+// Returns f(Type<T>()), where T is an unsigned integer of the element's size. For kernels that only
+// move elements.
 template <typename F>
 Prepared ForSize(DType dtype, F f) {
   switch (SizeOf(dtype)) {

@@ -142,8 +142,8 @@ Prepared PrepareMean(const KernelRequest& request) {
 template <typename T>
 class ArgMax : public Kernel {
  public:
-  // Operand 1 of `loop` is the input without the reduced axis, which has `count` elements,
-  // `stride` apart.
+  // Operand 0 of `loop` is the output. Operand 1 is the input without the reduced axis. That axis
+  // has `count` elements, which lie `stride` apart.
   ArgMax(const StridedLoop& loop, int64_t count, int64_t stride)
       : loop_(loop), count_(count), stride_(stride) {}
 

@@ -39,8 +39,8 @@ struct Rows {
   }
 };
 
-// Sets out[i] = f(in[i]...). `out` may be one of the inputs; the pragma tells gcc that no
-// iteration reads what another one wrote. `f` is passed by value, so that nothing in it can
+// Sets out[i] = f(in[i]...). `out` may be one of the inputs. The pragma tells gcc that no iteration
+// reads a value that another iteration wrote. `f` is passed by value, so that nothing in it can
 // alias the elements.
 template <typename F, typename Out, typename... In>
 inline void Map(int64_t count, F f, Out* out, const In*... in) {

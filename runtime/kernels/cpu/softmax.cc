@@ -1,6 +1,6 @@
 // Implements softmax and the cross entropies, one row at a time. The row's maximum is subtracted
-// first, so that no exponential overflows. The loss is computed from log(sum) and never from the
-// logarithm of a probability, which may be 0.
+// first, so that no exponential overflows. The loss is computed from the logarithm of the sum of
+// exponentials, never from the logarithm of a probability, because a probability may be 0.
 #include <limits>
 
 #include "runtime/kernels/cpu/families.h"

@@ -19,9 +19,9 @@ using Strides = std::array<int64_t, kMaxRank>;
 
 // Returns the strides of an operand's own dimensions.
 Strides StridesOf(const Operand& operand);
-// Returns the strides with which the operand is broadcast to `shape`: the dimensions of both are
-// aligned at the end, and those of size 1 repeat. Returns InvalidArgument if the operand does not
-// broadcast to `shape`.
+// Returns the strides with which the operand is broadcast to `shape`. The dimensions of both are
+// aligned at the end, and dimensions of size 1 repeat. Returns InvalidArgument if the operand does
+// not broadcast to `shape`.
 StatusOr<Strides> BroadcastStrides(const Operand& operand, const Shape& shape);
 
 class StridedLoop {

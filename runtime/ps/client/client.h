@@ -14,8 +14,8 @@
 //
 // EndStep recovers from lost connections and servers: it reconnects, repeats what was not answered
 // (the servers apply it only once), and waits while the chief refills a server that lost its state.
-// In the chief, EndStep refills the server itself. While it waits, it reports every 10 s what it
-// waits for.
+// In the chief, EndStep refills the server itself. Servers are connected, queried, filled and
+// copied in parallel. Every wait is reported every 10 s, with what is awaited and from whom.
 #pragma once
 
 #include <cstddef>
@@ -56,6 +56,11 @@ struct ClientOptions {
   std::function<bool()> stop_requested;
   // Decides when a silent server is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
+  // During a wait, the client reports at this interval, through on_event, what it waits for.
+  Duration report_every{10s};
+  // Filling a server and copying its state take as long as they need, but are given up, and
+  // repeated, if no byte of them moves for this time.
+  Duration stall_after{60s};
   // A refusal (the address belongs to another job, attempt or definition) may come from a
   // predecessor that is about to exit. It is final only if it lasts for this time.
   Duration refusal_patience{20s};

@@ -4,31 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 
+#include "runtime/ps/client/scripted_server.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
 
 namespace tfjob::ps {
 namespace {
-
-struct Part {
-  uint32_t index = 0;  // of the shard
-  uint32_t slot = 0;
-  uint64_t offset = 0;
-  std::string bytes;
-};
-struct Answer {
-  rpc::FrameHeader header;
-  std::vector<Part> parts;
-};
-
-std::string Floats(size_t count, float value) {
-  const std::vector<float> values(count, value);
-  return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
-}
 
 // Defines two variables, of 24 and 4 bytes, each with one shard.
 Definition Small() {
@@ -43,79 +26,10 @@ Answer Values(rpc::FrameHeader header, float value) {
   return {header, {{.index = 0, .bytes = Floats(6, value)}, {.index = 1, .bytes = Floats(1, 8)}}};
 }
 
-// Answers a query with `state` and `body`, and any other request with the next answers in
-// `script`, or with an empty reply if there are none. Tests change the members only while no
-// request is in progress.
-class ScriptedServer : public rpc::StreamHandler {
- public:
-  rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
-  std::string body = StrCat(R"({"fingerprint":")", Fingerprint(Small()), R"(","servers":1})");
-  std::map<uint16_t, std::deque<std::vector<Answer>>> script;  // by type of request
-  size_t contribution = 28;                                    // bytes of a step's gradients
-  std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"
-  std::string text;  // payload of the last frame that was heard
-
-  Status Admit(const rpc::Identity&) override { return OkStatus(); }
-  void Serve(const rpc::Identity&, const std::string&, rpc::Transport& transport) override {
-    rpc::IncomingFrame frame;
-    while (transport.Read(frame).ok()) {
-      const rpc::FrameHeader& request = frame.header;
-      if (request.type >= 0xFF00) continue;
-      if (request.type == wire::kQuery) {
-        if (request.sequence == 0) continue;  // a poll, which needs no answer
-        heard.push_back("query");
-        Send(transport, request, {state, {{.bytes = body}}});
-      } else {
-        for (const Answer& answer : Hear(frame)) Send(transport, request, answer);
-      }
-    }
-  }
-
- private:
-  std::vector<Answer> Hear(rpc::IncomingFrame& frame) {
-    static const std::map<uint16_t, std::string> kNames = {
-        {wire::kDefine, "define"}, {wire::kFill, "fill"},    {wire::kFilled, "filled"},
-        {wire::kPull, "pull"},     {wire::kPush, "push"},    {wire::kSnapshot, "snapshot"},
-        {wire::kLeave, "leave"},   {wire::kFinish, "finish"}};
-    const uint16_t type = frame.header.type;
-    const bool first = (frame.header.flags & wire::kFirst) != 0;
-    std::string line = StrCat(kNames.at(type), first ? " first" : "", " step=", frame.header.step);
-    const bool tensors = type == wire::kPush || type == wire::kFill;
-    for (const rpc::SegmentInfo& part : frame.segments) {
-      if (tensors)
-        line += StrCat(" ", part.index, ".", part.flags, "@", part.offset, "+", part.length);
-    }
-    heard.push_back(line);
-    text = frame.ReadString(frame.remaining());
-    if (type == wire::kFill) return {};
-    if (type == wire::kPush && (received_ += text.size()) < contribution) return {};
-    received_ = 0;
-    std::deque<std::vector<Answer>>& answers = script[type];
-    if (answers.empty()) return {{.header = {.type = wire::kReply}, .parts = {}}};
-    std::vector<Answer> next = std::move(answers.front());
-    answers.pop_front();
-    return next;
-  }
-  static void Send(rpc::Transport& transport, const rpc::FrameHeader& request,
-                   const Answer& answer) {
-    rpc::OutgoingFrame frame{.header = answer.header, .segments = {}};
-    frame.header.sequence = request.sequence;
-    for (const Part& part : answer.parts) {
-      frame.segments.push_back({.index = part.index,
-                                .flags = part.slot,
-                                .offset = part.offset,
-                                .bytes = std::as_bytes(std::span(part.bytes))});
-    }
-    // An error means that the client has closed the stream, which the next Read reports.
-    transport.Write(frame).IgnoreError();
-  }
-
-  size_t received_ = 0;
-};
-
 class ClientTest : public testing::Test {
  protected:
   ClientTest() {
+    server_.body = StrCat(R"({"fingerprint":")", Fingerprint(Small()), R"(","servers":1})");
     connector_.Listen("here", kParameterService, Task("ps", 0), server_);
     server_.script[wire::kPull] = {{Values({.step = 3}, 5)}};
     options_ = {.servers = {"here"},

@@ -5,6 +5,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/ps/wire.h"
+#include "runtime/rpc/wire_status.h"
 
 namespace tfjob::ps {
 namespace {
@@ -185,8 +186,7 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
       return OnState(frame);
     case wire::kReply: {
       std::string body = frame.ReadString(frame.remaining());
-      Status status(static_cast<StatusCode>(frame.header.value), body);
-      return Settle(frame.header, status, "");
+      return Settle(frame.header, rpc::StatusFromWire(frame.header.value, body), "");
     }
     case wire::kRefused:
       return OnRefused(frame);
@@ -218,6 +218,7 @@ StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
   // `changed` serves all links and the step, so a wake-up may be for another reason.
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
+    if (context_.interrupted) return Cancelled(name_, ": the wait for its answer was ended");
     if (!context_.changed.WaitUntil(context_.mutex, deadline)) {
       return DeadlineExceeded(name_, ": no answer within ", FormatDuration(timeout));
     }

@@ -43,6 +43,7 @@ struct LinkContext {
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;                  // the chief ended the job
+  bool interrupted ABSL_GUARDED_BY(mutex) = false;               // waits for answers must end
   bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for a copy
   std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
 };
@@ -56,8 +57,8 @@ struct RemoteState {
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
 };
 
-// Only the thread that calls the ParameterClient may use a link, but any thread may call Mark,
-// Wake, Poll, RenewHold and Describe.
+// One thread at a time may use a link: the one that calls the ParameterClient, or one that it has
+// started for this link. Any thread may call Mark, Wake, Poll, RenewHold and Describe.
 class Link : public rpc::ConnectionHandler {
  public:
   Link(LinkContext& context, int server);
@@ -72,7 +73,8 @@ class Link : public rpc::ConnectionHandler {
   void Disconnect();
 
   // Sends a request and returns the header and body of its answer. Returns the server's error if it
-  // answered with one, and Unavailable or DeadlineExceeded if no answer arrives.
+  // answered with one, Unavailable or DeadlineExceeded if no answer arrives, and Cancelled if
+  // context.interrupted is set meanwhile.
   struct Answer {
     rpc::FrameHeader header;
     std::string body;
@@ -86,12 +88,16 @@ class Link : public rpc::ConnectionHandler {
   // in progress.
   void RenewHold();
 
-  // Fills the server with its part of the state, under `epoch`.
-  Status Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeout);
+  // Fills the server with its part of the state, under `epoch`. Takes as long as bytes move.
+  Status Fill(const state::Snapshot& snapshot, int64_t epoch);
   // Begins to copy this server's part of the state into `snapshot`, whose tensors must already have
   // their shapes.
   Status BeginCopy(state::Snapshot& snapshot);
-  Status AwaitCopy(Duration timeout);
+  // Waits for the end of the copy, as long as bytes move. The answer has the server's step and its
+  // part of the ledger.
+  StatusOr<Answer> AwaitCopy();
+  // Describes how far a fill or copy has come: "12 of 40 MB".
+  std::string DescribeTransfer() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   // Makes the link ignore an answer that is still outstanding. Once this function has returned, the
   // reader no longer writes into the caller's spans.
@@ -119,6 +125,8 @@ class Link : public rpc::ConnectionHandler {
   // Wakes the writer if the marked gradients are worth a frame.
   void Wake() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   Part part() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  // Whether the exchange was answered, even if the connection has been lost since.
+  bool answered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return started_ && answered_; }
   const rpc::FrameHeader& answer() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return answer_; }
   const Status& why() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return why_; }
 
@@ -171,6 +179,8 @@ class Link : public rpc::ConnectionHandler {
   void OnState(rpc::IncomingFrame& frame);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
+  StatusOr<Answer> AwaitTransfer(uint64_t number);
+  uint64_t StateBytes(const state::Snapshot& snapshot) const;
   void Say(state::PeerEvent::Kind kind, const std::string& message) const;
   // Describes what this task is waiting for from the server, for use in a message.
   std::string Awaiting() const ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -220,9 +230,10 @@ class Link : public rpc::ConnectionHandler {
   uint64_t next_request_ ABSL_GUARDED_BY(context_.mutex) = 1;
   Pending pending_ ABSL_GUARDED_BY(context_.mutex);
   FillCursor fill_ ABSL_GUARDED_BY(context_.mutex);
+  uint64_t moved_ ABSL_GUARDED_BY(context_.mutex) = 0;  // bytes of the fill or copy, so far
+  uint64_t to_move_ ABSL_GUARDED_BY(context_.mutex) = 0;
   state::Snapshot* copy_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   uint64_t copy_request_ ABSL_GUARDED_BY(context_.mutex) = 0;
-  uint64_t copied_ ABSL_GUARDED_BY(context_.mutex) = 0;  // in bytes
 };
 
 }  // namespace tfjob::ps

@@ -4,6 +4,7 @@
 #include "runtime/ps/client/link.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
+#include "runtime/rpc/wire_status.h"
 
 namespace tfjob::ps {
 namespace {
@@ -83,7 +84,10 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
                   .value = epoch_};
   first_ = false;
   size_t total = 0;
-  while (sent_ < ready_.size() && total < rpc::kFrameTargetBytes) total += AppendGradient(frame);
+  while (sent_ < ready_.size() && total < rpc::kFrameTargetBytes &&
+         frame.segments.size() < rpc::kFrameTargetSegments) {
+    total += AppendGradient(frame);
+  }
   return true;
 }
 
@@ -182,6 +186,12 @@ void Link::OnValues(rpc::IncomingFrame& frame) {
 void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status status) {
   MutexLock lock(context_.mutex);
   reading_ = false;
+  if (frame.header.sequence != context_.step.sequence) {
+    // The step was started again, under another number, while the frame was being read. Its values
+    // are of the earlier state, and those of the new one follow.
+    context_.changed.NotifyAll();
+    return;
+  }
   bytes_to_come_ -= std::min(bytes_to_come_, bytes);
   const bool last = (frame.header.flags & wire::kLast) != 0;
   const bool again = (frame.header.flags & wire::kAgain) != 0;
@@ -208,7 +218,7 @@ void Link::OnRefused(rpc::IncomingFrame& frame) {
   // Ignores the refusal of an earlier step.
   if (!started_ || frame.header.sequence != context_.step.sequence) return;
   refused_ = true;
-  why_ = Status(static_cast<StatusCode>(frame.header.value), body);
+  why_ = rpc::ErrorFromWire(frame.header.value, body);
   context_.changed.NotifyAll();
 }
 

@@ -25,7 +25,7 @@ Status CheckFitsAFrame(const std::string& text, const std::string& what) {
 
 // ---- filling
 
-Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeout) {
+Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch) {
   std::string assignment =
       Serialize(Assignment{context_.options.definition, context_.options.servers});
   RETURN_IF_ERROR(CheckFitsAFrame(assignment, StrCat(name_, ": the definition of the variables")));
@@ -33,8 +33,9 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeo
   // a frame.
   std::string ledger = LedgerOf(snapshot.ledger, context_.shards, server_);
   RETURN_IF_ERROR(CheckFitsAFrame(ledger, StrCat(name_, ": its part of the ledger")));
-  RETURN_IF_ERROR(
-      Request({.type = wire::kDefine, .value = epoch}, std::move(assignment), timeout).status());
+  RETURN_IF_ERROR(Request({.type = wire::kDefine, .value = epoch}, std::move(assignment),
+                          context_.options.stall_after)
+                      .status());
   uint64_t number = 0;
   {
     MutexLock lock(context_.mutex);
@@ -42,9 +43,11 @@ Status Link::Fill(const state::Snapshot& snapshot, int64_t epoch, Duration timeo
     number = next_request_++;
     pending_ = {.number = number};
     fill_ = {.snapshot = &snapshot, .request = number, .epoch = epoch, .ledger = std::move(ledger)};
+    moved_ = 0;
+    to_move_ = StateBytes(snapshot);
     live_->Wake();
   }
-  StatusOr<Answer> answer = Await(number, timeout);
+  StatusOr<Answer> answer = AwaitTransfer(number);
   // The connection may still be reading the caller's snapshot; closing it stops that.
   if (!answer.ok()) Disconnect();
   return answer.status();
@@ -64,9 +67,11 @@ bool Link::NextFill(rpc::OutgoingFrame& frame) {
   }
   frame.header = {.type = wire::kFill, .value = fill_.epoch};
   size_t total = 0;
-  while (fill_.shard < shards_.size() && total < rpc::kFrameTargetBytes) {
+  while (fill_.shard < shards_.size() && total < rpc::kFrameTargetBytes &&
+         frame.segments.size() < rpc::kFrameTargetSegments) {
     total += AppendFill(frame);
   }
+  moved_ += total;
   return true;
 }
 
@@ -93,26 +98,66 @@ size_t Link::AppendFill(rpc::OutgoingFrame& frame) {
   return bytes;
 }
 
+// ---- waiting
+
+uint64_t Link::StateBytes(const state::Snapshot& snapshot) const {
+  uint64_t bytes = 0;
+  for (int index : shards_) {
+    const Shard& shard = context_.shards[static_cast<size_t>(index)];
+    const state::VariableState& state = snapshot.variables[static_cast<size_t>(shard.variable)];
+    bytes += static_cast<uint64_t>(shard.size) * (1 + state.slots.size());
+  }
+  return bytes;
+}
+
+StatusOr<Link::Answer> Link::AwaitTransfer(uint64_t number) {
+  const auto now = [] { return std::chrono::steady_clock::now(); };
+  const Duration stall = context_.options.stall_after;
+  auto deadline = now() + stall;
+  MutexLock lock(context_.mutex);
+  uint64_t seen = moved_;
+  while (!(pending_.number == number && pending_.done)) {
+    if (!up_) return Unavailable(name_, ": ", Message(why_));
+    if (context_.interrupted) return Cancelled(name_, ": the transfer was ended");
+    if (context_.changed.WaitUntil(context_.mutex, deadline) || now() < deadline) continue;
+    if (moved_ == seen && !(pending_.number == number && pending_.done)) {
+      return DeadlineExceeded(name_, ": no byte of its state moved for ", FormatDuration(stall),
+                              ", after ", moved_, " of ", to_move_);
+    }
+    seen = moved_;
+    deadline = now() + stall;
+  }
+  if (!pending_.status.ok()) return Annotate(pending_.status, name_);
+  return std::move(pending_.answer);
+}
+
+std::string Link::DescribeTransfer() {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  MutexLock lock(context_.mutex);
+  return StrCat(moved_ / kMegabyte, " of ", to_move_ / kMegabyte, " MB");
+}
+
 // ---- copying
 
 Status Link::BeginCopy(state::Snapshot& snapshot) {
   MutexLock lock(context_.mutex);
   if (live_ == nullptr) return Unavailable(name_, ": not connected");
   copy_ = &snapshot;
-  copied_ = 0;
+  moved_ = 0;
+  to_move_ = StateBytes(snapshot);
   copy_request_ = next_request_++;
   pending_ = {.number = copy_request_};
   live_->Send({.type = wire::kSnapshot, .sequence = copy_request_});
   return OkStatus();
 }
 
-Status Link::AwaitCopy(Duration timeout) {
+StatusOr<Link::Answer> Link::AwaitCopy() {
   uint64_t number = 0;
   {
     MutexLock lock(context_.mutex);
     number = copy_request_;
   }
-  StatusOr<Answer> answer = Await(number, timeout);
+  StatusOr<Answer> answer = AwaitTransfer(number);
   if (!answer.ok()) {
     // The reader may still be writing into the caller's snapshot; closing the connection
     // stops that.
@@ -120,12 +165,8 @@ Status Link::AwaitCopy(Duration timeout) {
     return answer.status();
   }
   MutexLock lock(context_.mutex);
-  state::Snapshot& snapshot = *copy_;
   copy_ = nullptr;
-  // ps 0 owns the step. In asynchronous mode, the other servers only estimate it.
-  if (server_ == 0) snapshot.global_step = answer->header.step;
-  snapshot.ledger += answer->body;
-  return OkStatus();
+  return answer;
 }
 
 StatusOr<const Shard*> Link::ShardOf(const rpc::SegmentInfo& segment) const {
@@ -147,7 +188,7 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
   {
     MutexLock lock(context_.mutex);
     if (copy_request_ == frame.header.sequence) snapshot = copy_;
-    if (snapshot != nullptr && frame.header.type == wire::kShard) copied_ += frame.remaining();
+    if (snapshot != nullptr && frame.header.type == wire::kShard) moved_ += frame.remaining();
   }
   if (snapshot == nullptr) return;
   if (frame.header.type == wire::kSnapshotEnd) return EndCopy(frame, *snapshot);
@@ -166,16 +207,11 @@ void Link::OnCopy(rpc::IncomingFrame& frame) {
 }
 
 void Link::EndCopy(rpc::IncomingFrame& frame, const state::Snapshot& snapshot) {
-  uint64_t expected = 0;
-  for (int index : shards_) {
-    const Shard& shard = context_.shards[static_cast<size_t>(index)];
-    const state::VariableState& state = snapshot.variables[static_cast<size_t>(shard.variable)];
-    expected += static_cast<uint64_t>(shard.size) * (1 + state.slots.size());
-  }
+  const uint64_t expected = StateBytes(snapshot);
   uint64_t copied = 0;
   {
     MutexLock lock(context_.mutex);
-    copied = copied_;
+    copied = moved_;
   }
   Status status;
   // Shard frames are not numbered, so only the sum of their sizes shows whether one is missing.

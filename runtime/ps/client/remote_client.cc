@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 #include "absl/strings/str_join.h"
 #include "runtime/ps/limits.h"
@@ -11,9 +10,6 @@
 namespace tfjob::ps {
 namespace {
 
-// A connection is established as soon as the server is up, so a long timeout costs nothing.
-constexpr Duration kConnectTimeout{3s};
-constexpr Duration kStopInterval{250ms};
 // How long a chief that was asked to stop still waits for the answer to its step. This is longer
 // than an exchange takes and shorter than any grace period.
 constexpr Duration kStopPatience{5s};
@@ -159,6 +155,8 @@ StatusOr<StepResult> RemoteClient::Result() {
   const bool pulled = context_.step.pull;
   result.global_step = links_[0]->answer().step;
   for (auto& link : links_) {
+    // After `again`, a link that has not answered still holds its answer to an earlier step.
+    if (!link->answered()) continue;
     const rpc::FrameHeader& answer = link->answer();
     result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
@@ -180,7 +178,7 @@ void RemoteClient::BeginWait() {
   const Duration patience = context_.options.patience;
   const Duration forever = std::chrono::hours(24 * 365 * 10);
   deadline_ = Now() + (patience > Duration(0) ? patience : forever);
-  next_report_ = Now() + kReportInterval;
+  next_report_ = Now() + context_.options.report_every;
   refused_since_ = {};
 }
 
@@ -246,7 +244,7 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
       return DeadlineExceeded("no answer within ", FormatDuration(context_.options.patience), ": ",
                               Awaited(peers));
     }
-    next_report_ = Now() + kReportInterval;
+    next_report_ = Now() + context_.options.report_every;
   }
 }
 
@@ -292,125 +290,6 @@ Status RemoteClient::CheckStop() {
   if (!StopRequested()) return OkStatus();
   std::string peers;
   return Cancelled("asked to stop while ", Awaited(peers));
-}
-
-// Runs one round of repair: connects links that are down, queries servers whose state is not known,
-// lets the chief fill empty servers, and restarts the step where needed. Returns only errors that
-// another round cannot correct.
-Status RemoteClient::Repair() {
-  Status refusal;
-  for (size_t i = 0; i < links_.size(); ++i) {
-    Status status = RepairLink(i);
-    known_[i] = status.ok();
-    if (absl::IsFailedPrecondition(status) || absl::IsUnimplemented(status) ||
-        absl::IsDataLoss(status)) {
-      refusal = status;
-    }
-  }
-  // A refusal may come from a predecessor at the same address that is about to exit, so it is final
-  // only after refusal_patience.
-  if (refusal.ok()) {
-    refused_since_ = {};
-  } else if (refused_since_ == Deadline{}) {
-    refused_since_ = Now();
-  } else if (Now() - refused_since_ >= context_.options.refusal_patience) {
-    return refusal;
-  }
-  RETURN_IF_ERROR(synchronous() ? ContinueSynchronous() : ContinueAsynchronous());
-  MutexLock lock(context_.mutex);
-  if (NeedsRepair() && !context_.finished) {
-    context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
-  }
-  return OkStatus();
-}
-
-// Connects the link if it is down. Queries the server's state unless it cannot have changed.
-Status RemoteClient::RepairLink(size_t server) {
-  Link& link = *links_[server];
-  Link::Part part;
-  {
-    MutexLock lock(context_.mutex);
-    part = link.part();
-  }
-  // In synchronous mode, a server that has answered is queried, too: it may have been refilled
-  // since, because another server lost its state.
-  const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
-  if (runs && !synchronous()) return OkStatus();
-  if (part == Link::Part::kDown) {
-    const auto left = std::chrono::duration_cast<Duration>(deadline_ - Now());
-    RETURN_IF_ERROR(link.Connect(std::clamp(left, kRetryInterval, kConnectTimeout)));
-  }
-  ASSIGN_OR_RETURN(states_[server], link.Query(kRequestTimeout));
-  const RemoteState& state = states_[server];
-  const auto servers = static_cast<int64_t>(links_.size());
-  if (state.ready && state.servers != servers) {
-    return FailedPrecondition(link.name(), " holds a part of what ", state.servers,
-                              " parameter servers share, but this task's TF_CONFIG has ", servers,
-                              ": the job was scaled; `tfjob restart` gives all tasks the new ",
-                              "number");
-  }
-  if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
-    return FailedPrecondition(link.name(), " holds other variables, another optimizer or mode ",
-                              "than this task has: give all tasks the same training file");
-  }
-  return OkStatus();
-}
-
-Status RemoteClient::ContinueAsynchronous() {
-  std::vector<size_t> empty;
-  for (size_t i = 0; i < links_.size(); ++i) {
-    if (known_[i] && !states_[i].ready) empty.push_back(i);
-  }
-  // Servers that still hold their part keep it: in asynchronous mode, shards may be at
-  // different steps.
-  if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
-  MutexLock lock(context_.mutex);
-  if (!context_.step.active) return OkStatus();
-  for (size_t i = 0; i < links_.size(); ++i) {
-    const Link::Part part = links_[i]->part();
-    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
-    if (known_[i] && states_[i].ready && !runs) links_[i]->Start(states_[i].epoch);
-  }
-  return OkStatus();
-}
-
-Status RemoteClient::ContinueSynchronous() {
-  // A server that cannot be queried may hold another state, so nothing is decided without it.
-  if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
-  auto usable = [&] {
-    return std::ranges::all_of(states_, [&](const RemoteState& state) {
-      return state.ready && state.epoch == states_[0].epoch;
-    });
-  };
-  if (!usable()) {
-    if (!context_.options.chief) return OkStatus();
-    std::vector<size_t> all(links_.size());
-    std::iota(all.begin(), all.end(), size_t{0});
-    RETURN_IF_ERROR(FillFromChief(all));
-    // If a server was lost while it was being filled, the next round fills all of them again.
-    if (!usable()) return OkStatus();
-  }
-  const bool other = epoch_ != states_[0].epoch;
-  // A new epoch means that the state was replaced: the gradients of this or the next step were
-  // computed from values that no longer exist.
-  if (other && epoch_ != 0) rolled_back_ = true;
-  epoch_ = states_[0].epoch;
-  MutexLock lock(context_.mutex);
-  Step& step = context_.step;
-  if (!step.active) return OkStatus();
-  if (rolled_back_ && !step.pull) {
-    step.pull = true;
-    step.unmarked = 0;
-  }
-  // A new sequence number distinguishes the answers of the new epoch from late answers of the
-  // old one.
-  if (other) ++step.sequence;
-  for (auto& link : links_) {
-    const Link::Part part = link->part();
-    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
-    if (other || !runs) link->Start(epoch_);
-  }
-  return OkStatus();
 }
 
 }  // namespace tfjob::ps

@@ -1,6 +1,7 @@
 // Implements ParameterClient over one link per server. Private to this package.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@ namespace tfjob::ps {
 // How long to wait for the answer to a request. A server answers at once, except that ps 0 answers
 // a hold as soon as all servers are at the same step.
 inline constexpr Duration kRequestTimeout{10s};
+// How often a wait asks whether the task was asked to stop.
+inline constexpr Duration kStopInterval{250ms};
 
 class RemoteClient : public ParameterClient {
  public:
@@ -44,7 +47,17 @@ class RemoteClient : public ParameterClient {
   // gradient, which may arrive soon.
   bool EndsStepFirst();
   Status CheckStop();
+  std::vector<Status> InParallel(const std::vector<size_t>& servers,
+                                 const std::function<Status(size_t)>& act,
+                                 const std::function<void(const std::vector<size_t>&)>& report);
+  std::vector<size_t> AwaitSome(const std::vector<size_t>& pending);
+  bool EndsWaits();
+  void Interrupt(bool on);
+  // Reports that servers are still being filled, copied or told something.
+  void ReportTransfer(const char* doing, const std::vector<size_t>& servers);
+  std::vector<size_t> AllServers() const;
   Status Repair();
+  std::vector<Status> RepairLinks();
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   Status ContinueAsynchronous();

@@ -1,6 +1,7 @@
 // Implements the client's operations on the whole state (filling, copying) and the end of the job.
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -13,9 +14,35 @@ namespace {
 
 constexpr Duration kFinishPatience{20s};
 constexpr Duration kFinishInterval{200ms};
-constexpr Duration kTransferTimeout{600s};  // the lease ends a transfer to a dead peer much earlier
+
+// Returns the error that another round of repair cannot correct, if there is one, else the first.
+Status Worst(const std::vector<Status>& statuses) {
+  Status worst;
+  for (const Status& status : statuses) {
+    if (absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status)) return status;
+    if (worst.ok()) worst = status;
+  }
+  return worst;
+}
 
 }  // namespace
+
+std::vector<size_t> RemoteClient::AllServers() const {
+  std::vector<size_t> all(links_.size());
+  std::iota(all.begin(), all.end(), size_t{0});
+  return all;
+}
+
+void RemoteClient::ReportTransfer(const char* doing, const std::vector<size_t>& servers) {
+  std::vector<std::string> names, described;
+  for (size_t i : servers) {
+    names.push_back(links_[i]->name());
+    described.push_back(StrCat(links_[i]->name(), " (", links_[i]->DescribeTransfer(), ")"));
+  }
+  Say(state::PeerEvent::Kind::kWaiting, absl::StrJoin(names, ", "),
+      StrCat(rpc::TaskName(context_.options.identity), " ", doing, " ",
+             absl::StrJoin(described, ", ")));
+}
 
 Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   if (!context_.options.provide_state) {
@@ -27,7 +54,8 @@ Status RemoteClient::FillFromChief(const std::vector<size_t>& servers) {
   ASSIGN_OR_RETURN(state::Snapshot snapshot, context_.options.provide_state());
   Status status = Fill(servers, snapshot);
   // Other errors are ignored: if a server was lost meanwhile, the next round of repair handles it.
-  return absl::IsInvalidArgument(status) ? status : OkStatus();
+  const bool final = absl::IsInvalidArgument(status) || absl::IsPermissionDenied(status);
+  return final ? status : OkStatus();
 }
 
 Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot) {
@@ -39,25 +67,26 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snaps
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
-  for (size_t i : servers) {
-    RETURN_IF_ERROR(links_[i]->Fill(snapshot, epoch, kTransferTimeout));
-    states_[i] = {.ready = true,
-                  .epoch = epoch,
-                  .step = snapshot.global_step,
-                  .fingerprint = StrCat(fingerprint_),
-                  .servers = static_cast<int64_t>(links_.size())};
+  const std::vector<Status> statuses = InParallel(
+      servers, [&](size_t i) { return links_[i]->Fill(snapshot, epoch); },
+      [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
+  for (size_t k = 0; k < servers.size(); ++k) {
+    if (!statuses[k].ok()) continue;
+    states_[servers[k]] = {.ready = true,
+                           .epoch = epoch,
+                           .step = snapshot.global_step,
+                           .fingerprint = StrCat(fingerprint_),
+                           .servers = static_cast<int64_t>(links_.size())};
   }
-  return OkStatus();
+  return Worst(statuses);
 }
 
 Status RemoteClient::Restore(const state::Snapshot& snapshot) {
   BeginWait();
-  std::vector<size_t> all;
-  for (size_t i = 0; i < links_.size(); ++i) {
-    RETURN_IF_ERROR(RepairLink(i));
-    all.push_back(i);
-  }
-  RETURN_IF_ERROR(Fill(all, snapshot));
+  RETURN_IF_ERROR(Worst(InParallel(
+      AllServers(), [this](size_t i) { return RepairLink(i); },
+      [this](const std::vector<size_t>&) { ReportWait(); })));
+  RETURN_IF_ERROR(Fill(AllServers(), snapshot));
   // The caller reads the values with WaitReady.
   step_ = snapshot.global_step;
   return OkStatus();
@@ -67,8 +96,10 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
   const Definition& definition = context_.options.definition;
   state::Snapshot snapshot;
   for (const state::Variable& variable : definition.state.variables) {
-    snapshot.variables.push_back(state::VariableState::Initial(
-        variable, definition.state.optimizer, Tensor(variable.dtype, variable.shape)));
+    state::VariableState& copy = snapshot.variables.emplace_back();
+    copy.value = Tensor(variable.dtype, variable.shape);
+    const size_t slots = state::SlotsOf(variable, definition.state.optimizer).size();
+    while (copy.slots.size() < slots) copy.slots.emplace_back(variable.dtype, variable.shape);
   }
   BeginWait();
   bool repaired = false;
@@ -121,21 +152,28 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
   }
   // Every copy that began is awaited, because it writes into the snapshot.
   if (!status.ok()) --begun;
-  for (size_t i = 0; i < begun; ++i) {
-    Status copied = links_[i]->AwaitCopy(kTransferTimeout);
-    if (status.ok()) status = copied;
-  }
-  return status;
+  std::vector<size_t> copying(begun);
+  std::iota(copying.begin(), copying.end(), size_t{0});
+  std::vector<Link::Answer> answers(begun);
+  const auto await = [&](size_t i) -> Status {
+    ASSIGN_OR_RETURN(answers[i], links_[i]->AwaitCopy());
+    return OkStatus();
+  };
+  const Status copied = Worst(InParallel(
+      copying, await, [this](const std::vector<size_t>& left) { ReportTransfer("copies", left); }));
+  if (!status.ok()) return status;
+  RETURN_IF_ERROR(copied);
+  snapshot.global_step = answers[0].header.step;  // ps 0 owns the step
+  for (const Link::Answer& answer : answers) snapshot.ledger += answer.body;
+  return OkStatus();
 }
 
 Status RemoteClient::Leave() {
-  Status status;
   // Tells every server, even if one of them cannot be reached.
-  for (auto& link : links_) {
-    Status left = link->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
-    if (status.ok()) status = left;
-  }
-  return status;
+  const auto leave = [this](size_t i) {
+    return links_[i]->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
+  };
+  return Worst(InParallel(AllServers(), leave, [](const std::vector<size_t>&) {}));
 }
 
 Status RemoteClient::Finish() {
@@ -146,9 +184,13 @@ Status RemoteClient::Finish() {
   std::vector<bool> told(links_.size()), named(links_.size());
   for (;;) {
     const bool last = Now() >= deadline_ || !CheckStop().ok();
-    for (size_t i = 0; i < links_.size(); ++i) {
-      if (told[i]) continue;
-      const Status status = TellEnd(i);
+    std::vector<size_t> untold = AllServers();
+    std::erase_if(untold, [&](size_t i) { return told[i]; });
+    const std::vector<Status> statuses = InParallel(
+        untold, [this](size_t i) { return TellEnd(i); }, [](const std::vector<size_t>&) {});
+    for (size_t k = 0; k < untold.size(); ++k) {
+      const size_t i = untold[k];
+      const Status& status = statuses[k];
       told[i] = status.ok();
       if (status.ok() || (named[i] && !last)) continue;
       named[i] = true;

@@ -8,6 +8,8 @@ namespace {
 
 // Bounds how long a chief that dies during a copy can keep the others waiting.
 constexpr Duration kHoldLease{60s};
+// Reports of further contributions to a step are ignored.
+constexpr size_t kMostStaged = 1 << 16;
 
 }  // namespace
 
@@ -17,12 +19,14 @@ bool Coordinator::active() const {
          });
 }
 
-CoordinatorActions Coordinator::Fill(int64_t epoch, int64_t step, int replicas_to_aggregate) {
+CoordinatorActions Coordinator::Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
+                                     bool merges) {
   CoordinatorActions actions;
   if (epoch_ != 0) Break(actions);
   epoch_ = epoch;
   step_ = step;
   aggregate_ = static_cast<size_t>(replicas_to_aggregate);
+  merges_ = merges;
   Proceed(actions);
   return actions;
 }
@@ -41,6 +45,7 @@ void Coordinator::Break(CoordinatorActions& actions) {
   epoch_ = 0;
   staged_.clear();
   complete_.clear();
+  tree_.Clear();
   last_commit_.reset();
   // The members are kept: their connections outlive the state, and they will contribute to the
   // next state.
@@ -93,6 +98,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
                        ? &found->second
                        : nullptr;
+  if (staged_.size() >= kMostStaged && !staged_.contains(report.name)) return;
   auto [entry, added] =
       staged_.try_emplace(report.name, std::vector<bool>(participants_.size(), false));
   // A contribution counts only after all servers have staged it, because all must apply the
@@ -110,10 +116,21 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
     return;
   }
   if (!std::ranges::all_of(where, std::identity())) return;
-  complete_.push_back(report.name);
+  OnComplete(report.name, actions);
   if (member != nullptr) {
     member->waiting = report.name.sequence;
     member->order = ++order_;
+  }
+}
+
+void Coordinator::OnComplete(const Name& name, CoordinatorActions& actions) {
+  complete_.push_back(name);
+  // The first `aggregate_` will be committed whatever happens, unless the state becomes void.
+  if (!merges_ || complete_.size() > aggregate_) return;
+  for (const auto& [into, from] : tree_.Add(name)) {
+    for (size_t i = 0; i < participants_.size(); ++i) {
+      actions.messages.emplace_back(static_cast<int>(i), Merge{epoch_, step_, into, from});
+    }
   }
 }
 
@@ -192,6 +209,7 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
   ++step_;
   staged_.clear();
   complete_.clear();
+  tree_.Clear();
   // The servers answer all waiting members with the new values, so these members compute again.
   for (auto& [worker, member] : members_) member.waiting.reset();
 }

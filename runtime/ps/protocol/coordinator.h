@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/base/clock.h"
+#include "runtime/ps/protocol/merge_tree.h"
 #include "runtime/ps/protocol/messages.h"
 
 namespace tfjob::ps::protocol {
@@ -45,8 +46,10 @@ class Coordinator {
   int servers() const { return static_cast<int>(participants_.size()); }
 
   // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
-  // have reported that epoch.
-  CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate);
+  // have reported that epoch. With `merges`, servers are asked to sum contributions as soon as both
+  // are certain to be in the commit, which frees memory before the last contribution arrives.
+  CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
+                          bool merges = false);
   // Called when ps 0 no longer has a valid state. Aborts the epoch on every server and ends
   // any hold.
   CoordinatorActions Void();
@@ -92,6 +95,7 @@ class Coordinator {
 
   void OnHello(int server, const Hello& hello, CoordinatorActions& actions);
   void OnStaged(int server, const StagedReport& report, CoordinatorActions& actions);
+  void OnComplete(const Name& name, CoordinatorActions& actions);
   void Break(CoordinatorActions& actions);
   // Commits the step if it is complete, and grants the tokens and the hold that are due.
   void Proceed(CoordinatorActions& actions);
@@ -107,6 +111,8 @@ class Coordinator {
   // The contributions to the current step, and whether each server has staged them.
   std::map<Name, std::vector<bool>> staged_;
   std::vector<Name> complete_;  // staged on all servers, oldest first
+  bool merges_ = false;
+  MergeTree tree_;
   std::optional<Commit> last_commit_;
   Duration repeated_{0};
 

@@ -44,6 +44,8 @@ std::string Encode(const ToParticipant& message) {
     for (const Name& name : commit->set) out << name;
   } else if (const auto* abort = std::get_if<Abort>(&message)) {
     out << "abort " << abort->epoch;
+  } else if (const auto* merge = std::get_if<Merge>(&message)) {
+    out << "merge " << merge->epoch << ' ' << merge->step << merge->into << merge->from;
   }
   return out.str();
 }
@@ -86,6 +88,11 @@ std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
     Abort abort;
     in >> abort.epoch;
     return IfGood<ToParticipant>(in, abort);
+  }
+  if (kind == "merge") {
+    Merge merge;
+    in >> merge.epoch >> merge.step >> merge.into >> merge.from;
+    return IfGood<ToParticipant>(in, merge);
   }
   return std::nullopt;
 }

@@ -48,7 +48,17 @@ struct Abort {  // the states of this and all earlier epochs are void
   int64_t epoch = 0;
   bool operator==(const Abort&) const = default;
 };
-using ToParticipant = std::variant<Commit, Abort>;
+// Sum `from` into `into` and free its bytes: both will be in the commit of the step. The sum is
+// kept under the name `into`. A participant that misses this message sums both when the commit
+// arrives.
+struct Merge {
+  int64_t epoch = 0;
+  int64_t step = 0;
+  Name into;
+  Name from;
+  bool operator==(const Merge&) const = default;
+};
+using ToParticipant = std::variant<Commit, Abort, Merge>;
 
 // These convert a message to one line of text, and back. Decoding returns nullopt if the text is
 // not a message.

@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace tfjob::ps::protocol {
+namespace {
+
+// A server may be one step behind ps 0, which asks for contributions to the next step, but no more:
+// a step is complete only once all servers have applied the one before.
+constexpr int64_t kMostAhead = 1;
+
+}  // namespace
 
 ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) {
   ParticipantActions actions = Void();
@@ -24,18 +31,20 @@ ParticipantActions Participant::Void() {
     actions.refused.push_back(name);
   }
   staged_.clear();
+  merged_.clear();
   applying_.reset();
   epoch_ = 0;
   return actions;
 }
 
 bool Participant::Wants(int64_t epoch, int64_t step, const Name& name) const {
-  return Current(epoch) && step >= step_ && !staged_.contains(name) && !applied_.Contains(name);
+  return Current(epoch) && step >= step_ && step <= step_ + kMostAhead && !staged_.contains(name) &&
+         !applied_.Contains(name);
 }
 
 ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& name) {
   ParticipantActions actions;
-  if (!Current(epoch)) {
+  if (!Current(epoch) || step > step_ + kMostAhead) {
     actions.forget.push_back(name);
     actions.refused.push_back(name);
   } else if (applied_.Contains(name)) {
@@ -63,10 +72,24 @@ ParticipantActions Participant::OnMessage(const ToParticipant& message) {
   ParticipantActions actions;
   if (const auto* commit = std::get_if<Commit>(&message)) {
     OnCommit(*commit, actions);
+  } else if (const auto* merge = std::get_if<Merge>(&message)) {
+    OnMerge(*merge, actions);
   } else if (std::get<Abort>(message).epoch >= epoch_ && epoch_ != 0) {
     actions = Void();
   }
   return actions;
+}
+
+void Participant::OnMerge(const Merge& merge, ParticipantActions& actions) {
+  // During a commit, the message belongs to that step and is late, or to the next one, whose commit
+  // will do.
+  if (!Current(merge.epoch) || merge.step != step_ || applying_) return;
+  const auto whole = [&](const Name& name) {
+    return staged_.contains(name) && !merged_.contains(name);
+  };
+  if (merge.into == merge.from || !whole(merge.into) || !whole(merge.from)) return;
+  merged_.insert(merge.from);
+  actions.merge = merge;
 }
 
 void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
@@ -95,6 +118,7 @@ ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
   const Commit commit = *std::move(applying_);
   applying_.reset();
   step_ = commit.step + 1;
+  merged_.clear();
   for (const Name& name : commit.set) applied_.Record(name);
   for (auto it = staged_.begin(); it != staged_.end();) {
     if (it->second > commit.step) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -20,14 +21,17 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
-// The actions that the caller must take. `apply` must come before `forget`, because it needs staged
-// bytes that `forget` frees. `messages` must come last, because on ps 0 the coordinator may reply
-// to a message at once, which yields further actions.
+// The actions that the caller must take. `merge` and `apply` must be carried out one after the
+// other, in the order in which they were returned. `apply` must come before `forget`, because it
+// needs staged bytes that `forget` frees. `messages` must come last, because on ps 0 the
+// coordinator may reply to a message at once, which yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
   // bytes must be kept until then.
   std::optional<Commit> apply;
+  // Sum the second contribution into the first, whose bytes will be the sum.
+  std::optional<Merge> merge;
   std::vector<Answer> answers;
   // Free the staged bytes of these contributions.
   std::vector<Name> forget;
@@ -49,7 +53,7 @@ class Participant {
   ParticipantActions Void();
 
   // Returns whether the bytes of the contribution are needed. False if it is already staged, if its
-  // step is decided, or if `epoch` is not the current one.
+  // step is decided or too far ahead, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
   // Called when all bytes of the contribution have arrived, whether or not they were needed.
   // Reports the contribution to the coordinator, or answers or refuses its exchange.
@@ -70,12 +74,14 @@ class Participant {
  private:
   void Repeat(Duration now, ParticipantActions& actions);
   void OnCommit(const Commit& commit, ParticipantActions& actions);
+  void OnMerge(const Merge& merge, ParticipantActions& actions);
   bool Current(int64_t epoch) const { return epoch_ != 0 && epoch == epoch_; }
 
   const int64_t incarnation_;
   int64_t epoch_ = 0;  // 0: no state
   int64_t step_ = 0;
   std::map<Name, int64_t> staged_;  // value: the step it was computed for
+  std::set<Name> merged_;           // those of them that were summed into another
   std::optional<Commit> applying_;
   Ledger applied_;  // since the state was filled
   Duration repeated_{0};

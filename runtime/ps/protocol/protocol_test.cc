@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <random>
+
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/protocol/participant.h"
 
@@ -28,6 +32,9 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   EXPECT_EQ(DecodeToParticipant(Encode(commit)), commit);
   const ToParticipant abort = Abort{4};
   EXPECT_EQ(DecodeToParticipant(Encode(abort)), abort);
+  const ToParticipant merge = Merge{2, 7, Of(kA, 3), Of(kC, 9)};
+  EXPECT_EQ(DecodeToParticipant(Encode(merge)), merge);
+  EXPECT_FALSE(DecodeToParticipant("merge 2 7 worker 0 1 3 worker 1"));
   for (const ToCoordinator& message :
        {ToCoordinator(Hello{4, 5, 6}), ToCoordinator(StagedReport{1, 2, Of(kB, 3)}),
         ToCoordinator(AppliedReport{8, 9})}) {
@@ -137,6 +144,74 @@ TEST_F(CoordinatorTest, ARestartedServerVoidsTheEpoch) {
   coordinator_.OnMessage(1, Hello{11, 2, 5});
   coordinator_.OnMessage(0, Hello{10, 2, 5});
   EXPECT_TRUE(coordinator_.active());
+}
+
+// Returns what is summed in the end if contributions arrive in this order, as "((c+0)+(1+2))".
+std::string SumOf(const std::vector<Worker>& arrivals, size_t expected_roots) {
+  MergeTree tree;
+  std::map<Name, std::string> sums;
+  for (const Worker& worker : arrivals) {
+    sums[Of(worker, 1)] = worker.type == "chief" ? "c" : std::to_string(worker.index);
+    for (const auto& [into, from] : tree.Add(Of(worker, 1))) {
+      sums[into] = "(" + sums[into] + "+" + sums[from] + ")";
+      sums.erase(from);
+    }
+  }
+  EXPECT_EQ(sums.size(), expected_roots);
+  std::string total;
+  for (const auto& [name, sum] : sums) total += (total.empty() ? "" : " ") + sum;
+  return total;
+}
+
+TEST(MergeTree, SumsNeighboursInAnOrderThatDoesNotDependOnTheirArrival) {
+  std::vector<Worker> workers = {{"chief", 0},  {"worker", 0}, {"worker", 1},
+                                 {"worker", 2}, {"worker", 3}, {"worker", 4}};
+  std::mt19937 random(1);
+  for (int i = 0; i < 100; ++i) {
+    std::shuffle(workers.begin(), workers.end(), random);
+    EXPECT_EQ(SumOf(workers, 2), "((c+0)+(1+2)) (3+4)");
+  }
+  EXPECT_EQ(SumOf({{"worker", 2}, {"worker", 0}}, 2), "0 2");
+  MergeTree tree;
+  EXPECT_TRUE(tree.Add(Of({"worker", 1}, 1)).empty());
+  EXPECT_TRUE(tree.Add(Of({"worker", 1}, 2)).empty()) << "a second one of the same worker";
+  EXPECT_EQ(tree.Add(Of({"worker", 2}, 1)).size(), 1u);
+  EXPECT_TRUE(tree.Add(Of({"worker", 1}, 3)).empty());
+}
+
+TEST_F(CoordinatorTest, AsksToSumWhatIsCertainToCount) {
+  coordinator_.Fill(1, 5, 3, true);
+  for (int server : {0, 1}) coordinator_.OnMessage(server, Hello{10, 1, 5});
+  const Worker w[] = {{"worker", 1}, {"worker", 2}, {"worker", 3}, {"worker", 4}};
+  for (const Worker& worker : w) coordinator_.Join(worker, 1);
+  EXPECT_TRUE(Stage(w[0], 1).messages.empty());
+  // Staged on one server only, so it may never count.
+  EXPECT_TRUE(coordinator_.OnMessage(0, StagedReport{1, 5, Of(w[1], 1)}).messages.empty());
+  EXPECT_TRUE(Stage(w[3], 1).messages.empty());
+  const CoordinatorActions last = Stage(w[2], 1);
+  ASSERT_EQ(last.messages.size(), 4u) << "a merge and the commit, to two servers";
+  EXPECT_EQ(std::get<Merge>(last.messages[0].second), (Merge{1, 5, Of(w[2], 1), Of(w[3], 1)}));
+  EXPECT_EQ(std::get<Commit>(last.messages[2].second).set,
+            (std::vector{Of(w[0], 1), Of(w[2], 1), Of(w[3], 1)}));
+}
+
+TEST(Participant, SumsEachContributionOnce) {
+  Participant participant(1);
+  participant.Fill(Duration(0), 2, 7);
+  for (const Worker& worker : {kA, kB, kC}) participant.Staged(2, 7, Of(worker, 1));
+  const Merge merge{2, 7, Of(kA, 1), Of(kB, 1)};
+  EXPECT_FALSE(participant.OnMessage(Merge{2, 7, Of(kA, 1), Of(kA, 9)}).merge) << "not staged";
+  EXPECT_FALSE(participant.OnMessage(Merge{2, 7, Of(kA, 1), Of(kA, 1)}).merge) << "itself";
+  EXPECT_FALSE(participant.OnMessage(Merge{2, 8, Of(kA, 1), Of(kB, 1)}).merge) << "another step";
+  EXPECT_FALSE(participant.OnMessage(Merge{1, 7, Of(kA, 1), Of(kB, 1)}).merge) << "another epoch";
+  EXPECT_EQ(participant.OnMessage(merge).merge, merge);
+  EXPECT_FALSE(participant.OnMessage(merge).merge) << "repeated";
+  EXPECT_FALSE(participant.OnMessage(Merge{2, 7, Of(kB, 1), Of(kC, 1)}).merge)
+      << "into what is gone";
+  EXPECT_FALSE(participant.Wants(2, 7, Of(kB, 1))) << "its bytes are part of the sum";
+  const Commit commit{2, 7, {Of(kA, 1), Of(kB, 1)}};
+  EXPECT_EQ(participant.OnMessage(commit).apply, commit);
+  EXPECT_EQ(participant.Applied(2, 7).answers.size(), 3u);
 }
 
 TEST(Participant, AppliesTheSetAndDropsTheRest) {

@@ -50,6 +50,7 @@ class Simulation {
     // The chief's data never ends, so at least one task always trains.
     EXPECT_GE(Step(), calm_step + 10) << "the job stands still";
   }
+  int merges() const { return merges_; }
 
  private:
   struct Server {
@@ -59,6 +60,9 @@ class Simulation {
     std::unique_ptr<Coordinator> coordinator;  // on server 0
     Lineage lineage;                           // history of its state
     std::map<Worker, int64_t> newest;          // newest incarnations seen
+    // The contributions summed under a name since the last commit, that name included.
+    std::map<Name, std::vector<Name>> sums;
+    int64_t summed_epoch = 0, summed_step = 0;
   };
   struct Worker_ {
     bool alive = false;
@@ -136,6 +140,7 @@ class Simulation {
         Send(deliver);
       }
     }
+    if (actions.merge) MergeOn(i, *actions.merge);
     if (actions.apply) {
       const Commit commit = *actions.apply;
       const int64_t incarnation = server(i).incarnation;
@@ -149,10 +154,37 @@ class Simulation {
     for (const Name& name : actions.refused) Reply(i, name, 0, 0);
   }
 
+  // A merge before the commit of its step is carried out at once.
+  void MergeOn(int i, const Merge& merge) {
+    Server& s = server(i);
+    if (s.summed_epoch != merge.epoch || s.summed_step != merge.step) s.sums.clear();
+    s.summed_epoch = merge.epoch;
+    s.summed_step = merge.step;
+    std::vector<Name>& into = s.sums.try_emplace(merge.into, 1, merge.into).first->second;
+    std::vector<Name>& from = s.sums.try_emplace(merge.from, 1, merge.from).first->second;
+    ASSERT_FALSE(into.empty() || from.empty()) << "a contribution was summed twice";
+    into.insert(into.end(), from.begin(), from.end());
+    from.clear();
+    ++merges_;
+  }
+
+  // Everything that was summed must be part of the commit, and once only.
+  void CheckSums(const Server& s, const Commit& commit) {
+    if (s.summed_epoch != commit.epoch || s.summed_step != commit.step) return;
+    std::set<Name> summed;
+    for (const auto& [root, names] : s.sums) {
+      for (const Name& name : names) {
+        ASSERT_TRUE(summed.insert(name).second) << "summed twice: " << ToString(name);
+        ASSERT_EQ(std::ranges::count(commit.set, name), 1) << "not committed: " << ToString(name);
+      }
+    }
+  }
+
   void Apply(int i, const Commit& commit) {
     Server& s = server(i);
     const bool valid = s.participant->epoch() == commit.epoch;
     if (valid) {
+      CheckSums(s, commit);
       ASSERT_EQ(s.participant->step(), commit.step) << "a step was left out";
       auto [known, first] = commits_.try_emplace({commit.epoch, commit.step}, commit.set);
       ASSERT_EQ(known->second, commit.set) << "servers applied different sets";
@@ -318,7 +350,7 @@ class Simulation {
         const auto step = static_cast<int64_t>(checkpoint_.size());
         s.lineage = checkpoint_;
         Carry(i, s.participant->Fill(now_, epoch, step));
-        if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_));
+        if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_, true));
       });
     }
     After(70, 70, [this] { filling_ = false; });
@@ -385,14 +417,19 @@ class Simulation {
   std::map<std::pair<int64_t, int64_t>, std::vector<Name>> commits_;
   Lineage checkpoint_;
   int64_t greatest_epoch_ = 0;
+  int merges_ = 0;
   bool filling_ = false, holding_ = false;
 };
 
 TEST(Simulation, KeepsItsPromisesUnderFaults) {
+  int merges = 0;
   for (uint64_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    Simulation(seed).Run();
+    Simulation simulation(seed);
+    simulation.Run();
+    merges += simulation.merges();
   }
+  EXPECT_GT(merges, 10'000);
 }
 
 }  // namespace

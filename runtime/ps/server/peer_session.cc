@@ -10,10 +10,12 @@
 namespace tfjob::ps {
 namespace {
 
-void RaiseTo(std::atomic<int64_t>& value, int64_t least) {
-  int64_t seen = value;
-  while (seen < least && !value.compare_exchange_weak(seen, least)) {
-  }
+constexpr size_t kMostQueuedBytes = size_t{16} << 20;
+
+Status CheckStep(int64_t step) {
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (step >= 0 && step <= kMost) return OkStatus();
+  return InvalidArgument("step: expected 0 to ", kMost, ", got ", step);
 }
 
 }  // namespace
@@ -22,11 +24,37 @@ PeerSession::PeerSession(Service& service, rpc::Identity peer, std::string addre
                          rpc::Transport& transport, ThreadPool* pool)
     : service_(service),
       peer_(std::move(peer)),
+      role_(service.RoleOf(peer_)),
       address_(std::move(address)),
       stream_(pool),
-      connection_(transport, *this) {}
+      connection_(transport, *this, {.max_queued_bytes = kMostQueuedBytes}) {}
+
+PeerSession::~PeerSession() {
+  if (fill_ != nullptr) service_.Abandon(fill_);
+}
+
+bool PeerSession::Allowed(const rpc::FrameHeader& header) {
+  if (MaySend(role_, header.type)) return true;
+  const Status why =
+      PermissionDenied(rpc::TaskName(peer_), " may not send frames of type ", header.type,
+                       ": the chief of this job is ", service_.ChiefName());
+  switch (header.type) {
+    case wire::kFill:
+    case wire::kRenew:
+    case wire::kParticipant:
+      return false;  // these have no answer
+    case wire::kPush:
+    case wire::kPull:
+      SendRefusal(header.sequence, why);
+      return false;
+    default:
+      ReplyTo(header.sequence, why);
+      return false;
+  }
+}
 
 void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
+  if (!Allowed(frame.header)) return;
   switch (frame.header.type) {
     case wire::kPush:
       return OnPush(frame);
@@ -81,6 +109,8 @@ void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
 // ---- the chief fills the server
 
 void PeerSession::BeginFill(rpc::IncomingFrame& frame) {
+  // An earlier store that this session was filling is freed before the next one is allocated.
+  fill_ = nullptr;
   StatusOr<std::shared_ptr<Store>> store =
       service_.Define(frame.ReadString(frame.remaining()), frame.header.value);
   fill_ = store.ok() ? *std::move(store) : nullptr;
@@ -105,6 +135,7 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
   Status status = fill_status_;
   if (status.ok() && fill_ == nullptr) status = FailedPrecondition("nothing was defined");
   if (status.ok() && !fill_->filled()) status = InvalidArgument("the state is incomplete");
+  if (status.ok()) status = CheckStep(frame.header.step);
   // The ledger is set before the state goes into service, because a contribution that is repeated
   // after a restore must be recognised from its first frame on.
   if (status.ok())
@@ -158,7 +189,9 @@ bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
     return true;
   }
   // The text is a member because the frame refers to its bytes until the frame is written.
-  text_ = service_.run_line() + copy_.ledger + copy_.of.store->CounterLedger();
+  text_ = service_.run_line() + copy_.ledger;
+  // The job's steps are those that ps 0 counted, so its counter is the one to be restored.
+  if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
   frame.header.type = wire::kSnapshotEnd;
   frame.header.step = copy_.of.store->step();
   frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});
@@ -201,45 +234,51 @@ void PeerSession::Reply::Begin(std::shared_ptr<Store> of, uint64_t number) {
 }
 
 void PeerSession::Pull(const rpc::FrameHeader& header) {
-  push_ = {};
-  if (!BeginPush(header)) return;
+  if (!BeginExchange(header)) return;
   push_.remaining = 0;
-  if (Synchronizer* synchronizer = service_.synchronizer()) {
-    synchronizer->Pull(push_.name, header.value);
-    return;
-  }
+  if (push_.synchronous) return service_.synchronizer().Pull(push_.name, header.value);
   Answer(header.sequence, push_.store->step(), 0, true);
 }
 
-bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
+bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
   push_ = {};
   StatusOr<std::shared_ptr<Store>> store = service_.StoreOf(header.value);
   {
     MutexLock lock(mutex_);
     reply_.Begin(store.ok() ? *store : nullptr, header.sequence);
   }
-  if (!store.ok()) {
-    Refuse(header.sequence, store.status());
+  Status status = store.status();
+  if (status.ok()) status = CheckStep(header.step);
+  if (!status.ok()) {
+    Refuse(header.sequence, status);
     return false;
   }
   push_.store = *std::move(store);
+  // The exchange keeps the mode that it began with: the state may be replaced while its bytes
+  // arrive.
+  push_.synchronous = push_.store->definition().mode == Mode::kSynchronous;
   push_.name = {worker(), peer_.incarnation, header.sequence};
   push_.step = header.step;
   push_.remaining = push_.store->shards().size();
   return true;
 }
 
-void PeerSession::OnPush(rpc::IncomingFrame& frame) {
-  if ((frame.header.flags & wire::kFirst) != 0) {
-    if (!BeginPush(frame.header)) return;
-    if (Synchronizer* synchronizer = service_.synchronizer()) {
-      push_.staging = synchronizer->Stage(push_.name, push_.step, push_.store);
-    } else if (service_.index() > 0) {
-      // Only ps 0 counts steps. The other servers need the global step to compute learning rates;
-      // their best estimate is the highest step seen in any push.
-      RaiseTo(push_.store->step(), push_.step);
-    }
+bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
+  if (!BeginExchange(header)) return false;
+  if (!push_.synchronous) return true;
+  StatusOr<std::shared_ptr<Staging>> staging =
+      service_.synchronizer().Stage(push_.name, push_.step, push_.store);
+  if (!staging.ok()) {
+    push_ = {};
+    Refuse(header.sequence, staging.status());
+    return false;
   }
+  push_.staging = *std::move(staging);
+  return true;
+}
+
+void PeerSession::OnPush(rpc::IncomingFrame& frame) {
+  if ((frame.header.flags & wire::kFirst) != 0 && !BeginPush(frame.header)) return;
   // Skips the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
@@ -282,7 +321,7 @@ void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo
   if (push_.staging != nullptr) {
     return push_.staging->Take(frame, shard, segment.offset, segment.length);
   }
-  if (service_.synchronizer() != nullptr) return frame.Skip(segment.length);  // not needed
+  if (push_.synchronous) return frame.Skip(segment.length);  // not needed
   Store& store = *push_.store;
   const size_t bytes = store.bytes_of(shard);
   if (segment.offset == 0) push_.update.reset(buffers_->Take(bytes));
@@ -301,21 +340,19 @@ void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo
 
 void PeerSession::EndPush() {
   std::shared_ptr<Store> store = std::move(push_.store);
-  if (Synchronizer* synchronizer = service_.synchronizer()) {
-    return synchronizer->Staged(push_.name, store->epoch(), push_.step, std::move(push_.staging));
+  if (push_.synchronous) {
+    return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step,
+                                          std::move(push_.staging));
   }
   // If the store was replaced meanwhile, its values are outdated.
   if (StatusOr<std::shared_ptr<Store>> now = service_.StoreOf(store->epoch()); !now.ok()) {
     return Refuse(push_.name.sequence, now.status());
   }
-  int64_t step = store->step();
-  int64_t staleness = 0;
-  // Only ps 0 has the step counter, so that a step is counted once, not once per server.
-  if (service_.index() == 0) {
-    const int64_t before = store->Count(push_.name);
-    staleness = std::max<int64_t>(0, before - push_.step);
-    step = store->step();
-  }
+  // Every server counts, since a contribution visits them all and each needs the step for its
+  // updates. The counter of ps 0 is the job's global step, from which staleness is computed.
+  const int64_t before = store->Count(push_.name);
+  const int64_t step = store->step();
+  const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, before - push_.step) : 0;
   {
     MutexLock lock(mutex_);
     reply_.final = {.type = wire::kValues,
@@ -369,6 +406,10 @@ void PeerSession::Refuse(uint64_t sequence, const Status& why) {
     if (reply_.sequence != sequence) return;
     reply_.Begin(nullptr, 0);
   }
+  SendRefusal(sequence, why);
+}
+
+void PeerSession::SendRefusal(uint64_t sequence, const Status& why) {
   connection_.Send(
       {.type = wire::kRefused, .sequence = sequence, .value = static_cast<int64_t>(why.code())},
       std::string(Message(why)));
@@ -396,7 +437,8 @@ bool PeerSession::NextFrame(rpc::OutgoingFrame& frame) {
 size_t PeerSession::PlanValues(rpc::OutgoingFrame& frame) {
   size_t total = 0;
   chunks_.clear();
-  while (reply_.sent < reply_.shards.size() && total < rpc::kFrameTargetBytes) {
+  while (reply_.sent < reply_.shards.size() && total < rpc::kFrameTargetBytes &&
+         chunks_.size() < rpc::kFrameTargetSegments) {
     const int shard = reply_.shards[reply_.sent];
     const size_t left = reply_.store->bytes_of(shard) - reply_.offset;
     const size_t bytes = std::min(left, rpc::kFrameTargetBytes);

@@ -8,6 +8,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/kernels/stream.h"
+#include "runtime/ps/server/peer_role.h"
 #include "runtime/ps/server/store.h"
 #include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/connection.h"
@@ -23,6 +24,7 @@ class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
               ThreadPool* pool);
+  ~PeerSession() override;
 
   rpc::Connection& connection() { return connection_; }
   const rpc::Identity& peer() const { return peer_; }
@@ -45,6 +47,7 @@ class PeerSession : public rpc::ConnectionHandler {
   // A contribution being received; reader thread only.
   struct Push {
     std::shared_ptr<Store> store;  // null: refused
+    bool synchronous = false;      // the mode of `store`
     protocol::Name name;
     int64_t step = 0;
     size_t remaining = 0;              // shards still to come
@@ -88,6 +91,8 @@ class PeerSession : public rpc::ConnectionHandler {
     size_t bytes = 0;
   };
 
+  // Returns whether the peer's role lets it send this frame. If not, the peer is told.
+  bool Allowed(const rpc::FrameHeader& header);
   void Request(rpc::IncomingFrame& frame);
   void BeginFill(rpc::IncomingFrame& frame);
   void Fill(rpc::IncomingFrame& frame);
@@ -96,11 +101,13 @@ class PeerSession : public rpc::ConnectionHandler {
   void Pull(const rpc::FrameHeader& header);
 
   void OnPush(rpc::IncomingFrame& frame);
+  bool BeginExchange(const rpc::FrameHeader& header);
   bool BeginPush(const rpc::FrameHeader& header);
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void EndPush();
 
+  void SendRefusal(uint64_t sequence, const Status& why);
   // Sends the values that are ready. If `from_here` is set, this thread may write them itself.
   void SendValues(bool from_here);
   bool NextValues(rpc::OutgoingFrame& frame) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -111,6 +118,7 @@ class PeerSession : public rpc::ConnectionHandler {
 
   Service& service_;
   const rpc::Identity peer_;
+  const PeerRole role_;
   const std::string address_;
   kernels::Stream stream_;
   std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();

@@ -9,10 +9,12 @@
 //   server->Shutdown(1s);
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "runtime/base/env.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/rpc/credentials.h"
 #include "runtime/rpc/liveness.h"
@@ -24,7 +26,16 @@ namespace tfjob::ps {
 inline constexpr char kParameterService[] = "parameters";
 
 struct ServerOptions {
-  rpc::Identity identity;      // task_index is the server's number
+  rpc::Identity identity;  // task_index is the server's number
+  // The job's chief: the only task that may define, fill, hold, copy and end the state. With the
+  // type "", it is unknown, and every task that trains may do so.
+  std::string chief_type = "chief";
+  int32_t chief_index = 0;
+  // Returns whether the job may have this task. Others are refused. If null, every name is
+  // accepted.
+  std::function<bool(const std::string& type, int32_t index)> may_have;
+  // A definition that needs more memory than this for values and slots is refused.
+  int64_t max_bytes = AvailableMemory();
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   state::PeerEventSink on_event;
   // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.
@@ -42,7 +53,8 @@ struct ServerState {
   int64_t epoch = 0;
   int64_t global_step = 0;  // as far as this server knows
   int64_t shards = 0;
-  int64_t bytes = 0;  // size of values and slots
+  int64_t bytes = 0;         // size of values and slots
+  int64_t staged_bytes = 0;  // size of the gradients that wait for their step
   std::vector<state::PeerState> members;
 };
 

@@ -44,6 +44,10 @@ Service::~Service() {
 Status Service::Admit(const rpc::Identity& peer) {
   MutexLock lock(mutex_);
   if (finished_ || stopped_) return FailedPrecondition("the job's parameter servers are stopping");
+  if (options_.may_have && !options_.may_have(peer.task_type, peer.task_index)) {
+    return FailedPrecondition("refused: the job has no task ", rpc::TaskName(peer), " as far as ",
+                              rpc::TaskName(options_.identity), " knows");
+  }
   // A ledger orders the contributions of a task by incarnation first, so it would treat everything
   // that an older process sends as already applied.
   auto found = incarnations_.find({peer.task_type, peer.task_index});
@@ -134,6 +138,20 @@ void Service::Tell(state::PeerEvent::Kind kind, const PeerSession& session,
        .message = StrCat(Described(session.peer(), session.address()), " ", message)});
 }
 
+// ---- roles
+
+PeerRole Service::RoleOf(const rpc::Identity& peer) const {
+  if (peer.task_type == "ps") return PeerRole::kServes;
+  if (peer.task_type == "evaluator") return PeerRole::kNone;
+  const bool chief =
+      peer.task_type == options_.chief_type && peer.task_index == options_.chief_index;
+  return chief || options_.chief_type.empty() ? PeerRole::kChief : PeerRole::kTrains;
+}
+
+std::string Service::ChiefName() const {
+  return StrCat(options_.chief_type, " ", options_.chief_index);
+}
+
 // ---- state
 
 Status Service::NotReady() const {
@@ -164,21 +182,46 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
     return InvalidArgument("the chief's TF_CONFIG has ", servers, " ps tasks, but this is ",
                            rpc::TaskName(options_.identity));
   }
+  const int64_t bytes = Store::BytesFor(assignment.definition, index(), servers);
+  if (bytes > options_.max_bytes) {
+    return InvalidArgument("the variables of ", rpc::TaskName(options_.identity), " take ", bytes,
+                           " bytes with their slots, but it may use only ", options_.max_bytes,
+                           ": use more parameter servers, or raise their memory limit");
+  }
+  RETURN_IF_ERROR(BeginEpoch(epoch, assignment.servers[0]));
   auto store = std::make_shared<Store>(std::move(assignment.definition), index(), servers, epoch);
+  MutexLock lock(mutex_);
+  if (epoch != epoch_) return EpochIsOver(epoch);
+  filling_ = store;
+  return store;
+}
+
+// The old state goes out of service now, not when the new one is complete, because no task may mix
+// values of two states. It is freed before the new one is allocated, since a server may not have
+// memory for both.
+Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
+  std::shared_ptr<Store> old, unfinished;
   {
     MutexLock lock(mutex_);
     // A late request from an earlier chief must not replace the state of the present chief.
-    if (epoch <= epoch_) return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
+    if (epoch <= epoch_) return EpochIsOver(epoch);
     epoch_ = epoch;
-    coordinator_ = assignment.servers[0];
-    // The old state goes out of service now, not when the new one is complete, because no task may
-    // mix values of two states.
-    store_ = nullptr;
-    filling_ = store;
+    coordinator_ = coordinator;
+    old = std::move(store_);
+    unfinished = std::move(filling_);
   }
   // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   synchronizer_->Void();
-  return store;
+  return OkStatus();
+}
+
+Status Service::EpochIsOver(int64_t epoch) const {
+  return Aborted("epoch ", epoch, " is over: ", epoch_, " was defined");
+}
+
+void Service::Abandon(const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  if (filling_ == store) filling_ = nullptr;
 }
 
 Status Service::Activate(std::shared_ptr<Store> store) {
@@ -246,6 +289,7 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
 ServerState Service::State() {
   MutexLock lock(mutex_);
   ServerState state{.ready = store_ != nullptr, .epoch = epoch_, .members = MembersLocked()};
+  state.staged_bytes = static_cast<int64_t>(synchronizer_->staged_bytes());
   if (store_ != nullptr) {
     state.global_step = store_->step();
     state.shards = static_cast<int64_t>(store_->shards().size());
@@ -338,10 +382,6 @@ void Service::Stop() {
 }
 
 // ---- the synchronous protocol
-
-Synchronizer* Service::synchronizer() {
-  return synchronous_ ? synchronizer_.get() : nullptr;
-}
 
 void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
   synchronizer_->Leave(worker, incarnation);

@@ -42,9 +42,15 @@ class Service : public ParameterServer {
   // returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
   StatusOr<std::shared_ptr<Store>> StoreOf(int64_t epoch);
-  // Creates an empty store, to be filled, and takes the present one out of service. Returns Aborted
-  // unless `epoch` is greater than all earlier epochs.
+  PeerRole RoleOf(const rpc::Identity& peer) const;
+  std::string ChiefName() const;  // "chief 0"
+  // Takes the present store out of service and frees it, then creates an empty one, to be filled.
+  // Returns InvalidArgument if the assignment is invalid or needs more memory than there is, and
+  // Aborted unless `epoch` is greater than all earlier epochs. In either case, the present store
+  // stays in service.
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
+  // Frees a store whose filling will not end.
+  void Abandon(const std::shared_ptr<Store>& store);
   // Puts the filled store into service. Returns Aborted if another store was defined meanwhile.
   Status Activate(std::shared_ptr<Store> store);
   std::pair<rpc::FrameHeader, std::string> DescribeState();
@@ -54,8 +60,8 @@ class Service : public ParameterServer {
   Status Release(const protocol::Worker& worker);
   void Finish();
   void FromParticipant(const rpc::Identity& peer, const std::string& message);
-  // Returns null unless the state is synchronous.
-  Synchronizer* synchronizer();
+  // For synchronous states.
+  Synchronizer& synchronizer() { return *synchronizer_; }
 
   // For the synchronizer.
   std::unique_ptr<CoordinatorLink> LinkToCoordinator(Synchronizer& synchronizer);
@@ -75,6 +81,8 @@ class Service : public ParameterServer {
   }
 
  private:
+  Status BeginEpoch(int64_t epoch, const std::string& coordinator);
+  Status EpochIsOver(int64_t epoch) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tick();
   void Register(PeerSession& session);
   void Unregister(PeerSession& session, const Status& why);

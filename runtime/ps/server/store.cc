@@ -73,6 +73,15 @@ void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text)
   }
 }
 
+// The bytes from the beginning of one part of a shard (its value, a slot) to that of the next.
+constexpr size_t StrideOf(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+int SlotsFor(const Definition& definition, const state::Variable& variable) {
+  return static_cast<int>(state::SlotsOf(variable, definition.state.optimizer).size());
+}
+
 }  // namespace
 
 Store::Entry::Entry(const state::Variable& variable, size_t bytes, int slots)
@@ -80,15 +89,35 @@ Store::Entry::Entry(const state::Variable& variable, size_t bytes, int slots)
       update(variable.update),
       bytes(bytes),
       slots(slots),
-      stride((bytes + 63) / 64 * 64),
-      state(std::make_unique<Buffer>(stride * static_cast<size_t>(1 + slots))) {}
+      stride(StrideOf(bytes)),
+      received(static_cast<size_t>(1 + slots)),
+      // The fill writes every byte before the store is used.
+      state(std::make_unique<Buffer>(stride * received.size(), Buffer::Contents::kUndefined)) {}
+
+std::span<std::byte> Store::Entry::Part(int part) const {
+  const size_t begin = static_cast<size_t>(part) * stride;
+  ENFORCE(part >= 0 && begin <= state->size() && bytes <= state->size() - begin,
+          "a part of a shard lies in its memory");
+  return {state->data() + begin, bytes};
+}
+
+int64_t Store::BytesFor(const Definition& definition, int server, int servers) {
+  int64_t total = 0;
+  for (const Shard& shard : Place(definition, servers)) {
+    if (shard.server != server) continue;
+    const state::Variable& variable =
+        definition.state.variables[static_cast<size_t>(shard.variable)];
+    const size_t stride = StrideOf(static_cast<size_t>(shard.size));
+    total += static_cast<int64_t>(stride) * (1 + SlotsFor(definition, variable));
+  }
+  return total;
+}
 
 Store::Store(Definition definition, int server, int servers, int64_t epoch)
     : definition_(std::move(definition)),
       servers_(servers),
       epoch_(epoch),
       fingerprint_(Fingerprint(definition_)) {
-  const int slots = static_cast<int>(optimizer::Slots(definition_.state.optimizer).size());
   const std::vector<Shard> shards = Place(definition_, servers);
   local_.assign(shards.size(), -1);
   for (int i = 0; i < static_cast<int>(shards.size()); ++i) {
@@ -97,7 +126,7 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
     const state::Variable& variable =
         definition_.state.variables[static_cast<size_t>(shard.variable)];
     auto entry = std::make_unique<Entry>(variable, static_cast<size_t>(shard.size),
-                                         variable.update == state::Update::kGradient ? slots : 0);
+                                         SlotsFor(definition_, variable));
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
     own_.push_back(i);
@@ -145,26 +174,39 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
 
 void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
                       std::span<const std::byte* const> updates, std::span<std::byte> sum,
-                      int64_t step, kernels::Stream& stream) {
+                      int64_t step, kernels::Stream& stream, std::span<const int> counts) {
   Entry& entry = At(shard);
   sum = sum.first(entry.bytes);  // Blend reads as many bytes of an update as `sum` has
   MutexLock lock(entry.mutex);
   const std::byte* only = nullptr;
-  int count = 0;
+  int terms = 0, contributions = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    if (entry.ledger.Contains(names[i])) continue;
+    if (counts.empty() && entry.ledger.Contains(names[i])) continue;
     entry.ledger.Record(names[i]);
     if (updates[i] == nullptr) continue;
+    contributions += counts.empty() ? 1 : counts[i];
     // A single update is applied directly, without a copy into `sum`.
-    if (++count == 1) {
+    if (++terms == 1) {
       only = updates[i];
       continue;
     }
-    if (count == 2) Blend(entry.dtype, sum, {only, entry.bytes}, false, 1);
+    if (terms == 2) Blend(entry.dtype, sum, {only, entry.bytes}, false, 1);
     Blend(entry.dtype, sum, {updates[i], entry.bytes}, true, 1);
   }
-  if (count == 1) ApplyLocked(entry, {only, entry.bytes}, step, 1, stream);
-  if (count > 1) ApplyLocked(entry, sum.first(entry.bytes), step, 1.0 / count, stream);
+  if (terms == 0) return;
+  const double scale = contributions == 1 ? 1 : 1.0 / contributions;
+  const std::byte* total = terms == 1 ? only : sum.data();
+  ApplyLocked(entry, {total, entry.bytes}, step, scale, stream);
+}
+
+bool Store::Applied(int shard, const protocol::Name& name) {
+  Entry& entry = At(shard);
+  MutexLock lock(entry.mutex);
+  return entry.ledger.Contains(name);
+}
+
+void Store::Add(int shard, std::span<std::byte> to, std::span<const std::byte> update) const {
+  Blend(At(shard).dtype, to, update, true, 1);
 }
 
 void Store::CopyValue(int shard, size_t offset, std::span<std::byte> to) {
@@ -187,18 +229,21 @@ void Store::CopyState(int shard, std::byte* to, std::string& ledger) {
 Status Store::CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const {
   if (!Owns(shard)) return InvalidArgument("shard ", shard, " is not on this server");
   const Entry& entry = At(static_cast<int>(shard));
-  if (slot > static_cast<uint32_t>(entry.slots) || length > entry.bytes ||
-      offset > entry.bytes - length) {
-    return InvalidArgument("shard ", shard, " slot ", slot, ": no bytes ", offset, " to ",
-                           offset + length);
+  if (slot >= entry.received.size() || length > entry.bytes || offset > entry.bytes - length) {
+    return InvalidArgument("shard ", shard, " slot ", slot, ": no ", length, " bytes at ", offset);
   }
   return OkStatus();
 }
 
 std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t offset,
                                        uint64_t length) {
-  unfilled_ -= static_cast<int64_t>(length);
-  return At(static_cast<int>(shard)).Part(static_cast<int>(slot)).subspan(offset, length);
+  Entry& entry = At(static_cast<int>(shard));
+  // Bytes that are sent twice do not make up for others that are missing.
+  if (size_t& received = entry.received[slot]; offset == received) {
+    received += length;
+    unfilled_ -= static_cast<int64_t>(length);
+  }
+  return entry.Part(static_cast<int>(slot)).subspan(offset, length);
 }
 
 std::string Store::RunLine(const std::string& job_uid, int32_t attempt) {

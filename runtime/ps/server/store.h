@@ -23,7 +23,11 @@ namespace tfjob::ps {
 // each other. A shard is identified by its index in Place(definition, servers).
 class Store {
  public:
+  // Requires a definition that Validate accepts, and memory of BytesFor.
   Store(Definition definition, int server, int servers, int64_t epoch);
+  // Returns how many bytes the values and slots of a server take. Requires a definition that
+  // Validate accepts.
+  static int64_t BytesFor(const Definition& definition, int server, int servers);
 
   const Definition& definition() const { return definition_; }
   int64_t epoch() const { return epoch_; }
@@ -42,8 +46,8 @@ class Store {
   // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
 
-  // The global step. It is exact on server 0 and in synchronous mode. Otherwise it is the greatest
-  // step that the fill or a push has named.
+  // The global step: that of the fill, and one more for each step applied since. In asynchronous
+  // mode, every server counts the contributions that it has applied (see Count).
   std::atomic<int64_t>& step() { return step_; }
 
   // Applies the update of the contribution `name`. The update is a gradient, a value or a
@@ -54,10 +58,15 @@ class Store {
   // Applies the mean of the updates of several contributions, summed in the given order.
   // updates[i] belongs to names[i]; it is null, and does not count, if that contribution has no
   // update for the shard. Contributions that the ledger contains are skipped. `sum` is scratch
-  // memory of at least the shard's size.
+  // memory of at least the shard's size. If `counts` is given, updates[i] is the sum of counts[i]
+  // contributions, from which the caller has left out those that the ledger contains.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
-                 kernels::Stream& stream);
+                 kernels::Stream& stream, std::span<const int> counts = {});
+  // Returns whether the ledger contains this contribution to the shard.
+  bool Applied(int shard, const protocol::Name& name);
+  // Adds one update of the shard to another, as ApplyMean would.
+  void Add(int shard, std::span<std::byte> to, std::span<const std::byte> update) const;
 
   // Copies to.size() bytes of the value, from `offset` on. Updates may happen between two calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
@@ -65,10 +74,11 @@ class Store {
   void CopyState(int shard, std::byte* to, std::string& ledger);
 
   // For filling the store, before it is used in any other way. CheckFill returns InvalidArgument if
-  // the bytes do not fit. FillTarget returns where to write them, and counts them as received.
+  // the bytes do not fit. FillTarget returns where to write them, and counts them as received if
+  // they are the next bytes of the value or slot.
   Status CheckFill(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length) const;
   std::span<std::byte> FillTarget(uint32_t shard, uint32_t slot, uint64_t offset, uint64_t length);
-  // Returns whether all bytes of all shards and slots have arrived.
+  // Returns whether all bytes of all shards and slots have arrived, those of each in order.
   bool filled() const { return unfilled_ == 0; }
 
   // SetLedger reads a ledger from text, with one entry per line: "shard type index incarnation
@@ -83,8 +93,8 @@ class Store {
   // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Server 0 only. Counts a step for `name`, unless it was counted before. Returns the step before
-  // the call.
+  // Asynchronous only. Counts a step for `name`, unless it was counted before. Returns the step
+  // before the call.
   int64_t Count(const protocol::Name& name);
 
  private:
@@ -96,11 +106,10 @@ class Store {
     size_t bytes = 0;
     int slots = 0;
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.
-    std::span<std::byte> Part(int part) const {
-      return {state->data() + static_cast<size_t>(part) * stride, bytes};
-    }
+    std::span<std::byte> Part(int part) const;
 
     size_t stride = 0;
+    std::vector<size_t> received;  // of each part, while the store is being filled
     Mutex mutex;
     std::unique_ptr<Buffer> state;  // guarded by `mutex` once the store is in use
     protocol::Ledger ledger ABSL_GUARDED_BY(mutex);

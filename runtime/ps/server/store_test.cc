@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace tfjob::ps {
@@ -24,6 +25,13 @@ std::span<const std::byte> Bytes(const std::vector<T>& values) {
 // values are initially zero.
 class StoreTest : public testing::Test {
  protected:
+  StoreTest() { FillWithZeros(store_); }
+  static void FillWithZeros(Store& store) {
+    for (int shard : store.shards()) {
+      const auto index = static_cast<uint32_t>(shard);
+      std::ranges::fill(store.FillTarget(index, 0, 0, store.bytes_of(shard)), std::byte{0});
+    }
+  }
   static Definition Kinds() {
     Definition definition;
     definition.state.variables = {
@@ -142,7 +150,35 @@ TEST_F(StoreTest, RefusesFillsThatDoNotFit) {
   EXPECT_FALSE(store_.CheckFill(0, 0, ~uint64_t{0}, 8).ok());
   EXPECT_FALSE(store_.CheckFill(0, 1, 0, 4).ok());  // SGD has no slots
   EXPECT_FALSE(store_.CheckFill(6, 0, 0, 0).ok());
-  EXPECT_FALSE(store_.filled());
+  const Store empty(Kinds(), 0, 1, 1);
+  EXPECT_FALSE(empty.filled());
+}
+
+TEST_F(StoreTest, IsFilledByEveryByteOnceAndInOrder) {
+  EXPECT_TRUE(store_.filled());
+  Store twice(Kinds(), 0, 1, 1), reversed(Kinds(), 0, 1, 1);
+  for (int shard = 1; shard < 6; ++shard) {
+    for (Store* store : {&twice, &reversed}) {
+      store->FillTarget(static_cast<uint32_t>(shard), 0, 0, store->bytes_of(shard));
+    }
+  }
+  // As many bytes as the value has, but not all of them.
+  twice.FillTarget(0, 0, 0, 6);
+  twice.FillTarget(0, 0, 0, 6);
+  EXPECT_FALSE(twice.filled());
+  twice.FillTarget(0, 0, 6, 6);
+  EXPECT_TRUE(twice.filled());
+  reversed.FillTarget(0, 0, 6, 6);
+  reversed.FillTarget(0, 0, 0, 6);
+  EXPECT_FALSE(reversed.filled());
+}
+
+TEST_F(StoreTest, KnowsItsSizeBeforeItIsMade) {
+  Definition definition = Kinds();
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  // Every value takes a multiple of 64 bytes; the two that have gradients have two slots.
+  EXPECT_EQ(Store::BytesFor(definition, 0, 1), 64 * (3 + 3 + 1 + 1 + 1));
+  EXPECT_EQ(Store::BytesFor(definition, 0, 2) + Store::BytesFor(definition, 1, 2), 64 * 9);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "runtime/ps/server/synchronizer.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/ps/limits.h"
@@ -11,6 +13,20 @@
 namespace tfjob::ps {
 namespace {
 
+// Limits what is kept between two steps: 16 GiB.
+constexpr size_t kMostFreeBytes = size_t{16} << 30;
+
+// The size of the variables from which on it pays to ask for merges.
+constexpr int64_t kWorthMerging = int64_t{4} << 20;
+
+int64_t BytesOf(const Definition& definition) {
+  int64_t bytes = 0;
+  for (const state::Variable& variable : definition.state.variables) {
+    bytes += variable.shape.num_elements() * static_cast<int64_t>(SizeOf(variable.dtype));
+  }
+  return bytes;
+}
+
 Duration Now() {
   return RealClock().Monotonic();
 }
@@ -19,11 +35,18 @@ Duration Now() {
 
 // ---- staging
 
-Staging::Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers)
-    : store_(std::move(store)), buffers_(std::move(buffers)), updates_(store_->shards().size()) {}
+Staging::Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
+                 protocol::Name name, std::unique_ptr<Intake::Slot> slot)
+    : store_(std::move(store)),
+      buffers_(std::move(buffers)),
+      name_(std::move(name)),
+      slot_(std::move(slot)),
+      updates_(store_->shards().size()),
+      counts_(updates_.size(), 1) {}
 
 void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length) {
   if (length == 0) return;
+  if (slot_ != nullptr) slot_->Count(length);
   const size_t bytes = store_->bytes_of(shard);
   rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
   if (offset == 0) update.reset(buffers_->Take(bytes));
@@ -33,6 +56,41 @@ void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t l
 const std::byte* Staging::update(int shard) const {
   const rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
   return update == nullptr ? nullptr : update->data();
+}
+
+int Staging::count(int shard) const {
+  const size_t place = store_->PlaceOf(shard);
+  return updates_[place] == nullptr ? 0 : counts_[place];
+}
+
+std::span<std::byte> Staging::Bytes(int shard) {
+  return updates_[store_->PlaceOf(shard)]->bytes(store_->bytes_of(shard));
+}
+
+void Staging::DropApplied() {
+  if (std::exchange(checked_, true)) return;
+  for (int shard : store_->shards()) {
+    if (store_->Applied(shard, name_)) Free(shard);
+  }
+}
+
+void Staging::Absorb(Staging& other) {
+  for (int shard : store_->shards()) {
+    const size_t place = store_->PlaceOf(shard);
+    if (other.updates_[place] == nullptr) continue;
+    if (updates_[place] == nullptr) {
+      updates_[place] = std::move(other.updates_[place]);
+      counts_[place] = other.counts_[place];
+      continue;
+    }
+    store_->Add(shard, Bytes(shard), other.Bytes(shard));
+    counts_[place] += other.counts_[place];
+    other.Free(shard);
+  }
+}
+
+void Staging::Free(int shard) {
+  updates_[store_->PlaceOf(shard)] = nullptr;
 }
 
 // ---- life cycle
@@ -79,9 +137,16 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
     }
     // Fill the coordinator first: it must already have the new epoch when this server's participant
     // says hello (below).
-    Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate));
+    Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate,
+                             BytesOf(store->definition()) >= kWorthMerging));
   }
   store_ = store;
+  // As much as a step stages, so that the next step finds its buffers.
+  size_t values = 0;
+  for (int shard : store->shards()) values += store->bytes_of(shard);
+  const auto aggregate = static_cast<size_t>(store->definition().replicas_to_aggregate);
+  const bool few = values == 0 || aggregate <= kMostFreeBytes / values;
+  buffers_->KeepAtMost(few ? values * aggregate : kMostFreeBytes);
   Carry(participant_.Fill(Now(), store->epoch(), step));
 }
 
@@ -90,21 +155,42 @@ void Synchronizer::Void() {
   store_ = nullptr;
   if (coordinator_ != nullptr) Carry(coordinator_->Void());
   Carry(participant_.Void());
+  // The next state may need the memory.
+  buffers_->KeepAtMost(0);
 }
 
 // ---- events from sessions
 
-std::shared_ptr<Staging> Synchronizer::Stage(const protocol::Name& name, int64_t step,
-                                             const std::shared_ptr<Store>& store) {
+size_t Synchronizer::StagedBy(const protocol::Worker& worker) const {
+  auto first =
+      staged_.lower_bound({.worker = worker, .incarnation = std::numeric_limits<int64_t>::min()});
+  size_t count = 0;
+  for (; first != staged_.end() && first->first.worker == worker; ++first) ++count;
+  return count;
+}
+
+StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& name, int64_t step,
+                                                       const std::shared_ptr<Store>& store) {
+  // Waits without the lock. What is needed is decided afterwards, since the step may have ended.
+  std::unique_ptr<Intake::Slot> slot;
+  if (BytesOf(store->definition()) >= kWorthMerging) slot = intake_->Enter();
   MutexLock lock(mutex_);
+  // A task sends as many contributions to a step as the step needs if all others are gone. One more
+  // may belong to the next step, and one to a task's predecessor.
+  const auto most = static_cast<size_t>(store->definition().replicas_to_aggregate) + 2;
+  if (StagedBy(name.worker) >= most) {
+    return ResourceExhausted(protocol::ToString(name.worker), " already has ", most,
+                             " contributions here that no step has used");
+  }
   // A push also readmits a worker that was considered gone because its connection broke.
   if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
-  if (!participant_.Wants(store->epoch(), step, name)) return nullptr;
-  return std::make_shared<Staging>(store, buffers_);
+  if (!participant_.Wants(store->epoch(), step, name)) return std::shared_ptr<Staging>();
+  return std::make_shared<Staging>(store, buffers_, name, std::move(slot));
 }
 
 void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
                           std::shared_ptr<Staging> staging) {
+  if (staging != nullptr) staging->EndIntake();
   MutexLock lock(mutex_);
   // Checked again, because the step may have been decided, or the state replaced, while the
   // bytes arrived.
@@ -224,7 +310,8 @@ void Synchronizer::SendToCoordinator(const protocol::ToCoordinator& message) {
 void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
   // The queued work shares ownership of the staged bytes, so it must be queued before any
   // are dropped.
-  if (actions.apply) QueueWork(*actions.apply);
+  if (actions.merge) QueueMerge(*actions.merge);
+  if (actions.apply) QueueCommit(*actions.apply);
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
     service_.WithSession(name.worker, name.incarnation, [&](PeerSession& session) {
@@ -270,7 +357,13 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
 
 // ---- applying
 
-void Synchronizer::QueueWork(const protocol::Commit& commit) {
+void Synchronizer::QueueMerge(const protocol::Merge& merge) {
+  work_.push_back(
+      {.commit = {}, .store = store_, .updates = {staged_[merge.into], staged_[merge.from]}});
+  wake_.NotifyAll();
+}
+
+void Synchronizer::QueueCommit(const protocol::Commit& commit) {
   Work work{.commit = commit, .store = store_, .updates = {}};
   // The work shares ownership of the updates, since the state may be voided while the updates are
   // being applied.
@@ -290,22 +383,33 @@ void Synchronizer::ApplyLoop() {
       work_.pop_front();
     }
     // Runs without the lock, so that contributions can be staged meanwhile.
-    Apply(work);
+    for (const auto& update : work.updates) update->DropApplied();
+    if (!work.commit) {
+      work.updates[0]->Absorb(*work.updates[1]);
+      continue;
+    }
+    Apply(work, *work.commit);
     // The participant ignores this if the state was voided in the meantime.
     MutexLock lock(mutex_);
-    Carry(participant_.Applied(work.commit.epoch, work.commit.step));
+    Carry(participant_.Applied(work.commit->epoch, work.commit->step));
   }
 }
 
-void Synchronizer::Apply(const Work& work) {
+void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
   std::vector<const std::byte*> updates(work.updates.size());
+  std::vector<int> counts(work.updates.size());
   for (int shard : work.store->shards()) {
-    for (size_t i = 0; i < updates.size(); ++i) updates[i] = work.updates[i]->update(shard);
+    for (size_t i = 0; i < updates.size(); ++i) {
+      updates[i] = work.updates[i]->update(shard);
+      counts[i] = work.updates[i]->count(shard);
+    }
     sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
-    work.store->ApplyMean(shard, work.commit.set, updates, sum_, work.commit.step, stream_);
+    work.store->ApplyMean(shard, commit.set, updates, sum_, commit.step, stream_, counts);
+    // The next step may already stage into these buffers while this one is being applied.
+    for (const auto& update : work.updates) update->Free(shard);
   }
   // Set after all shards, so that a reader who sees the new step finds every update applied.
-  work.store->step() = work.commit.step + 1;
+  work.store->step() = commit.step + 1;
 }
 
 }  // namespace tfjob::ps

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "runtime/kernels/stream.h"
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/protocol/participant.h"
+#include "runtime/ps/server/intake.h"
 #include "runtime/ps/server/store.h"
 #include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/frame.h"
@@ -23,20 +25,39 @@ namespace tfjob::ps {
 class CoordinatorLink;
 class Service;
 
-// Holds one contribution's updates for this server's shards. Written by one thread, then only read.
+// Holds one contribution's updates for this server's shards, or the sum of several. Written by one
+// thread, which then passes it to another.
 class Staging {
  public:
-  Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers);
+  // `slot` is null if the contribution is so small that any number may arrive at once.
+  Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
+          protocol::Name name, std::unique_ptr<Intake::Slot> slot);
   // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
   // the contribution has no update for the shard.
   void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
+  // All bytes have arrived: lets the next contribution in.
+  void EndIntake() { slot_ = nullptr; }
   // Returns null if there is no update for the shard.
   const std::byte* update(int shard) const;
+  // Returns the number of contributions that are summed in update(shard).
+  int count(int shard) const;
+  // Frees the shard's update, once it has been applied.
+  void Free(int shard);
+  // Leaves out updates that the store's ledger contains. Must be called before Absorb and count.
+  void DropApplied();
+  // Adds the updates of `other` to these, and frees them.
+  void Absorb(Staging& other);
 
  private:
+  std::span<std::byte> Bytes(int shard);
+
   const std::shared_ptr<Store> store_;
   const std::shared_ptr<rpc::BufferPool> buffers_;
+  const protocol::Name name_;
+  std::unique_ptr<Intake::Slot> slot_;
+  bool checked_ = false;  // DropApplied was called
   std::vector<rpc::OwnedLease> updates_;
+  std::vector<int> counts_;
 };
 
 // Thread-safe. Lock order: the synchronizer's lock before the service's.
@@ -51,10 +72,12 @@ class Synchronizer {
   void Fill(const std::shared_ptr<Store>& store);
   void Void();
 
-  // Returns where to put the bytes of the contribution, or null if they are not needed. In either
-  // case, the caller must call Staged once all of them have arrived.
-  std::shared_ptr<Staging> Stage(const protocol::Name& name, int64_t step,
-                                 const std::shared_ptr<Store>& store);
+  // Returns where to put the bytes of the contribution, or null if they are not needed. Waits, up
+  // to 5 s, while others arrive at full speed and memory for another is better not taken. In either
+  // case, the caller must call Staged once all of them have arrived. Returns ResourceExhausted if
+  // the task already has more contributions here than the protocol ever asks a task for.
+  StatusOr<std::shared_ptr<Staging>> Stage(const protocol::Name& name, int64_t step,
+                                           const std::shared_ptr<Store>& store);
   void Staged(const protocol::Name& name, int64_t epoch, int64_t step,
               std::shared_ptr<Staging> staging);
   // The task has requested the current values, and takes part from now on.
@@ -75,10 +98,13 @@ class Synchronizer {
   void FromCoordinator(const std::string& message);
   void Connected();  // the link to the coordinator is up
   void Tick();
+  // Returns the size of the gradients that wait for their step. Takes no lock of the synchronizer.
+  size_t staged_bytes() const { return buffers_->lent_bytes(); }
 
  private:
   struct Work {
-    protocol::Commit commit;
+    // If null, the second of two updates is to be summed into the first.
+    std::optional<protocol::Commit> commit;
     std::shared_ptr<Store> store;
     std::vector<std::shared_ptr<Staging>> updates;  // parallel to commit.set
   };
@@ -91,10 +117,12 @@ class Synchronizer {
   void Carry(const protocol::CoordinatorActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendToCoordinator(const protocol::ToCoordinator& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void QueueWork(const protocol::Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void QueueCommit(const protocol::Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void QueueMerge(const protocol::Merge& merge) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t StagedBy(const protocol::Worker& worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();
-  void Apply(const Work& work);
+  void Apply(const Work& work, const protocol::Commit& commit);
 
   Service& service_;
   const int index_;
@@ -114,6 +142,7 @@ class Synchronizer {
   int64_t waited_step_ ABSL_GUARDED_BY(mutex_) = -1;
   Duration waited_since_ ABSL_GUARDED_BY(mutex_){0};
 
+  const std::shared_ptr<Intake> intake_ = Intake::Create({});
   const std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
   std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // null on ps 0
   std::thread applier_;

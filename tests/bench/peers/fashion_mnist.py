@@ -1,5 +1,5 @@
-"""Shared by the peers' programs: flags, data and JSON line of the case mlp. Independent of
-any framework."""
+"""Provides the flags, the data and the JSON line of the case mlp for the programs of all
+frameworks. Does not depend on any framework."""
 
 import argparse
 import gzip
@@ -13,11 +13,12 @@ import time
 
 CLASSES = 10
 WARM_UP_STEPS = 20
-LOSS_EXAMPLES = 5000  # of the training set
+LOSS_EXAMPLES = 5000  # number of training examples on which the loss is computed
 
 
 def flags(modes):
-    """Parses the flags of //tests/bench:mlp, and --mode: how the framework runs the steps."""
+    """Parses the flags of //tests/bench:mlp, and --mode, which says how the framework runs the
+    steps."""
     parser = argparse.ArgumentParser(description="Trains a multi-layer perceptron on Fashion-MNIST")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--threads", type=int, default=1)
@@ -31,7 +32,8 @@ def flags(modes):
 
 
 def load(split):
-    """"train" or "t10k": images float32 [n, 784] in 0..1, labels int32 [n]."""
+    """Loads the split "train" or "t10k". Returns images, float32 [n, 784] in 0..1, and labels,
+    int32 [n]."""
     import numpy
 
     folder = pathlib.Path(os.environ.get("FASHION_MNIST_DIR", "/usr/share/datasets/fashion-mnist"))
@@ -69,8 +71,8 @@ def report(peer, options, steps, wall, cpu, peak_kb, loss, accuracy):
 
 
 def best_of(ways, name="mode"):
-    """Runs this program once per way, with `--<name> WAY`, each in its own process. Prints the line
-    with the most samples per CPU-second, with the result of every way under "tried"."""
+    """Runs this program once for each way, with `--<name> WAY`, in a process of its own. Prints the
+    line with the most samples per CPU-second, and adds the results of all ways as "tried"."""
     lines = []
     for way in ways:
         done = subprocess.run([sys.executable, *sys.argv, f"--{name}", way], capture_output=True, text=True)

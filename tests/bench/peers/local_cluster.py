@@ -1,9 +1,9 @@
-"""Runs the processes of one training cluster on this machine and measures their cost between two
-marks of their leader. Independent of any framework.
+"""Runs the processes of a training cluster on this machine, and measures their CPU time between two
+marks that the leader sets. Does not depend on any framework.
 
-The leader writes `@begin` and `@end` to standard output and reads one line after each;
-meanwhile the launcher records the CPU time of all processes. Then the leader writes `@result`
-and a line of JSON.
+The leader writes `@begin` and later `@end` to standard output. After each mark, the launcher
+records the CPU time of all processes, and then writes a line, for which the leader waits. Finally,
+the leader writes `@result` and a line of JSON.
 """
 
 import contextlib
@@ -45,8 +45,8 @@ def _mark(what):
 
 @contextlib.contextmanager
 def measured(result):
-    """For the leader, around the measured part: adds its wall-clock seconds to the
-    dict `result`."""
+    """Marks the measured part. Called by the leader. Adds the wall-clock seconds of this part to
+    the dict `result`."""
     _mark("@begin")
     start = time.perf_counter()
     yield
@@ -55,14 +55,14 @@ def measured(result):
 
 
 def report(result):
-    """For the leader, at the end."""
+    """Sends the result to the launcher. Called by the leader at the end."""
     _mark("@result " + json.dumps(result))
 
 
 def run(cluster, leader, arguments):
-    """Starts this program once per task of `cluster` ({"ps": [address…], …}) with `arguments` and
-    TF_CONFIG, and ends all once the leader (type, index) has reported. Returns its result with
-    "cpu_s" and "peak_rss_mb" over all processes."""
+    """Starts this program once for each task of `cluster` ({"ps": [address…], …}), with `arguments`
+    and TF_CONFIG. Ends all processes when the leader (type, index) has reported. Returns the
+    leader's result, with "cpu_s" and "peak_rss_mb" as sums over all processes."""
     with tempfile.TemporaryDirectory() as folder:
         tasks = [(kind, index) for kind, addresses in cluster.items() for index in range(len(addresses))]
         processes = {task: _start(cluster, task, task == leader, arguments, folder) for task in tasks}

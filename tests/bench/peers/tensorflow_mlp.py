@@ -1,6 +1,6 @@
-"""The case mlp in TensorFlow at its fastest: raw ops, and a loop over the epoch's steps inside
-the graph, so that Python does not slow it down; with XLA for the step ("graph-loop-xla") and
-without ("graph-loop")."""
+"""Runs the case mlp in TensorFlow as fast as TensorFlow can: with raw ops, and with the loop over
+an epoch's steps inside the graph, so that Python does not slow it down. Tries the step with XLA
+("graph-loop-xla") and without ("graph-loop")."""
 
 import os
 import resource

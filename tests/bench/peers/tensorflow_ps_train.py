@@ -1,10 +1,11 @@
-"""The case ps-train in TensorFlow: 784-512-512-10 with SGD on parameter servers, as processes on
-this machine.
+"""Runs the case ps-train in TensorFlow: trains 784-512-512-10 with SGD and parameter servers, as
+processes on this machine.
 
-Asynchronous: ParameterServerStrategy with its ClusterCoordinator ("coordinator"; with ten steps per
-call, "coordinator-10"), and between-graph replication with a MonitoredTrainingSession ("session").
-Synchronous: the latter with SyncReplicasOptimizer. Prints the one with the most samples per
-CPU-second, and the others under "tried".
+In asynchronous mode, tries ParameterServerStrategy with its ClusterCoordinator ("coordinator", and
+with ten steps per call "coordinator-10"), and between-graph replication with a
+MonitoredTrainingSession ("session"). In synchronous mode, runs the latter with
+SyncReplicasOptimizer. Prints the result with the most samples per CPU-second, and all results as
+"tried".
 """
 
 import argparse
@@ -52,7 +53,7 @@ def launch(options):
     print(json.dumps(line), flush=True)
 
 
-# ---- the members
+# ---- the tasks of the cluster
 
 def initial_values():
     import numpy
@@ -74,7 +75,8 @@ def mean_loss(tf, variables, x, y):
 
 
 def batches(tf, batch, index=0, count=1):
-    """Yields endless shuffled batches of the worker's share, gathered from memory."""
+    """Yields shuffled batches of the worker's share of the data, without end. The data is in
+    memory."""
     images, labels = fashion_mnist.load("train")
     x, y = tf.constant(images[index::count]), tf.constant(labels[index::count])
     size = int(y.shape[0])
@@ -109,7 +111,8 @@ def member(options):
 
 
 def session_config(tf, filters=()):
-    # One thread for the kernels. Two for the graph, since with one the coordinator's workers hang.
+    # One thread runs the kernels. Two run the graph, because with one the coordinator's workers
+    # hang.
     return tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2,
                                     device_filters=list(filters))
 
@@ -153,7 +156,7 @@ def coordinate(tf, options):
     images, labels = (part[:fashion_mnist.LOSS_EXAMPLES] for part in fashion_mnist.load("train"))
     result["loss"] = float(mean_loss(tf, [tf.constant(v.numpy()) for v in variables], images, labels))
     local_cluster.report(result)
-    os._exit(0)  # the coordinator's threads would keep it alive
+    os._exit(0)  # the coordinator's threads would keep the process alive
 
 
 def work_in_session(tf, options, cluster, index):
@@ -181,12 +184,12 @@ def work_in_session(tf, options, cluster, index):
     with v1.train.MonitoredTrainingSession(master=server.target, is_chief=chief, hooks=hooks,
                                            config=session_config(tf, ["/job:ps", me]),
                                            log_step_count_steps=None) as session:
-        raw = session._tf_sess()  # without the hooks
+        raw = session._tf_sess()  # runs steps without the session's hooks
         for _ in range(3):
             session.run(train)
         raw.run(arrive)
         while not chief:
-            session.run(train)  # until the launcher ends it
+            session.run(train)  # until the launcher ends the process
         while raw.run(going) < options.workers:
             session.run(train)
         for _ in range(fashion_mnist.WARM_UP_STEPS):
@@ -200,7 +203,7 @@ def work_in_session(tf, options, cluster, index):
             result["steps"] = int(raw.run(step) - first) * gradients
             result["loss"] = float(last_loss)
         local_cluster.report(result)
-        os._exit(0)  # closing the session would wait for the queues of the synchronous mode
+        os._exit(0)  # closing the session would wait for the queues of synchronous mode
 
 
 if __name__ == "__main__":

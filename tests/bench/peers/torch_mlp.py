@@ -1,5 +1,5 @@
-"""The case mlp in PyTorch: plain modules with the fused optimizer ("eager"), and the whole step
-compiled ("compile")."""
+"""Runs the case mlp in PyTorch: plain modules with the fused optimizer ("eager"), and the whole
+step compiled ("compile")."""
 
 import os
 import resource
@@ -11,7 +11,7 @@ MODES = ("eager", "compile")
 
 def train(options):
     os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(options.threads)
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # else its pool outlives the warm-up
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # or its pool outlives the warm-up
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     import torch
     from torch import nn

@@ -1,1 +1,1 @@
-"""The cases of faults_test.py, grouped by what is disturbed."""
+"""Contains the cases of faults_test.py. Each file has the cases that disturb one thing."""

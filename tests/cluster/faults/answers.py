@@ -1,4 +1,5 @@
-"""Faults in answers: connections break, answers are lost or replaced by others."""
+"""Tests the operator with faulty responses: connections break, and responses are lost or
+replaced."""
 import collections
 import itertools
 import random
@@ -9,12 +10,12 @@ from harness.proxy import Answer, Ask, Drop, Gzip
 
 from .case import FaultsCase
 
-# Answers to a list, a watch, or the request for the version to continue from.
+# Error responses to a list, to a watch, or to the request that asks from which version to continue.
 REFUSALS = [
     Answer(401, reason="Unauthorized"), Answer(403, reason="Forbidden"), Answer(404, reason="NotFound"),
     Answer(429, reason="TooManyRequests"), Answer(429, reason="TooManyRequests", headers={"Retry-After": "2"}),
     Answer(500, reason="InternalError"), Answer(503, reason="ServiceUnavailable"),
-    # From an API server that lags behind the previous one.
+    # Sent by an API server that lags behind the server that the client used before.
     Answer(504, "Timeout: Too large resource version: 9, current: 1", reason="Timeout", details={
         "retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]})]
 
@@ -40,7 +41,7 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_answers_to_writes_are_lost(self):
-        """The API server carried out the call, but the answer was lost."""
+        """The API server executes each write, but the operator never gets the response."""
         seen = set()
 
         def rule(request):
@@ -52,9 +53,9 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_lists_and_watches_are_refused(self):
-        """Each kind of object receives every refusal once, in any order, while its watches
-        end every second. Repeated failures increase the backoff, so the operator's steady
-        clock is sped up."""
+        """The requests for each kind of object get every refusal once, in random order, and watches
+        end every second. Because repeated failures increase the backoff, the operator's steady
+        clock runs faster."""
         dice = random.Random(21)
         given = collections.defaultdict(list)  # path: refusals
         order = {}
@@ -75,7 +76,7 @@ class AnswerFaults(FaultsCase):
             len(refusals) for refusals in given.values()] == 3 * [len(REFUSALS)])
 
     def test_watches_end_every_second(self):
-        """Some end sooner than that, which counts as a failure; later ones last two seconds."""
+        """A watch that ends too early counts as a failure, so later watches last two seconds."""
         seen = collections.Counter()
 
         def rule(request):
@@ -86,8 +87,8 @@ class AnswerFaults(FaultsCase):
         self.expect_lives(rule, given=lambda: min(seen.values()) > 5)
 
     def test_answers_are_compressed(self):
-        """Compresses, though not asked to, the first answer to each method on each path. Lists come
-        in pages, since no server compresses watches."""
+        """Compresses the first response to each method on each path, although the client did not
+        ask for it. Streaming lists are refused, because servers do not compress watches."""
         seen = set()
 
         def rule(request):

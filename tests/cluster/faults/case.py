@@ -1,5 +1,5 @@
-"""Shared by the cases: a cluster, and for each test a namespace with its kubelet, a fault
-proxy and jobs."""
+"""Base class of the cases. All cases of a class share a cluster. Each test has its own namespace,
+simulated kubelet, fault proxy and jobs."""
 import collections
 import itertools
 import os
@@ -21,9 +21,9 @@ STEADY, PAUSED, DELETED = BYSTANDERS = ("steady", "paused", "deleted")
 
 
 def one_restart(kubelet):
-    """Worker 1 fails once with a retryable failure. Worker 0 succeeds once worker 1 runs for the
-    second time and the parameter server runs too. Worker 0 of a steady job keeps running; a paused
-    job has no failure."""
+    """Returns a script for Kubelet. Worker 1 fails once, with a retryable exit code. Worker 0
+    succeeds as soon as the parameter server and worker 1's second pod are running. In the steady
+    job, worker 0 keeps running. In the paused job, no worker ends."""
     def script(index, attempt):
         job, kind, number = index
         if kind != "worker" or job == PAUSED:
@@ -56,12 +56,12 @@ class FaultsCase(unittest.TestCase):
         self.proxy = self.add_proxy()
 
     def add_proxy(self, **options):
-        """Starts another proxy whose requests count as this test's."""
+        """Starts another proxy. Its requests count as requests of this test."""
         self.proxies.append(self.enterContext(FaultProxy(self.cluster, **options)))
         return self.proxies[-1]
 
     def operator(self, *flags, kubeconfig=None, environment=None, log=None):
-        """Starts an operator for this test's namespace, through the proxy."""
+        """Starts an operator that watches this test's namespace through the proxy."""
         log = log or self.logs / f"{self.id().rpartition('.')[2]}.log"
         if not any(flag.startswith("--leader-elect") for flag in flags):
             flags = ("--leader-elect=false", *flags)
@@ -69,7 +69,7 @@ class FaultsCase(unittest.TestCase):
                                           *flags, log=log, environment=environment))
 
     def create(self, name="job", change=lambda job: None):
-        """Creates a job with the life that the tests expect; `change` is first called with it."""
+        """Creates a job that one_restart() controls. Calls change(job) first."""
         job = tfjob(name, workers=2, ps=1, restart_policy="ExitCode", run_policy={"cleanPodPolicy": "Running"})
         change(job)
         self.api.create(kube.tfjobs(self.namespace), job)
@@ -90,8 +90,8 @@ class FaultsCase(unittest.TestCase):
         self.api.delete(kube.tfjobs(self.namespace) + "/" + name)
 
     def expect_life(self, name="job", seconds=60, tend=lambda: None):
-        """Checks that the job succeeds and that its pods, restarts and conditions are those of an
-        undisturbed life. `tend` is called repeatedly meanwhile."""
+        """Checks that the job succeeds, and that its pods, restarts and conditions are the same as
+        without faults. Calls tend() repeatedly while it waits."""
         poll(f"{name} succeeded", seconds, lambda: tend() or self.ended(name), every=0.05)
         poll("services and running pods are gone", 30, lambda: tend() or not self.left(name), every=0.05)
         self.assertFalse(condition(self.job(name), "Failed"))
@@ -104,13 +104,13 @@ class FaultsCase(unittest.TestCase):
         return self.api.items(kube.core(self.namespace, resource) + "?labelSelector=training.kubeflow.org/job-name=" + name)
 
     def left(self, name):
-        """Returns what should have been deleted at the end of a job."""
+        """Returns the services and pods that should have been deleted when the job ended."""
         return self.children(name, "services") or [
             pod for pod in self.children(name, "pods") if pod["status"].get("phase") == "Running"]
 
     def expect_calm(self, seconds=5, quiet=2):
-        """Within this many seconds the status must describe the objects, and some time later
-        nothing may be written for `quiet` seconds."""
+        """Checks that within `seconds` every status agrees with the objects, and that the operator
+        then stops writing: there must soon be `quiet` seconds without a write."""
         def right():
             if found := violations(self.api, self.namespace):
                 raise AssertionError("; ".join(found))
@@ -132,8 +132,8 @@ class FaultsCase(unittest.TestCase):
         return sorted(requests, key=lambda request: request.time)
 
     def create_bystanders(self):
-        """Creates jobs that do not end: one keeps running, the others are for
-        disturb_bystanders()."""
+        """Creates jobs that do not end: one keeps running, and disturb_bystanders() suspends or
+        deletes the others."""
         for name in BYSTANDERS:
             self.create(name)
 
@@ -142,8 +142,8 @@ class FaultsCase(unittest.TestCase):
         self.delete(DELETED)
 
     def expect_bystanders(self, seconds=90):
-        """Checks the results for these jobs; expect_calm() compares their statuses with
-        their pods."""
+        """Checks what has become of these jobs. Does not compare their statuses with their pods;
+        expect_calm() does."""
         poll("steady runs again", seconds, lambda: condition(self.job(STEADY), "Running") and
              self.job(STEADY)["status"].get("ready") == "3/3" and self.job(STEADY)["status"].get("restarts") == 1)
         self.expect_pods(STEADY)
@@ -154,8 +154,8 @@ class FaultsCase(unittest.TestCase):
             self.children(DELETED, "pods") or self.children(DELETED, "services")))
 
     def with_jobs(self, disturb, jobs=10):
-        """Creates jobs before, during and after `disturb`. Some continue, some are suspended
-        or deleted."""
+        """Creates jobs, calls disturb() while they run, creates more jobs, and checks that all
+        succeed. Bystanders are suspended or deleted shortly before disturb()."""
         self.operator()
         self.create_bystanders()
         for i in range(jobs):
@@ -173,8 +173,8 @@ class FaultsCase(unittest.TestCase):
         self.expect_calm()
 
     def expect_lives(self, rule, jobs=5, seconds=90, change=lambda job: None, environment=None, given=lambda: True):
-        """Several jobs live as usual under a rule of the proxy, which stays until
-        given() is true."""
+        """Checks that several jobs run as usual while the proxy follows `rule`. The rule stays in
+        force at least until given() is true."""
         self.proxy.rule = rule
         self.operator(environment=environment)
         self.create_bystanders()
@@ -189,8 +189,8 @@ class FaultsCase(unittest.TestCase):
         self.expect_calm()
 
     def expect_pods(self, name):
-        """Checks that each index had the pods of an undisturbed life; otherwise reports which pods
-        existed and who wrote what."""
+        """Checks that each index had as many pods as without faults. If not, reports the pods that
+        existed, who deleted pods, and the operator's writes."""
         attempts = {index[1:]: uids for index, uids in self.kubelet.attempts.items() if index[0] == name}
         counts = {index: len(uids) for index, uids in attempts.items()}
         if counts == {("ps", "0"): 1, ("worker", "0"): 1, ("worker", "1"): 2}:

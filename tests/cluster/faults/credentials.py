@@ -1,5 +1,5 @@
-"""Changes the operator's credentials and what it trusts: its token, its certificate, its rights,
-the server's certificate and name."""
+"""Tests the operator while its credentials or the server's identity change: its token, its client
+certificate, its permissions, and the server's certificate and name."""
 import itertools
 import json
 import os
@@ -21,8 +21,8 @@ class CredentialFaults(FaultsCase):
         return pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def token(self, name):
-        """Returns a token of the default service account, valid as long as the Secret `name`, which
-        is created."""
+        """Creates a Secret, and returns a token of the default service account that is valid until
+        the Secret is deleted."""
         secret = self.api.create(kube.core(self.namespace, "secrets"), {"metadata": {"name": name}})
         bound = {"kind": "Secret", "apiVersion": "v1", "name": name, "uid": secret["metadata"]["uid"]}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -30,13 +30,14 @@ class CredentialFaults(FaultsCase):
         return self.api.create(kube.core(self.namespace, "serviceaccounts/default/token"), request)["status"]["token"]
 
     def allow(self):
-        """Allows everything to the default service account."""
+        """Gives the default service account all permissions."""
         self.api.create(BINDINGS, {"metadata": {"name": self.namespace}, "subjects": [
             {"kind": "ServiceAccount", "name": "default", "namespace": self.namespace}],
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}})
 
     def kubeconfig(self, folder, user, server=None, authority=None):
-        """Writes a kubeconfig to the folder; without a server, for the proxy."""
+        """Writes a kubeconfig to the folder and returns its path. The default server is the
+        proxy."""
         authority = authority or self.cluster.state / "pki/ca.crt"
         config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
                   "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
@@ -47,7 +48,8 @@ class CredentialFaults(FaultsCase):
         return folder / "kubeconfig"
 
     def client(self, folder):
-        """The administrator's certificate and key, as files in the folder."""
+        """Copies the administrator's certificate and key to the folder. Returns the kubeconfig's
+        user entry that names them."""
         for name in ("admin.crt", "admin.key"):
             (folder / name).write_bytes((self.cluster.state / "pki" / name).read_bytes())
         return {"client-certificate": str(folder / "admin.crt"), "client-key": str(folder / "admin.key")}
@@ -57,7 +59,8 @@ class CredentialFaults(FaultsCase):
         subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
     def sign(self, authority, subject, out, days=2, extensions=""):
-        """Creates the certificate out.crt for the key out.key, signed by authority.crt and .key."""
+        """Creates the certificate `out`.crt for the key `out`.key, signed by the authority whose
+        certificate and key are `authority`.crt and `authority`.key."""
         request, more = out.with_suffix(".csr"), out.with_suffix(".extensions")
         more.write_text(extensions)
         self.openssl("req", "-new", "-key", f"{out}.key", "-subj", subject, "-out", request)
@@ -65,8 +68,8 @@ class CredentialFaults(FaultsCase):
                      "-CAserial", out.with_suffix(".serial"), "-days", days, "-extfile", more, "-out", f"{out}.crt")
 
     def test_the_token_rotates(self):
-        """As kubelets do it: a link is redirected. The server no longer accepts the old token and
-        answers 401."""
+        """The token is replaced as kubelets replace it, by redirecting a symbolic link. The server
+        responds to the old token with 401."""
         folder = self.folder()
         (folder / "token").symlink_to("..data/token")
 
@@ -100,7 +103,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_rights_are_taken_and_given_back(self):
-        """Open watches stay; writes, and later new watches, are refused."""
+        """Open watches continue. First writes are refused and later, when connections are cut, also
+        watches."""
         folder = self.folder()
         self.allow()
         self.proxy = self.add_proxy(certificate=False)
@@ -112,7 +116,7 @@ class CredentialFaults(FaultsCase):
         self.create("meanwhile")
 
         def refused(write):
-            """Returns the last element of the paths of refused requests."""
+            """Returns the resources whose reads or writes were refused."""
             return {request.path.rpartition("/")[2] for request in self.proxy.requests
                     if request.code == 403 and request.write == write}
         poll("a write is refused", 30, lambda: refused(True))
@@ -124,8 +128,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_authority_of_the_server_rotates(self):
-        """Its certificate is signed by a new authority, which is not trusted until it is in the
-        kubeconfig's file."""
+        """A new authority signs the server's certificate. The operator does not trust this
+        authority until it is in the file that the kubeconfig names."""
         folder = self.folder()
         trusted, new, server = folder / "trusted.crt", folder / "new", folder / "server"
         trusted.write_bytes((self.cluster.state / "pki/ca.crt").read_bytes())
@@ -147,8 +151,8 @@ class CredentialFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_client_certificate_had_expired(self):
-        """The operator reports it and uses the replacement. It checks every five minutes, so its
-        clock is sped up."""
+        """The operator reports the expired certificate and later uses its replacement. It reads the
+        file again every five minutes, so its steady clock runs faster."""
         folder = self.folder()
         user = self.client(folder)
         good = (folder / "admin.crt").read_bytes()

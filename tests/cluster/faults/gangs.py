@@ -1,6 +1,6 @@
-"""Gangs of schedulers that are installed in addition to Kubernetes; only the definition of their
-PodGroup is present. Tests what the operator writes, a quota that is exhausted in the middle of a
-gang, scaled jobs, and a scheduler that writes at the same time."""
+"""Tests gang scheduling by Volcano and scheduler-plugins. Only the CRDs of their PodGroups are
+installed; the test acts as the scheduler. Covers what the operator writes, a quota that is
+exhausted in the middle of a gang, scaled jobs, and a scheduler that writes at the same time."""
 from harness import api as kube
 from harness.cluster import poll
 from harness.jobs import condition
@@ -18,8 +18,8 @@ def gang(scheduler):
 
 class GangFaults(FaultsCase):
     def define_groups(self, group, version):
-        """Installs it until the end of the test; self.groups is the path of this
-        namespace's groups."""
+        """Installs a CRD for pod groups until the end of the test. Sets self.groups to the path of
+        the pod groups in this namespace."""
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         names = {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"}
         name = f"podgroups.{group}"
@@ -43,8 +43,8 @@ class GangFaults(FaultsCase):
         return self.job(name)["status"].get("ready")
 
     def expect_scaling(self, admit=lambda name: True):
-        """For a gang that runs and one that is suspended; admit(name) is called until pods may
-        be created."""
+        """Checks that a gang can be scaled while it runs and while it is suspended. Calls
+        admit(name) repeatedly while it waits for pods."""
         poll("all run", 30, lambda: admit(STEADY) and self.ready(STEADY) == "3/3")
         self.scale(STEADY, 3)
         poll("the group follows", 30, lambda: self.min_member(STEADY) == 4)
@@ -56,7 +56,7 @@ class GangFaults(FaultsCase):
         poll("a smaller one runs", 30, lambda: self.min_member(STEADY) == 2 and admit(STEADY) and self.ready(STEADY) == "2/2")
 
     def first(self, resource):
-        """Returns when the first object of a kind was requested."""
+        """Returns when the operator first requested the creation of an object of this kind."""
         return next(request.time for request in self.writes() if request.method == "POST" and request.path.endswith(resource))
 
     def test_a_quota_is_used_up_amid_a_gang(self):

@@ -1,5 +1,5 @@
-"""Faults of the operator's process: it is killed, is asked to stop, is not alone, or cannot
-write its log."""
+"""Tests the operator while its process is killed, is asked to stop, runs twice, is cut off, or
+cannot write its log."""
 import itertools
 import threading
 
@@ -34,8 +34,8 @@ class ProcessFaults(FaultsCase):
         self.assertEqual(operator.stop()[0], 0)
 
     def test_killed_at_every_call(self):
-        """kill -9 before the n-th request reaches the API server, and after its answer,
-        for every n."""
+        """For every n, kills the operator with SIGKILL before its n-th request reaches the API
+        server, and for every n again after the API server has responded."""
         operator = self.operator()
         operator.wait_ready()
         for executed in (False, True):
@@ -46,7 +46,8 @@ class ProcessFaults(FaultsCase):
         self.expect_calm(seconds=30)  # the garbage collector takes some time
 
     def live_with_a_kill(self, operator, name, n, executed):
-        """Returns False if the job made fewer than n calls."""
+        """Runs a job and kills the operator at the n-th call about this job. Returns False if there
+        were fewer than n calls."""
         count, killed = itertools.count(1), []
 
         def rule(request):
@@ -68,8 +69,8 @@ class ProcessFaults(FaultsCase):
         return bool(killed)
 
     def test_it_ends_while_pods_are_created(self):
-        """SIGTERM before the API server receives the request for the n-th pod, which it then still
-        creates, or never receives."""
+        """Sends SIGTERM before the request for the n-th pod reaches the API server. Afterwards the
+        request is either delivered or dropped."""
         operator = self.operator()
         operator.wait_ready()
         for n, executed in itertools.product((1, 8), (False, True)):
@@ -97,7 +98,7 @@ class ProcessFaults(FaultsCase):
         self.expect_calm()
 
     def test_two_operators_at_once(self):
-        """Each acts as the only one."""
+        """Both run without leader election, so each acts as if it were the only one."""
         self.operator()
         self.operator(kubeconfig=self.add_proxy().kubeconfig)
         self.create_bystanders()
@@ -110,9 +111,9 @@ class ProcessFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_leader_is_cut_off(self):
-        """No data passes between it and the API server any more, and no connection is closed.
-        Another operator takes over. The old one exits by itself, restarts after the fault, and
-        writes nothing."""
+        """No more data passes between the leader and the API server, but no connection is closed.
+        Another operator takes over. The old leader exits by itself, is started again after the
+        fault, and writes nothing."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}", "--leader-election-lease-duration=4s",
                  "--leader-election-renew-deadline=3s", "--leader-election-retry-period=1s")
         cut_off = threading.Event()

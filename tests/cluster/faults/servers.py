@@ -1,6 +1,9 @@
-"""Faults of the servers: the API server and etcd are killed, stopped and restored from a backup."""
+"""Tests the operator while the API server or etcd is killed, stopped or restored from a backup."""
+import contextlib
+import http.client
 import shutil
 import signal
+import ssl
 import threading
 import time
 
@@ -22,7 +25,8 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_the_api_server_is_asked_to_end(self):
-        """It does not close open watches, and a supervisor kills it after a timeout."""
+        """After SIGTERM, the API server does not close open watches, and is killed after a timeout,
+        as a supervisor would do."""
         def disturb():
             server = self.cluster.component("kube-apiserver")
             server.signal(signal.SIGTERM)
@@ -41,8 +45,8 @@ class ServerFaults(FaultsCase):
         self.with_jobs(disturb)
 
     def test_etcd_stops_while_pods_are_created(self):
-        """After 34 seconds the API server gives up a call with 504; the call may be done later, or
-        half of it."""
+        """After 34 seconds, the API server responds to a call with 504. It may still execute the
+        call later, or only a part of it."""
         etcd, stopped = self.cluster.component("etcd"), threading.Event()
 
         def rule(request):
@@ -63,8 +67,8 @@ class ServerFaults(FaultsCase):
         self.expect_life("in-flight")
 
     def test_etcd_goes_back_to_the_past(self):
-        """Versions start again from smaller numbers, and objects are as they were while
-        the jobs ran."""
+        """etcd is restored from a backup that was made while the jobs ran. Resource versions
+        continue from smaller numbers, and the objects are as they were then."""
         self.operator()
         self.create(STEADY)
         for i in range(5):
@@ -84,8 +88,28 @@ class ServerFaults(FaultsCase):
         poll("steady runs", 60, lambda: condition(self.job(STEADY), "Running"))
         self.expect_calm()
 
+    def test_etcd_answers_only_the_api_server(self):
+        """Whoever may write to etcd may do anything in the cluster, and any user of this machine
+        can reach its ports."""
+        pki, first = self.cluster.state / "pki", int((self.cluster.state / "ports").read_text())
+
+        def answer(port, certificate):
+            context = ssl.create_default_context(cafile=pki / "etcd-ca.crt")
+            if certificate:
+                context.load_cert_chain(pki / f"{certificate}.crt", pki / f"{certificate}.key")
+            connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+            with contextlib.closing(connection):
+                connection.request("GET", "/version")
+                return connection.getresponse().status
+
+        self.assertEqual(answer(first, "apiserver-to-etcd"), 200)
+        for port in (first, first + 1):
+            for certificate in (None, "admin", "kubelet"):
+                with self.subTest(port=port, certificate=certificate), self.assertRaises(OSError):
+                    answer(port, certificate)
+
     def restart_etcd(self, meanwhile):
-        """Kills etcd, calls meanwhile(its folder), and starts etcd and all components that cache
+        """Kills etcd, calls meanwhile(data_folder), and restarts etcd and all components that cache
         its state."""
         components = [self.cluster.component(name) for name in ("kube-controller-manager", "kube-apiserver", "etcd")]
         for component in components:
@@ -97,8 +121,8 @@ class ServerFaults(FaultsCase):
         components[0].start()
 
     def await_api_server(self):
-        """Restarts a server that exited, as a supervisor does: the API server exits if etcd does
-        not answer at first."""
+        """Waits until the API server is ready. Restarts it if it has exited, as a supervisor does:
+        it exits if etcd does not respond when it starts."""
         def ready():
             for name in ("etcd", "kube-apiserver"):
                 if not (component := self.cluster.component(name)).running():

@@ -1,5 +1,5 @@
-"""Changes the operator's surroundings: its clock, what a namespace allows, the namespace itself and
-the definition of TFJobs; deletes pods or a node."""
+"""Tests the operator while its surroundings change: its clock, the limits of a namespace, the
+namespace itself, the TFJob CRD, pods and nodes."""
 import time
 
 from harness import api as kube
@@ -14,8 +14,8 @@ DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.kub
 
 class SurroundingFaults(FaultsCase):
     def expect_refusal(self, text, name="job"):
-        """A Warning event and the job's condition contain the server's message, and the delays
-        between retries grow."""
+        """Checks that a Warning event and the job's condition contain the server's message, and
+        that the delays between retries grow."""
         poll(f"an event with \"{text}\"", 20, lambda: any(text in message for message in self.events(name)))
         poll(f"a condition with \"{text}\"", 20, lambda: any(
             text in c.get("message", "") and c["status"] == "True" for c in self.job(name)["status"]["conditions"]))
@@ -24,7 +24,7 @@ class SurroundingFaults(FaultsCase):
         self.assertLess(len(tries()), 45)
 
     def test_a_quota_is_used_up_and_raised(self):
-        """First the quota allows no pod, then some, then all."""
+        """The quota first allows no pods, then some, then all."""
         quota = kube.core(self.namespace, "resourcequotas")
         self.api.create(quota, {"metadata": {"name": "pods"}, "spec": {"hard": {"pods": "0"}}})
 
@@ -59,8 +59,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_a_template_that_the_server_finds_invalid(self):
-        """Its job reports it, other jobs continue, and the job continues once the
-        template is fixed."""
+        """The job reports the error, and continues once the template is corrected. Other jobs are
+        not affected."""
         def unmountable(job):
             worker = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
             worker["containers"][0]["volumeMounts"] = [{"name": "nowhere", "mountPath": "/data"}]
@@ -93,7 +93,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_clock_is_set(self):
-        """Hours ahead and back: no delay gets longer, and the lease is neither lost nor taken."""
+        """The wall clock jumps by hours, forward and back. No delay gets longer, and the lease
+        stays with the leader."""
         flags = ("--leader-elect", f"--leader-election-namespace={self.namespace}")
         clock = self.enterContext(ProcessClock())
         leader = self.operator(*flags, environment=clock.environment)
@@ -111,7 +112,7 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm()
 
     def test_the_definition_is_deleted_and_made_anew(self):
-        """All jobs are deleted with it, and the garbage collector deletes their objects."""
+        """Deleting the CRD deletes all jobs, and the garbage collector deletes their objects."""
         operator = self.operator()
         for i in range(5):
             self.create(f"job-{i}")
@@ -129,8 +130,8 @@ class SurroundingFaults(FaultsCase):
         self.expect_calm(seconds=120)
 
     def test_running_pods_are_taken_away(self):
-        """At once, as `kubectl delete pod --force` does: they are replaced, and no failure
-        is counted."""
+        """Pods are deleted without a grace period, as by `kubectl delete pod --force`. They are
+        replaced, and no failure is counted."""
         self.operator()
         self.create(STEADY)
         poll("all run", 30, lambda: self.job(STEADY)["status"].get("ready") == "3/3" and len(
@@ -144,9 +145,9 @@ class SurroundingFaults(FaultsCase):
         self.assertEqual({len(uids) for uids in self.kubelet.attempts.values()}, {2})
 
     def test_a_node_is_deleted(self):
-        """Without the node nothing can end its pods, which are deleted. One is deleted by force,
-        since its job asks for it; an event reports the other. That takes minutes, so the operator's
-        clock is sped up."""
+        """Pods on the node are deleted, but without the node nothing can terminate them. The
+        operator force-deletes one of them, because its job asks for that, and reports the other in
+        an event. That takes minutes, so the operator's steady clock runs faster."""
         node = self.namespace
         self.api.create("/api/v1/nodes", {"metadata": {"name": node}})
         clock = self.enterContext(ProcessClock(speed=30))

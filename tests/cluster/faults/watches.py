@@ -1,4 +1,4 @@
-"""Faults of lists and watches: they break, deliver wrong data, lag and fall silent."""
+"""Tests the operator with lists and watches that break, deliver wrong data, lag or fall silent."""
 import collections
 import concurrent.futures
 import itertools
@@ -17,8 +17,8 @@ from .case import FaultsCase
 
 
 def interleaved(lines, choose):
-    """Reorders the lines, but keeps the order of each object's lines and of everything around
-    a bookmark."""
+    """Returns the lines in another order. Lines about the same object keep their order, and no line
+    moves across a bookmark."""
     queues, out = collections.defaultdict(collections.deque), []
 
     def flush():
@@ -42,8 +42,8 @@ def interleaved(lines, choose):
 class WatchFaults(FaultsCase):
     @staticmethod
     def first_watches(request, seen, count=4):
-        """Returns whether this is one of the first `count` watches of its kind: permanent failures
-        would increase the backoff further and further."""
+        """Returns whether this is one of the first `count` watches of its kind. Only these fail,
+        because endless failures would increase the backoff further and further."""
         seen[request.path] += request.watch
         return request.watch and seen[request.path] <= count
 
@@ -63,7 +63,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_say_gone(self):
-        """Or an error for too many requests, or an internal error of the server."""
+        """Watches end with an error: 410 (expired), 429 (too many requests) or 500 (internal
+        error)."""
         errors = {1: (410, "Expired"), 2: (429, "TooManyRequests"), 4: (500, "InternalError")}
         seen = collections.Counter()
 
@@ -80,7 +81,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_stammer_and_babble(self):
-        """Duplicate lines, lines of unknown type, lines that are not JSON or not UTF-8."""
+        """Watches contain duplicate lines, lines of an unknown type, and lines that are not JSON or
+        not UTF-8."""
         seen = collections.Counter()
 
         def rule(request):
@@ -96,7 +98,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_watches_come_in_pieces(self):
-        """Every line in two pieces, split within a multi-byte character if there is one."""
+        """Each line arrives in two pieces. It is split within a multi-byte character if it has
+        one."""
         cut = collections.Counter()
 
         def edit(line):
@@ -111,8 +114,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(lambda request: Lines(edit) if request.watch else None, change=speak, given=lambda: cut[True] > 20)
 
     def test_watches_have_long_lines(self):
-        """One of 10 MB, which is read, and one that is too long, after which everything is
-        listed again."""
+        """One line has 10 MB and is read. Another is too long, so the operator lists everything
+        again."""
         seen = collections.Counter()
 
         def rule(request):
@@ -123,9 +126,9 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule, given=lambda: len([path for path in seen if seen[path] > 1]) == 3)
 
     def test_watches_fall_silent(self):
-        """Connections stay open, but no more data arrives: for services before the list is
-        complete, for jobs and pods later. Deadlines are minutes, so the operator's steady clock
-        is sped up."""
+        """Connections stay open, but no more data arrives: for services from the start of the list,
+        for jobs and pods later. Deadlines are minutes, so the operator's steady clock runs
+        faster."""
         seen = collections.Counter()
 
         def rule(request):
@@ -147,15 +150,15 @@ class WatchFaults(FaultsCase):
         def silent():
             watches = collections.Counter(request.path for request in self.proxy.requests if request.watch)
             return [path for path in watches if watches[path] < 2]
-        # The job's own watch may be the last, after the job's end.
+        # The operator may give up the watch of jobs only after the job has ended.
         poll("every watch was given up", 60, lambda: not silent())
         self.create("later")
         self.expect_life("later")
         self.expect_calm()
 
     def test_watches_lag_and_change_the_order(self):
-        """Delivers the earliest events last: at times pods lag behind jobs and services, at times
-        jobs lag behind pods."""
+        """Events of one kind at a time arrive late, so pods sometimes lag behind jobs and services,
+        and sometimes jobs lag behind pods. Events are also reordered."""
         dice = random.Random(20)
 
         def rule(request):
@@ -168,8 +171,8 @@ class WatchFaults(FaultsCase):
         self.expect_lives(rule)
 
     def test_a_list_expires_between_its_pages(self):
-        """From a server without streaming lists; the second page has expired whenever it
-        is requested."""
+        """The server does not support streaming lists. The continue token for the second page has
+        always expired."""
         elsewhere = {"managedBy": "kueue.x-k8s.io/multikueue"}
         jobs = [tfjob(f"elsewhere-{i}", run_policy=elsewhere) for i in range(510)]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:

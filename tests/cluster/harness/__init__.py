@@ -1,2 +1,2 @@
-"""Shared by the tests and benchmarks on a real API server: a client, a cluster, and an operator as
-a process. Uses only the standard library."""
+"""Provides what the tests and benchmarks with a real API server share: a client, a cluster, and the
+operator as a process. Uses only Python's standard library."""

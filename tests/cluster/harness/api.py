@@ -1,4 +1,5 @@
-"""A client of the Kubernetes API: one keep-alive connection per thread, JSON in and out."""
+"""Provides a client of the Kubernetes API. It has one keep-alive connection per thread, and sends
+and receives JSON."""
 import http.client
 import json
 import socket
@@ -36,7 +37,7 @@ class Api:
         self._closed = False
 
     def close(self):
-        """Ends every running call of any thread and makes later ones fail."""
+        """Ends the running calls of all threads. Later calls fail."""
         with self._lock:
             self._closed = True
             connections, self._open = self._open, set()
@@ -44,7 +45,7 @@ class Api:
             try:
                 connection.sock.shutdown(socket.SHUT_RDWR)  # wakes the reader
             except (AttributeError, OSError):
-                pass  # not connected, or no longer
+                pass  # it is not connected, or no longer connected
             connection.close()
 
     def __enter__(self):
@@ -67,8 +68,8 @@ class Api:
             self._open.discard(connection)
 
     def raw(self, method, path, body=None, headers=None, timeout=60):
-        """Returns (status, bytes). Replaces a kept connection that the server has
-        closed meanwhile."""
+        """Returns (status, body as bytes). Opens a new connection if the server has closed the one
+        that was kept."""
         for fresh in (False, True):
             connection = getattr(self._threads, "connection", None)
             if connection is None or fresh:
@@ -86,7 +87,7 @@ class Api:
         raise AssertionError("unreachable")
 
     def request(self, method, path, body=None, content_type="application/json", accept="application/json"):
-        """Returns the answer's JSON; raises ApiError for a status of 400 or above."""
+        """Returns the response's JSON. Raises ApiError if the status is 400 or more."""
         data = None if body is None else json.dumps(body)
         code, answer = self.raw(method, path, data, {"Content-Type": content_type, "Accept": accept})
         if code >= 400:
@@ -97,7 +98,7 @@ class Api:
         return self.request("GET", path)
 
     def find(self, path):
-        """Returns None if the object does not exist."""
+        """Returns the object, or None if it does not exist."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -118,13 +119,13 @@ class Api:
         return self.get(path)["items"]
 
     def count(self, path):
-        """Returns the number of objects without reading them. `path` is that of a whole collection,
-        without selectors."""
+        """Returns the number of objects in a collection without reading them all. `path` must not
+        have selectors."""
         page = self.get(path + "?limit=1")
         return len(page["items"]) + page["metadata"].get("remainingItemCount", 0)
 
     def column(self, path, name):
-        """Returns {name of the object: text} of one column of the output of `kubectl get`."""
+        """Returns one column of the output of `kubectl get` as {object's name: cell}."""
         table = self.request("GET", path + "?includeObject=Metadata",
                              accept="application/json;as=Table;v=v1;g=meta.k8s.io")
         index = [column["name"] for column in table["columnDefinitions"]].index(name)

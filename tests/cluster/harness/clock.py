@@ -1,4 +1,4 @@
-"""Sets and speeds up the clock of one process; see clock.c."""
+"""Sets or speeds up the clock of one process. See clock.c."""
 import mmap
 import pathlib
 import struct
@@ -9,8 +9,9 @@ SOURCE = pathlib.Path(__file__).with_name("clock.c")
 
 
 class ProcessClock:
-    """`environment` is for the process. `speed` applies to its steady clock, and so to its
-    deadlines and delays: with 30, half a minute passes in a second."""
+    """Controls the clocks of the process that gets `environment`. `speed` applies to the process's
+    steady clock, and therefore to its deadlines and delays: at 30, half a minute passes in one
+    second."""
 
     def __init__(self, speed=1.0):
         self._speed = speed
@@ -31,5 +32,5 @@ class ProcessClock:
         self._folder.cleanup()
 
     def set(self, seconds):
-        """From now on the wall clock is wrong by this many seconds."""
+        """Makes the wall clock differ from the real time by this many seconds from now on."""
         self._control[:8] = struct.pack("d", seconds)

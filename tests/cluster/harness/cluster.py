@@ -1,5 +1,4 @@
-"""A cluster started by deploy/dev/cluster.sh, and its components as processes that tests stop
-and start."""
+"""Starts a cluster with deploy/dev/cluster.sh, and stops and starts its components."""
 import json
 import os
 import pathlib
@@ -17,8 +16,9 @@ SCRIPT = ROOT / "deploy/dev/cluster.sh"
 
 
 def poll(what, seconds, ready, every=0.1):
-    """Waits until ready() returns a true value, and returns it. Otherwise raises TimeoutError,
-    which names `what`. An exception of ready() counts as false; the last one is reported."""
+    """Waits until ready() returns a true value, and returns that value. If this takes longer than
+    `seconds`, raises a TimeoutError that names `what`. An exception from ready() counts as false;
+    the TimeoutError reports the last one."""
     deadline = time.monotonic() + seconds
     error = None
     while True:
@@ -33,8 +33,8 @@ def poll(what, seconds, ready, every=0.1):
 
 
 class Cluster:
-    """A control plane in its own folder, removed at the end of a `with`; with fake nodes, or with
-    this machine as a real one."""
+    """A control plane in a folder of its own, with fake nodes or with this machine as a real node.
+    The end of the `with` statement removes it."""
 
     def __init__(self, fake_nodes=0, node=False, keep=False, flags=()):
         self.state = pathlib.Path(tempfile.mkdtemp(prefix="tfjob-cluster-"))
@@ -42,7 +42,7 @@ class Cluster:
         self._up = ["up", "--fake-nodes", str(fake_nodes), *([] if node else ["--control-plane-only"]), *flags]
         self.kubeconfig = self.state / "admin.kubeconfig"
         self._clients = []
-        self._started = []  # by Component.start: children of this process
+        self._started = []  # children of this process, started by Component.start
 
     def __enter__(self):
         try:
@@ -71,7 +71,8 @@ class Cluster:
         subprocess.run([SCRIPT, "--state", self.state, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     def api(self):
-        """Returns a client for the administrator, closed with the cluster at the latest."""
+        """Returns a client with the administrator's permissions. It is closed with the cluster, or
+        earlier."""
         pki = self.state / "pki"
         self._clients.append(Api(self.server, pki / "ca.crt", pki / "admin.crt", pki / "admin.key"))
         return self._clients[-1]
@@ -100,7 +101,8 @@ class Cluster:
             poll("the CRD is served", 20, lambda: api.find("/apis/kubeflow.org/v1/tfjobs"))
 
     def pod_deletions(self, namespace):
-        """Returns a line per request to delete a pod of a namespace: when, who, what, the answer."""
+        """Returns one line for each request to delete a pod in a namespace: when, by whom, which
+        pod, and the response."""
         deletions = []
         for line in (self.state / "log/audit.log").read_text().splitlines():
             event = json.loads(line)
@@ -116,7 +118,8 @@ class Cluster:
 
 
 class Component:
-    """etcd, kube-apiserver, …: a process started by `start` of deploy/dev/cluster/lib.sh."""
+    """A process of the cluster, such as etcd or kube-apiserver, which `start` in
+    deploy/dev/cluster/lib.sh has started."""
 
     def __init__(self, command, started):
         self._command, self._started = command, started
@@ -139,7 +142,7 @@ class Component:
             pass
 
     def kill(self):
-        """Kills it as a power failure would; returns once it has ended."""
+        """Kills it without warning, as a power failure would. Returns once it has ended."""
         self.signal(signal.SIGKILL)
         poll(f"{self._command.name} gone", 10, lambda: not alive(self.pid), every=0.01)
 
@@ -150,7 +153,7 @@ class Component:
 
 
 def alive(pid):
-    """Returns whether a process runs; a zombie does not."""
+    """Returns whether a process is running. A zombie is not."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
             return stat.read().rpartition(")")[2].split()[0] not in "ZX"

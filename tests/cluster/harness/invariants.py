@@ -1,4 +1,5 @@
-"""Checks what must hold for jobs, pods and services once nothing changes any more."""
+"""Checks the invariants of jobs, pods and services, which must hold once nothing changes any
+more."""
 import collections
 
 from . import api as kube
@@ -15,8 +16,8 @@ def owner(item):
 
 
 def violations(api, namespace):
-    """Returns everything that is wrong, as sentences. An empty result is not final while a job is
-    about to change, so call it until the result is stable."""
+    """Returns one sentence for each violated invariant. The result is reliable only if no job is
+    about to change, so call this until the result stays the same."""
     jobs = {job["metadata"]["uid"]: job for job in api.items(kube.tfjobs(namespace))}
     pods = [pod for pod in api.items(kube.core(namespace, "pods")) if index_of(pod)]
     services = [s for s in api.items(kube.core(namespace, "services")) if JOB in (s["metadata"].get("labels") or {})]
@@ -45,7 +46,7 @@ def disagreements(job, pods, services):
     if status.get("restarts", 0) != restarts:
         yield f"{name}: restarts {status.get('restarts', 0)}, of its types {restarts}"
     if "Succeeded" in kinds or "Failed" in kinds:
-        yield from remains(job, pods, services)  # other counts stay unchanged, whatever the pods do
+        yield from remains(job, pods, services)  # the other counts never change again
         return
     for kind in job["spec"]["tfReplicaSpecs"]:
         counts = collections.Counter(pod.get("status", {}).get("phase") for pod in pods
@@ -65,7 +66,7 @@ def disagreements(job, pods, services):
 
 
 def remains(job, pods, services):
-    """Yields what should have been deleted at the end of a job."""
+    """Yields what should not remain after the end of a job."""
     name = job["metadata"]["name"]
     for kind, replica in (job["status"].get("replicaStatuses") or {}).items():
         if replica.get("active", 0):

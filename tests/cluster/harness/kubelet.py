@@ -1,6 +1,6 @@
-"""A kubelet played by a test: pods run at once and end when the test's script says so. There is no
-scheduler, and nodes exist only by name. A pod without a node disappears as soon as it is deleted,
-unless the API server fails between the two writes needed for that."""
+"""Simulates a kubelet: pods run at once, and end when the test's script says so. There is no
+scheduler. The API server removes a deleted pod without a node at once, unless it fails between the
+two writes that it needs for that."""
 import collections
 import threading
 
@@ -11,7 +11,7 @@ INDEX = ("training.kubeflow.org/job-name", "training.kubeflow.org/replica-type",
 
 
 def index_of(pod):
-    """Returns (job, type, index) of a pod; None for a foreign pod."""
+    """Returns (job, type, index) of a pod, or None if the pod belongs to no job."""
     labels = pod["metadata"].get("labels") or {}
     return tuple(labels[key] for key in INDEX) if all(key in labels for key in INDEX) else None
 
@@ -22,17 +22,17 @@ def live(pod):
 
 
 class Kubelet:
-    """`script(index, attempt)` returns the exit code of the attempt-th pod (from 0) of an index, or
-    None if the pod keeps running. It is called again whenever a pod of its job changes, so it may
-    depend on the contents of `self.running`."""
+    """Runs the pods of a namespace. `script(index, attempt)` returns the exit code of the
+    attempt-th pod (counted from 0) of an index, or None if the pod keeps running. It is called for
+    all running pods whenever a pod changes, so its result may depend on self.running()."""
 
-    def __init__(self, api, namespace, script):  # takes over the client
+    def __init__(self, api, namespace, script):  # closes `api` at the end
         self._api, self._namespace, self._script = api, namespace, script
         self._pods = {}  # uid -> pod
         self._stopped = threading.Event()
         self.attempts = collections.defaultdict(list)  # (job, type, index) -> uids, oldest first
         self.violations = []
-        self.lost_nodes = set()  # names; their pods never disappear by themselves
+        self.lost_nodes = set()  # names of nodes whose deleted pods are never removed
 
     def __enter__(self):
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -45,7 +45,7 @@ class Kubelet:
         self._thread.join()
 
     def running(self, index):
-        """Returns whether an index has a running pod."""
+        """Returns whether a pod of this index is running."""
         return any(index_of(pod) == index and pod["status"].get("phase") == "Running" and live(pod)
                    for pod in list(self._pods.values()))
 
@@ -66,7 +66,7 @@ class Kubelet:
                     if kind != "BOOKMARK":
                         self._see(kind, pod)
             except Exception:  # pylint: disable=broad-except
-                self._stopped.wait(0.1)  # the API server is down, as tests intend
+                self._stopped.wait(0.1)  # tests stop the API server
 
     def _see(self, kind, pod):
         index, uid = index_of(pod), pod["metadata"]["uid"]
@@ -94,8 +94,8 @@ class Kubelet:
             self._write(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
 
     def _take_away(self, pod):
-        """Removes a pod that was deleted and has ended, as kubelets do; here only if a list
-        still shows it."""
+        """Removes a deleted pod from the API server, as kubelets do once it has ended. Only needed
+        if a list still contains such a pod."""
         metadata = pod["metadata"]
         if pod["spec"].get("nodeName") in self.lost_nodes:
             return
@@ -111,8 +111,9 @@ class Kubelet:
         status = {"phase": phase, "containerStatuses": [{
             "name": "tensorflow", "image": "fake", "imageID": "", "ready": phase == "Running", "restartCount": 0,
             "state": state}], "conditions": [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]}
-        # The API server completes the deletion of a pod whose status is written while it is being
-        # deleted, by name only: without the version, a late write could delete the pod's replacement.
+        # If the status of a pod is written while the pod is being deleted, the API server completes
+        # the deletion, and identifies the pod only by its name. Without the version, a late write
+        # could delete the pod's replacement.
         version = {key: pod["metadata"][key] for key in ("uid", "resourceVersion")}
         try:
             answer = self._api.patch(kube.core(self._namespace, f"pods/{name}/status"), {"metadata": version, "status": status})

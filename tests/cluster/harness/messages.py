@@ -5,7 +5,7 @@ import urllib.parse
 
 
 class Closed(Exception):
-    """The connection has ended or must be closed; `last` is sent before that."""
+    """Says that a connection has ended or must be closed. `last` is sent before it is closed."""
 
     def __init__(self, last=b""):
         super().__init__()
@@ -13,7 +13,7 @@ class Closed(Exception):
 
 
 async def read_head(reader):
-    """Returns the first line and the headers; b"" at the end of the stream."""
+    """Returns the first line and the headers, or b"" at the end of the stream."""
     try:
         return await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -26,7 +26,7 @@ def parse_head(head):
 
 
 async def read_chunk(reader):
-    """Returns one chunk. b"" is the last one; a stream without it was truncated."""
+    """Returns one chunk. The last chunk is b""; a stream that ends without it was truncated."""
     line = await reader.readline()
     if not line:
         raise Closed
@@ -37,7 +37,7 @@ async def read_chunk(reader):
 
 
 async def read_body(reader, headers):
-    """Returns the body; a chunked one without its framing."""
+    """Returns the body. If it is chunked, the chunks are joined."""
     if headers.get("transfer-encoding") == "chunked":
         body = b""
         while data := await read_chunk(reader):
@@ -51,14 +51,14 @@ def chunk(data):
 
 
 def framed(body, headers):
-    """Encodes a body as its headers announce it."""
+    """Encodes a body in the form that the headers announce."""
     if headers.get("transfer-encoding") != "chunked":
         return body
     return (chunk(body) if body else b"") + chunk(b"")
 
 
 def with_query(head, query):
-    """Returns a request's head with these parameters added; they replace its own of the
+    """Returns a request's head with these query parameters added. They replace parameters of the
     same name."""
     line, _, rest = head.partition(b"\r\n")
     method, target, version = line.decode("latin-1").split(" ")
@@ -68,7 +68,7 @@ def with_query(head, query):
 
 
 def compressed(line, headers, body):
-    """Returns a complete answer."""
+    """Returns the complete response with its body compressed."""
     body = gzip.compress(body)
     kept = {name: value for name, value in headers.items() if name not in ("content-length", "transfer-encoding")}
     lines = [line, *(f"{name}: {value}" for name, value in kept.items()),

@@ -1,4 +1,4 @@
-"""Reads /proc for a process, and runs the operator as one."""
+"""Reads figures about a process from /proc, and runs the operator as a process."""
 import os
 import pathlib
 import signal
@@ -13,14 +13,14 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid):
-    """Returns the user and system time of a process, including all threads."""
+    """Returns the user and system time of a process, over all its threads."""
     with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
         fields = stat.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
 def memory_mb(pid, field="VmHWM"):
-    """Returns the peak resident memory, or with VmRSS the present one."""
+    """Returns the peak resident memory, or the current one if `field` is VmRSS."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         for line in status:
             if line.startswith(field + ":"):
@@ -35,7 +35,7 @@ def free_port():
 
 
 def build_operator(config="--config=release"):
-    """Builds the operator; returns the program's path."""
+    """Builds the operator and returns the program's path."""
     target = "//operator/service:tfjob-operator"
     subprocess.run(["bazel", "build", config, target], check=True, cwd=ROOT, stderr=subprocess.DEVNULL)
     folder = subprocess.check_output(["bazel", "info", config, "bazel-bin"], cwd=ROOT, text=True,
@@ -47,7 +47,7 @@ class Operator:
     """The operator, running outside the cluster."""
 
     def __init__(self, program, kubeconfig, *flags, log=None, environment=None):
-        """`environment` is added to that of this process."""
+        """Does not start the process. `environment` is added to this process's environment."""
         self._program, self._kubeconfig, self._flags, self._log = program, kubeconfig, flags, log
         self._environment = {**os.environ, **(environment or {})}
         self._process = None
@@ -71,7 +71,7 @@ class Operator:
 
     @property
     def status(self):
-        """Returns its exit status; None while it runs."""
+        """Returns its exit status, or None while it is running."""
         return self._process.poll()
 
     def said(self, text):
@@ -82,7 +82,7 @@ class Operator:
         return fetch(self.health, "/readyz") is not None
 
     def wait_ready(self, seconds=30):
-        """Returns the seconds from now until it reports that it is ready."""
+        """Waits until it reports that it is ready. Returns how many seconds that took."""
         start = time.monotonic()
 
         def ready():
@@ -98,7 +98,7 @@ class Operator:
         self._process.wait()
 
     def stop(self, seconds=30):
-        """Asks it to stop; returns (exit status, seconds)."""
+        """Asks it to stop and waits. Returns (exit status, seconds waited)."""
         start = time.monotonic()
         if self.running():
             self._process.send_signal(signal.SIGTERM)
@@ -110,7 +110,7 @@ class Operator:
         return status, time.monotonic() - start
 
     def metric(self, name, **labels):
-        """Returns the sum of a metric's samples that have these labels; 0 if there are none."""
+        """Returns the sum of a metric's samples that have these labels, or 0 if there are none."""
         return total(fetch(self.metrics, "/metrics") or "", name, **labels)
 
     def __enter__(self):
@@ -131,8 +131,8 @@ def fetch(port, path):
 
 
 def total(page, name, **labels):
-    """Returns the sum of the samples of `name` with these labels in a page in
-    Prometheus' format."""
+    """Returns the sum of the samples of the metric `name` that have these labels. `page` is in
+    Prometheus' text format."""
     sum_ = 0.0
     for line in page.splitlines():
         if line.startswith(name) and line[len(name):len(name) + 1] in ("{", " "):

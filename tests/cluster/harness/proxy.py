@@ -1,14 +1,15 @@
-"""A TLS proxy between the operator and the API server that injects faults of networks and servers.
+"""Provides a TLS proxy between the operator and the API server, which injects faults of networks
+and servers.
 
     with FaultProxy(cluster) as proxy:
         operator = Operator(program, proxy.kubeconfig)
         proxy.rule = lambda request: Answer(503) if request.method == "PATCH" else None
 
-`rule` is called for every request, on the proxy's thread; None passes the request on. The
-proxy speaks HTTP/1.1 with one upstream connection per client connection, and records all
-requests in `proxy.requests`. It authenticates to the API server as the administrator, whatever
-the clients send; with certificate=False it does not authenticate, so that the server checks
-the clients' tokens."""
+`rule` is called for every request, on the proxy's thread. If it returns None, the request is passed
+on. The proxy speaks HTTP/1.1 with one upstream connection per client connection, and records all
+requests in `proxy.requests`. It authenticates to the API server as the administrator, whatever the
+clients send. With certificate=False, it does not authenticate, and the server checks the clients'
+tokens."""
 import asyncio
 import dataclasses
 import json
@@ -28,7 +29,7 @@ class Request:
     query: dict
     headers: dict
     body: bytes
-    code: int = 0  # code of the answer; 0 until there is one
+    code: int = 0  # status code of the response; 0 until there is one
     time: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
@@ -45,7 +46,7 @@ class Request:
 
 @dataclasses.dataclass
 class Answer:
-    """Answers without asking the API server."""
+    """Responds without asking the API server."""
     code: int
     message: str = "injected"
     reason: str = ""
@@ -55,50 +56,51 @@ class Answer:
 
 @dataclasses.dataclass
 class Ask:
-    """Asks the API server with these parameters added to the request's own, or replacing them."""
+    """Passes the request on with these query parameters, which replace parameters of the same
+    name."""
     query: dict
 
 
 @dataclasses.dataclass
 class Gzip:
-    """Compresses the answer; not for a watch."""
+    """Compresses the response. Not for watches."""
 
 
 @dataclasses.dataclass
 class Drop:
-    """Closes the connection before the API server is asked, or with executed=True once it
-    has answered."""
+    """Closes the connection before the API server is asked or, with executed=True, once it has
+    responded."""
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Stall:
-    """Sends nothing and closes nothing for this many seconds, before the API server is asked, or
-    with executed=True once it has answered. Then closes the connection."""
+    """Sends nothing for this many seconds, and then closes the connection. This happens before the
+    API server is asked or, with executed=True, once it has responded."""
     seconds: float = 3600
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Call:
-    """Calls `function` before the API server is asked, or with executed=True once it has answered,
-    and then applies its result, which may be None."""
+    """Calls `function` before the API server is asked or, with executed=True, once it has
+    responded. Then applies the fault that the function returns; None means no fault."""
     function: typing.Callable
     executed: bool = False
 
 
 @dataclasses.dataclass
 class Lines:
-    """For a watch: passes each line through `edit`, which returns what to send instead: the line,
-    nothing (b""), several lines, or a list of pieces. Raising Stalled stops the stream without
-    closing it; raising Closed(bytes) sends the bytes and closes it."""
+    """Passes each line of a watch through `edit`, which returns the bytes to send instead (b"" for
+    nothing), or a list of pieces to send one by one. If `edit` raises Stalled, the stream stops but
+    stays open. If it raises Closed(bytes), the bytes are sent and the stream is closed."""
     edit: typing.Callable
 
 
 @dataclasses.dataclass
 class Late:
-    """For a watch: delays a line by `lag()` seconds. Lines that arrive meanwhile are sent with it,
-    in the order returned by `order(lines)`."""
+    """Delays a line of a watch by `lag()` seconds. Lines that arrive in that time are sent together
+    with it, in the order in which `order(lines)` returns them."""
     lag: typing.Callable
     order: typing.Callable = list
 
@@ -133,11 +135,12 @@ class FaultProxy:
         self._loop.close()
 
     def cut(self):
-        """Closes every connection."""
+        """Closes all connections."""
         self._run(self._cut())
 
     def certify(self, certificate, key):
-        """Presents this certificate (two paths) to new connections."""
+        """Presents this certificate to new connections. The arguments are the paths of two
+        files."""
         self._run(self._certify(certificate, key))
 
     def _run(self, coroutine):
@@ -258,7 +261,7 @@ async def lines_of(upstream):
 
 
 async def relay_lines(upstream, writer, edit):
-    """Forwards a watch line by line."""
+    """Forwards a watch, and applies `edit` to each line."""
     async for line in lines_of(upstream):
         try:
             out = line if edit is None else edit(line)
@@ -275,7 +278,7 @@ async def relay_lines(upstream, writer, edit):
 
 
 async def relay_late(upstream, writer, fault):
-    """Forwards a watch whose lines are read as they arrive and sent when the fault says so."""
+    """Forwards a watch. Reads the lines as they arrive, and sends them when the fault says so."""
     came = asyncio.Queue()
 
     async def read():

@@ -1,0 +1,57 @@
+// Orders the keys that wait for a worker. Namespaces take turns, so that a namespace with thousands
+// of jobs does not delay the few jobs of another. Within a namespace, keys come in the order in
+// which they were added. Keys that only a list has brought up (the thousands at the start) yield to
+// those with news, but not forever: after kNewsInARow keys with news, one of them has its turn.
+// Pure, not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace tfjob::control {
+
+enum class Urgency {
+  kListed,  // a list contains the job, perhaps unchanged
+  kNews,    // something has happened to the job, or it is due
+};
+
+class FairQueue {
+ public:
+  static constexpr int kNewsInARow = 4;
+
+  // Adds a key of the form "namespace/name". If it is already queued, only raises its urgency.
+  void Push(const std::string& key, Urgency urgency);
+  // Removes and returns the next key; nullopt if the queue is empty.
+  std::optional<std::string> Pop();
+
+  bool empty() const { return places_.empty(); }
+  size_t size() const { return places_.size(); }
+
+ private:
+  using Keys = std::list<std::string>;
+
+  // The keys of one urgency.
+  struct Lane {
+    std::list<std::string> turns;                // namespaces with keys; the next one first
+    std::unordered_map<std::string, Keys> keys;  // by namespace; never empty
+  };
+  struct Place {
+    Urgency urgency;
+    Keys::iterator at;
+  };
+
+  Lane& LaneOf(Urgency urgency) { return urgency == Urgency::kNews ? news_ : listed_; }
+  static Keys::iterator AddTo(Lane& lane, const std::string& key);
+  static void RemoveFrom(Lane& lane, Keys::iterator key);
+  std::string TakeFrom(Lane& lane);
+
+  Lane news_;
+  Lane listed_;
+  std::unordered_map<std::string, Place> places_;  // of all queued keys
+  int news_in_a_row_ = 0;
+};
+
+}  // namespace tfjob::control

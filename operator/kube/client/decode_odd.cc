@@ -1,0 +1,126 @@
+#include "operator/kube/client/decode_odd.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/json_split.h"
+
+namespace tfjob::kube {
+namespace {
+
+// How far to search for the part that cannot be read. The environment of a container is eight
+// levels deep; each level costs another pass over the text.
+constexpr size_t kMaxSearchDepth = 12;
+// A container with more parts than this is left out as a whole.
+constexpr size_t kMaxSearchParts = 1000;
+constexpr size_t kMaxProblems = 5;
+constexpr size_t kMaxKeyInPath = 60;
+
+bool IsNotSpec(const JsonMember& member) {
+  return member.key != "spec";
+}
+
+class OddReader {
+ public:
+  // Returns null if nothing of the value can be read.
+  Json Read(std::string_view text, const std::string& path, size_t depth) {
+    const JsonSize size = MeasureJson(text);
+    if (const Status limits = Check(text, size, depth); !limits.ok()) {
+      return ReadParts(text, path, depth, limits);
+    }
+    StatusOr<Json> json = ParseJson(text, "the value");
+    if (!json.ok()) return ReadParts(text, path, depth, json.status());
+    values_left_ -= size.values;
+    return *std::move(json);
+  }
+
+  Status problem() const { return problems_.empty() ? OkStatus() : InvalidArgument(problems_); }
+
+ private:
+  Status Check(std::string_view text, const JsonSize& size, size_t depth) const {
+    if (depth + size.depth > kMaxJsonDepth) {
+      return InvalidArgument("nested deeper than ", kMaxJsonDepth, " levels");
+    }
+    if (!IsUtf8(text)) return InvalidArgument("not valid UTF-8");
+    if (size.values <= values_left_) return OkStatus();
+    return InvalidArgument("with it, the object has more than ", kMaxJsonValues, " JSON values");
+  }
+
+  // Reads those parts of a container that can be read.
+  Json ReadParts(std::string_view text, const std::string& path, size_t depth, const Status& why) {
+    if (depth < kMaxSearchDepth && text.front() == '{') {
+      if (auto members = SplitJsonObject(text);
+          members.ok() && members->size() <= kMaxSearchParts) {
+        // The spec comes last, so that it cannot use up the values of the metadata and the status.
+        if (depth == 0) std::stable_partition(members->begin(), members->end(), IsNotSpec);
+        return ReadMembers(*members, path, depth);
+      }
+    } else if (depth < kMaxSearchDepth && text.front() == '[') {
+      if (const auto elements = SplitJsonArray(text);
+          elements.ok() && elements->size() <= kMaxSearchParts) {
+        return ReadElements(*elements, path, depth);
+      }
+    }
+    Note(path, why);
+    return Json();
+  }
+
+  Json ReadMembers(const std::vector<JsonMember>& members, const std::string& path, size_t depth) {
+    Json object = Json::object();
+    for (const JsonMember& member : members) {
+      const StatusOr<Json> key = ParseJson(StrCat("\"", member.key, "\""), "a key");
+      if (!key.ok()) {
+        Note(path, InvalidArgument("a key is not valid JSON"));
+        continue;
+      }
+      const auto& name = key->get_ref<const std::string&>();
+      const std::string shown = name.substr(0, kMaxKeyInPath);
+      const std::string member_path = path.empty() ? shown : StrCat(path, ".", shown);
+      if (member_path == "metadata.managedFields") continue;
+      Json value = Read(member.value, member_path, depth + 1);
+      if (!value.is_null()) object.emplace(name, std::move(value));
+    }
+    return object;
+  }
+
+  // A part that cannot be read becomes null, so that the others keep their positions.
+  Json ReadElements(const std::vector<std::string_view>& elements, const std::string& path,
+                    size_t depth) {
+    Json array = Json::array();
+    for (size_t i = 0; i < elements.size(); ++i) {
+      array.push_back(Read(elements[i], StrCat(path, "[", i, "]"), depth + 1));
+    }
+    return array;
+  }
+
+  void Note(const std::string& path, const Status& why) {
+    if (++noted_ > kMaxProblems) return;
+    if (!problems_.empty()) problems_ += '\n';
+    problems_ += StrCat(path.empty() ? "the object" : path, ": ", Message(why));
+  }
+
+  size_t values_left_ = kMaxJsonValues;
+  std::string problems_;
+  size_t noted_ = 0;
+};
+
+}  // namespace
+
+bool HasTooManyValues(std::string_view text) {
+  // A value takes at least one byte.
+  return text.size() > kMaxJsonValues && MeasureJson(text).values > kMaxJsonValues;
+}
+
+StatusOr<OddJson> ReadOddJson(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  if (!text.starts_with('{')) return InvalidArgument("expected an object");
+  OddReader reader;
+  Json object = reader.Read(text, "", 0);
+  if (object.is_null()) return reader.problem();
+  return OddJson{std::move(object), reader.problem()};
+}
+
+}  // namespace tfjob::kube

@@ -1,0 +1,31 @@
+// Reads objects that the fast reader refuses or that would take too much memory. API servers store
+// more than any reader here accepts: nesting up to 10,000 levels, numbers of any size, more than a
+// megabyte of empty objects. The part that cannot be read is left out, so that the object can still
+// be named, reported on and cleaned up.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "runtime/base/json.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::kube {
+
+// An object of more values is read without those that exceed the limit. A value takes about 80
+// bytes in memory, but as few as 3 in the text. Ordinary objects have fewer than 5,000.
+inline constexpr size_t kMaxJsonValues = 50'000;
+
+// True if the text may contain more than kMaxJsonValues values. Cheap for short texts.
+bool HasTooManyValues(std::string_view text);
+
+struct OddJson {
+  Json object;  // without metadata.managedFields and without the parts that cannot be read
+  // OK, or InvalidArgument with one line for each of the first few parts that were left out, as in
+  // "spec.template.x: nested deeper than 200 levels".
+  Status problem;
+};
+// Returns InvalidArgument if the text is not a JSON object.
+StatusOr<OddJson> ReadOddJson(std::string_view text);
+
+}  // namespace tfjob::kube

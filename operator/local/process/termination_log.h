@@ -1,0 +1,20 @@
+// Handles the file in which a container says why it ended. A kubelet mounts it over
+// terminationMessagePath; here, its path is in the container's environment.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::process {
+
+inline constexpr char kTerminationLogVariable[] = "TFJOB_TERMINATION_LOG";
+
+// Creates the file, or empties it, before the container starts. Also creates its folder.
+Status CreateTerminationLog(const std::string& path);
+
+// Returns the last line of what the container wrote, of which it reads the last 4,096 bytes, as a
+// kubelet does; "" if it wrote nothing.
+std::string ReadTerminationLog(const std::string& path);
+
+}  // namespace tfjob::process

@@ -1,0 +1,26 @@
+// Says why a container failed, in its own words: the last line of its termination message
+// (terminationMessagePath, or the end of the log with FallbackToLogsOnError).
+#pragma once
+
+#include <string>
+
+#include "operator/objects/pod.h"
+#include "operator/policy/facts/replicas.h"
+
+namespace tfjob::policy {
+
+// Returns what the container wrote before its last failure; "" if it wrote nothing or has not
+// failed.
+std::string LastWords(const objects::ContainerStatus& container);
+
+// Returns the last words of the container `tensorflow` of the pod; if it has none, those of another
+// container, with its name: "the container data exited with code 1: no such bucket". Returns "" if
+// no container has any.
+std::string LastWords(const objects::Pod& pod);
+
+// Returns a sentence for a condition, " Pod mnist-worker-0: <last words>", for the first failed pod
+// with last words or, if there is none, for the first pod with any; "" if none has any.
+std::string LastWordsSentence(const Replicas& replicas);
+std::string LastWordsSentence(const objects::Pod& pod);
+
+}  // namespace tfjob::policy

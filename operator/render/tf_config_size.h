@@ -1,0 +1,24 @@
+// Checks that the TF_CONFIG of a job's tasks fits into their environment.
+#pragma once
+
+#include <cstddef>
+
+#include "operator/api/tfjob.h"
+#include "operator/render/address.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::render {
+
+class ClusterSpec;
+
+// The largest number of bytes that TF_CONFIG may have. Linux refuses to start a program if one
+// string of its environment has more than 128 KiB (MAX_ARG_STRLEN in linux/binfmts.h), including
+// the name, the "=" and the final NUL.
+inline constexpr size_t kMaxTfConfig = 128 * 1024 - sizeof("TF_CONFIG=");
+
+// Returns InvalidArgument if the TF_CONFIG of a task would be too long for its container to start.
+// The message gives the largest number of replicas that fits. `cluster` is the job's.
+Status CheckTfConfigSize(const api::TFJob& job, const ClusterSpec& cluster,
+                         const AddressScheme& address);
+
+}  // namespace tfjob::render

@@ -1,0 +1,22 @@
+// Makes text from elsewhere safe to write to a terminal. Messages, events, logs and progress are
+// written by people and programs that the reader of the output need not trust; a control character
+// in them can rewrite the screen, or hide lines (CVE-2021-25743 is the same weakness of kubectl).
+// Whatever a verb writes and has not made itself passes through here.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tfjob::view {
+
+// Returns one line of UTF-8 text. Replaces the control characters (C0 except the tab, DEL and C1)
+// by escapes such as "\u001b", and bytes that are not UTF-8 by escapes such as "\x9b". Changes no
+// other text. The escapes of control characters are those of JSON and of YAML's quoted scalars, so
+// such text keeps its meaning.
+std::string PrintableLine(std::string_view line);
+// Does the same, but keeps line feeds.
+std::string PrintableText(std::string_view text);
+// Returns the beginning of the text, of at most `bytes` bytes and not ending within a character.
+std::string_view CutText(std::string_view text, size_t bytes);
+
+}  // namespace tfjob::view

@@ -1,0 +1,49 @@
+// Defines the operations that change files, behind an interface, so that a test can let a disk be
+// full, fail, hang or lose its power. RealFileSystem() is the machine's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob {
+
+// A file that is being written. The destructor closes it. Owned by one thread.
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  // Writes all bytes at the end of the file. If that fails, cuts the file back to its former length
+  // as far as the disk allows.
+  virtual Status Append(std::string_view bytes) = 0;
+  // Returns once the content is on the disk (fsync).
+  virtual Status Sync() = 0;
+};
+
+// Thread-safe. Errors name the path.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  // Creates a file. Returns AlreadyExists if anything has this name; a link is not followed.
+  virtual StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) = 0;
+  // Replaces `to` if it exists.
+  virtual Status Rename(const std::string& from, const std::string& to) = 0;
+  // Removes a file. Does nothing if there is none.
+  virtual Status Remove(const std::string& path) = 0;
+  // Makes the creations, renames and removals in a folder survive a crash of the machine (fsync).
+  virtual Status SyncDirectory(const std::string& path) = 0;
+};
+
+// Returns the machine's file system, which exists until the process exits.
+FileSystem& RealFileSystem();
+
+// Returns a name next to `path` that nobody can guess: "<path>.tmp.<16 hexadecimal digits>". The
+// digits are random because a process id is not enough: all containers have process 1, and a folder
+// that others may write could contain a link with a name that is known in advance.
+std::string TemporaryPath(const std::string& path);
+// Returns whether a file name (without its folder) has the form that TemporaryPath returns, or the
+// form that earlier versions used: "<name>.tmp.<process id>".
+bool IsTemporaryName(std::string_view name);
+
+}  // namespace tfjob

@@ -1,0 +1,22 @@
+// Reads a LevelDB table (SSTable), the format of a checkpoint's index, from memory.
+// Format: https://github.com/google/leveldb/blob/main/doc/table_format.md
+//
+// The project has its own reader because a checkpoint may come from somebody else, and LevelDB
+// trusts the sizes that a file states. Here every offset and size is checked before it is used, and
+// what a file expands to is limited.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::io {
+
+// Returns the table's keys and values, in the order of the file. Returns DataLoss, with a message
+// that says what is wrong, for a damaged file, and Unimplemented for a compressed one.
+StatusOr<std::vector<std::pair<std::string, std::string>>> ReadTable(std::string_view file);
+
+}  // namespace tfjob::io

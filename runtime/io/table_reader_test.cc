@@ -1,0 +1,166 @@
+// Reads indexes that somebody has forged: checksums are right, sizes and offsets are not.
+#include "runtime/io/table_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/bundle_writer.h"
+#include "runtime/io/crc32c.h"
+#include "runtime/io/tensor_bundle.pb.h"
+
+namespace tfjob::io {
+namespace {
+
+std::string Varint(uint64_t value) {
+  std::string text;
+  for (; value >= 0x80; value >>= 7) text += static_cast<char>(value | 0x80);
+  return text + static_cast<char>(value);
+}
+
+std::string Fixed32(uint32_t value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+std::string Handle(uint64_t offset, uint64_t size) {
+  return Varint(offset) + Varint(size);
+}
+
+std::string Entry(uint64_t shared, const std::string& key, const std::string& value) {
+  return Varint(shared) + Varint(key.size()) + Varint(value.size()) + key + value;
+}
+
+// Returns a block with its trailer: no compression, and a right checksum.
+std::string BlockOf(const std::string& entries, uint32_t restarts = 1, char compression = 0) {
+  std::string block = entries + Fixed32(0) + Fixed32(restarts) + compression;
+  return block + Fixed32(MaskCrc(Crc32c(std::string_view(block))));
+}
+
+std::string Footer(const std::string& index_handle) {
+  std::string footer = Handle(0, 0) + index_handle;
+  footer.resize(40);
+  return footer + "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+}
+
+// A table of one data block.
+std::string TableOf(const std::string& entries) {
+  const std::string data = BlockOf(entries);
+  const std::string index = BlockOf(Entry(0, "z", Handle(0, data.size() - 5)));
+  return data + index + Footer(Handle(data.size(), index.size() - 5));
+}
+
+TEST(TableReader, ReadsWhatItsFormatSays) {
+  const auto table = ReadTable(TableOf(Entry(0, "dense/bias", "1") + Entry(6, "kernel", "22")));
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->size(), 2u);
+  EXPECT_EQ((*table)[0], std::make_pair(std::string("dense/bias"), std::string("1")));
+  EXPECT_EQ((*table)[1], std::make_pair(std::string("dense/kernel"), std::string("22")));
+}
+
+TEST(TableReader, RefusesBlocksOutsideTheFile) {
+  const std::string data = BlockOf(Entry(0, "a", "1"));
+  const uint64_t size = data.size() - 5;
+  const std::pair<uint64_t, uint64_t> forged[] = {
+      {0, size + 1000},      {1000, size},           {uint64_t{0} - 8, size},  {0, uint64_t{0} - 5},
+      {8, uint64_t{0} - 13}, {0, uint64_t{1} << 40}, {uint64_t{1} << 63, size}};
+  for (const auto& [offset, bytes] : forged) {
+    const std::string handle = Handle(offset, bytes);
+    EXPECT_TRUE(absl::IsDataLoss(ReadTable(data + Footer(handle)).status())) << offset;
+    // The same in the index of a table whose footer is right.
+    const std::string index = BlockOf(Entry(0, "z", handle));
+    EXPECT_TRUE(absl::IsDataLoss(
+        ReadTable(data + index + Footer(Handle(data.size(), index.size() - 5))).status()))
+        << offset << " " << bytes;
+  }
+}
+
+TEST(TableReader, RefusesEntriesThatDoNotFitTheirBlock) {
+  const std::string bad[] = {
+      Varint(5) + Varint(1) + Varint(1) + "ab",                // shares more than there is
+      Varint(0) + Varint(9) + Varint(1) + "ab",                // a key longer than the block
+      Varint(0) + Varint(1) + Varint(uint64_t{0} - 1) + "ab",  // a value of 2^64 - 1 bytes
+      Varint(0) + Varint(uint64_t{0} - 1) + Varint(2) + "ab",  // their sum overflows
+      std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11),  // no varint
+      std::string("\x80", 1)};
+  for (const std::string& entries : bad)
+    EXPECT_TRUE(absl::IsDataLoss(ReadTable(TableOf(entries)).status()));
+  const std::string block = BlockOf(Entry(0, "a", "1"), 1'000'000);
+  EXPECT_TRUE(absl::IsDataLoss(ReadTable(block + Footer(Handle(0, block.size() - 5))).status()));
+}
+
+// Each entry repeats a key of 60 KB with 4 bytes: 400 KB would become 6 GB.
+TEST(TableReader, LimitsWhatASmallFileExpandsTo) {
+  const std::string key(60'000, 'k');
+  std::string entries = Entry(0, key, "");
+  for (int i = 0; i < 100'000; ++i) entries += Entry(key.size(), "", "");
+  const Status status = ReadTable(TableOf(entries)).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_NE(Message(status).find("more memory"), std::string::npos) << status;
+}
+
+TEST(TableReader, RefusesOtherFilesDamageAndCompression) {
+  EXPECT_TRUE(absl::IsDataLoss(ReadTable("").status()));
+  EXPECT_TRUE(absl::IsDataLoss(ReadTable(std::string(48, 'x')).status()));
+  std::string damaged = TableOf(Entry(0, "a", "1"));
+  damaged[3] ^= 1;
+  EXPECT_EQ(Message(ReadTable(damaged).status()), "the checksum of the block at byte 0 is wrong");
+  const std::string block = BlockOf("", 1, 1);
+  EXPECT_EQ(ReadTable(block + Footer(Handle(0, block.size() - 5))).status().code(),
+            StatusCode::kUnimplemented);
+}
+
+class ForgedBundleTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::remove_all(folder_);
+    ASSERT_TRUE(MakeDirectories(folder_).ok());
+    ASSERT_TRUE(WriteFileAtomically(DataFileName(prefix_, 0, 1), "12345678").ok());
+  }
+  // Opens a checkpoint of 8 bytes whose index has this entry.
+  Status Open(const BundleEntryProto& entry) {
+    BundleHeaderProto header;
+    header.set_num_shards(1);
+    const std::string table = TableOf(Entry(0, "", header.SerializeAsString()) +
+                                      Entry(0, "w", entry.SerializeAsString()));
+    EXPECT_TRUE(WriteFileAtomically(IndexFileName(prefix_), table).ok());
+    auto reader = BundleReader::Open(prefix_);
+    return reader.ok() ? (*reader)->Read("w").status() : reader.status();
+  }
+
+  const std::string folder_ = testing::TempDir() + "/forged_bundle_test";
+  const std::string prefix_ = folder_ + "/model.ckpt-1";
+};
+
+TEST_F(ForgedBundleTest, OffsetsAndSizesAreCheckedAgainstTheFileWithoutOverflow) {
+  BundleEntryProto good;
+  good.set_dtype(static_cast<int>(DType::kUInt8));
+  good.mutable_shape()->add_dim()->set_size(8);
+  good.set_size(8);
+  good.set_crc32c(MaskCrc(Crc32c(std::string_view("12345678"))));
+  ASSERT_EQ(Open(good), OkStatus());
+  const std::pair<int64_t, int64_t> forged[] = {
+      {INT64_MAX, int64_t{1} << 40}, {1, INT64_MAX}, {INT64_MAX, INT64_MAX}, {1, 8}, {9, 0},
+      {0, int64_t{1} << 40}};
+  for (const auto& [offset, size] : forged) {
+    BundleEntryProto entry = good;
+    entry.set_offset(offset);
+    entry.set_size(size);
+    entry.mutable_shape()->mutable_dim(0)->set_size(std::min(size, int64_t{1} << 40));
+    EXPECT_TRUE(absl::IsDataLoss(Open(entry))) << offset << " " << size;
+  }
+}
+
+TEST_F(ForgedBundleTest, ShapesAreCheckedAgainstTheSize) {
+  BundleEntryProto entry;
+  entry.set_dtype(static_cast<int>(DType::kFloat32));
+  entry.set_size(8);
+  for (int i = 0; i < 3; ++i) entry.mutable_shape()->add_dim()->set_size(int64_t{1} << 40);
+  EXPECT_TRUE(absl::IsDataLoss(Open(entry)));
+  for (int i = 0; i < 300; ++i) entry.mutable_shape()->add_dim()->set_size(1);
+  EXPECT_TRUE(absl::IsDataLoss(Open(entry)));
+}
+
+}  // namespace
+}  // namespace tfjob::io

@@ -1,0 +1,211 @@
+// Implements how the client recovers: connects and queries servers in parallel, lets the chief
+// refill them, and restarts the step.
+#include <algorithm>
+#include <functional>
+#include <thread>
+
+#include "runtime/base/thread_pool.h"
+#include "runtime/ps/client/remote_client.h"
+#include "runtime/ps/limits.h"
+
+namespace tfjob::ps {
+namespace {
+
+// A connection is established as soon as the server is up, so a long timeout costs nothing.
+constexpr Duration kConnectTimeout{3s};
+
+}  // namespace
+
+// ---- many servers at once
+
+// Runs act(i) for every server in `servers`, each on a thread of its own, so that a server that
+// does not answer holds up no other. Calls `report` with those that are not done whenever a report
+// is due.
+std::vector<Status> RemoteClient::InParallel(
+    const std::vector<size_t>& servers, const std::function<Status(size_t)>& act,
+    const std::function<void(const std::vector<size_t>&)>& report) {
+  std::vector<Status> results(servers.size());
+  std::vector<std::thread> threads;
+  std::vector<size_t> pending = servers;  // guarded by context_.mutex
+  for (size_t k = 0; k < servers.size(); ++k) {
+    threads.emplace_back([&, k] {
+      SetThreadName("ps-repair");
+      results[k] = act(servers[k]);
+      MutexLock lock(context_.mutex);
+      std::erase(pending, servers[k]);
+      context_.changed.NotifyAll();
+    });
+  }
+  for (;;) {
+    const std::vector<size_t> left = AwaitSome(pending);
+    if (left.empty()) break;
+    if (Now() >= next_report_) {
+      next_report_ = Now() + context_.options.report_every;
+      report(left);
+    }
+    if (EndsWaits()) Interrupt(true);
+  }
+  for (std::thread& thread : threads) thread.join();
+  Interrupt(false);
+  return results;
+}
+
+// Waits until `pending` is empty, a report is due, or kStopInterval has passed. Returns a copy.
+std::vector<size_t> RemoteClient::AwaitSome(const std::vector<size_t>& pending) {
+  const Deadline wake = std::min(next_report_, Now() + kStopInterval);
+  MutexLock lock(context_.mutex);
+  while (!pending.empty() && context_.changed.WaitUntil(context_.mutex, wake)) {
+  }
+  return pending;
+}
+
+// Between two steps, the chief takes its last copy, for which it needs the servers although it was
+// asked to stop.
+bool RemoteClient::EndsWaits() {
+  {
+    MutexLock lock(context_.mutex);
+    if (!context_.step.active) return false;
+  }
+  return StopRequested() && !EndsStepFirst();
+}
+
+void RemoteClient::Interrupt(bool on) {
+  MutexLock lock(context_.mutex);
+  context_.interrupted = on;
+  context_.changed.NotifyAll();
+}
+
+// ---- repairing
+
+// Runs one round of repair: connects links that are down, queries servers whose state is not known,
+// lets the chief fill empty servers, and restarts the step where needed. Returns only errors that
+// another round cannot correct.
+Status RemoteClient::Repair() {
+  const std::vector<Status> statuses = RepairLinks();
+  Status refusal;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    known_[i] = statuses[i].ok();
+    if (absl::IsFailedPrecondition(statuses[i]) || absl::IsUnimplemented(statuses[i]) ||
+        absl::IsDataLoss(statuses[i])) {
+      refusal = statuses[i];
+    }
+  }
+  // A refusal may come from a predecessor at the same address that is about to exit, so it is final
+  // only after refusal_patience.
+  if (refusal.ok()) {
+    refused_since_ = {};
+  } else if (refused_since_ == Deadline{}) {
+    refused_since_ = Now();
+  } else if (Now() - refused_since_ >= context_.options.refusal_patience) {
+    return refusal;
+  }
+  RETURN_IF_ERROR(synchronous() ? ContinueSynchronous() : ContinueAsynchronous());
+  MutexLock lock(context_.mutex);
+  if (NeedsRepair() && !context_.finished) {
+    context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
+  }
+  return OkStatus();
+}
+
+std::vector<Status> RemoteClient::RepairLinks() {
+  std::vector<Status> statuses(links_.size());
+  std::vector<size_t> needed;
+  {
+    MutexLock lock(context_.mutex);
+    for (size_t i = 0; i < links_.size(); ++i) {
+      const Link::Part part = links_[i]->part();
+      const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+      // In synchronous mode, a server that has answered is queried, too: it may have been refilled
+      // since, because another server lost its state.
+      if (!runs || synchronous()) needed.push_back(i);
+    }
+  }
+  const std::vector<Status> repaired = InParallel(
+      needed, [this](size_t i) { return RepairLink(i); },
+      [this](const std::vector<size_t>&) { ReportWait(); });
+  for (size_t k = 0; k < needed.size(); ++k) statuses[needed[k]] = repaired[k];
+  return statuses;
+}
+
+// Connects the link if it is down, and queries the server's state.
+Status RemoteClient::RepairLink(size_t server) {
+  Link& link = *links_[server];
+  bool down = false;
+  {
+    MutexLock lock(context_.mutex);
+    down = link.part() == Link::Part::kDown;
+  }
+  const auto left = std::chrono::duration_cast<Duration>(deadline_ - Now());
+  if (down) RETURN_IF_ERROR(link.Connect(std::clamp(left, kRetryInterval, kConnectTimeout)));
+  ASSIGN_OR_RETURN(states_[server], link.Query(kRequestTimeout));
+  const RemoteState& state = states_[server];
+  const auto servers = static_cast<int64_t>(links_.size());
+  if (state.ready && state.servers != servers) {
+    return FailedPrecondition(link.name(), " holds a part of what ", state.servers,
+                              " parameter servers share, but this task's TF_CONFIG has ", servers,
+                              ": the job was scaled; `tfjob restart` gives all tasks the new ",
+                              "number");
+  }
+  if (state.ready && state.fingerprint != StrCat(fingerprint_)) {
+    return FailedPrecondition(link.name(), " holds other variables, another optimizer or mode ",
+                              "than this task has: give all tasks the same training file");
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::ContinueAsynchronous() {
+  std::vector<size_t> empty;
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (known_[i] && !states_[i].ready) empty.push_back(i);
+  }
+  // Servers that still hold their part keep it: in asynchronous mode, shards may be at
+  // different steps.
+  if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
+  MutexLock lock(context_.mutex);
+  if (!context_.step.active) return OkStatus();
+  for (size_t i = 0; i < links_.size(); ++i) {
+    const Link::Part part = links_[i]->part();
+    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+    if (known_[i] && states_[i].ready && !runs) links_[i]->Start(states_[i].epoch);
+  }
+  return OkStatus();
+}
+
+Status RemoteClient::ContinueSynchronous() {
+  // A server that cannot be queried may hold another state, so nothing is decided without it.
+  if (!std::ranges::all_of(known_, std::identity())) return OkStatus();
+  auto usable = [&] {
+    return std::ranges::all_of(states_, [&](const RemoteState& state) {
+      return state.ready && state.epoch == states_[0].epoch;
+    });
+  };
+  if (!usable()) {
+    if (!context_.options.chief) return OkStatus();
+    RETURN_IF_ERROR(FillFromChief(AllServers()));
+    // If a server was lost while it was being filled, the next round fills all of them again.
+    if (!usable()) return OkStatus();
+  }
+  const bool other = epoch_ != states_[0].epoch;
+  // A new epoch means that the state was replaced: the gradients of this or the next step were
+  // computed from values that no longer exist.
+  if (other && epoch_ != 0) rolled_back_ = true;
+  epoch_ = states_[0].epoch;
+  MutexLock lock(context_.mutex);
+  Step& step = context_.step;
+  if (!step.active) return OkStatus();
+  if (rolled_back_ && !step.pull) {
+    step.pull = true;
+    step.unmarked = 0;
+  }
+  // A new sequence number distinguishes the answers of the new epoch from late answers of the
+  // old one.
+  if (other) ++step.sequence;
+  for (auto& link : links_) {
+    const Link::Part part = link->part();
+    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+    if (other || !runs) link->Start(epoch_);
+  }
+  return OkStatus();
+}
+
+}  // namespace tfjob::ps

@@ -1,0 +1,327 @@
+// Tests a parameter server against peers that know the protocol and do not keep to it.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/ps/test_tasks.h"
+#include "runtime/ps/wire.h"
+#include "runtime/rpc/pipe_connector.h"
+
+namespace tfjob::ps {
+namespace {
+
+struct Bytes {
+  uint32_t index = 0;  // of the shard
+  uint32_t slot = 0;
+  uint64_t offset = 0;
+  std::string bytes;
+};
+struct Received {
+  rpc::FrameHeader header;
+  std::string text;
+};
+
+// A peer that sends whatever the test says.
+class RawPeer {
+ public:
+  RawPeer(rpc::Connector& connector, const rpc::Identity& identity) {
+    StatusOr<rpc::OpenStream> stream =
+        connector.Connect("here", kParameterService, identity, Duration(20s));
+    admitted = stream.status();
+    if (stream.ok()) transport_ = std::move(stream->transport);
+  }
+  Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
+    rpc::OutgoingFrame frame{.header = header, .segments = {}};
+    for (const Bytes& part : parts) {
+      frame.segments.push_back({.index = part.index,
+                                .flags = part.slot,
+                                .offset = part.offset,
+                                .bytes = std::as_bytes(std::span(part.bytes))});
+    }
+    return transport_->Write(frame);
+  }
+  // Returns the next frame that is neither a heartbeat nor credit; type 0 if the stream is broken.
+  Received Next() {
+    rpc::IncomingFrame frame;
+    do {
+      if (!transport_->Read(frame).ok()) return {};
+    } while (frame.header.type >= 0xFF00);
+    return {frame.header, frame.ReadString(frame.remaining())};
+  }
+  Received Ask(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
+    return Send(header, parts).ok() ? Next() : Received();
+  }
+  StatusCode CodeOf(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
+    const Received answer = Ask(header, parts);
+    EXPECT_TRUE(answer.header.type == wire::kReply || answer.header.type == wire::kRefused)
+        << answer.header.type;
+    return static_cast<StatusCode>(answer.header.value);
+  }
+
+  Status admitted;
+
+ private:
+  std::unique_ptr<rpc::Transport> transport_;
+};
+
+std::string Floats(size_t count, float value) {
+  const std::vector<float> values(count, value);
+  return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
+}
+
+// One variable of 16 bytes on the only server.
+Definition Four(Mode mode) {
+  Definition definition;
+  definition.state.variables = {{.name = "w", .shape = {4}}};
+  definition.state.optimizer.learning_rate = 1;
+  definition.mode = mode;
+  definition.replicas_to_aggregate = mode == Mode::kSynchronous ? 2 : 1;
+  return definition;
+}
+
+class HostileTest : public testing::Test {
+ protected:
+  void Start(ServerOptions options = {}) {
+    options.identity = Task("ps", 0);
+    options.connector = &connector_;
+    ps_ = *ParameterServer::Create(std::move(options));
+    connector_.Listen("here", kParameterService, Task("ps", 0), *ps_);
+  }
+  ~HostileTest() override { connector_.Close("here"); }
+
+  // Peers are destroyed before the connector.
+  RawPeer& Connect(const std::string& type, int index) {
+    return *peers_.emplace_back(std::make_unique<RawPeer>(connector_, Task(type, index)));
+  }
+  static std::vector<Bytes> Text(const Definition& definition) {
+    return {{.bytes = Serialize(Assignment{definition, {"here"}})}};
+  }
+  static StatusCode Define(RawPeer& chief, const Definition& definition, int64_t epoch) {
+    return chief.CodeOf({.type = wire::kDefine, .sequence = 1, .value = epoch}, Text(definition));
+  }
+  static StatusCode Fill(RawPeer& chief, const std::vector<Bytes>& parts, int64_t epoch,
+                         int64_t step = 0) {
+    EXPECT_TRUE(chief.Send({.type = wire::kFill, .value = epoch}, parts).ok());
+    return chief.CodeOf({.type = wire::kFilled, .sequence = 2, .step = step, .value = epoch},
+                        {{.bytes = ""}});
+  }
+  static void Bring(RawPeer& chief, Mode mode, int64_t epoch) {
+    ASSERT_EQ(Define(chief, Four(mode), epoch), StatusCode::kOk);
+    ASSERT_EQ(Fill(chief, {{.bytes = Floats(4, 0)}}, epoch), StatusCode::kOk);
+  }
+  static rpc::FrameHeader Push(uint64_t sequence, int64_t step, int64_t epoch) {
+    return {.type = wire::kPush,
+            .flags = wire::kFirst,
+            .sequence = sequence,
+            .step = step,
+            .value = epoch};
+  }
+
+  rpc::PipeConnector connector_;
+  std::unique_ptr<ParameterServer> ps_;
+  std::vector<std::unique_ptr<RawPeer>> peers_;
+};
+
+TEST_F(HostileTest, RefusesADefinitionWhoseSizesOverflow) {
+  Start();
+  RawPeer& chief = Connect("chief", 0);
+  Definition definition;
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kRmsprop);
+  definition.state.optimizer.centered = true;
+  definition.state.optimizer.momentum = 0.5;
+  definition.max_shard_bytes = std::numeric_limits<int64_t>::max();
+  const auto code = [&](std::vector<int64_t> dims, int64_t max_shard_bytes) {
+    definition.state.variables = {{.name = "w", .shape = Shape(std::move(dims))}};
+    definition.max_shard_bytes = max_shard_bytes;
+    return Define(chief, definition, 1);
+  };
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  // With three slots, the size of the state is 2^64 bytes.
+  EXPECT_EQ(code({int64_t{1} << 60}, kNever), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({int64_t{1} << 62}, kNever), StatusCode::kInvalidArgument);
+  // Rows whose size wraps to 0, which would divide by zero.
+  EXPECT_EQ(code({(int64_t{1} << 61) + 1, 8}, 1), StatusCode::kInvalidArgument);
+  // Billions of shards.
+  EXPECT_EQ(code({int64_t{1} << 36}, 1), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({-1}, 1), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code({4}, 16), StatusCode::kOk);
+}
+
+TEST_F(HostileTest, RefusesAStateThatItHasNoMemoryFor) {
+  Start({.max_bytes = 1 << 20});
+  RawPeer& chief = Connect("chief", 0);
+  Bring(chief, Mode::kAsynchronous, 1);
+  Definition large = Four(Mode::kAsynchronous);
+  large.state.variables[0].shape = {1 << 20};
+  EXPECT_EQ(Define(chief, large, 2), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ps_->State().ready) << "the present state stays in service";
+  EXPECT_EQ(ps_->State().epoch, 1);
+}
+
+TEST_F(HostileTest, RefusesAFillThatDoesNotCoverTheState) {
+  Start();
+  RawPeer& chief = Connect("chief", 0);
+  const std::vector<std::vector<Bytes>> fills = {
+      {{.offset = 8, .bytes = Floats(4, 0)}},
+      {{.offset = ~uint64_t{0} - 8, .bytes = Floats(4, 0)}},
+      {{.index = 1, .bytes = Floats(4, 0)}},
+      {{.index = 0xFFFFFFFF, .bytes = Floats(4, 0)}},
+      {{.slot = 1, .bytes = Floats(4, 0)}},
+      {{.slot = 0xFFFFFFFF, .bytes = Floats(4, 0)}},
+      {{.bytes = Floats(2, 0)}, {.bytes = Floats(2, 0)}},
+      {{.bytes = Floats(2, 0)}},
+  };
+  int64_t epoch = 0;
+  for (const std::vector<Bytes>& parts : fills) {
+    ASSERT_EQ(Define(chief, Four(Mode::kAsynchronous), ++epoch), StatusCode::kOk);
+    EXPECT_EQ(Fill(chief, parts, epoch), StatusCode::kInvalidArgument) << epoch;
+    EXPECT_FALSE(ps_->State().ready);
+  }
+  ASSERT_EQ(Define(chief, Four(Mode::kAsynchronous), ++epoch), StatusCode::kOk);
+  EXPECT_EQ(Fill(chief, {{.bytes = Floats(4, 0)}}, epoch, -1), StatusCode::kInvalidArgument);
+}
+
+TEST_F(HostileTest, TakesOrdersFromTheChiefOnly) {
+  Start();
+  RawPeer& chief = Connect("chief", 0);
+  Bring(chief, Mode::kSynchronous, 1);
+  for (RawPeer* peer :
+       {&Connect("worker", 0), &Connect("ps", 1), &Connect("evaluator", 0), &Connect("chief", 1)}) {
+    EXPECT_EQ(Define(*peer, Four(Mode::kSynchronous), 2), StatusCode::kPermissionDenied);
+    for (uint16_t type : {wire::kFilled, wire::kHold, wire::kRelease, wire::kSnapshot}) {
+      EXPECT_EQ(peer->CodeOf({.type = type, .sequence = 3, .value = 1}),
+                StatusCode::kPermissionDenied)
+          << type;
+    }
+    EXPECT_EQ(peer->CodeOf({.type = wire::kFinish, .sequence = 3}), StatusCode::kPermissionDenied);
+  }
+  // The state is the chief's, and the job has not ended.
+  EXPECT_EQ(ps_->State().epoch, 1);
+  EXPECT_EQ(chief.CodeOf({.type = wire::kHold, .sequence = 4}), StatusCode::kOk);
+  EXPECT_EQ(chief.CodeOf({.type = wire::kRelease, .sequence = 5}), StatusCode::kOk);
+}
+
+TEST_F(HostileTest, TakesGradientsFromTasksThatTrainOnly) {
+  Start();
+  Bring(Connect("chief", 0), Mode::kAsynchronous, 1);
+  for (RawPeer* peer : {&Connect("ps", 1), &Connect("evaluator", 0)}) {
+    EXPECT_EQ(peer->CodeOf(Push(1, 0, 1), {{.bytes = Floats(4, 1)}}),
+              StatusCode::kPermissionDenied);
+    EXPECT_EQ(peer->CodeOf({.type = wire::kPull, .sequence = 2, .value = 1}),
+              StatusCode::kPermissionDenied);
+    EXPECT_EQ(peer->CodeOf({.type = wire::kLeave, .sequence = 2}), StatusCode::kPermissionDenied);
+  }
+  EXPECT_EQ(ps_->State().global_step, 0);
+}
+
+TEST_F(HostileTest, RefusesTasksThatTheJobDoesNotHave) {
+  Start({.may_have = [](const std::string& type, int32_t index) {
+    return type == "worker" && index < 2;
+  }});
+  EXPECT_EQ(Connect("worker", 1).admitted, OkStatus());
+  const Status refused = Connect("worker", 2).admitted;
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(refused).find("the job has no task worker 2"), std::string_view::npos)
+      << refused;
+  EXPECT_EQ(Connect("master", 0).admitted.code(), StatusCode::kFailedPrecondition);
+  // Names that would forge lines of a log, or grow every list that they are kept in.
+  for (const std::string& name : {std::string("worker\n2026-01-01 INFO all is well"),
+                                  std::string("\x1b[2J"), std::string(60'000, 'w')}) {
+    EXPECT_FALSE(Connect(name, 0).admitted.ok());
+  }
+  EXPECT_FALSE(Connect("worker", -1).admitted.ok());
+}
+
+TEST_F(HostileTest, RefusesStepsThatCannotBe) {
+  Start();
+  Bring(Connect("chief", 0), Mode::kAsynchronous, 1);
+  RawPeer& worker = Connect("worker", 0);
+  uint64_t sequence = 0;
+  for (int64_t step :
+       {std::numeric_limits<int64_t>::min(), int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(worker.CodeOf(Push(++sequence, step, 1), {{.bytes = Floats(4, 1)}}),
+              StatusCode::kInvalidArgument)
+        << step;
+  }
+  EXPECT_EQ(worker.Ask(Push(++sequence, 0, 1), {{.bytes = Floats(4, 1)}}).header.type,
+            wire::kValues);
+}
+
+TEST_F(HostileTest, RefusesAContributionWithOtherBytesThanItsShardsHave) {
+  Start();
+  Bring(Connect("chief", 0), Mode::kAsynchronous, 1);
+  RawPeer& worker = Connect("worker", 0);
+  uint64_t sequence = 0;
+  const std::vector<std::vector<Bytes>> pushes = {
+      {{.bytes = Floats(5, 1)}},
+      {{.offset = 8, .bytes = Floats(2, 1)}},
+      {{.offset = ~uint64_t{0} - 8, .bytes = Floats(4, 1)}},
+      {{.index = 7, .bytes = Floats(4, 1)}},
+      {{.index = 0x80000000, .bytes = Floats(4, 1)}},
+      {{.bytes = Floats(2, 1)}, {.bytes = Floats(2, 1)}},
+      {{.bytes = Floats(4, 1)}, {.bytes = Floats(4, 1)}},
+      {{.bytes = Floats(2, 1)}, {.offset = 8, .bytes = ""}},
+  };
+  for (const std::vector<Bytes>& parts : pushes) {
+    EXPECT_EQ(worker.CodeOf(Push(++sequence, 0, 1), parts), StatusCode::kInvalidArgument)
+        << sequence;
+  }
+}
+
+// A contribution is repeated after it was answered. Its first part arrives under the synchronous
+// state that contains it already and does not need its bytes; the rest arrives after the chief has
+// replaced the state by an asynchronous one.
+TEST_F(HostileTest, AContributionKeepsTheModeThatItBeganWith) {
+  Start();
+  RawPeer& chief = Connect("chief", 0);
+  RawPeer& worker = Connect("worker", 0);
+  Bring(chief, Mode::kSynchronous, 1);
+  ASSERT_EQ(worker.Ask(Push(1, 0, 1), {{.bytes = Floats(4, 1)}}).header.type, wire::kValues);
+  ASSERT_TRUE(worker.Send(Push(1, 0, 1), {{.bytes = Floats(2, 1)}}).ok());
+  ASSERT_EQ(worker.Ask({.type = wire::kQuery, .sequence = 9}).header.type, wire::kState);
+  Bring(chief, Mode::kAsynchronous, 2);
+  const rpc::FrameHeader rest{.type = wire::kPush, .sequence = 1, .value = 1};
+  EXPECT_EQ(worker.CodeOf(rest, {{.offset = 8, .bytes = Floats(2, 1)}}), StatusCode::kAborted);
+  EXPECT_EQ(ps_->State().global_step, 0);
+}
+
+TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
+  Start();
+  Bring(Connect("chief", 0), Mode::kSynchronous, 1);
+  RawPeer& worker = Connect("worker", 0);
+  // They are for the next step, so none of them is used yet.
+  int refused = 0;
+  for (uint64_t sequence = 1; sequence <= 100; ++sequence) {
+    ASSERT_TRUE(worker.Send(Push(sequence, 1, 1), {{.bytes = Floats(4, 1)}}).ok());
+  }
+  ASSERT_TRUE(worker.Send({.type = wire::kQuery, .sequence = 999}).ok());
+  for (;;) {
+    const Received answer = worker.Next();
+    if (answer.header.type == wire::kState) break;
+    ASSERT_EQ(answer.header.type, wire::kRefused);
+    EXPECT_EQ(static_cast<StatusCode>(answer.header.value), StatusCode::kResourceExhausted);
+    ++refused;
+  }
+  EXPECT_EQ(refused, 96);
+  // A step that is far ahead.
+  EXPECT_EQ(Connect("worker", 1).CodeOf(Push(1, 50, 1), {{.bytes = Floats(4, 1)}}),
+            StatusCode::kAborted);
+}
+
+// The answer to a small query lists all members, so a peer that reads no answers would let them
+// pile up.
+TEST_F(HostileTest, GivesUpAPeerThatAsksAndDoesNotRead) {
+  Start();
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(Connect("worker", i).admitted, OkStatus());
+  RawPeer& worker = Connect("worker", 50);
+  // More than the pipe holds in either direction.
+  const std::vector<Bytes> padding = {{.bytes = std::string(1024, ' ')}};
+  Status sent;
+  for (int asked = 0; sent.ok() && asked < 100'000; ++asked) {
+    sent = worker.Send({.type = wire::kQuery, .sequence = 1}, padding);
+  }
+  EXPECT_EQ(sent.code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace tfjob::ps

@@ -1,0 +1,133 @@
+// Tests how much memory parameter servers take, and that they count steps alike.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <fstream>
+#include <thread>
+
+#include "runtime/ps/test_tasks.h"
+
+namespace tfjob::ps {
+namespace {
+
+constexpr int64_t kMegabyte = 1 << 20;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Returns the most memory that this process has had since the last call of ResetPeak, in bytes.
+int64_t Peak() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+// Sets the peak to what the process has now. Returns false if the kernel does not allow it.
+bool ResetPeak() {
+  std::ofstream clear("/proc/self/clear_refs");
+  clear << "5";
+  return clear.good();
+}
+
+class MemoryTest : public ParameterServerTest {};
+
+// The values and slots of the state before a rollback are freed before those after it arrive.
+TEST_F(MemoryTest, ARollbackNeedsNoSecondCopyOfTheState) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers keep freed memory";
+  StartServers(1);
+  Definition definition;
+  definition.mode = Mode::kSynchronous;
+  definition.state.variables = {{.name = "w", .shape = {32 * kMegabyte / 4}}};
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  definition.max_shard_bytes = kMegabyte;
+  const state::Snapshot state = InitialState(definition, 1);
+  ClientOptions options = Chief(definition);
+  options.provide_state = [&] { return state; };
+  Trainer chief(definition);
+  ASSERT_EQ(chief.Join(options), OkStatus());
+  ASSERT_EQ(chief.Train(), OkStatus());
+  ASSERT_EQ(chief.client->Restore(state), OkStatus());
+  ASSERT_TRUE(ResetPeak());
+  const int64_t before = Peak();
+  ASSERT_EQ(chief.client->Restore(state), OkStatus());
+  // The state takes 96 MiB. Frames in flight and the allocator's slack take some more.
+  EXPECT_LT(Peak() - before, 48 * kMegabyte);
+}
+
+// The chief and seven workers send their gradients one after the other. Neighbours are summed as
+// soon as both are there, so the server keeps as many buffers as the number of gradients has binary
+// ones.
+TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) {
+  StartServers(1);
+  Definition definition = TwoVariables(Mode::kSynchronous);
+  definition.state.variables = {{.name = "w", .shape = {kMegabyte}}};
+  definition.max_shard_bytes = kMegabyte;
+  definition.replicas_to_aggregate = 8;
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  for (int i = 0; i < 8; ++i) {
+    trainers.push_back(std::make_unique<Trainer>(definition));
+    ASSERT_EQ(trainers.back()->Join(i == 0 ? Chief(definition) : Worker(i - 1)), OkStatus());
+    trainers.back()->SetGradients(static_cast<float>(i + 1));
+  }
+  for (unsigned sent = 1; sent < 8; ++sent) {
+    Trainer& trainer = *trainers[sent - 1];
+    ASSERT_EQ(trainer.client->BeginStep(trainer.gradient_spans(), trainer.value_spans()),
+              OkStatus());
+    trainer.client->MarkReady(0);
+    const int64_t expected = std::popcount(sent) * 4 * kMegabyte;
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    while (tasks_[0]->ps().State().staged_bytes != expected &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(tasks_[0]->ps().State().staged_bytes, expected) << sent;
+  }
+  ASSERT_EQ(trainers.back()->Train(), OkStatus());
+  for (int i = 0; i < 7; ++i) {
+    Trainer& trainer = *trainers[static_cast<size_t>(i)];
+    ASSERT_TRUE(trainer.client->EndStep().ok());
+    // The mean gradient is 4.5, the learning rate 0.5.
+    EXPECT_EQ(trainer.Value(), 97.75f);
+  }
+  EXPECT_EQ(trainers.back()->Value(), 97.75f);
+}
+
+// Each contribution visits all servers, so they correct Adam's moments alike, however far the
+// values that it was computed from lag behind.
+TEST_F(ParameterServerTest, AllServersCountTheStepsOfAsynchronousTasks) {
+  StartServers(2);
+  Definition definition;
+  definition.state.variables = {{.name = "on_ps_0", .shape = {4}},
+                                {.name = "on_ps_1", .shape = {4}}};
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
+  std::vector<std::unique_ptr<Trainer>> trainers;
+  for (int i = 0; i < 4; ++i) {
+    trainers.push_back(std::make_unique<Trainer>(definition));
+    ASSERT_EQ(trainers.back()->Join(i == 0 ? Chief(definition, 0) : Worker(i)), OkStatus());
+  }
+  // All have read the values of step 0, so the last gradient is three steps late.
+  for (auto& trainer : trainers) ASSERT_EQ(trainer->Train(), OkStatus());
+  EXPECT_EQ(trainers.back()->last.staleness, 3);
+  EXPECT_EQ(trainers.back()->last.global_step, 4);
+  // Value is NaN unless all elements, of both variables, are equal.
+  EXPECT_FALSE(std::isnan(trainers.back()->Value()));
+  for (auto& task : tasks_) EXPECT_EQ(task->ps().State().global_step, 4);
+  // The counter that a checkpoint keeps is that of ps 0, once.
+  StatusOr<state::Snapshot> copy = trainers.front()->client->TakeSnapshot();
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  const std::string counted = "-1 chief 0 ";
+  const size_t first = copy->ledger.find(counted);
+  ASSERT_NE(first, std::string::npos) << copy->ledger;
+  EXPECT_EQ(copy->ledger.find(counted, first + 1), std::string::npos) << copy->ledger;
+}
+
+}  // namespace
+}  // namespace tfjob::ps

@@ -1,0 +1,59 @@
+// Lets contributions in a few at a time while the server receives as fast as it can. Those that are
+// complete can be summed (protocol/merge_tree.h) before the others take memory. Private to this
+// package.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::ps {
+
+// Thread-safe. Outstanding slots keep the intake alive.
+class Intake : public std::enable_shared_from_this<Intake> {
+ public:
+  struct Options {
+    int slots = 4;
+    // The server counts as idle if, for `look_every`, it receives fewer than `busy_bytes`: then the
+    // contributions that were let in are limited by their senders, which may still compute, and
+    // another one is let in.
+    Duration look_every{20ms};
+    uint64_t busy_bytes = uint64_t{2} << 20;
+    // Nobody waits longer than this.
+    Duration patience{5s};
+  };
+  static std::shared_ptr<Intake> Create(const Options& options) {
+    return std::shared_ptr<Intake>(new Intake(options));
+  }
+
+  // Held while a contribution is being received.
+  class Slot {
+   public:
+    explicit Slot(std::shared_ptr<Intake> intake) : intake_(std::move(intake)) {}
+    ~Slot() { intake_->Release(); }
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    // Bytes of the contribution have arrived.
+    void Count(uint64_t bytes) { intake_->Count(bytes); }
+
+   private:
+    const std::shared_ptr<Intake> intake_;
+  };
+  // Waits for a free slot, or until the server is idle.
+  std::unique_ptr<Slot> Enter();
+
+ private:
+  explicit Intake(const Options& options) : options_(options) {}
+  void Count(uint64_t bytes);
+  void Release();
+
+  const Options options_;
+  Mutex mutex_;
+  CondVar free_;
+  int taken_ ABSL_GUARDED_BY(mutex_) = 0;  // may exceed the number of slots
+  uint64_t received_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tfjob::ps

@@ -1,0 +1,29 @@
+#include "runtime/ps/server/peer_role.h"
+
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+
+bool MaySend(PeerRole role, uint16_t type) {
+  switch (type) {
+    case wire::kPush:
+    case wire::kPull:
+    case wire::kLeave:
+      return role == PeerRole::kChief || role == PeerRole::kTrains;
+    case wire::kDefine:
+    case wire::kFill:
+    case wire::kFilled:
+    case wire::kSnapshot:
+    case wire::kHold:
+    case wire::kRelease:
+    case wire::kRenew:
+    case wire::kFinish:
+      return role == PeerRole::kChief;
+    case wire::kParticipant:
+      return role == PeerRole::kServes;
+    default:
+      return true;
+  }
+}
+
+}  // namespace tfjob::ps

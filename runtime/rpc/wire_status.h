@@ -1,0 +1,24 @@
+// Reads a status that a peer has sent as a number and a message.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::rpc {
+
+// Returns Unknown for a number that is no code.
+inline Status StatusFromWire(int64_t code, const std::string& message) {
+  constexpr auto kLast = static_cast<int64_t>(StatusCode::kUnauthenticated);
+  if (code < 0 || code > kLast) {
+    return Status(StatusCode::kUnknown, StrCat(message, " (status ", code, ")"));
+  }
+  return Status(static_cast<StatusCode>(code), message);
+}
+
+// For a frame that reports an error: a peer that sends OK has sent an error all the same.
+inline Status ErrorFromWire(int64_t code, const std::string& message) {
+  return StatusFromWire(code == 0 ? -1 : code, message);
+}
+
+}  // namespace tfjob::rpc

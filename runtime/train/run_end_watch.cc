@@ -1,0 +1,57 @@
+#include "runtime/train/run_end_watch.h"
+
+#include "runtime/progress/client.h"
+#include "runtime/train/log.h"
+
+namespace tfjob::train {
+namespace {
+
+constexpr Duration kAskEvery = 2s;
+constexpr Duration kChiefAnswerTime = 500ms;
+
+// Returns whether `every` has passed since `last`, and if so sets `last` to now.
+bool Again(Duration now, Duration every, std::optional<Duration>& last) {
+  if (last && now - *last < every) return false;
+  last = now;
+  return true;
+}
+
+}  // namespace
+
+RunEndWatch::RunEndWatch(TaskContext& context, Duration folder_every)
+    : context_(context), folder_every_(folder_every) {
+  const cluster::TfConfig& config = context.tf_config();
+  const std::string& address = config.cluster.address(cluster::ChiefOf(config));
+  if (!address.empty()) chief_ = std::make_unique<progress::ProgressClient>(address);
+}
+
+RunEndWatch::~RunEndWatch() = default;
+
+std::optional<int64_t> RunEndWatch::Ended() {
+  const Duration now = context_.clock().Monotonic();
+  if (!end_ && Again(now, folder_every_, read_at_)) end_ = FromFolder();
+  if (!end_ && Again(now, kAskEvery, asked_at_)) end_ = FromChief();
+  return end_;
+}
+
+std::optional<int64_t> RunEndWatch::FromFolder() {
+  const std::string& folder = context_.config().model_dir;
+  if (folder.empty()) return std::nullopt;
+  const StatusOr<std::optional<int64_t>> marked = FinishedStep(folder, context_.run());
+  if (marked.ok()) return *marked;
+  if (folder_error_ != Message(marked.status())) {
+    folder_error_ = Message(marked.status());
+    kTrainLog.Warning("cannot read whether the run is over", {{"error", marked.status()}});
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> RunEndWatch::FromChief() {
+  if (chief_ == nullptr) return std::nullopt;
+  const StatusOr<progress::Progress> progress = chief_->Fetch(kChiefAnswerTime);
+  if (!progress.ok() || !progress->run_end) return std::nullopt;
+  if (progress->run_end->run != RunFingerprint(context_.run())) return std::nullopt;
+  return progress->run_end->step;
+}
+
+}  // namespace tfjob::train

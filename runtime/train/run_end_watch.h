@@ -1,0 +1,43 @@
+// Learns that the run is over, for the tasks that do not end it: from the chief's progress and from
+// the mark in model_dir. One of the two is enough: a worker may not see the folder, the folder may
+// show old content for a while, and the chief ends before a restarted worker can ask it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/train/task.h"
+
+namespace tfjob::progress {
+class ProgressClient;
+}  // namespace tfjob::progress
+
+namespace tfjob::train {
+
+// Owned by one thread.
+class RunEndWatch {
+ public:
+  // `context` must outlive the watch. The folder is read at most once per `folder_every`.
+  RunEndWatch(TaskContext& context, Duration folder_every);
+  ~RunEndWatch();
+
+  // Returns the step of the last checkpoint once the run is over. Asks the chief at most every 2 s,
+  // each time for up to half a second. What it has learned once does not change any more.
+  std::optional<int64_t> Ended();
+
+ private:
+  std::optional<int64_t> FromFolder();
+  std::optional<int64_t> FromChief();
+
+  TaskContext& context_;
+  const Duration folder_every_;
+  std::unique_ptr<progress::ProgressClient> chief_;  // null if its address is unknown
+  std::optional<Duration> read_at_;                  // the folder
+  std::optional<Duration> asked_at_;                 // the chief
+  std::optional<int64_t> end_;
+  std::string folder_error_;  // the last one that was logged
+};
+
+}  // namespace tfjob::train

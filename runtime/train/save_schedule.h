@@ -1,0 +1,113 @@
+// Decides when the chief saves checkpoints: a state machine over its steps, finished writes, the
+// request to stop, the end of training, and the time. Pure: no clock, no thread, no disk.
+// CheckpointSaver (checkpoint_saver.h) feeds and obeys it.
+//
+//   training   A save that is due starts a write. While a write is in progress, no other one
+//              starts; what has become due meanwhile starts afterwards. A failed write is repeated
+//              with the newest state after `retry`, which doubles up to `slowest_retry`; a save
+//              that becomes due earlier does not wait for that.
+//   stopping   After the write in progress, one attempt to save the last step.
+//   ending     The same, but repeated every `retry` until it succeeds or `final_patience` is over;
+//              then the mark that the run is over (run_mark.h), in the same way.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::train {
+
+struct SavePolicy {
+  Duration every{600s};     // 0: off; ignored if every_steps is set
+  int64_t every_steps = 0;  // 0: off
+  Duration retry{10s};
+  Duration slowest_retry{160s};
+  Duration final_patience{600s};  // 0: one attempt, however long it takes
+  // A write that takes longer is reported: once during training, else again and again.
+  Duration slow{10s};
+};
+
+// What the caller does after an event.
+struct SaveActions {
+  bool write = false;               // start to write the state, and call OnBegin
+  bool mark = false;                // start to write the mark, and call OnBeginMark
+  std::string warning;              // for the log; "": none
+  std::string note;                 // for the log, without alarm; "": none
+  std::optional<Duration> wake_at;  // call OnTime then, and after each OnWritten
+  // Set once a stop or an end needs no more waiting: OK if the last step is saved, otherwise
+  // Unavailable with a message that names the step and says why it is not saved.
+  std::optional<Status> result;
+};
+
+class SaveSchedule {
+ public:
+  SaveSchedule(const SavePolicy& policy, Duration now);
+
+  // A step has ended. Call between steps, while training.
+  SaveActions OnStep(int64_t step, Duration now);
+  // The write that the last actions asked for begins, with the state of `step`.
+  void OnBegin(int64_t step, Duration now);
+  void OnBeginMark(Duration now);
+  // The write in progress has ended. In the other phases, call OnTime next.
+  SaveActions OnWritten(const Status& status, Duration now);
+  // The variables have the state of `step`, which is that of a checkpoint: saves that depend on the
+  // step or the time since the last one count from here.
+  void OnRestored(int64_t step, Duration now);
+  // Makes the next OnStep start a write, as soon as no other one is in progress.
+  void Require() { required_ = true; }
+
+  // The task is asked to stop, or training has ended; `step` is the last one. If a stop comes after
+  // an end, it takes over.
+  SaveActions OnStop(int64_t step, Duration now);
+  SaveActions OnEnd(int64_t step, Duration now);
+  SaveActions OnTime(Duration now);
+
+  bool writing() const { return write_.has_value(); }
+  // Returns the step of the newest checkpoint that is known to be whole.
+  std::optional<int64_t> saved_step() const { return saved_step_; }
+  // Returns what a user should know about saving; "" if all is well.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  struct Write {
+    int64_t step = 0;
+    bool mark = false;
+    Duration begun{0};
+    Duration reported{0};  // when it was last reported as slow; `begun` if never
+  };
+  struct Last {  // the last state, in the phases stopping and ending
+    int64_t step = 0;
+    bool stopping = false;
+    Duration deadline{0};
+    bool attempted = false;
+    bool marked = false;
+  };
+  static std::string Name(const Write& write);
+
+  bool Due(int64_t step, Duration now) const;
+  Duration RetryDelay() const;
+  void ReportSlow(Duration now, SaveActions& actions);
+  Duration GiveUpAt() const;
+  Status NotSaved() const;
+  bool Done() const;
+  std::string Newest() const;
+  SaveActions AwaitWrite(Duration now);
+  SaveActions Advance(Duration now);
+
+  const SavePolicy policy_;
+  std::optional<int64_t> saved_step_;
+  std::optional<int64_t> base_step_;  // the intervals count from here
+  Duration base_time_;
+  bool required_ = false;
+  std::optional<Write> write_;
+  int failures_ = 0;  // since the last good write
+  Status failure_;
+  Duration retry_at_{0};  // if failures_ > 0
+  std::optional<Last> last_;
+  std::string problem_;
+};
+
+}  // namespace tfjob::train

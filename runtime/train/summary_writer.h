@@ -1,0 +1,54 @@
+// Writes summaries (TensorBoard event files) in the background. A disk that is full, fails or hangs
+// never stops the caller: the failure is logged and shown, the write is repeated, and if too many
+// summaries pile up, further ones are lost.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/file_system.h"
+
+namespace tfjob::train {
+
+struct SummaryOptions {
+  std::string folder;
+  // Called on any thread when what a user should know has changed; "" if all is well.
+  std::function<void(const std::string& problem)> show;
+  Duration retry{10s};
+  size_t most_waiting = 4096;
+  FileSystem* files = &RealFileSystem();  // must outlive the process if it may hang
+};
+
+// Owned by one thread.
+class SummaryWriter {
+ public:
+  // The folder and its event file are made with the first summary. `clock` must outlive the writer.
+  SummaryWriter(SummaryOptions options, Clock& clock);
+  // Flushes for up to 5 s.
+  ~SummaryWriter();
+
+  // Adds one point per tag at `step`.
+  void AddScalars(int64_t step, std::vector<std::pair<std::string, double>> values);
+  // Makes TensorBoard discard what an earlier run wrote for later steps. Call after a restore.
+  void AddStart(int64_t step);
+  // Waits until everything is written, an attempt has failed, or `timeout` has passed.
+  void Flush(Duration timeout);
+
+ private:
+  struct Entry;
+  struct Shared;
+  void Add(Entry entry);
+  static void Run(const std::shared_ptr<Shared>& shared);
+
+  Clock& clock_;
+  const std::shared_ptr<Shared> shared_;  // with the thread, which may outlive the writer
+  std::thread thread_;
+};
+
+}  // namespace tfjob::train

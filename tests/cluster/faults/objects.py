@@ -1,0 +1,109 @@
+"""Tests the operator with odd objects: TFJobs that the API server stores, but that no operator can
+read completely or run."""
+import json
+import re
+import time
+
+from harness import api as kube
+from harness.cluster import ROOT, poll
+from harness.jobs import tfjob
+from harness.process import memory_mb
+
+from .case import FaultsCase
+
+HEALTHY = 10
+MOST_SECONDS = 5  # at most, from the creation of healthy jobs to their pods
+LEASE_SECONDS = 15
+REPLICAS = (("ps", "0"), ("worker", "0"), ("worker", "1"))
+
+
+def nested(levels, opening, closing):
+    return opening * levels + "1" + closing * levels
+
+
+# JSON texts for a field of the pod template. The API server stores the field as it is.
+UNREADABLE = {
+    "deep-300": nested(300, '{"x":', "}"),
+    "deep-3000": nested(3000, "[", "]"),
+    "deep-9000": nested(9000, "[", "]"),
+    **{f"empty-{i}": "[" + "{}," * 466_000 + "{}]" for i in range(20)},  # 1.4 MB each
+}
+# The API server stores these as floating-point numbers and prints the first and the last of them
+# without an exponent.
+NUMBERS = {"number-1e20": "100000000000000000000", "number-1e300": "1e300", "number-2-64": "18446744073709551616"}
+
+
+def memory_limit_mb():
+    """Returns the chart's memory limit."""
+    values = (ROOT / "charts/tfjob-operator/values.yaml").read_text(encoding="utf-8")
+    return int(re.search(r"limits:\n(?:\s+cpu:.*\n)?\s+memory: (\d+)Mi", values).group(1))
+
+
+class ObjectFaults(FaultsCase):
+    def create_odd(self, name, field):
+        """Creates a job whose template has this JSON text as a field. Python's encoder could not
+        print such values."""
+        job = tfjob(name, workers=2, ps=1)
+        job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["odd"] = "ODD"
+        body = json.dumps(job).replace('"ODD"', field)
+        code, answer = self.api.raw("POST", kube.tfjobs(self.namespace), body, {"Content-Type": "application/json"})
+        self.assertEqual(code, 201, f"{name}: {answer[:300]}")
+
+    def create_huge(self):
+        """Creates a job with very many replicas, unless the CRD allows only fewer and refuses the
+        job."""
+        job = json.dumps(tfjob("huge", workers=100_000, ps=1))
+        code, answer = self.api.raw("POST", kube.tfjobs(self.namespace), job, {"Content-Type": "application/json"})
+        self.assertIn(code, (201, 422), answer[:300])
+
+    def expect_pods_of(self, prefix, since):
+        """Checks that every healthy job with this prefix has its pods MOST_SECONDS after
+        `since`."""
+        left = {(f"{prefix}-{i}", *replica) for i in range(HEALTHY) for replica in REPLICAS}
+        while left and time.monotonic() < since + MOST_SECONDS:
+            # A pod may be gone again. It is enough that the kubelet has seen it.
+            left = {index for index in left if not self.kubelet.attempts.get(index)}
+            time.sleep(0.01)
+        self.assertEqual(left, set(), f"without pods after {time.monotonic() - since:.1f} s")
+
+    def create_healthy(self, prefix):
+        for i in range(HEALTHY):
+            self.create(f"{prefix}-{i}")
+
+    def holder(self):
+        lease = self.api.find(f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/"
+                              "1ca428e5.training-operator.kubeflow.org")
+        return (lease or {}).get("spec", {}).get("holderIdentity")
+
+    def states(self):
+        return self.api.column(kube.tfjobs(self.namespace), "State")
+
+    def test_odd_jobs_fail_by_themselves(self):
+        operator = self.operator("--leader-elect", f"--leader-election-namespace={self.namespace}")
+        poll("the operator leads", LEASE_SECONDS + 5, self.holder)
+        operator.wait_ready()
+        for name, field in {**UNREADABLE, **NUMBERS}.items():
+            self.create_odd(name, field)
+        self.create_huge()
+        created = time.monotonic()
+        self.create_healthy("beside")
+        self.expect_pods_of("beside", created)
+        poll("the unreadable jobs failed", 30, lambda: all(self.states()[name] == "Failed" for name in UNREADABLE))
+
+        before = self.holder()
+        operator.kill()
+        self.create_healthy("later")
+        operator.start()
+        poll("the new process holds the lease", LEASE_SECONDS + 5, lambda: self.holder() not in (None, "", before),
+             every=0.02)
+        self.expect_pods_of("later", time.monotonic())
+        operator.wait_ready()
+        states = self.states()
+        self.assertEqual({name: states[name] for name in UNREADABLE}, dict.fromkeys(UNREADABLE, "Failed"))
+        # Numbers of any size can be read, so these jobs run.
+        poll("jobs with large numbers have pods", 30, lambda: all(
+            self.kubelet.attempts.get((name, *replica)) for name in NUMBERS for replica in REPLICAS))
+        failed = next(c for c in self.job("deep-300")["status"]["conditions"] if c["type"] == "Failed")
+        self.assertIn("template.odd.x", failed["message"])
+        self.assertIn("nested deeper than 200 levels", failed["message"])
+        self.assertLess(memory_mb(operator.pid), memory_limit_mb())

@@ -1,0 +1,52 @@
+// Records what is written, and makes the states in which a loss of power may leave a folder.
+//
+// What a loss of power keeps: the content that was synced, and the creations, renames and removals
+// in a folder that was synced afterwards. Everything else may be kept or lost, in any combination.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/base/file_system.h"
+
+namespace tfjob::faults {
+
+// The files of one folder by name. Used by one thread.
+using Files = std::map<std::string, std::string>;
+
+class RecordingFiles : public FileSystem {
+ public:
+  // Records operations in `folder`, which has these files on the disk, and carries them out too.
+  RecordingFiles(std::string folder, Files before);
+
+  // Returns the states that the folder may have after a loss of power at any time so far.
+  std::vector<Files> StatesAfterPowerLoss() const;
+
+  StatusOr<std::unique_ptr<OutputFile>> Create(const std::string& path) override;
+  Status Rename(const std::string& from, const std::string& to) override;
+  Status Remove(const std::string& path) override;
+  Status SyncDirectory(const std::string& path) override;
+
+ private:
+  friend class RecordingFile;
+  enum class Kind { kCreate, kAppend, kSync, kRename, kRemove, kSyncDirectory };
+  struct Operation {
+    Kind kind;
+    std::string name;      // without the folder; of the file as it was created, for the first three
+    std::string argument;  // the bytes, or the new name
+  };
+  std::string NameOf(const std::string& path) const;
+  void AddStatesAt(size_t count, std::vector<Files>& states) const;
+
+  const std::string folder_;
+  const Files before_;
+  std::vector<Operation> operations_;
+};
+
+// Returns the files of a folder.
+Files ReadFolder(const std::string& folder);
+// Gives the folder exactly these files.
+void WriteFolder(const std::string& folder, const Files& files);
+
+}  // namespace tfjob::faults

@@ -1,0 +1,26 @@
+// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:checkpoint_fuzz, then run
+// it on a copy of corpus/checkpoint. The first byte of an input selects how the rest is read: as
+// the index of a checkpoint (i), its file "checkpoint" (c) or finished.json (f).
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/checkpoint_property.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0]) {
+    case 'i':
+      tfjob::fuzz::CheckIndexProperties(rest);
+      break;
+    case 'c':
+      tfjob::fuzz::CheckListProperties(rest);
+      break;
+    case 'f':
+      tfjob::fuzz::CheckMarkProperties(rest);
+      break;
+    default:
+      break;
+  }
+  return 0;
+}

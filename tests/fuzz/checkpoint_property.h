@@ -1,0 +1,13 @@
+// Properties of reading a model's folder that somebody else has written: nothing crashes, nothing
+// outside the folder changes, and no more memory is taken than the files have bytes.
+#pragma once
+
+#include <string_view>
+
+namespace tfjob::fuzz {
+
+void CheckIndexProperties(std::string_view bytes);
+void CheckListProperties(std::string_view text);
+void CheckMarkProperties(std::string_view text);
+
+}  // namespace tfjob::fuzz

@@ -1,0 +1,20 @@
+// Checks properties that must hold for arbitrary bytes that reach a parameter server.
+#pragma once
+
+#include <string_view>
+
+namespace tfjob::fuzz {
+
+// Each function reads the bytes and aborts the process (ENFORCE) if a property is violated. Nothing
+// may crash, hang or take memory that the bytes merely ask for.
+
+// An assignment that is accepted reads back as it was written, its shards cover every byte of every
+// variable once, and a store made from it refuses all bytes outside of it.
+void CheckAssignmentProperties(std::string_view text);
+// A server that was sent these frames, by peers of all roles, still knows its state. Per frame, the
+// bytes have one for the sender (its low two bits: 0 chief, 1 worker, 2 ps, 3 evaluator), two for
+// the frame's length (little-endian), and the frame in wire format. Consecutive frames of one
+// sender share a connection.
+void CheckFrameProperties(std::string_view bytes);
+
+}  // namespace tfjob::fuzz

@@ -1,0 +1,171 @@
+// Fills the disk under model_dir, a small tmpfs, while the Fashion-MNIST example trains. All steps
+// must be made without a restart, and the last whole checkpoint must stay as it is. If room comes
+// back in time, the job succeeds; otherwise it does not, and the chief's last words name the step.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "absl/strings/str_replace.h"
+#include "runtime/base/file.h"
+#include "runtime/io/bundle_reader.h"
+#include "runtime/io/checkpoint_directory.h"
+#include "tests/processes/job_run.h"
+
+namespace tfjob::processes {
+namespace {
+
+constexpr cluster::Task kChief{"chief", 0};
+
+// Gives this process a mount namespace of its own, which its children inherit and which ends with
+// them; without root, inside a user namespace. Returns false if the machine does not allow it.
+bool EnterMountNamespace() {
+  const uid_t user = getuid();
+  const gid_t group = getgid();
+  if (user == 0) return unshare(CLONE_NEWNS) == 0;
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  std::ofstream("/proc/self/setgroups") << "deny";
+  std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
+  std::ofstream("/proc/self/gid_map") << "0 " << group << " 1";
+  return true;
+}
+
+// Must run before the first thread starts.
+const bool kOwnMounts =
+    EnterMountNamespace() && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+
+class FullDiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kOwnMounts) GTEST_SKIP() << "this machine allows no mount; see runtime/train:disk_test";
+    std::filesystem::remove_all(folder_);
+    ASSERT_TRUE(MakeDirectories(model_dir_).ok());
+    // A checkpoint has 4.9 MB.
+    ASSERT_EQ(mount("model", model_dir_.c_str(), "tmpfs", 0, "size=16m"), 0);
+  }
+  void TearDown() override {
+    job_.reset();
+    umount2(model_dir_.c_str(), MNT_DETACH);
+  }
+
+  void StartJob(int final_save_secs) {
+    std::string manifest = *ReadFile(Runfile("deploy/examples/fashion-mnist.yaml"));
+    manifest = absl::StrReplaceAll(
+        manifest, {{"/var/tmp/tfjob/fashion-mnist", model_dir_},
+                   {"save_checkpoints_steps: 1000",
+                    "save_checkpoints_steps: 200\n    keep_checkpoint_max: 1"},
+                   {"save_summary_steps: 500", "save_summary_steps: 50"},
+                   {"epochs: 25", StrCat("epochs: 6\n    final_save_secs: ", final_save_secs)}});
+    job_ = JobRun::Start(manifest, folder_ + "/run");
+  }
+  // Something else takes all the room there is.
+  void FillDisk() {
+    const int file = open(filler_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    const std::string block(1 << 16, 'x');
+    while (write(file, block.data(), block.size()) > 0) {
+    }
+    close(file);
+  }
+  template <typename Condition>
+  bool Await(Duration timeout, const Condition& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    while (!job_->Ended() && std::chrono::steady_clock::now() < deadline) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(20ms);
+    }
+    return false;
+  }
+  // Returns the files of the newest checkpoint by name.
+  std::map<std::string, std::string> NewestFiles() const {
+    std::map<std::string, std::string> files;
+    const auto latest = io::LatestCheckpoint(model_dir_);
+    EXPECT_TRUE(latest.ok() && *latest) << latest.status();
+    if (!latest.ok() || !*latest) return files;
+    const std::string name = std::filesystem::path((*latest)->prefix).filename();
+    const std::vector<std::string> present = *ListDirectory(model_dir_);
+    for (const std::string& file : present) {
+      if (file.starts_with(name + ".")) files[file] = *ReadFile(model_dir_ + "/" + file);
+    }
+    return files;
+  }
+  std::string ChiefLog() const {
+    return ReadFile(folder_ + "/run/state/logs/fashion-mnist-chief-0/tensorflow.log").value_or("");
+  }
+  // Fills the disk in mid-run, and waits until the chief has made all steps and cannot save.
+  void TrainToTheEndOnAFullDisk() {
+    ASSERT_TRUE(job_->AwaitPart(0.2, 120s)) << job_->Output();
+    ASSERT_TRUE(Await(60s, [&] {
+      const auto latest = io::LatestCheckpoint(model_dir_);
+      return latest.ok() && *latest && (*latest)->step > 0;
+    })) << job_->Output();
+    pid_ = job_->Await(kChief, 10s).pid;
+    FillDisk();
+    // What is being written when the disk fills may still have been whole.
+    ASSERT_TRUE(Await(60s, [&] {
+      const auto progress = job_->ProgressOf(kChief);
+      return progress && progress->problems.contains("checkpoints");
+    })) << job_->Output();
+    before_ = NewestFiles();
+    ASSERT_EQ(before_.size(), 2u);
+    ASSERT_TRUE(Await(120s, [&] {
+      const auto progress = job_->ProgressOf(kChief);
+      return progress && progress->step >= progress->max_steps &&
+             progress->state == progress::State::kSaving;
+    })) << job_->Output();
+    EXPECT_EQ(job_->Await(kChief, 10s).pid, pid_) << "the chief was restarted";
+    // `tfjob run` asks the tasks for their progress every few seconds.
+    EXPECT_TRUE(Await(60s, [&] {
+      return job_->Output().find("No space left on device") != std::string::npos;
+    })) << job_->Output();
+    EXPECT_EQ(NewestFiles(), before_);
+  }
+
+  const std::string folder_ = StrCat(testing::TempDir(), "/full_disk_test_",
+                                     testing::UnitTest::GetInstance()->current_test_info()->name());
+  const std::string model_dir_ = folder_ + "/model";
+  const std::string filler_ = model_dir_ + "/filler";
+  std::unique_ptr<JobRun> job_;
+  pid_t pid_ = 0;
+  std::map<std::string, std::string> before_;
+};
+
+TEST_F(FullDiskTest, IfRoomComesBackInTimeTheJobSucceeds) {
+  StartJob(600);
+  ASSERT_NO_FATAL_FAILURE(TrainToTheEndOnAFullDisk());
+  ASSERT_EQ(unlink(filler_.c_str()), 0);
+  EXPECT_EQ(job_->AwaitEnd(120s), 0) << job_->Output();
+  const auto latest = io::LatestCheckpoint(model_dir_);
+  ASSERT_TRUE(latest.ok() && *latest) << latest.status();
+  EXPECT_GE((*latest)->step, 1800) << "6 epochs of 300 batches";
+  auto reader = io::BundleReader::Open((*latest)->prefix);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  for (const auto& [name, entry] : (*reader)->entries())
+    EXPECT_TRUE((*reader)->Read(name).ok()) << name;
+  EXPECT_EQ(ChiefLog().find("failed error="), std::string::npos) << ChiefLog();
+}
+
+TEST_F(FullDiskTest, OtherwiseTheJobDoesNotSucceedAndTheStepIsNamed) {
+  StartJob(5);
+  ASSERT_NO_FATAL_FAILURE(TrainToTheEndOnAFullDisk());
+  ASSERT_TRUE(Await(60s, [&] { return ChiefLog().find("failed error=") != std::string::npos; }))
+      << job_->Output();
+  const std::string log = ChiefLog();
+  EXPECT_NE(log.find("UNAVAILABLE: the checkpoint of step 18"), std::string::npos) << log;
+  EXPECT_TRUE(Await(60s, [&] {
+    return job_->Output().find("exited with code 138") != std::string::npos;
+  })) << job_->Output();
+  EXPECT_EQ(NewestFiles(), before_);
+  job_->Signal(SIGTERM);
+  EXPECT_EQ(job_->AwaitEnd(60s), 143) << job_->Output();
+  EXPECT_EQ(job_->Output().find("Succeeded"), std::string::npos) << job_->Output();
+}
+
+}  // namespace
+}  // namespace tfjob::processes

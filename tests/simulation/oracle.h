@@ -1,0 +1,50 @@
+// Knows what the programs in the pods of a simulation really did, and checks the job's status
+// against that.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "operator/api/tfjob.h"
+#include "operator/objects/pod.h"
+#include "operator/policy/facts/slot.h"
+
+namespace tfjob::simulation {
+
+class Oracle {
+ public:
+  // Record that the program of the pod exited, and that the kubelet restarted its container in
+  // place. `stopped` tells whether the exit was the program's answer to being stopped. Pods that
+  // belong to no job are ignored.
+  void OnExit(const objects::Pod& pod, int code, bool stopped);
+  void OnContainerRestart(const objects::Pod& pod);
+  // Records that two operators run at the same time. From then on, restarts may be counted twice,
+  // because one of them may not see that a pod that the other one has counted is gone.
+  void OnSecondOperator() { counts_once_ = false; }
+
+  // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
+  // concerned have exited with 0 without having been stopped, and that no more restarts are counted
+  // than happened. `before` is the job at the last check. Returns "" if so, otherwise
+  // a description of the violation.
+  std::string Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const;
+
+ private:
+  using Run = std::pair<policy::Slot, int32_t>;  // a slot and an attempt
+
+  struct Life {
+    std::set<Run> done;
+    std::map<api::ReplicaType, int64_t> restarts;  // failures and restarts of containers
+  };
+
+  static std::string CheckCompleted(const api::TFJob& job, const Life& life);
+  static std::string CheckSucceeded(const api::TFJob& job, const Life& life);
+  static std::string CheckRestarts(const api::TFJob& job, const Life& life);
+
+  std::map<std::string, Life> lives_;  // by the job's UID
+  bool counts_once_ = true;
+};
+
+}  // namespace tfjob::simulation
