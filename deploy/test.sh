@@ -31,11 +31,11 @@ SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runti
 
 RESULTS=$(mktemp)
 trap 'rm -f "$RESULTS" "$RESULTS.times"' EXIT
-failed_steps=0
+failed_steps=()
 
-# step WHAT COMMAND…: runs the command. If it fails, counts the failure and continues.
+# step WHAT COMMAND…: runs the command. If it fails, remembers that and continues.
 step() {
-  timed "$@" || failed_steps=$((failed_steps + 1))
+  timed "$@" || failed_steps+=("$1")
 }
 
 bazel_tests() { deploy/dev/bazel.py test "$RESULTS" "$@"; }
@@ -67,11 +67,12 @@ fi
 # steps have failed, because a step may fail without a failed test.
 passed=$(awk '{n += $1} END {print n + 0}' "$RESULTS")
 failed=$(awk '{n += $2} END {print n + 0}' "$RESULTS")
-[ "$failed" -ge "$failed_steps" ] || failed=$failed_steps
+[ "$failed" -ge ${#failed_steps[@]} ] || failed=${#failed_steps[@]}
 if [ -s "$RESULTS.times" ]; then
   say "the slowest compilations and tests"
   sort -rn "$RESULTS.times" | awk 'NR <= 20 {printf "%7.1f s %s\n", $1, substr($0, index($0, $2))}'
 fi
 awk '$2 > 0 {print "failed: " substr($0, index($0, $3))}' "$RESULTS"
+for failed_step in "${failed_steps[@]}"; do echo "failed: $failed_step"; done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

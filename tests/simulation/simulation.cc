@@ -339,9 +339,9 @@ void Simulation::Disturb() {
   }
 }
 
-// Returns whether two operators may judge the same objects differently, so that each undoes what the
-// other one does: one of them no longer sees the job, or only one of them saw a pod end before its
-// deletion. In a cluster, only the leader acts. Calm() stops the second operator.
+// Returns whether two operators may judge the same objects differently, so that each undoes what
+// the other one does: one of them no longer sees the job, or only one of them saw a pod end before
+// its deletion. In a cluster, only the leader acts. Calm() stops the second operator.
 bool Simulation::OperatorsMayDiffer() {
   if (!cluster_.has_second_operator()) return false;
   return watches_are_cut_ || std::ranges::any_of(cluster_.Pods(), [](const auto& pod) {

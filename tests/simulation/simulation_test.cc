@@ -11,7 +11,8 @@ namespace {
 constexpr int kGroups = 16;
 constexpr int kSeeds = 2000;
 
-// TFJOB_SEED=n runs only the simulation with seed n, and logs: bazel test … --test_env=TFJOB_SEED=17
+// TFJOB_SEED=n runs only the simulation with seed n, and logs:
+// bazel test … --test_env=TFJOB_SEED=17
 class SimulationTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(SimulationTest, EverySeedEndsAsItShould) {
