@@ -41,8 +41,7 @@ void RunVerb::AddFlags(FlagSet& flags) {
       .Complete(CompleteWith::kFiles);
   flags
       .Repeated("--image", options_.images,
-                "REPOSITORY=PROGRAM: run PROGRAM for this image; may be repeated")
-      .TakeSeveral();
+                "REPOSITORY=PROGRAM: run PROGRAM for this image; may be repeated");
   flags
       .Seconds("--crash-backoff", options_.crash_backoff,
                "Seconds before the second restart of a container; doubles up to 5 minutes")

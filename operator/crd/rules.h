@@ -28,7 +28,6 @@ struct Rule {
 };
 
 // Places in the schema: a replica's pod template, and a container in it.
-inline constexpr char kTemplatePlace[] = "spec.tfReplicaSpecs.template";
 inline constexpr char kContainerPlace[] = "spec.tfReplicaSpecs.template.spec.containers[]";
 
 const std::vector<Rule>& Rules();

@@ -6,6 +6,7 @@
 
 #include "operator/api/names.h"
 #include "operator/objects/last_line.h"
+#include "operator/view/printable.h"
 
 namespace tfjob::view {
 namespace {
@@ -127,7 +128,7 @@ std::string LiveLine(const JobView& view, size_t width) {
   Append(line, "  ", view.state);
   Append(line, "  ", ProgressText(view));
   Append(line, "  ", ReplicasText(view));
-  return line.substr(0, width);
+  return std::string(CutText(line, width));
 }
 
 std::vector<std::string> PodReporter::Report(const objects::Pod& pod) {

@@ -21,6 +21,8 @@ TEST(JobViewTest, WritesReplicasByState) {
   EXPECT_EQ(LiveLine(view, 200),
             "mnist  Running  chief 1 running, worker 2 running 1 pending 1 failed");
   EXPECT_EQ(LiveLine(view, 14), "mnist  Running");
+  view.state = "Läuft";
+  EXPECT_EQ(LiveLine(view, 9), "mnist  L");
 }
 
 TEST(JobViewTest, WritesProgress) {

@@ -53,7 +53,7 @@ Json TypeSchema(const Key& key) {
     case KeyType::kNumbers:
       return {{"type", "array"}, {"items", number}, {"minItems", 1}};
     case KeyType::kLayers:
-      return {{"type", "array"}, {"items", {{"type", "object"}}}, {"minItems", 1}};
+      return {{"type", "array"}, {"items", {{"type", {"object", "string"}}}}, {"minItems", 1}};
   }
   return {};
 }

@@ -97,7 +97,7 @@ TEST(TrainingConfig, ReadsEveryKindOfKey) {
   EXPECT_EQ(config.threads, 2);
 }
 
-TEST(TrainingConfig, HasTheDefaultsOfTheIssue) {
+TEST(TrainingConfig, HasTheDocumentedDefaults) {
   const StatusOr<TrainingConfig> config = ParseTrainingConfig(kSmall, "t.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(CheckpointEvery(*config).secs, 600);
@@ -168,6 +168,14 @@ TEST(TrainingConfig, WrongTypesAndRangesNamePathExpectationAndValue) {
   EXPECT_EQ(ParseError("model: {layers: []}"),
             "t.yaml: model.layers: expected a list of layers, such as [{Dense: {units: 10}}], got "
             "a list");
+}
+
+TEST(TrainingConfig, RefusesAScheduleWithoutAName) {
+  EXPECT_EQ(Checked({{"optimizer.learning_rate_schedule.decay_steps", "10"}}),
+            "optimizer.learning_rate_schedule.decay_steps: belongs to "
+            "optimizer.learning_rate_schedule.name exponential_decay, inverse_time_decay, "
+            "polynomial_decay, cosine_decay, but optimizer.learning_rate_schedule.name is not set; "
+            "set it, or remove optimizer.learning_rate_schedule.decay_steps");
 }
 
 TEST(TrainingConfig, RefusesTextThatIsNotOneMap) {

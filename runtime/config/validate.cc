@@ -18,7 +18,12 @@ std::string List(const std::vector<std::string>& names) {
 Status CheckSelected(const TrainingConfig& config, const TrainingConfig& defaults, const Key& key) {
   if (key.when_key.empty() || GetKey(config, key) == GetKey(defaults, key)) return OkStatus();
   const Json selector = GetKey(config, *FindKey(key.when_key));
-  if (selector.is_null()) return OkStatus();  // reported as an error elsewhere
+  if (selector.is_null()) {
+    // Whether a key that must be set is missing is checked below.
+    if (FindKey(key.when_key)->unset_doc.empty()) return OkStatus();
+    return InvalidArgument(key.path, ": belongs to ", key.when_key, " ", List(key.when_values),
+                           ", but ", key.when_key, " is not set; set it, or remove ", key.path);
+  }
   for (const std::string& value : key.when_values) {
     if (selector == value) return OkStatus();
   }

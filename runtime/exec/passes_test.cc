@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -184,6 +185,28 @@ TEST(Passes, KeepTheValuesOfRandomGraphs) {
     nodes_after += rewritten.nodes().size();
   }
   EXPECT_LT(nodes_after * 2, nodes_before);
+}
+
+// Each of these steps has two numbers: more of them than any other op has.
+TEST(Passes, FuseAsManyClipsAsStepsFit) {
+  Builder b;
+  Output y = Placeholder(b, "x", kF64, {4, 4});
+  for (int i = 0; i < 20; ++i) y = ClipByValue(b, y, 0.2 + 0.01 * i, 1.5 - 0.01 * i);
+  b.AddFetch("y", y);
+  Device device = CpuDevice();
+  variables::VariableStore store(device.row_stride);
+  CompileOptions options;
+  options.optimize = true;
+  const auto program = Compile(*std::move(b).Finish(), store, device, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  std::mt19937 random(3);
+  const Tensor input = RandomTensor({4, 4}, random);
+  const std::vector<Feed> feeds = {Feed::Of(input)};
+  ASSERT_TRUE((*program)->Run(feeds).ok());
+  std::vector<double> expected(input.data<double>().begin(), input.data<double>().end());
+  for (double& value : expected) value = std::clamp(value, 0.2 + 0.01 * 19, 1.5 - 0.01 * 19);
+  const auto values = (*program)->Fetch<double>(0);
+  ExpectNear({values.begin(), values.end()}, expected);
 }
 
 TEST(Passes, KeepTheStepsOfTraining) {

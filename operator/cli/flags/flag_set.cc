@@ -46,11 +46,6 @@ Flag& Flag::Exactly(int count) {
   return *this;
 }
 
-Flag& Flag::TakeSeveral() {
-  option_.allow_extra_args(true);
-  return *this;
-}
-
 Flag& Flag::Complete(CompleteWith completion) {
   completion_ = completion;
   return *this;

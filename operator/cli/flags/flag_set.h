@@ -60,8 +60,6 @@ class Flag {
   Flag& AtLeast(int least);
   // Requires exactly `count` values of a repeated flag or argument.
   Flag& Exactly(int count);
-  // Makes one occurrence of a repeated flag take all words up to the next flag as values.
-  Flag& TakeSeveral();
   Flag& Complete(CompleteWith completion);
   Flag& CompleteWords(std::vector<std::string> words);
 

@@ -24,7 +24,6 @@ struct Sample {
     run.TextAs("--even", [this](const std::string& word) { return ReadEven(word); }, "Even");
     run.RepeatedAs("--join", [this](const Words& words) { return Join(words); }, "Join");
     run.Repeated("--image", images, "Image");
-    run.Repeated("--many", many, "Many").TakeSeveral();
     run.Text("--level", level, "Level");
     run.Check(
         [this] { return text == "bad" ? InvalidArgument("--other: it is bad") : OkStatus(); });
@@ -60,7 +59,6 @@ struct Sample {
     add("delay", delay == 1s ? "" : FormatDuration(delay));
     add("since", since ? FormatDuration(*since) : "");
     for (const std::string& image : images) add("image", image);
-    for (const std::string& word : many) add("many", word);
     for (const std::string& name : names) add("name", name);
     add("even", even);
     add("joined", joined);
@@ -73,7 +71,7 @@ struct Sample {
   std::optional<int64_t> tail;
   Duration delay = 1s;
   std::optional<Duration> since;
-  Words images, many, names;
+  Words images, names;
   std::ostringstream out;
   CommandParser parser{"tool", "Does things."};
 };
@@ -94,7 +92,6 @@ TEST(FlagSetTest, ReadsValues) {
       {{"run", "a", "--since=1m30s"}, "run: file=a since=1m30s"},
       {{"run", "a", "--since", ""}, "run: file=a"},
       {{"run", "--image", "x", "a", "--image=y"}, "run: file=a image=x image=y"},
-      {{"run", "a", "--many", "x", "y"}, "run: file=a many=x many=y"},
       {{"--level=high", "run", "a"}, "run: file=a level=high"},
       {{"--level=high", "run", "a", "--level=x"}, "run: file=a level=x"},
       {{"run", "a", "--even=xy", "--join", "a", "--join=b"}, "run: file=a even=xy joined=ab"},

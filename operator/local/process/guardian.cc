@@ -1,7 +1,7 @@
 #include "operator/local/process/guardian.h"
 
-#include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -11,8 +11,7 @@
 namespace tfjob::process {
 namespace {
 
-// A message to the guardian, sent with one write to the pipe. The write is atomic, since the
-// message is shorter than PIPE_BUF.
+// A message to the guardian.
 struct Word {
   bool protect = false;
   pid_t group = 0;
@@ -22,12 +21,12 @@ constexpr size_t kMaximumGroups = 8192;
 
 // Runs in the guardian, which is forked but never execs, so it uses only system calls and
 // static memory.
-[[noreturn]] void Watch(int pipe) {
+[[noreturn]] void Watch(int socket) {
   static std::array<pid_t, kMaximumGroups> groups;
   size_t count = 0;
   Word word;
   for (;;) {
-    const ssize_t got = read(pipe, &word, sizeof(word));
+    const ssize_t got = read(socket, &word, sizeof(word));
     if (got < 0 && errno == EINTR) continue;
     if (got != sizeof(word)) break;
     if (word.protect && count < groups.size()) groups[count++] = word.group;
@@ -40,7 +39,7 @@ constexpr size_t kMaximumGroups = 8192;
   _exit(0);
 }
 
-// Closes every file except the pipe. Otherwise the guardian might keep open, for example, the write
+// Closes every file except the socket. Otherwise the guardian might keep open, for example, the write
 // end of another pipe, whose reader would never see its end.
 int KeepOnly(int fd) {
   dup2(fd, 0);
@@ -52,10 +51,13 @@ int KeepOnly(int fd) {
 
 StatusOr<std::unique_ptr<Guardian>> Guardian::Create() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
+  // A socket that keeps messages apart. Unlike a pipe, it can be written without SIGPIPE.
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return ErrnoStatus(errno, "socketpair");
+  }
   const FileDescriptor read_end(ends[0]);
   std::unique_ptr<Guardian> guardian(new Guardian);
-  guardian->pipe_ = FileDescriptor(ends[1]);
+  guardian->socket_ = FileDescriptor(ends[1]);
   guardian->pid_ = _Fork();
   if (guardian->pid_ < 0) return ErrnoStatus(errno, "fork");
   if (guardian->pid_ == 0) {
@@ -68,20 +70,19 @@ StatusOr<std::unique_ptr<Guardian>> Guardian::Create() {
 
 Guardian::~Guardian() {
   if (pid_ < 0) return;
-  pipe_.reset();
+  socket_.reset();
   waitpid(pid_, nullptr, 0);
 }
 
+// If the guardian was killed, sending fails and its groups are no longer protected.
 void Guardian::Protect(pid_t group) {
   const Word word{true, group};
-  // If the guardian was killed, the write fails and its groups are no longer protected. This
-  // program must ignore SIGPIPE (as tfjob does), so that the write does not end it.
-  if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
+  if (send(socket_.get(), &word, sizeof(word), MSG_NOSIGNAL) < 0) return;
 }
 
 void Guardian::Release(pid_t group) {
   const Word word{false, group};
-  if (write(pipe_.get(), &word, sizeof(word)) < 0) return;
+  if (send(socket_.get(), &word, sizeof(word), MSG_NOSIGNAL) < 0) return;
 }
 
 }  // namespace tfjob::process

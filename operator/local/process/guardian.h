@@ -28,7 +28,7 @@ class Guardian {
   Guardian() = default;
 
   pid_t pid_ = -1;
-  FileDescriptor pipe_;
+  FileDescriptor socket_;
 };
 
 }  // namespace tfjob::process

@@ -132,6 +132,19 @@ TEST_F(LaunchTest, TheGuardianKillsGroupsOfAProgramThatDied) {
   AwaitDeath(child);
 }
 
+TEST_F(LaunchTest, TheDeathOfTheGuardianDoesNotEndTheProgram) {
+  auto guardian = Guardian::Create();
+  ASSERT_TRUE(guardian.ok());
+  const auto children = ReadFile(StrCat("/proc/self/task/", gettid(), "/children"));
+  ASSERT_TRUE(children.ok());
+  const pid_t pid = std::stoi(*children);
+  kill(pid, SIGKILL);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT), 0);
+  (*guardian)->Protect(getpid());  // by default, SIGPIPE would end this program
+  (*guardian)->Release(getpid());
+}
+
 TEST_F(LaunchTest, ReleasedGroupsAreNobodysBusiness) {
   Script("sleep 1000");
   auto process = Launch(plan_);

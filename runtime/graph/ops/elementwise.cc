@@ -121,6 +121,7 @@ InferResult InferFusedElementwise(InferenceContext& context) {
   if (shape == nullptr || context.attributes.Find<std::string>("program") == nullptr) {
     return InvalidArgument("expected attributes program and shape");
   }
+  RETURN_IF_ERROR(ExpectNoNegative(*shape));
   for (size_t i = 0; i < context.inputs.size(); ++i)
     RETURN_IF_ERROR(ExpectEqualTypes(context, 0, i));
   return std::vector{TensorType{context.inputs[0].dtype, *shape}};

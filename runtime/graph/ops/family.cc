@@ -32,6 +32,12 @@ StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
   return Shape(std::move(dims));
 }
 
+Status ExpectNoNegative(const Shape& shape) {
+  const bool negative = std::ranges::any_of(shape.dims(), [](int64_t dim) { return dim < 0; });
+  if (!negative) return OkStatus();
+  return InvalidArgument("expected a shape without negative dimensions, got ", shape.ToString());
+}
+
 Gradient NoGradient(GradientContext& c) {
   return Gradient(c.node.inputs.size());
 }

@@ -29,6 +29,9 @@ std::vector<Op> ShapeOps();
 bool IsFloat(DType dtype);
 bool IsNumeric(DType dtype);  // float32, float64, int32, int64
 
+// Returns InvalidArgument if a dimension is negative.
+Status ExpectNoNegative(const Shape& shape);
+
 // Checks that the attribute `variable` is set. Returns no types, because an op that writes a
 // variable has no outputs.
 InferResult InferWrite(InferenceContext& context);

@@ -139,6 +139,10 @@ TEST(Inference, OfElementwiseOpsWithAttributes) {
       {"FusedElementwise", {F32({3}), F32({2, 1})}, fused, "float32[2,3]"},
       {"FusedElementwise", {F32({3}), F32(), F64()}, fused, kOneType},
       {"FusedElementwise", {F32()}, {}, "refused: expected attributes program and shape"},
+      {"FusedElementwise",
+       {F32()},
+       {{"program", Text("Neg i0")}, {"shape", Shape({-1})}},
+       "refused: expected a shape without negative dimensions, got [-1]"},
       {"FusedElementwise", {}, fused, "refused: expected 1 or more inputs, got 0"},
   });
 }
@@ -267,6 +271,10 @@ TEST(Inference, OfShapeChanges) {
        {{"shape", Shape({2})}},
        "refused: expected a shape that the input broadcasts to, got [2]"},
       {"BroadcastTo", {F32()}, {}, "refused: expected an attribute shape"},
+      {"BroadcastTo",
+       {F32({1})},
+       {{"shape", Shape({2, -3})}},
+       "refused: expected a shape without negative dimensions, got [2,-3]"},
   });
 }
 

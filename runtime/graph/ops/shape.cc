@@ -124,6 +124,7 @@ InferResult InferBroadcastTo(InferenceContext& context) {
   const TensorType& x = context.inputs[0];
   const Shape* shape = context.attributes.Find<Shape>("shape");
   if (shape == nullptr) return InvalidArgument("expected an attribute shape");
+  RETURN_IF_ERROR(ExpectNoNegative(*shape));
   ASSIGN_OR_RETURN(Shape both, BroadcastShapes(x.shape, *shape));
   if (both != *shape) {
     return InvalidArgument("expected a shape that the input broadcasts to, got ",

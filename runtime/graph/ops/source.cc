@@ -1,5 +1,4 @@
 // Implements sources, variables and random numbers.
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -25,9 +24,7 @@ InferResult InferFromAttributes(InferenceContext& context) {
   if (dtype == nullptr || shape == nullptr) {
     return InvalidArgument("expected attributes dtype and shape");
   }
-  if (std::ranges::any_of(shape->dims(), [](int64_t dim) { return dim < 0; })) {
-    return InvalidArgument("expected a shape without negative dimensions, got ", shape->ToString());
-  }
+  RETURN_IF_ERROR(ExpectNoNegative(*shape));
   return std::vector{TensorType{*dtype, *shape}};
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/check.h"
 
 namespace tfjob::graph {
 namespace {
@@ -41,7 +40,7 @@ std::optional<double> UniformValue(const Graph& graph, Output output) {
   return std::nullopt;
 }
 
-Tensor ScalarOf(DType dtype, double value) {
+std::optional<Tensor> ScalarOf(DType dtype, double value) {
   switch (dtype) {
     case DType::kFloat32:
       return Tensor::Scalar(static_cast<float>(value));
@@ -50,9 +49,8 @@ Tensor ScalarOf(DType dtype, double value) {
     case DType::kInt32:
       return Tensor::Scalar(static_cast<int32_t>(value));
     default:
-      break;
+      return std::nullopt;
   }
-  ENFORCE(false, "a scalar of float32, float64 or int32");
 }
 
 }  // namespace tfjob::graph

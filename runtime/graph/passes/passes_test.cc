@@ -131,6 +131,14 @@ TEST(Simplify, MakesScalarsOfUniformConstants) {
   EXPECT_EQ(graph.type(FindNode(graph, "Mul")->inputs[1]).ToString(), "float32[]");
 }
 
+TEST(Simplify, KeepsUniformConstantsOfTypesWithoutSuchScalars) {
+  Builder b;
+  const Output x = Placeholder(b, "x", DType::kInt64, {2, 3});
+  b.AddFetch("y", Mul(b, x, Fill(b, DType::kInt64, {2, 3}, 7)));
+  const Graph graph = RemoveDeadCode(Simplify(Finished(b)));
+  EXPECT_EQ(graph.type(FindNode(graph, "Mul")->inputs[1]).ToString(), "int64[2,3]");
+}
+
 TEST(FuseSoftmaxCrossEntropy, FindsKerasFormsWithProbabilities) {
   for (const bool clip : {false, true}) {
     for (const bool sparse : {false, true}) {

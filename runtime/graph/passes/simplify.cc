@@ -44,8 +44,9 @@ bool ShrinkUniform(const Node& node, int id, Rewriter& rewriter, std::vector<Out
     const std::optional<double> value = UniformValue(now, inputs[i]);
     if (!value || now.type(inputs[i]).shape.rank() == 0) continue;
     if (now.type(inputs[1 - i]) != node.outputs[0]) continue;
-    inputs[i] = rewriter.Append(id, "Const", {},
-                                {{"value", ScalarOf(node.outputs[0].dtype, *value)}}, "/scalar");
+    const std::optional<Tensor> scalar = ScalarOf(node.outputs[0].dtype, *value);
+    if (!scalar) continue;
+    inputs[i] = rewriter.Append(id, "Const", {}, {{"value", *scalar}}, "/scalar");
     return true;
   }
   return false;

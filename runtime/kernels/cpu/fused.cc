@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <sstream>
+#include <vector>
 
 #include "runtime/kernels/cpu/families.h"
 #include "runtime/kernels/cpu/functions.h"
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kBlock = 256;  // elements
 constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of floats
-constexpr int kMaxLiterals = 24;
+constexpr int kMaxLiterals = 2 * kMaxSteps;  // no step has more than two
 
 struct Source {
   enum Kind { kInput, kStep, kLiteral } kind = kInput;
@@ -153,10 +154,9 @@ class Fused : public Kernel {
       : program_(std::move(program)),
         inputs_(std::move(inputs)),
         rows_(rows),
-        out_stride_(out_stride) {
-    for (size_t i = 0; i < program_.literals.size(); ++i) {
-      std::fill(literals_[i], literals_[i] + kBlock, program_.literals[i]);
-    }
+        out_stride_(out_stride),
+        literals_(program_.literals.size()) {
+    for (size_t i = 0; i < literals_.size(); ++i) literals_[i].fill(program_.literals[i]);
   }
 
   void Run(const void* const* inputs, void* const* outputs, void*, Stream& stream) override {
@@ -188,7 +188,7 @@ class Fused : public Kernel {
       for (size_t i = 0; i < step.operands; ++i) {
         const Source& source = step.sources[i];
         from[i] = source.kind == Source::kStep      ? results[source.index]
-                  : source.kind == Source::kLiteral ? literals_[source.index]
+                  : source.kind == Source::kLiteral ? literals_[static_cast<size_t>(source.index)].data()
                                                     : At(inputs, source.index, row, at);
       }
       step.loop(count, s + 1 == program_.steps.size() ? out : results[s], from.data());
@@ -209,7 +209,8 @@ class Fused : public Kernel {
   std::vector<Input> inputs_;
   Rows rows_;
   int64_t out_stride_;
-  alignas(64) T literals_[kMaxLiterals][kBlock];
+  struct alignas(64) Block : std::array<T, kBlock> {};
+  std::vector<Block> literals_;
   alignas(64) T scalars_[kMaxScalars][kBlock];
 };
 
