@@ -21,10 +21,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
-# image NAME USER TARGET…: builds the image NAME from these programs. The first is its entry point.
+# image NAME TARGET…: builds the image NAME from these programs. The first is its entry point. They
+# run as the user nonroot of deploy/docker/passwd.
 image() {
-  local bin name=$1 user=$2 output=$folder/$1.tar path programs=()
-  shift 2
+  local bin name=$1 output=$folder/$1.tar path programs=()
+  shift
   [ -z "${tree:-}" ] || output=$folder
   bazel build --config=release "$@" >&2
   bin=$(bazel info --config=release bazel-bin 2>/dev/null)
@@ -33,7 +34,7 @@ image() {
     programs+=(--program "$bin/${path/://}=/usr/bin/${path#*:}")
   done
   deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$name:$version" --name "ghcr.io/tfjob/$name:latest" \
-    --output "$output" "${programs[@]}" --user "$user" --at-most 40 --file deploy/docker/passwd=/etc/passwd \
+    --output "$output" "${programs[@]}" --user 65532:65532 --at-most 40 --file deploy/docker/passwd=/etc/passwd \
     --file deploy/docker/nsswitch.conf=/etc/nsswitch.conf --file /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
 }
 
@@ -42,8 +43,8 @@ install_packages >&2
 for name in "$@"; do
   case $name in
     # `helm test` runs tfjob in the operator's image.
-    operator) image operator 65532:65532 //operator/service:tfjob-operator //operator/cli:tfjob ;;
-    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # as root, to write to any volume
+    operator) image operator //operator/service:tfjob-operator //operator/cli:tfjob ;;
+    trainer) image trainer //runtime/cmd:tfjob-trainer ;;
     *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;
   esac
 done

@@ -18,7 +18,9 @@ from harness.process import TICK, total
 
 CHART = ROOT / "charts/tfjob-operator"
 EXAMPLES = ROOT / "deploy/examples"
-MODELS = pathlib.Path("/var/tmp/tfjob")  # model_dir of the examples
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
+MODELS = pathlib.Path("/var/tmp/tfjob")  # the volumes for the models of the examples
+NONROOT = 65532  # the user of the images
 KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguration,flowschema,validatingwebhookconfiguration,"
          "role,rolebinding,serviceaccount,deployment,replicaset,pod,service,endpointslice,configmap,secret,lease,"
          "poddisruptionbudget,networkpolicy")
@@ -36,11 +38,14 @@ def take_program(image, path, folder):
 def brief_job(**run_policy):
     """Returns a job whose only worker exits at once."""
     image = re.search(r"image: (\S+)", (EXAMPLES / "local.yaml").read_text()).group(1)
-    container = {"name": "tensorflow", "image": image, "command": ["/usr/bin/tfjob-trainer", "--version"]}
+    container = {"name": "tensorflow", "image": image, "command": ["/usr/bin/tfjob-trainer", "--version"],
+                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return json.dumps({
         "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "brief"}, "spec": {
             "runPolicy": run_policy,
-            "tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": [container]}}}}}})
+            "tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {
+                "spec": {"securityContext": context, "containers": [container]}}}}}})
 
 
 def seconds_of(stamp):
@@ -75,6 +80,8 @@ class NodeTest(unittest.TestCase):
         programs = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, programs)
         cls.tfjob_program = take_program(f"{images}/operator.tar", "usr/bin/tfjob", programs)
+        # Pods that do not pass the Pod Security level "restricted" are refused.
+        cls.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
         cls.before = cls.inventory()
         cls.release("install", CHART, "tfjob-system")
 
@@ -142,11 +149,26 @@ class NodeTest(unittest.TestCase):
 
         return shown
 
+    def provide_volumes(self, example):
+        """Creates the volumes for the claims of an example: an empty folder for the model, and the
+        data. The kubelet gives no hostPath to the pod's fsGroup, so the folder's owner is set here."""
+        model = MODELS / example
+        shutil.rmtree(model, ignore_errors=True)
+        self.addCleanup(shutil.rmtree, model, ignore_errors=True)
+        model.mkdir(parents=True)
+        os.chown(model, NONROOT, NONROOT)
+        for kind, path in (("model", model), ("data", DATA)):
+            name = f"{example}-{kind}"
+            self.kubectl("apply", "-f", "-", text=json.dumps({
+                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+                    "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": str(path)},
+                    "claimRef": {"namespace": "default", "name": name}}}))
+            self.addCleanup(self.kubectl, "delete", "pv", name, "--timeout=60s")
+
     def train(self, example, meanwhile, seconds=900):
         """Applies an example, calls meanwhile(), and waits until the job has succeeded. Returns the
         states that the job has had."""
-        shutil.rmtree(MODELS / example, ignore_errors=True)
-        self.addCleanup(shutil.rmtree, MODELS / example, ignore_errors=True)
+        self.provide_volumes(example)
         self.kubectl("apply", "-f", str(EXAMPLES / f"{example}.yaml"))
         states = self.states(example)
         try:
@@ -219,8 +241,7 @@ class NodeTest(unittest.TestCase):
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
         name = "linear-regression"
-        shutil.rmtree(MODELS / name, ignore_errors=True)
-        self.addCleanup(shutil.rmtree, MODELS / name, ignore_errors=True)
+        self.provide_volumes(name)
         self.kubectl("apply", "--server-side", "-f", str(EXAMPLES / f"{name}.yaml"))
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         pods = lambda: {pod["metadata"]["name"] for pod in self.get("pods")["items"]}  # noqa: E731
