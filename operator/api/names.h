@@ -23,8 +23,8 @@ inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.at
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
-// On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. Without
-// meaning in a cluster.
+// On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. It has
+// no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
 // Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".

@@ -2,6 +2,7 @@
 kubectl, and runs deploy/examples. TFJOB_TEST_IMAGES may name a folder with images that
 deploy/docker/build.sh has built."""
 import datetime
+import hashlib
 import json
 import os
 import pathlib
@@ -75,6 +76,7 @@ class NodeTest(unittest.TestCase):
             images = tempfile.mkdtemp()
             cls.addClassCleanup(shutil.rmtree, images)
             subprocess.run([ROOT / "deploy/docker/build.sh", images], check=True)
+        cls.images = images
         cls.cluster = cls.enterClassContext(Cluster(node=True))
         cls.cluster.load_images(f"{images}/operator.tar", f"{images}/trainer.tar")
         programs = tempfile.mkdtemp()
@@ -256,6 +258,26 @@ class NodeTest(unittest.TestCase):
         self.kubectl("patch", "tfjob", name, "--type=merge", "-p", '{"spec": {"runPolicy": {"suspend": false}}}')
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         self.remove(name)
+
+    def test_each_image_comes_with_a_list_of_its_contents(self):
+        for name, program in (("operator", "tfjob-operator"), ("trainer", "tfjob-trainer")):
+            listing = json.loads((pathlib.Path(self.images) / f"{name}.spdx.json").read_text())
+            listed = {file["fileName"]: file["checksums"][1]["checksumValue"] for file in listing["files"]}
+            with tarfile.open(f"{self.images}/{name}.tar") as archive:
+                layer = json.load(archive.extractfile("manifest.json"))[0]["Layers"][0]
+                with tarfile.open(fileobj=archive.extractfile(layer), mode="r:gz") as files:
+                    held = {f"./{file.name}": hashlib.sha256(files.extractfile(file).read()).hexdigest()
+                            for file in files if file.isfile()}
+            self.assertEqual(listed, held)
+            self.assertIn(f"./usr/bin/{program}", held)
+            origins = {entry["name"] for entry in listing["packages"]}
+            self.assertLessEqual({"libc6", "libstdc++6", "nlohmann-json3-dev"}, origins)
+            # Every library comes from a package.
+            owned = {relation["relatedSpdxElement"] for relation in listing["relationships"]
+                     if relation["relationshipType"] == "CONTAINS" and relation["spdxElementId"] != "SPDXRef-Image"}
+            for file in listing["files"]:
+                if ".so" in file["fileName"]:
+                    self.assertIn(file["SPDXID"], owned, file["fileName"])
 
     def test_helms_own_test_passes(self):
         told = self.cluster.helm("test", "tfjob-operator", "--namespace", "tfjob-system", "--timeout", "2m")

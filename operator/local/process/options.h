@@ -40,7 +40,8 @@ std::string LogPath(const RunnerOptions& options, const std::string& name_space,
 // them.
 struct LocalClaim {
   std::string path;
-  bool given = false;  // one of claim_folders, which must exist; otherwise it is created when needed
+  bool given =
+      false;  // one of claim_folders, which must exist; otherwise it is created when needed
 };
 LocalClaim FindClaim(const RunnerOptions& options, const std::string& name_space,
                      const std::string& claim);

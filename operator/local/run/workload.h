@@ -27,7 +27,8 @@ struct Workload {
 };
 
 // Returns the workload of a manifest: its jobs, ConfigMaps and PersistentVolumeClaims. Objects of
-// other kinds are ignored with a warning. On failure, returns InvalidArgument with one line per error:
+// other kinds are ignored with a warning. On failure, returns InvalidArgument with one line per
+// error:
 //   - errors of the manifest;
 //   - claims whose annotation tfjob.dev/local-path is no absolute path;
 //   - objects that the store would reject (dry_run.h);
