@@ -23,7 +23,7 @@ inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.at
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
-// On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. It has
+// On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. Has
 // no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
