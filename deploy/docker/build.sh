@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the images of the operator and the trainer as OCI archives, FOLDER/operator.tar and
-# FOLDER/trainer.tar. An image contains the programs, the Debian libraries that they need, and a few
+# FOLDER/trainer.tar, each with a list of its contents (SPDX), such as FOLDER/trainer.spdx.json. An
+# image contains the programs, the Debian libraries that they need, and a few
 # files from /etc. Fails if an image is larger than 40 MB. Needs neither a registry nor a daemon,
 # and first installs the packages that the build lacks (deploy/packages.txt).
 #
@@ -8,7 +9,7 @@
 #   deploy/docker/build.sh --tree FOLDER NAME              the image's files, for the Dockerfiles
 #
 # To load an archive, use `docker load -i`, `ctr images import` or `cluster.sh load-image`.
-usage() { sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 case ${1:-} in
   -h | --help) usage && exit ;;
   "") usage >&2 && exit 2 ;;
@@ -21,11 +22,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/../dev/lib.sh"
 
 version=$(grep -rhoP 'kVersion\[\] = "\K[^"]*' runtime/base/version.h)
 
-# image NAME USER TARGET…: builds the image NAME from these programs. The first is its entry point.
+# image NAME TARGET…: builds the image NAME from these programs. The first is its entry point. They
+# run as the user nonroot of deploy/docker/passwd.
 image() {
-  local bin name=$1 user=$2 output=$folder/$1.tar path programs=()
-  shift 2
-  [ -z "${tree:-}" ] || output=$folder
+  local bin name=$1 output=$folder/$1.tar path programs=() list=()
+  shift
+  [ -n "${tree:-}" ] && output=$folder || list=(--sbom "$folder/$name.spdx.json")
   bazel build --config=release "$@" >&2
   bin=$(bazel info --config=release bazel-bin 2>/dev/null)
   for target in "$@"; do
@@ -33,7 +35,7 @@ image() {
     programs+=(--program "$bin/${path/://}=/usr/bin/${path#*:}")
   done
   deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$name:$version" --name "ghcr.io/tfjob/$name:latest" \
-    --output "$output" "${programs[@]}" --user "$user" --at-most 40 --file deploy/docker/passwd=/etc/passwd \
+    --output "$output" "${list[@]}" "${programs[@]}" --user 65532:65532 --at-most 40 --file deploy/docker/passwd=/etc/passwd \
     --file deploy/docker/nsswitch.conf=/etc/nsswitch.conf --file /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
 }
 
@@ -42,8 +44,8 @@ install_packages >&2
 for name in "$@"; do
   case $name in
     # `helm test` runs tfjob in the operator's image.
-    operator) image operator 65532:65532 //operator/service:tfjob-operator //operator/cli:tfjob ;;
-    trainer) image trainer 0:0 //runtime/cmd:tfjob-trainer ;;  # as root, to write to any volume
+    operator) image operator //operator/service:tfjob-operator //operator/cli:tfjob ;;
+    trainer) image trainer //runtime/cmd:tfjob-trainer ;;
     *) echo "unknown image $name; the images are operator and trainer" >&2 && exit 2 ;;
   esac
 done

@@ -3,12 +3,13 @@
 neither a registry nor a daemon:
 
     oci_image.py --name NAME:TAG… --output FILE.tar --program HOST-PATH=PATH…
-                 [--file HOST-PATH=PATH]… [--user UID] [--at-most MB]
+                 [--file HOST-PATH=PATH]… [--user UID] [--at-most MB] [--sbom FILE]
 
 Also adds the shared libraries that `ldd` lists for the programs, at the paths that they have on
 this machine. The first program is the entry point. With --tree, the files are written to the folder
 --output instead. The same input always yields the same bytes. Prints the size of the compressed
-layer, and fails if it is larger than --at-most."""
+layer, and fails if it is larger than --at-most. --sbom names a file for a list of the image's
+contents (sbom.py)."""
 import argparse
 import gzip
 import hashlib
@@ -19,6 +20,8 @@ import re
 import subprocess
 import sys
 import tarfile
+
+import sbom
 
 MEDIA_TYPE = "application/vnd.oci.image."
 
@@ -126,14 +129,19 @@ def main():
     parser.add_argument("--file", type=pair, action="append", default=[], metavar="HOST-PATH=PATH")
     parser.add_argument("--user", default="0")
     parser.add_argument("--at-most", type=float, metavar="MB")
+    parser.add_argument("--sbom", metavar="FILE")
     parser.add_argument("--tree", action="store_true")
     arguments = parser.parse_args()
 
     files = [(library, library) for program, _ in arguments.program for library in libraries(program)]
-    contents = {}
+    contents, sources = {}, {}
     for source, path in files + arguments.file + arguments.program:
+        sources[path] = os.path.abspath(source)
         with open(source, "rb") as data:
             contents[path] = (data.read(), 0o755 if os.access(source, os.X_OK) else 0o644)
+    if arguments.sbom:
+        with open(arguments.sbom, "w", encoding="utf-8") as out:
+            out.write(sbom.document(arguments.name[0], contents, sources))
     if arguments.tree:
         write_tree(arguments.output, contents)
         return

@@ -8,5 +8,5 @@ RUN bash -c 'source deploy/dev/lib.sh && install_packages' && deploy/docker/buil
 
 FROM scratch
 COPY --from=build /image/ /
-USER 0:0
+USER 65532:65532
 ENTRYPOINT ["/usr/bin/tfjob-trainer"]

@@ -23,6 +23,10 @@ inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.at
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
 
+// On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. Has
+// no meaning in a cluster.
+inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
+
 // Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".
 inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
 // The label (for scheduler-plugins) and the annotations (for Volcano) that assign a pod to its

@@ -2,6 +2,7 @@
 kubectl, and runs deploy/examples. TFJOB_TEST_IMAGES may name a folder with images that
 deploy/docker/build.sh has built."""
 import datetime
+import hashlib
 import json
 import os
 import pathlib
@@ -18,7 +19,9 @@ from harness.process import TICK, total
 
 CHART = ROOT / "charts/tfjob-operator"
 EXAMPLES = ROOT / "deploy/examples"
-MODELS = pathlib.Path("/var/tmp/tfjob")  # model_dir of the examples
+DATA = pathlib.Path("/usr/share/datasets/fashion-mnist")
+MODELS = pathlib.Path("/var/tmp/tfjob")  # the volumes for the models of the examples
+NONROOT = 65532  # the user of the images
 KINDS = ("crd,clusterrole,clusterrolebinding,namespace,prioritylevelconfiguration,flowschema,validatingwebhookconfiguration,"
          "role,rolebinding,serviceaccount,deployment,replicaset,pod,service,endpointslice,configmap,secret,lease,"
          "poddisruptionbudget,networkpolicy")
@@ -36,11 +39,14 @@ def take_program(image, path, folder):
 def brief_job(**run_policy):
     """Returns a job whose only worker exits at once."""
     image = re.search(r"image: (\S+)", (EXAMPLES / "local.yaml").read_text()).group(1)
-    container = {"name": "tensorflow", "image": image, "command": ["/usr/bin/tfjob-trainer", "--version"]}
+    container = {"name": "tensorflow", "image": image, "command": ["/usr/bin/tfjob-trainer", "--version"],
+                 "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}}
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return json.dumps({
         "apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "brief"}, "spec": {
             "runPolicy": run_policy,
-            "tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {"spec": {"containers": [container]}}}}}})
+            "tfReplicaSpecs": {"Worker": {"replicas": 1, "template": {
+                "spec": {"securityContext": context, "containers": [container]}}}}}})
 
 
 def seconds_of(stamp):
@@ -70,11 +76,14 @@ class NodeTest(unittest.TestCase):
             images = tempfile.mkdtemp()
             cls.addClassCleanup(shutil.rmtree, images)
             subprocess.run([ROOT / "deploy/docker/build.sh", images], check=True)
+        cls.images = images
         cls.cluster = cls.enterClassContext(Cluster(node=True))
         cls.cluster.load_images(f"{images}/operator.tar", f"{images}/trainer.tar")
         programs = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, programs)
         cls.tfjob_program = take_program(f"{images}/operator.tar", "usr/bin/tfjob", programs)
+        # Pods that do not pass the Pod Security level "restricted" are refused.
+        cls.kubectl("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
         cls.before = cls.inventory()
         cls.release("install", CHART, "tfjob-system")
 
@@ -142,11 +151,26 @@ class NodeTest(unittest.TestCase):
 
         return shown
 
+    def provide_volumes(self, example):
+        """Creates the volumes for the claims of an example: an empty folder for the model, and the
+        data. The kubelet gives no hostPath to the pod's fsGroup, so the folder's owner is set here."""
+        model = MODELS / example
+        shutil.rmtree(model, ignore_errors=True)
+        self.addCleanup(shutil.rmtree, model, ignore_errors=True)
+        model.mkdir(parents=True)
+        os.chown(model, NONROOT, NONROOT)
+        for kind, path in (("model", model), ("data", DATA)):
+            name = f"{example}-{kind}"
+            self.kubectl("apply", "-f", "-", text=json.dumps({
+                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+                    "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": str(path)},
+                    "claimRef": {"namespace": "default", "name": name}}}))
+            self.addCleanup(self.kubectl, "delete", "pv", name, "--timeout=60s")
+
     def train(self, example, meanwhile, seconds=900):
         """Applies an example, calls meanwhile(), and waits until the job has succeeded. Returns the
         states that the job has had."""
-        shutil.rmtree(MODELS / example, ignore_errors=True)
-        self.addCleanup(shutil.rmtree, MODELS / example, ignore_errors=True)
+        self.provide_volumes(example)
         self.kubectl("apply", "-f", str(EXAMPLES / f"{example}.yaml"))
         states = self.states(example)
         try:
@@ -219,8 +243,7 @@ class NodeTest(unittest.TestCase):
 
     def test_a_running_job_is_scaled_suspended_and_resumed(self):
         name = "linear-regression"
-        shutil.rmtree(MODELS / name, ignore_errors=True)
-        self.addCleanup(shutil.rmtree, MODELS / name, ignore_errors=True)
+        self.provide_volumes(name)
         self.kubectl("apply", "--server-side", "-f", str(EXAMPLES / f"{name}.yaml"))
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         pods = lambda: {pod["metadata"]["name"] for pod in self.get("pods")["items"]}  # noqa: E731
@@ -235,6 +258,26 @@ class NodeTest(unittest.TestCase):
         self.kubectl("patch", "tfjob", name, "--type=merge", "-p", '{"spec": {"runPolicy": {"suspend": false}}}')
         self.kubectl("wait", "--for=condition=Running", f"tfjob/{name}", "--timeout=60s")
         self.remove(name)
+
+    def test_each_image_comes_with_a_list_of_its_contents(self):
+        for name, program in (("operator", "tfjob-operator"), ("trainer", "tfjob-trainer")):
+            listing = json.loads((pathlib.Path(self.images) / f"{name}.spdx.json").read_text())
+            listed = {file["fileName"]: file["checksums"][1]["checksumValue"] for file in listing["files"]}
+            with tarfile.open(f"{self.images}/{name}.tar") as archive:
+                layer = json.load(archive.extractfile("manifest.json"))[0]["Layers"][0]
+                with tarfile.open(fileobj=archive.extractfile(layer), mode="r:gz") as files:
+                    held = {f"./{file.name}": hashlib.sha256(files.extractfile(file).read()).hexdigest()
+                            for file in files if file.isfile()}
+            self.assertEqual(listed, held)
+            self.assertIn(f"./usr/bin/{program}", held)
+            origins = {entry["name"] for entry in listing["packages"]}
+            self.assertLessEqual({"libc6", "libstdc++6", "nlohmann-json3-dev"}, origins)
+            # Every library comes from a package.
+            owned = {relation["relatedSpdxElement"] for relation in listing["relationships"]
+                     if relation["relationshipType"] == "CONTAINS" and relation["spdxElementId"] != "SPDXRef-Image"}
+            for file in listing["files"]:
+                if ".so" in file["fileName"]:
+                    self.assertIn(file["SPDXID"], owned, file["fileName"])
 
     def test_helms_own_test_passes(self):
         told = self.cluster.helm("test", "tfjob-operator", "--namespace", "tfjob-system", "--timeout", "2m")

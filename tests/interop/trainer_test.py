@@ -94,7 +94,7 @@ class Written(unittest.TestCase):
     def test_keras_gets_the_same_loss_and_accuracy_by_the_lines_of_the_page(self):
         with open(f"{DOCS}/checkpoints.md") as page:
             [lines] = re.findall(r"^```python\n(.*?)^```", page.read(), re.MULTILINE | re.DOTALL)
-        stated = '"/var/tmp/tfjob/fashion-mnist"'
+        stated = '"/root/.local/share/tfjob/claims/default/fashion-mnist-model"'
         self.assertEqual(lines.count(stated), 1)
         names, said = {}, io.StringIO()
         with contextlib.redirect_stdout(said):

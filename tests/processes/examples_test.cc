@@ -23,7 +23,7 @@ class ExamplesTest : public testing::Test {
     folder_ = testing::TempDir() + "/examples_test_" + example;
     std::filesystem::remove_all(folder_);
     std::string manifest = *ReadFile(Runfile(StrCat("deploy/examples/", example, ".yaml")));
-    manifest = absl::StrReplaceAll(manifest, {{"/var/tmp/tfjob/" + example, folder_ + "/model"}});
+    manifest = WithModelFolder(manifest, example, folder_ + "/model");
     for (const auto& [from, to] : replacements) {
       EXPECT_EQ(absl::StrReplaceAll({{from, to}}, &manifest), 1) << from;
     }

@@ -58,11 +58,11 @@ class FullDiskTest : public testing::Test {
   void StartJob(int final_save_secs) {
     std::string manifest = *ReadFile(Runfile("deploy/examples/fashion-mnist.yaml"));
     manifest = absl::StrReplaceAll(
-        manifest, {{"/var/tmp/tfjob/fashion-mnist", model_dir_},
-                   {"save_checkpoints_steps: 1000",
-                    "save_checkpoints_steps: 200\n    keep_checkpoint_max: 1"},
-                   {"save_summary_steps: 500", "save_summary_steps: 50"},
-                   {"epochs: 25", StrCat("epochs: 6\n    final_save_secs: ", final_save_secs)}});
+        WithModelFolder(manifest, "fashion-mnist", model_dir_),
+        {{"save_checkpoints_steps: 1000",
+          "save_checkpoints_steps: 200\n    keep_checkpoint_max: 1"},
+         {"save_summary_steps: 500", "save_summary_steps: 50"},
+         {"epochs: 25", StrCat("epochs: 6\n    final_save_secs: ", final_save_secs)}});
     job_ = JobRun::Start(manifest, folder_ + "/run");
   }
   // Something else takes all the room there is.

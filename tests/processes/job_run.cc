@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "absl/strings/str_replace.h"
 #include "runtime/base/check.h"
 #include "runtime/base/file.h"
 #include "runtime/progress/client.h"
@@ -155,6 +156,16 @@ pid_t JobRun::SignalTask(const cluster::Task& task, int number) const {
     return process.pid;
   }
   return 0;
+}
+
+std::string WithModelFolder(const std::string& manifest, const std::string& example,
+                            const std::string& folder) {
+  ENFORCE(MakeDirectories(folder).ok(), folder);
+  const std::string claim = StrCat("  name: ", example, "-model\n");
+  std::string changed = manifest;
+  const std::string annotation = StrCat("  annotations: {tfjob.dev/local-path: ", folder, "}\n");
+  ENFORCE(absl::StrReplaceAll({{claim, claim + annotation}}, &changed) == 1, manifest);
+  return changed;
 }
 
 double LastAccuracy(const std::string& text) {

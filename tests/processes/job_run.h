@@ -65,6 +65,11 @@ class JobRun {
   Program program_;
 };
 
+// Returns the manifest of an example with `folder`, which is created, in place of the claim for its
+// model.
+std::string WithModelFolder(const std::string& manifest, const std::string& example,
+                            const std::string& folder);
+
 // Returns the first number after the last "accuracy" in the text; -1 if there is none.
 double LastAccuracy(const std::string& text);
 

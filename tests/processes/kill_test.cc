@@ -11,7 +11,6 @@
 #include <sstream>
 #include <thread>
 
-#include "absl/strings/str_replace.h"
 #include "runtime/base/file.h"
 #include "runtime/io/checkpoint_directory.h"
 #include "tests/processes/job_run.h"
@@ -37,7 +36,7 @@ class FaultTest : public testing::TestWithParam<Case> {
     // Use a separate folder, and save checkpoints often enough to have one in mid-run.
     const std::string example = GetParam().example;
     const std::string name = example.substr(0, example.find('.'));
-    manifest = absl::StrReplaceAll(manifest, {{StrCat("/var/tmp/tfjob/", name), model_dir_}});
+    manifest = WithModelFolder(manifest, name, model_dir_);
     for (const auto& [key, value] : settings_) {
       const size_t at = manifest.find(key + ": ");
       ASSERT_NE(at, std::string::npos) << key;

@@ -19,8 +19,8 @@ TEST_P(SeedsTest, TheQuickstartReachesItsAccuracy) {
   std::filesystem::remove_all(folder);
   const std::string seed = StrCat("    seed: ", GetParam(), "\n");
   std::string manifest = *ReadFile(Runfile("deploy/examples/fashion-mnist.yaml"));
-  manifest = absl::StrReplaceAll(manifest, {{"/var/tmp/tfjob/fashion-mnist", folder + "/model"},
-                                            {"    epochs:", seed + "    epochs:"}});
+  manifest = absl::StrReplaceAll(WithModelFolder(manifest, "fashion-mnist", folder + "/model"),
+                                 {{"    epochs:", seed + "    epochs:"}});
   ASSERT_NE(manifest.find("\n" + seed), std::string::npos) << manifest;
   auto job = JobRun::Start(manifest, folder + "/run");
   EXPECT_EQ(job->AwaitEnd(300s), 0) << job->Output();

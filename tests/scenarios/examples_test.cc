@@ -14,6 +14,7 @@ constexpr char kExamples[] = "deploy/examples/";
 TEST(ExamplesTest, HoldATrainingFileThatTheTrainerTakes) {
   process::RunnerOptions options;
   options.images = {{"tfjob/trainer", "/bin/true"}};
+  options.claims_dir = "/claims";
   const auto files = ListDirectory(kExamples);
   ASSERT_TRUE(files.ok()) << files.status();
   for (const std::string& file : *files) {
@@ -27,7 +28,7 @@ TEST(ExamplesTest, HoldATrainingFileThatTheTrainerTakes) {
     ASSERT_EQ(workload->jobs.size(), 1u);
     const std::string name = workload->jobs[0].job.metadata.name;
     EXPECT_EQ(file, name + ".yaml");
-    EXPECT_EQ(workload->jobs[0].model_dir, "/var/tmp/tfjob/" + name);
+    EXPECT_EQ(workload->jobs[0].model_dir, StrCat("/claims/default/", name, "-model"));
     ASSERT_EQ(workload->config_maps.size(), 1u);
     const auto training = JsonField(*workload->config_maps[0])["data"]["training.yaml"].String();
     ASSERT_TRUE(training.ok()) << training.status();

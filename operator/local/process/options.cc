@@ -6,8 +6,11 @@
 
 namespace tfjob::process {
 
-std::string ClaimsFolder(const RunnerOptions& options, const std::string& name_space) {
-  return StrCat(options.claims_dir, "/", name_space);
+LocalClaim FindClaim(const RunnerOptions& options, const std::string& name_space,
+                     const std::string& claim) {
+  const auto given = options.claim_folders.find(StrCat(name_space, "/", claim));
+  if (given != options.claim_folders.end()) return {given->second, true};
+  return {StrCat(options.claims_dir, "/", name_space, "/", claim), false};
 }
 
 std::string LogPath(const RunnerOptions& options, const std::string& name_space,

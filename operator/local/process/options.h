@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@ struct RunnerOptions {
   // Absolute path of the folder for the logs (see LogPath) and, while a pod exists, its files
   // (pods/<uid>/).
   std::string state_dir;
-  // Absolute path of the folder for the volumes of claims (ClaimsFolder).
+  // Absolute path of the folder for the volumes of claims (LocalClaim).
   std::string claims_dir;
+  // Existing folders for individual claims, by "namespace/name".
+  std::map<std::string, std::string> claim_folders;
   std::string working_dir = "/";  // for containers without workingDir
   std::string name_space;         // "" for all
   std::vector<LocalImage> images;
@@ -33,9 +36,15 @@ struct RunnerOptions {
 std::string LogPath(const RunnerOptions& options, const std::string& name_space,
                     const std::string& pod, const std::string& container);
 
-// Returns the path of the folder with the PersistentVolumeClaims of a namespace. Each is a folder
-// with the claim's name, which all pods share and which outlives them.
-std::string ClaimsFolder(const RunnerOptions& options, const std::string& name_space);
+// The folder that takes the place of a PersistentVolumeClaim. All pods share it, and it outlives
+// them.
+struct LocalClaim {
+  std::string path;
+  bool given =
+      false;  // one of claim_folders, which must exist; otherwise it is created when needed
+};
+LocalClaim FindClaim(const RunnerOptions& options, const std::string& name_space,
+                     const std::string& claim);
 
 // Checks that a pod template can run here, before anything is started: its fields can be read, and
 // every container has a command or a local image. Returns the template's warnings. `path` is the

@@ -93,7 +93,7 @@ TEST_F(PathOwnerTest, AVolumeThatAStrangerCouldReplaceIsNotMade) {
                          .source = Path("tfjob/mnist"),
                          .host_type = "DirectoryOrCreate"});
   pod.containers.emplace_back().mounts.push_back({.volume = "model", .path = "/model"});
-  const auto prepare = [&] { return PrepareVolumes(pod, Path("pod"), Path("claims"), nullptr); };
+  const auto prepare = [&] { return PrepareVolumes(pod, Path("pod"), nullptr, nullptr); };
   EXPECT_EQ(Message(prepare().status()),
             StrCat("volume \"model\" (hostPath ", Path("tfjob/mnist"), "): ", Refusal("tfjob")));
   EXPECT_FALSE(std::filesystem::exists(Path("tfjob/mnist")));

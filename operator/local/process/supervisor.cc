@@ -134,9 +134,10 @@ StatusOr<LaunchPlan> Supervisor::Prepare(size_t container) {
   const ConfigMapReader config_maps = ReaderOf(shared_.client, spec_.metadata.name_space);
   RETURN_IF_ERROR(MakeDirectories(PodFolder()));
   if (!volumes_) {
-    ASSIGN_OR_RETURN(volumes_,
-                     PrepareVolumes(spec_, PodFolder(),
-                                    ClaimsFolder(options, spec_.metadata.name_space), config_maps));
+    const auto claims = [&](const std::string& claim) {
+      return FindClaim(options, spec_.metadata.name_space, claim);
+    };
+    ASSIGN_OR_RETURN(volumes_, PrepareVolumes(spec_, PodFolder(), claims, config_maps));
   }
   RETURN_IF_ERROR(CreateTerminationLog(TerminationLogOf(container)));
   Variables base = options.environment;

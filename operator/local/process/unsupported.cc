@@ -1,5 +1,6 @@
 #include "operator/local/process/unsupported.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -30,12 +31,31 @@ constexpr std::array kContainerFields = {
     Unsupported{"livenessProbe", "a container is alive while its process is"},
     Unsupported{"readinessProbe", "a container is ready while its process runs"},
     Unsupported{"resources", "the process may use the whole machine"},
-    Unsupported{"securityContext", "the container runs as the user who started the program"},
+    Unsupported{"securityContext", "containers run as the user who started the program"},
     Unsupported{"startupProbe", "a container is started when its process is"},
     Unsupported{"stdin", "standard input is empty"},
     Unsupported{"tty", "there is no terminal"},
     Unsupported{"volumeDevices", "no device is mapped"},
 };
+
+// The members of a security context that take rights away or concern only volumes of a cluster.
+constexpr std::array<std::string_view, 9> kRestrictions = {
+    "allowPrivilegeEscalation", "appArmorProfile",        "fsGroup",
+    "fsGroupChangePolicy",      "readOnlyRootFilesystem", "runAsNonRoot",
+    "seLinuxOptions",           "seccompProfile",         "supplementalGroups"};
+
+// Returns whether the security context grants no right and names no user. Here, containers have the
+// rights of the user who started the program, so only a program that needs other rights can fail.
+bool OnlyRestricts(const JsonField& context) {
+  const auto members = context.Members();
+  if (!members.ok()) return false;
+  return std::ranges::all_of(*members, [](const auto& member) {
+    const auto& [name, value] = member;
+    if (name == "allowPrivilegeEscalation") return DescribeJson(*value.value()) == "false";
+    if (name == "capabilities") return !value["add"].present();
+    return std::ranges::find(kRestrictions, name) != kRestrictions.end();
+  });
+}
 
 template <size_t N>
 void Collect(const JsonField& object, const std::array<Unsupported, N>& fields,
@@ -43,6 +63,7 @@ void Collect(const JsonField& object, const std::array<Unsupported, N>& fields,
   for (const auto& [field, consequence] : fields) {
     const JsonField value = object[field];
     if (!value.present() || DescribeJson(*value.value()) == "false") continue;
+    if (field == "securityContext" && OnlyRestricts(value)) continue;
     warnings.push_back(StrCat(value.path(), " has no effect on this machine: ", consequence));
   }
 }

@@ -88,6 +88,18 @@ Status PrepareHostPath(const Volume& volume) {
   return CheckPathOwners(path, trusted);
 }
 
+Status PrepareClaim(const Volume& volume, const ClaimFinder& claims, std::string& path) {
+  RETURN_IF_ERROR(CheckRelative(volume.source, volume.path));
+  const LocalClaim claim = claims(volume.source);
+  path = claim.path;
+  if (!claim.given) return MakeDirectories(path);
+  Volume folder = volume;
+  folder.kind = Volume::Kind::kHostPath;
+  folder.source = claim.path;
+  folder.host_type = "Directory";
+  return Annotate(PrepareHostPath(folder), StrCat("folder ", path));
+}
+
 std::string Describe(const Volume& volume) {
   const auto named = [&](std::string_view kind) {
     return StrCat("volume \"", volume.name, "\" (", kind, volume.source.empty() ? "" : " ",
@@ -109,7 +121,7 @@ std::string Describe(const Volume& volume) {
 }
 
 StatusOr<HostVolume> Prepare(const Volume& volume, const std::string& pod_folder,
-                             const std::string& claims_folder, const ConfigMapReader& config_maps) {
+                             const ClaimFinder& claims, const ConfigMapReader& config_maps) {
   HostVolume prepared{StrCat(pod_folder, "/volumes/", volume.name), false, Describe(volume)};
   switch (volume.kind) {
     case Volume::Kind::kEmptyDir:
@@ -124,9 +136,7 @@ StatusOr<HostVolume> Prepare(const Volume& volume, const std::string& pod_folder
       RETURN_IF_ERROR(WriteConfigMap(volume, prepared.path, config_maps));
       return prepared;
     case Volume::Kind::kClaim:
-      prepared.path = StrCat(claims_folder, "/", volume.source);
-      RETURN_IF_ERROR(CheckRelative(volume.source, volume.path));
-      RETURN_IF_ERROR(MakeDirectories(prepared.path));
+      RETURN_IF_ERROR(PrepareClaim(volume, claims, prepared.path));
       return prepared;
     case Volume::Kind::kUnsupported:
       break;
@@ -147,7 +157,7 @@ Status CheckRelative(const std::string& path, const std::string& what) {
 }
 
 StatusOr<HostVolumes> PrepareVolumes(const PodSpec& pod, const std::string& pod_folder,
-                                     const std::string& claims_folder,
+                                     const ClaimFinder& claims,
                                      const ConfigMapReader& config_maps) {
   std::set<std::string> mounted;
   for (const Container& container : pod.containers) {
@@ -156,7 +166,7 @@ StatusOr<HostVolumes> PrepareVolumes(const PodSpec& pod, const std::string& pod_
   HostVolumes volumes;
   for (const Volume& volume : pod.volumes) {
     if (!mounted.contains(volume.name)) continue;
-    auto prepared = Prepare(volume, pod_folder, claims_folder, config_maps);
+    auto prepared = Prepare(volume, pod_folder, claims, config_maps);
     if (!prepared.ok()) return Annotate(prepared.status(), Describe(volume));
     volumes.emplace(volume.name, *std::move(prepared));
   }

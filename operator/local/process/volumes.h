@@ -1,10 +1,12 @@
 // Provides the volumes of a pod as files and folders of this machine.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
 #include "operator/local/process/environment.h"
+#include "operator/local/process/options.h"
 #include "operator/local/process/pod_spec.h"
 
 namespace tfjob::process {
@@ -14,19 +16,20 @@ struct HostVolume {
   bool read_only = false;
   std::string description;  // `volume "data" (hostPath /data)`, for errors
 };
+using ClaimFinder = std::function<LocalClaim(const std::string& claim)>;
 using HostVolumes = std::map<std::string, HostVolume>;
 
 // Creates the files and folders of the mounted volumes, and returns the volumes by name. An
 // emptyDir is a folder in `pod_folder`; the files of a ConfigMap are written there, too. A claim is
-// a folder in `claims_folder`, which pods share. A hostPath is checked or created according to its
+// the folder that `claims` returns for its name; one that was given by the user is checked like a
+// hostPath of the type Directory. A hostPath is checked or created according to its
 // type (if the type is "" and the path is missing, a folder is created, as container runtimes do),
 // and refused if another user could replace it (path_owner.h).
 // Calling the function again for the same pod is harmless. Errors name the volume. Returns NotFound
 // for a ConfigMap that does not exist (yet), FailedPrecondition for a hostPath of another type, and
 // Unimplemented for volume kinds that do not exist on this machine.
 StatusOr<HostVolumes> PrepareVolumes(const PodSpec& pod, const std::string& pod_folder,
-                                     const std::string& claims_folder,
-                                     const ConfigMapReader& config_maps);
+                                     const ClaimFinder& claims, const ConfigMapReader& config_maps);
 
 // Checks that `path` can be a path inside a volume: relative, not empty and without "..". If it
 // cannot, returns InvalidArgument with a message that starts with `what`.

@@ -87,6 +87,7 @@ int Run(const RunOptions& options, StopSource& stop, view::Console& console) {
     return view::kFailed;
   }
   process->state_dir = *state_dir;
+  process->claim_folders = workload->claim_folders;
   const std::string pods = *state_dir + "/pods";
   const bool removes_pods = !options.keep && WillCreate(pods);
   const auto succeeded = RunWorkload(options, *workload, *process, stop, console);

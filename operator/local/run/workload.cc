@@ -9,9 +9,11 @@
 
 #include "absl/strings/str_join.h"
 #include "operator/api/defaults.h"
+#include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/local/process/pod_spec.h"
 #include "operator/local/run/dry_run.h"
+#include "operator/local/run/field_warnings.h"
 #include "operator/policy/rules/managed_by.h"
 #include "runtime/base/yaml.h"
 
@@ -30,16 +32,22 @@ std::shared_ptr<const Json> WithNamespace(const Json& object) {
   return copy;
 }
 
-// Returns what is wrong with the apiVersion or kind of a ConfigMap, as "path: message": a version
-// or a capitalisation that no API server accepts. Returns "" if nothing is wrong or if the object
-// is not a ConfigMap.
+constexpr char kClaimKind[] = "PersistentVolumeClaim";
+
+// Returns what is wrong with the apiVersion or kind of a ConfigMap or claim, as "path: message": a
+// version or a capitalisation that no API server accepts. Returns "" if nothing is wrong or if the
+// object is neither.
 std::string WrongKind(const manifest::ManifestObject& object) {
   const std::string version = JsonField(*object.object)["apiVersion"].StringOr("").value_or("");
-  if (object.kind == "ConfigMap" && version != "v1") {
-    return StrCat("apiVersion: expected \"v1\", got \"", version, "\"");
+  for (const char* kind : {"ConfigMap", kClaimKind}) {
+    if (object.kind == kind) {
+      return version == "v1" ? "" : StrCat("apiVersion: expected \"v1\", got \"", version, "\"");
+    }
+    if (strcasecmp(object.kind.c_str(), kind) == 0) {
+      return StrCat("kind: expected \"", kind, "\", got \"", object.kind, "\"");
+    }
   }
-  if (object.kind == "ConfigMap" || strcasecmp(object.kind.c_str(), "ConfigMap") != 0) return "";
-  return StrCat("kind: expected \"ConfigMap\", got \"", object.kind, "\"");
+  return "";
 }
 
 class Builder {
@@ -51,8 +59,10 @@ class Builder {
 
  private:
   void AddJob(manifest::ManifestObject& object);
+  void AddClaim(const manifest::ManifestObject& object);
   void CheckTemplates(const api::TFJob& job, const std::string& where);
   void CheckConfigMaps(const Workload::Job& job);
+  void WarnOfFields(const Workload::Job& job);
   void AddError(const Status& status) {
     if (!status.ok()) errors_.emplace_back(Message(status));
   }
@@ -60,11 +70,12 @@ class Builder {
     errors_.push_back(StrCat(where, ": ", message));
   }
 
-  const process::RunnerOptions& options_;
+  process::RunnerOptions options_;
   Workload workload_;
   DryRun dry_run_;
   std::vector<std::string> errors_;
-  std::set<std::string> warned_;
+  std::set<std::string> claims_;  // of the manifest, by "namespace/name"
+  FieldWarnings field_warnings_;
 };
 
 void Builder::Add(manifest::ManifestObject object) {
@@ -77,8 +88,26 @@ void Builder::Add(manifest::ManifestObject object) {
     AddError(dry_run_.AddConfigMap(*workload_.config_maps.back(), object.where));
     return;
   }
+  if (object.kind == kClaimKind) return AddClaim(object);
   workload_.warnings.push_back(
       StrCat(object.where, ": skipped: only TFJobs and ConfigMaps are used on this machine"));
+}
+
+void Builder::AddClaim(const manifest::ManifestObject& object) {
+  const auto metadata = objects::ParseObjectMeta(JsonField(*object.object)["metadata"]);
+  if (!metadata.ok()) return AddError(object.where, Message(metadata.status()));
+  const std::string& name_space = metadata->name_space;
+  const std::string key =
+      StrCat(name_space.empty() ? kDefaultNamespace : name_space, "/", metadata->name);
+  claims_.insert(key);
+  const auto folder = metadata->annotations.find(api::kLocalPathAnnotation);
+  if (folder == metadata->annotations.end()) return;
+  if (!folder->second.starts_with('/')) {
+    return AddError(object.where,
+                    StrCat("metadata.annotations[", api::kLocalPathAnnotation,
+                           "]: expected an absolute path, got \"", folder->second, "\""));
+  }
+  workload_.claim_folders[key] = folder->second;
 }
 
 void Builder::AddJob(manifest::ManifestObject& object) {
@@ -104,15 +133,7 @@ void Builder::CheckTemplates(const api::TFJob& job, const std::string& where) {
     if (api::Replicas(job, type) == 0) continue;
     const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
     const auto warnings = process::CheckTemplate(options_, *spec.pod_template, path);
-    if (!warnings.ok()) {
-      AddError(where, Message(warnings.status()));
-      continue;
-    }
-    for (const std::string& warning : *warnings) {
-      if (warned_.insert(where + warning).second) {
-        workload_.warnings.push_back(StrCat(where, ": ", warning));
-      }
-    }
+    AddError(Annotate(warnings.status(), where));
   }
 }
 
@@ -139,16 +160,45 @@ void Builder::CheckConfigMaps(const Workload::Job& job) {
   }
 }
 
+// Adds the warnings of the job's templates, but not those of claims in this file: with their
+// documents, the file says that it is written for a cluster, too.
+void Builder::WarnOfFields(const Workload::Job& job) {
+  for (const auto& [type, spec] : job.job.spec.replicas) {
+    if (api::Replicas(job.job, type) == 0) continue;
+    const std::string path = StrCat("spec.tfReplicaSpecs.", api::Name(type), ".template");
+    const auto pod = process::ParsePodSpec(*spec.pod_template, path);
+    if (!pod.ok()) continue;  // already reported
+    std::set<std::string> known;
+    for (const process::Volume& volume : pod->volumes) {
+      const std::string claim = StrCat(job.job.metadata.name_space, "/", volume.source);
+      if (volume.kind == process::Volume::Kind::kClaim && claims_.contains(claim)) {
+        known.insert(volume.path + ".persistentVolumeClaim");
+      }
+    }
+    for (const std::string& warning : pod->warnings) {
+      if (!known.contains(PathOf(warning))) field_warnings_.Add(job.where, warning);
+    }
+  }
+}
+
 StatusOr<Workload> Builder::Finish(manifest::ManifestReport& report, const std::string& what) {
-  for (const Workload::Job& job : workload_.jobs) CheckConfigMaps(job);
+  for (const Workload::Job& job : workload_.jobs) {
+    CheckConfigMaps(job);
+    WarnOfFields(job);
+  }
   errors_.insert(errors_.begin(), report.errors.begin(), report.errors.end());
   if (errors_.empty() && workload_.jobs.empty())
     errors_.push_back(StrCat(what, ": contains no TFJob"));
   if (!errors_.empty()) {
     return InvalidArgument(absl::StrJoin(errors_, "\n"));
   }
-  workload_.warnings.insert(workload_.warnings.begin(), report.warnings.begin(),
-                            report.warnings.end());
+  std::vector<std::string> warnings = std::move(report.warnings);
+  std::vector<std::string> field_lines = field_warnings_.Lines();
+  for (std::vector<std::string>* more : {&field_lines, &workload_.warnings}) {
+    warnings.insert(warnings.end(), more->begin(), more->end());
+  }
+  workload_.warnings = std::move(warnings);
+  options_.claim_folders = workload_.claim_folders;
   for (Workload::Job& job : workload_.jobs)
     job.model_dir = FindModelDir(job.job, workload_.config_maps, options_);
   return std::move(workload_);
@@ -210,7 +260,7 @@ std::string OnThisMachine(const process::PodSpec& pod, const std::string& name_s
   if (volume.kind == process::Volume::Kind::kHostPath) {
     folder = volume.source;
   } else if (volume.kind == process::Volume::Kind::kClaim) {
-    folder = StrCat(process::ClaimsFolder(options, name_space), "/", volume.source);
+    folder = process::FindClaim(options, name_space, volume.source).path;
   } else {
     return "";
   }

@@ -1,6 +1,7 @@
 // Extracts what `tfjob run` needs from a manifest, and checks all of it before anything is started.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,12 +21,16 @@ struct Workload {
   };
   std::vector<Job> jobs;  // at least one
   std::vector<std::shared_ptr<const Json>> config_maps;
+  // The folders that the manifest names for its claims: RunnerOptions::claim_folders.
+  std::map<std::string, std::string> claim_folders;
   std::vector<std::string> warnings;
 };
 
-// Returns the workload of a manifest. Objects of other kinds are ignored with a warning. On
-// failure, returns InvalidArgument with one line per error:
+// Returns the workload of a manifest: its jobs, ConfigMaps and PersistentVolumeClaims. Objects of
+// other kinds are ignored with a warning. On failure, returns InvalidArgument with one line per
+// error:
 //   - errors of the manifest;
+//   - claims whose annotation tfjob.dev/local-path is no absolute path;
 //   - objects that the store would reject (dry_run.h);
 //   - jobs that can never run here, because they are suspended or managed by another controller,
 //     have containers without a program, or need ConfigMaps that the file does not contain;

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "operator/local/run/field_warnings.h"
 #include "operator/local/run/local_images.h"
 
 namespace tfjob::local {
@@ -179,6 +180,82 @@ TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
   EXPECT_EQ(workload->warnings[1],
             "job.yaml, document 2 (Secret \"s\"): skipped: only TFJobs and ConfigMaps are used on "
             "this machine");
+}
+
+constexpr char kClaim[] = R"(
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: models
+  annotations: {tfjob.dev/local-path: /srv/models}
+)";
+
+TEST_F(WorkloadTest, AClaimMayNameItsFolder) {
+  const std::string volumes =
+      "volumes: [{name: c, configMap: {name: settings}}, "
+      "{name: m, persistentVolumeClaim: {claimName: models}}]";
+  const std::string mounts =
+      "command: [train]\n              volumeMounts: [{name: m, mountPath: /model}]";
+  const auto workload = Make(Manifest(volumes, mounts) + kSettings + kClaim);
+  ASSERT_TRUE(workload.ok()) << workload.status();
+  EXPECT_EQ(workload->claim_folders,
+            (std::map<std::string, std::string>{{"default/models", "/srv/models"}}));
+  EXPECT_EQ(workload->jobs[0].model_dir, "/srv/models/run");
+  EXPECT_EQ(workload->warnings, std::vector<std::string>());
+  const auto undeclared = Make(Manifest(volumes, mounts) + kSettings);
+  ASSERT_TRUE(undeclared.ok()) << undeclared.status();
+  EXPECT_EQ(undeclared->warnings.size(), 1u);
+
+  std::string relative = kClaim, other_case = kClaim;
+  relative.replace(relative.find("/srv"), 1, "");
+  other_case.replace(other_case.find("Volume"), 1, "v");
+  EXPECT_EQ(Refusal(Manifest() + relative),
+            "job.yaml, document 2 (PersistentVolumeClaim \"models\"): "
+            "metadata.annotations[tfjob.dev/local-path]: expected an absolute path, got "
+            "\"srv/models\"");
+  EXPECT_EQ(Refusal(Manifest() + other_case),
+            "job.yaml, document 2 (PersistentvolumeClaim \"models\"): kind: expected "
+            "\"PersistentVolumeClaim\", got \"PersistentvolumeClaim\"");
+}
+
+TEST_F(WorkloadTest, WarnsOfSecurityContextsThatGrantRights) {
+  const struct {
+    const char* context;
+    size_t warnings;
+  } cases[] = {
+      {"{}", 0},
+      {"{runAsNonRoot: true, fsGroup: 65532, seccompProfile: {type: RuntimeDefault}}", 0},
+      {"{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}", 0},
+      {"{allowPrivilegeEscalation: true}", 1},
+      {"{capabilities: {drop: [ALL], add: [NET_ADMIN]}}", 1},
+      {"{privileged: true}", 1},
+      {"{runAsUser: 1000}", 1},
+  };
+  for (const auto& [context, warnings] : cases) {
+    const std::string text = StrCat("securityContext: ", context);
+    for (const std::string& manifest :
+         {Manifest(text), Manifest("", "command: [train]\n              " + text)}) {
+      const auto workload = Make(manifest);
+      ASSERT_TRUE(workload.ok()) << workload.status();
+      EXPECT_EQ(workload->warnings.size(), warnings) << context;
+    }
+  }
+}
+
+TEST(FieldWarningsTest, MergesFieldsOfOneNameAndConsequence) {
+  FieldWarnings warnings;
+  warnings.Add("a", "spec.PS.tty has no effect");
+  warnings.Add("a", "spec.Worker.tty has no effect");
+  warnings.Add("a", "spec.Worker.tty has no effect");
+  warnings.Add("a", "spec.Worker.stdin has no effect");
+  warnings.Add("a", "spec.Chief.tty has no effect");
+  warnings.Add("b", "spec.PS.tty has no effect");
+  warnings.Add("b", "spec.Worker.tty has no effect");
+  EXPECT_EQ(warnings.Lines(),
+            (std::vector<std::string>{"a: spec.PS.tty has no effect (and in 2 other places)",
+                                      "a: spec.Worker.stdin has no effect",
+                                      "b: spec.PS.tty has no effect (and in 1 other place)"}));
 }
 
 TEST(LocalImagesTest, NamesWhatIsWrong) {

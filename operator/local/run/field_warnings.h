@@ -1,0 +1,35 @@
+// Groups warnings about fields of pods. The pods of a job usually resemble each other, so the same
+// warning would otherwise appear once for every replica type and container.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace tfjob::local {
+
+// Returns the path with which a warning starts: everything up to the first space.
+std::string PathOf(std::string_view warning);
+
+class FieldWarnings {
+ public:
+  // `warning` starts with the path of a field; `where` identifies the object. Warnings of the same
+  // object that differ only in what precedes the field's name form a group.
+  void Add(const std::string& where, const std::string& warning);
+  // Returns one line per group, in the order in which the groups began: `where: warning (and in 2
+  // other places)`.
+  std::vector<std::string> Lines() const;
+
+ private:
+  struct Group {
+    std::string first;
+    std::set<std::string> paths;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, size_t> index_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace tfjob::local
