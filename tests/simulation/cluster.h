@@ -37,8 +37,9 @@ class SteppedClock : public Clock {
 
 class Cluster {
  public:
-  // `count_patience` is passed to the control loop as a setting.
-  explicit Cluster(Duration count_patience);
+  // `seed` determines in which order the watches deliver. `count_patience` is passed to the control
+  // loop as a setting.
+  Cluster(uint64_t seed, Duration count_patience);
 
   store::Store& store() { return store_; }
   client::FaultyClient& operator_client() { return faulty_; }
@@ -56,10 +57,19 @@ class Cluster {
   void StartSecondOperator();
   void StopSecondOperator() { second_.reset(); }
   bool has_second_operator() const { return second_ != nullptr; }
+  // True if there are two operators, and one of them does not see what the other one sees because
+  // a watch is cut.
+  bool OperatorsMayDiffer() const { return second_ != nullptr && stale_since_.has_value(); }
 
-  // Deliver one watch event, or let the loop reconcile one job. Return false if there is nothing
-  // to do.
-  bool DeliverOne() { return store_.Deliver(1) > 0; }
+  // Cuts all watches, or only one: each operator watches each kind of object by a stream of its
+  // own. Once there has been a second operator, operators leave as in a real cluster if a watch is
+  // cut for too long: the second one stops, and the first one starts again with empty memory.
+  void CutWatches(bool all);
+  void MendWatches();
+
+  // Deliver one event of a random watch, or let the loop reconcile one job. Return false if there
+  // is nothing to do.
+  bool DeliverOne() { return store_.DeliverFromOne(random_()); }
   bool StepOne();
   // Delivers events and reconciles until nothing is left to do. Returns false if the loop never
   // becomes idle.
@@ -88,6 +98,10 @@ class Cluster {
   // Returns the time until the next timer of any operator.
   std::optional<Duration> NextTimer();
 
+  size_t DeliverSome();
+  void LeaveIfStale();
+
+  std::mt19937_64 random_;
   const Duration count_patience_;
   FakeClock clock_;
   SteppedClock operator_clock_{clock_};
@@ -97,6 +111,8 @@ class Cluster {
   std::unique_ptr<control::Manager> manager_;
   std::unique_ptr<control::Manager> second_;
   bool turn_of_second_ = false;
+  bool had_second_operator_ = false;
+  std::optional<Duration> stale_since_;  // since when a watch has been cut
 };
 
 }  // namespace tfjob::simulation

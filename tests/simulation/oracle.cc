@@ -49,7 +49,7 @@ std::string Oracle::Check(const std::optional<api::TFJob>& before, const api::TF
   const auto found = lives_.find(job.metadata.uid);
   const Life& life = found == lives_.end() ? kNothing : found->second;
   std::string problem = CheckCompleted(job, life);
-  if (problem.empty() && counts_once_) problem = CheckRestarts(job, life);
+  if (problem.empty()) problem = CheckRestarts(job, life);
   const bool ends = !before || !api::IsFinished(before->status);
   if (problem.empty() && ends && api::IsSucceeded(job.status)) problem = CheckSucceeded(job, life);
   return problem;

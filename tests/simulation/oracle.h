@@ -21,9 +21,6 @@ class Oracle {
   // belong to no job are ignored.
   void OnExit(const objects::Pod& pod, int code, bool stopped);
   void OnContainerRestart(const objects::Pod& pod);
-  // Records that two operators run at the same time. From then on, restarts may be counted twice,
-  // because one of them may not see that a pod that the other one has counted is gone.
-  void OnSecondOperator() { counts_once_ = false; }
 
   // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
   // concerned have exited with 0 without having been stopped, and that no more restarts are counted
@@ -44,7 +41,6 @@ class Oracle {
   static std::string CheckRestarts(const api::TFJob& job, const Life& life);
 
   std::map<std::string, Life> lives_;  // by the job's UID
-  bool counts_once_ = true;
 };
 
 }  // namespace tfjob::simulation
