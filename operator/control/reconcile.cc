@@ -127,7 +127,9 @@ Outcome Reconciler::Act(const ActContext& context) {
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after =
       RequeueAfter({.check_nodes_after = observation.check_nodes_after,
-                    .plan = decision.plan.requeue_after,
+                    // Until the watch reports that the job is gone, every reconcile decides the same.
+                    .plan = outcome.next == Next::kJobIsGone ? std::nullopt
+                                                             : decision.plan.requeue_after,
                     .has_more_work = std::exchange(memory.reconcile_again, false),
                     .needs_retry = outcome.NeedsRetry(),
                     .has_events = !memory.events.empty(),

@@ -44,6 +44,7 @@ std::unique_ptr<control::Manager> Cluster::NewOperator(client::Client& client) {
   options.settings.count_patience = count_patience_;
   options.settings.address = render::ClusterDns("");
   auto manager = control::Manager::Start(client, options);
+  ++starts_;
   ENFORCE(manager.ok(), "the control loop starts on a store that answers");
   return *std::move(manager);
 }

@@ -52,6 +52,10 @@ class Cluster {
   // Makes every call that the operator makes fail until StartOperator() is called again.
   void KillOperator();
   bool alive() const { return alive_; }
+  // Returns how many operators have been started so far.
+  int starts() const { return starts_; }
+  // True if no watch is cut and the operator is alive, so that it sees everything once it is idle.
+  bool sees_everything() const { return alive_ && !stale_since_; }
   // Starts another operator on the same store. Its calls never fail. This simulates the time in
   // which a leader has not yet noticed that it has lost the lease.
   void StartSecondOperator();
@@ -108,6 +112,7 @@ class Cluster {
   store::Store store_;
   client::FaultyClient faulty_;
   bool alive_ = true;
+  int starts_ = 0;
   std::unique_ptr<control::Manager> manager_;
   std::unique_ptr<control::Manager> second_;
   bool turn_of_second_ = false;

@@ -22,6 +22,16 @@ class Oracle {
   void OnExit(const objects::Pod& pod, int code, bool stopped);
   void OnContainerRestart(const objects::Pod& pod);
 
+  // Records that a user suspended the job, or created it suspended.
+  void OnSuspend(const std::string& job_uid) { ++lives_[job_uid].suspensions; }
+
+  // What happened to a job that events may report.
+  struct Causes {
+    int64_t exits = 0;        // of programs, for any reason
+    int64_t suspensions = 0;  // how often it was suspended
+  };
+  Causes CausesOf(const std::string& job_uid) const;
+
   // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
   // concerned have exited with 0 without having been stopped, and that no more restarts are counted
   // than happened. `before` is the job at the last check. Returns "" if so, otherwise
@@ -34,6 +44,8 @@ class Oracle {
   struct Life {
     std::set<Run> done;
     std::map<api::ReplicaType, int64_t> restarts;  // failures and restarts of containers
+    int64_t exits = 0;
+    int64_t suspensions = 0;
   };
 
   static std::string CheckCompleted(const api::TFJob& job, const Life& life);

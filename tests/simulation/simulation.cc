@@ -5,6 +5,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "tests/simulation/reports.h"
 
 namespace tfjob::simulation {
 namespace {
@@ -53,7 +54,7 @@ std::string Simulation::Run() {
   for (int i = 0; i < kActs; ++i) {
     Act();
     std::string problem = GetOn();
-    if (problem.empty()) problem = invariants_.Check(cluster_);
+    if (problem.empty()) problem = invariants_.Check(cluster_, is_quiet_);
     if (!problem.empty()) return Story(problem);
   }
   const std::string problem = Calm();
@@ -101,8 +102,13 @@ void Simulation::CreateJob() {
               {"spec", spec}};
   const bool gang = OneIn(4);
   if (gang) job["metadata"]["annotations"] = {{api::kGangSchedulerAnnotation, "scheduler-plugins"}};
-  Tell(StrCat("create job ", PrintJson(specs), " ", PrintJson(policy), gang ? " gang " : " ",
-              cluster_.store().Create(Kind::kTFJob, job).status().ToString()));
+  const StatusOr<client::Object> created = cluster_.store().Create(Kind::kTFJob, job);
+  invariants_.job_was_deleted = false;
+  if (created.ok() && policy.contains("suspend")) {
+    invariants_.oracle.OnSuspend(client::MetadataOf(*created).uid);
+  }
+  Tell(StrCat("create job ", PrintJson(spec), gang ? " gang " : " ",
+              created.status().ToString()));
 }
 
 void Simulation::Patch(const char* what, const Json& patch) {
@@ -128,6 +134,7 @@ void Simulation::ActOfUser() {
     case 4:
     case 5: {
       const bool suspend = !job->spec.run_policy.suspend;
+      if (suspend) invariants_.oracle.OnSuspend(job->metadata.uid);
       return Patch(suspend ? "suspend" : "resume",
                    {{"spec", {{"runPolicy", {{"suspend", suspend}}}}}});
     }
@@ -135,6 +142,7 @@ void Simulation::ActOfUser() {
       return Patch("label", {{"metadata", {{"labels", {{"n", StrCat(Between(0, 99))}}}}}});
     case 7:
       Tell("delete job");
+      invariants_.job_was_deleted = true;
       cluster_.store().Delete(Cluster::KeyOf(Kind::kTFJob, kJob), {}).IgnoreError();
       return;
     case 8: {
@@ -260,6 +268,7 @@ client::Fault Simulation::RandomFault() {
   fault.matches = [verb, kind](const client::Call& call) {
     return call.verb == verb && call.key.kind == kind;
   };
+  events_may_be_lost_ |= kind == Kind::kEvent;
   fault.nth = Between(1, 3);
   fault.times = Between(1, 4);
   const std::vector<Status> errors = {Unavailable("away"),
@@ -349,6 +358,7 @@ void Simulation::Disturb() {
 }
 
 std::string Simulation::GetOn() {
+  is_quiet_ = false;
   switch (Between(0, 5)) {
     case 0:
       return "";
@@ -360,9 +370,11 @@ std::string Simulation::GetOn() {
       return "";
     case 3:
       if (!cluster_.Advance(Choose(std::vector<Duration>{100ms, 1s, 10s, 2min}))) break;
+      is_quiet_ = cluster_.sees_everything();
       return "";
     default:
       if (!cluster_.RunUntilIdle()) break;
+      is_quiet_ = cluster_.sees_everything();
       return "";
   }
   // Two operators that see different objects undo what the other one does. In a cluster, this ends
@@ -400,10 +412,13 @@ std::string Simulation::Calm() {
   for (int round = 0; round < kCalmRounds; ++round) {
     BeHonestKubelet();
     if (!cluster_.Advance(kLong)) return "the loop finds no rest";
-    const std::string problem = invariants_.Check(cluster_);
+    const std::string problem = invariants_.Check(cluster_, true);
     if (!problem.empty()) return problem;
   }
   std::string problem = CheckQuiet(cluster_);
+  if (problem.empty()) problem = CheckDeadlines(cluster_);
+  const bool all_reported = cluster_.starts() == 1 && !events_may_be_lost_;
+  if (problem.empty()) problem = CheckReports(cluster_, invariants_.oracle, all_reported);
   const int writes = cluster_.Writes(true);
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
   if (problem.empty() && cluster_.Writes(true) != writes)

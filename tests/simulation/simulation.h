@@ -62,6 +62,8 @@ class Simulation {
   Invariants invariants_;
   std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
+  bool is_quiet_ = false;            // the operator has seen everything so far
+  bool events_may_be_lost_ = false;  // the server refuses some
 };
 
 }  // namespace tfjob::simulation
