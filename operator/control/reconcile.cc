@@ -48,8 +48,8 @@ std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   // An operator with an old spec would undo what another one has done, again and again.
   if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
   // The services of a deleted job are deleted with it, again and again.
-  const bool all_exist = verdict.stage == policy::Stage::kRunning &&
-                         verdict.create_services.empty();
+  const bool all_exist =
+      verdict.stage == policy::Stage::kRunning && verdict.create_services.empty();
   if (memory.had_services && !verdict.create_services.empty()) {
     return ReadAgain("services are gone");
   }
@@ -125,16 +125,15 @@ Outcome Reconciler::Act(const ActContext& context) {
   if (wants_group && !outcome.NeedsRetry()) memory.had_group = true;
   const bool is_native = decision.verdict.gang.scheduler == policy::GangScheduler::kNative;
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
-  outcome.again_after =
-      RequeueAfter({.check_nodes_after = observation.check_nodes_after,
-                    // Until the watch reports that the job is gone, every reconcile decides the same.
-                    .plan = outcome.next == Next::kJobIsGone ? std::nullopt
-                                                             : decision.plan.requeue_after,
-                    .has_more_work = std::exchange(memory.reconcile_again, false),
-                    .needs_retry = outcome.NeedsRetry(),
-                    .has_events = !memory.events.empty(),
-                    .waits_for_watch = observation.has_unconfirmed_writes ||
-                                       dependencies_.cache.WaitsForWatch(observation.key)});
+  outcome.again_after = RequeueAfter(
+      {.check_nodes_after = observation.check_nodes_after,
+       // Until the watch reports that the job is gone, each reconcile decides alike.
+       .plan = outcome.next == Next::kJobIsGone ? std::nullopt : decision.plan.requeue_after,
+       .has_more_work = std::exchange(memory.reconcile_again, false),
+       .needs_retry = outcome.NeedsRetry(),
+       .has_events = !memory.events.empty(),
+       .waits_for_watch = observation.has_unconfirmed_writes ||
+                          dependencies_.cache.WaitsForWatch(observation.key)});
   return outcome;
 }
 

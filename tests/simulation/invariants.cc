@@ -150,9 +150,8 @@ std::string CheckRunning(const api::TFJob& job, Cluster& cluster) {
 
 // Only a user deletes a job, and the operator, after its time to live.
 std::string Invariants::CheckGone(Cluster& cluster) {
-  const bool may_be_gone =
-      !before_ || job_was_deleted || before_->metadata.terminating() ||
-      (api::IsFinished(before_->status) && before_->spec.run_policy.ttl_seconds_after_finished);
+  const bool may_be_gone = !before_ || job_was_deleted || before_->metadata.terminating() ||
+                           before_->spec.run_policy.ttl_seconds_after_finished.has_value();
   before_.reset();
   attempts_.clear();
   if (!may_be_gone) return "the operator deleted the job";

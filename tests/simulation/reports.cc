@@ -33,10 +33,9 @@ std::string CheckReports(Cluster& cluster, const Oracle& oracle, bool all) {
     const Oracle::Causes causes = oracle.CausesOf(job);
     const int64_t ends = reports[api::kReasonSucceeded] + reports[api::kReasonFailed];
     if (ends > 1) return StrCat("there are ", ends, " events of the end of job ", job);
-    const std::map<std::string, int64_t> most = {
-        {api::kReasonExitedWithCode, causes.exits},
-        {api::kReasonSuspended, causes.suspensions},
-        {api::kReasonResumed, causes.suspensions}};
+    const std::map<std::string, int64_t> most = {{api::kReasonExitedWithCode, causes.exits},
+                                                 {api::kReasonSuspended, causes.suspensions},
+                                                 {api::kReasonResumed, causes.suspensions}};
     for (const auto& [reason, count] : most) {
       if (reports[reason] <= count) continue;
       return StrCat("job ", job, " has ", reports[reason], " events ", reason, " for ", count,

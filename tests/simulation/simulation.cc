@@ -107,8 +107,7 @@ void Simulation::CreateJob() {
   if (created.ok() && policy.contains("suspend")) {
     invariants_.oracle.OnSuspend(client::MetadataOf(*created).uid);
   }
-  Tell(StrCat("create job ", PrintJson(spec), gang ? " gang " : " ",
-              created.status().ToString()));
+  Tell(StrCat("create job ", PrintJson(spec), gang ? " gang " : " ", created.status().ToString()));
 }
 
 void Simulation::Patch(const char* what, const Json& patch) {

@@ -13,7 +13,8 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed) : random_(seed), cluster_(~seed, seed % 2 == 0 ? 0ms : 300ms) {}
+  explicit Simulation(uint64_t seed)
+      : random_(seed), cluster_(~seed, seed % 2 == 0 ? 0ms : 300ms) {}
 
   // Returns "" if all invariants held, otherwise the violation and the events that led to it.
   std::string Run();

@@ -43,10 +43,9 @@ std::string Delays::Check(Cluster& cluster, bool is_quiet) {
 }
 
 bool Delays::MayHaveForgotten(Cluster& cluster, const api::TFJob& job) const {
-  return cluster.has_second_operator() || cluster.starts() != starts_ ||
-         job.metadata.uid != job_ || job.metadata.generation != job_generation_ ||
-         job.spec.run_policy.suspend || api::IsFinished(job.status) ||
-         api::IsTrue(job.status, api::ConditionType::kSuspended);
+  return cluster.has_second_operator() || cluster.starts() != starts_ || job.metadata.uid != job_ ||
+         job.metadata.generation != job_generation_ || job.spec.run_policy.suspend ||
+         api::IsFinished(job.status) || api::IsTrue(job.status, api::ConditionType::kSuspended);
 }
 
 std::string Delays::CheckPod(const objects::Pod& pod, Time now, bool is_quiet) {
@@ -92,9 +91,9 @@ std::string CheckDeadlines(Cluster& cluster) {
   const api::RunPolicy& policy = job->spec.run_policy;
   const Time now = cluster.operator_clock().Now();
   if (!api::IsFinished(job->status)) {
-    const bool late = policy.active_deadline_seconds && job->status.start_time &&
-                      now - *job->status.start_time >=
-                          std::chrono::seconds(*policy.active_deadline_seconds);
+    const bool late =
+        policy.active_deadline_seconds && job->status.start_time &&
+        now - *job->status.start_time >= std::chrono::seconds(*policy.active_deadline_seconds);
     return late ? "the job is still active after its deadline" : "";
   }
   const bool late = policy.ttl_seconds_after_finished && job->status.completion_time &&

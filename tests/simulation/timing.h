@@ -21,9 +21,9 @@ class Delays {
 
  private:
   struct Slot {
-    std::string newest;         // UID of the newest pod
+    std::string newest;          // UID of the newest pod
     std::set<std::string> seen;  // UIDs of the pods that the operator has certainly seen alive
-    Time last_alive;            // when the newest pod was last alive
+    Time last_alive;             // when the newest pod was last alive
   };
   // True if the operator may have forgotten how often pods were created again.
   bool MayHaveForgotten(Cluster& cluster, const api::TFJob& job) const;

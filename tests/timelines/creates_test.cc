@@ -279,9 +279,10 @@ TEST_F(CreatesTest, ServicesOfAJobThatIsGoneStayGone) {
 TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
   Apply(Job(0, 1));
   CutJobs();
-  ASSERT_TRUE(world_.Report("job-worker-0", [](objects::Pod& pod) {
-    pod.phase = objects::PodPhase::kFailed;
-  }).ok());
+  ASSERT_TRUE(
+      world_
+          .Report("job-worker-0", [](objects::Pod& pod) { pod.phase = objects::PodPhase::kFailed; })
+          .ok());
   ASSERT_TRUE(world_.Delete(Kind::kPod, "job-worker-0", 0).ok());
   ASSERT_TRUE(world_.Delete(Kind::kTFJob, kJob).ok());
   Settle();

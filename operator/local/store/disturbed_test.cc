@@ -114,10 +114,12 @@ TEST_F(DisturbedTest, DeliversEachWatchByItself) {
   store_.Deliver();
   Create("a");
   Create("b");
-  ASSERT_TRUE(store_.Create(Kind::kService, {{"apiVersion", "v1"},
-                                             {"kind", "Service"},
-                                             {"metadata", {{"name", "s"}, {"namespace", "ns"}}},
-                                             {"spec", {{"clusterIP", "None"}}}}).ok());
+  ASSERT_TRUE(store_
+                  .Create(Kind::kService, {{"apiVersion", "v1"},
+                                           {"kind", "Service"},
+                                           {"metadata", {{"name", "s"}, {"namespace", "ns"}}},
+                                           {"spec", {{"clusterIP", "None"}}}})
+                  .ok());
   EXPECT_TRUE(store_.DeliverFromOne(1));  // the service is the newest change
   EXPECT_EQ(services.Notes().back(), "upserted s");
   EXPECT_EQ(sink_.Notes().size(), seen_);
