@@ -139,15 +139,19 @@ bool Cluster::Advance(Duration by) {
 }
 
 std::optional<api::TFJob> Cluster::Job() {
-  StatusOr<Json> object = store_.GetJson(KeyOf(Kind::kTFJob, kJob));
-  if (!object.ok()) return std::nullopt;
-  StatusOr<api::TFJob> job = manifest::ParseTFJob(*object);
+  const StatusOr<client::Object> stored = store_.Get(KeyOf(Kind::kTFJob, kJob));
+  if (!stored.ok()) return std::nullopt;
+  const std::string& version = client::MetadataOf(*stored).resource_version;
+  if (job_ && job_->metadata.resource_version == version) return job_;
+  Json object = *client::As<objects::CustomResource>(*stored)->object;
+  StatusOr<api::TFJob> job = manifest::ParseTFJob(object);
   if (!job.ok()) {
-    (*object)["spec"] = {{"tfReplicaSpecs", Json::object()}};
-    job = manifest::ParseTFJob(*object);
+    object["spec"] = {{"tfReplicaSpecs", Json::object()}};
+    job = manifest::ParseTFJob(object);
   }
   ENFORCE(job.ok(), "a job without a spec decodes");
-  return *std::move(job);
+  job_ = *std::move(job);
+  return job_;
 }
 
 std::vector<std::shared_ptr<const objects::Pod>> Cluster::Pods() {

@@ -117,6 +117,7 @@ class Cluster {
   std::unique_ptr<control::Manager> second_;
   bool turn_of_second_ = false;
   bool had_second_operator_ = false;
+  std::optional<api::TFJob> job_;        // the result of the last Job()
   std::optional<Duration> stale_since_;  // since when a watch has been cut
 };
 

@@ -9,7 +9,15 @@ namespace tfjob::simulation {
 namespace {
 
 constexpr int kGroups = 16;
-constexpr int kSeeds = 2000;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+// A sanitizer makes a simulation five times as slow.
+constexpr int kSeeds = kSanitized ? 2000 : 5000;
 
 // TFJOB_SEED=n runs only the simulation with seed n, and logs:
 // bazel test … --test_env=TFJOB_SEED=17
