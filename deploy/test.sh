@@ -25,9 +25,10 @@ THREADED=(//runtime/base/... //runtime/rpc/... //runtime/ps/... //runtime/data/.
   //operator/serve/...)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
-# tests them in the configuration that ships. It runs all other tests only under the sanitizers.
+# tests them in the configuration that ships. The simulation runs more seeds there than under the
+# sanitizers. All other tests run only under the sanitizers.
 SHIPPED=(//tests/processes/... //tests/numerics/... //runtime/tensor/... //runtime/kernels/... //runtime/optimizer/...
-  //runtime/exec/... //runtime/io/... //runtime/base/...)
+  //runtime/exec/... //runtime/io/... //runtime/base/... //tests/simulation/...)
 
 RESULTS=$(mktemp)
 trap 'rm -f "$RESULTS" "$RESULTS.times"' EXIT

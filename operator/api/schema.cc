@@ -185,8 +185,8 @@ std::vector<Field> ReplicaStatusFields() {
                       "even if their pods are gone."},
       {.name = "replacing",
        .type = FieldType::kStrings,
-       .description = "UIDs of pods that still exist and are already counted in restarts, or need "
-                      "not be counted."},
+       .description = "UIDs of pods that are already counted in restarts, or need not be counted. "
+                      "They stay here for some minutes after the pods are gone."},
   };
 }
 

@@ -24,6 +24,12 @@ struct Memory {
   // although the watch has not reported that yet.
   bool had_group = false;
 
+  // True if no service was missing at the last reconcile. If one is missing now, the job may be
+  // gone as well.
+  bool had_services = false;
+  // True if the job has just been read from the server, for the reconcile that begins now.
+  bool job_is_fresh = false;
+
   // The time (Clock::Monotonic) since which only the counts in the status have been out of date.
   std::optional<Duration> counts_behind;
 

@@ -117,7 +117,8 @@ std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duratio
 }
 
 std::optional<Duration> RequeueAfter(const RequeueReasons& reasons) {
-  std::optional<Duration> after = Earlier(reasons.check_nodes_after, reasons.plan);
+  std::optional<Duration> after = reasons.check_nodes_after;
+  if (reasons.plan) after = Earlier(after, std::min(*reasons.plan, kWallClockPatience));
   if (reasons.has_more_work && !reasons.needs_retry) after = Duration(0);
   if (reasons.has_events) after = Earlier(after, kEventRetry);
   if (reasons.waits_for_watch) after = Earlier(after, kWatchPatience);

@@ -31,6 +31,9 @@ inline constexpr size_t kMaxEventsKept = 1000;
 inline constexpr int kConflictTries = 4;
 // If no watch event has confirmed a create for this long, the object is read.
 inline constexpr Duration kWatchPatience = 10s;
+// Deadlines are times of the wall clock, but timers run on the steady clock. If the wall clock is
+// set, a deadline is noticed at most this much later.
+inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);
 // How often a job that waits for the first list of pod groups checks whether it has waited long
@@ -80,7 +83,7 @@ std::optional<Duration> Earlier(std::optional<Duration> a, std::optional<Duratio
 // The reasons to reconcile a job again.
 struct RequeueReasons {
   std::optional<Duration> check_nodes_after;
-  std::optional<Duration> plan;  // Plan::requeue_after
+  std::optional<Duration> plan;  // Plan::requeue_after; cut to kWallClockPatience
   bool has_more_work = false;    // the reconcile left some of the work to the next one
   bool needs_retry = false;      // after an error, the backoff determines when work continues
   bool has_events = false;       // events could not be sent

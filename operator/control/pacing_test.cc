@@ -204,6 +204,7 @@ TEST(Pacing, TheEarliestReasonSetsTheTimeOfTheNextReconcile) {
       {"events alone", {.has_events = true}, 5s},
       {"more work and all else", {.has_more_work = true, .has_events = true}, 0s},
       {"watch alone", {.waits_for_watch = true}, 10s},
+      {"a plan for the far future", {.plan = 48h}, 10min},
       {"plan before all", {.plan = 1s, .has_events = true, .waits_for_watch = true}, 1s},
   };
   for (const auto& each : cases) EXPECT_EQ(RequeueAfter(each.reasons), each.after) << each.name;

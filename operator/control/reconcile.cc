@@ -41,6 +41,22 @@ void LogDecision(const Observation& observation, const Decision& decision) {
                         {"events", plan.events.size()}});
 }
 
+// Returns kReadAgain if the decision must not be carried out for a job that is out of date, because
+// the calls would not fail as the write of its status would.
+std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
+  const policy::Verdict& verdict = decision.verdict;
+  // An operator with an old spec would undo what another one has done, again and again.
+  if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
+  // The services of a deleted job are deleted with it, again and again.
+  const bool all_exist =
+      verdict.stage == policy::Stage::kRunning && verdict.create_services.empty();
+  if (memory.had_services && !verdict.create_services.empty()) {
+    return ReadAgain("services are gone");
+  }
+  memory.had_services = all_exist;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Reconciler::Reconciler(const Dependencies& dependencies, Settings settings)
@@ -74,16 +90,21 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     // The watch has not reported yet that the job is gone, so the next reconcile must ask again.
     if (read.next == Next::kJobIsGone) memory->had_group = had_group;
     if (read.next != Next::kDone) return read;
+    memory->job_is_fresh = true;
   }
   return outcome;
 }
 
 Outcome Reconciler::ReconcileOnce(const std::string& key, uint64_t id,
                                   const objects::CustomResource& stored, Memory& memory) {
+  const bool is_fresh = std::exchange(memory.job_is_fresh, false);
   const auto observed = reader_->Observe(key, id, stored, memory);
   if (const auto* early = std::get_if<Outcome>(&observed)) return *early;
   const auto& observation = std::get<Observation>(observed);
   const Decision decision = Decide(observation, settings_.policy, settings_.address);
+  if (!is_fresh) {
+    if (std::optional<Outcome> doubt = DoubtJob(decision, memory)) return *std::move(doubt);
+  }
   return Act({observation, decision, memory});
 }
 
@@ -104,14 +125,15 @@ Outcome Reconciler::Act(const ActContext& context) {
   if (wants_group && !outcome.NeedsRetry()) memory.had_group = true;
   const bool is_native = decision.verdict.gang.scheduler == policy::GangScheduler::kNative;
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
-  outcome.again_after =
-      RequeueAfter({.check_nodes_after = observation.check_nodes_after,
-                    .plan = decision.plan.requeue_after,
-                    .has_more_work = std::exchange(memory.reconcile_again, false),
-                    .needs_retry = outcome.NeedsRetry(),
-                    .has_events = !memory.events.empty(),
-                    .waits_for_watch = observation.has_unconfirmed_writes ||
-                                       dependencies_.cache.WaitsForWatch(observation.key)});
+  outcome.again_after = RequeueAfter(
+      {.check_nodes_after = observation.check_nodes_after,
+       // Until the watch reports that the job is gone, each reconcile decides alike.
+       .plan = outcome.next == Next::kJobIsGone ? std::nullopt : decision.plan.requeue_after,
+       .has_more_work = std::exchange(memory.reconcile_again, false),
+       .needs_retry = outcome.NeedsRetry(),
+       .has_events = !memory.events.empty(),
+       .waits_for_watch = observation.has_unconfirmed_writes ||
+                          dependencies_.cache.WaitsForWatch(observation.key)});
   return outcome;
 }
 

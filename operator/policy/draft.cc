@@ -77,7 +77,7 @@ Verdict Draft::Finish() {
   SortBySlot(job.metadata.name, verdict.delete_pods);
   SortBySlot(job.metadata.name, verdict.delete_services);
   SortBySlot(job.metadata.name, verdict.adopt_services);
-  ForgetGonePods(snapshot, verdict.status);
+  ForgetGonePods(snapshot, options, verdict.status);
   // Once a job has ended, its summary (`ready` and `restarts`) no longer changes.
   if (!api::IsFinished(job.status)) Summarize(job, verdict.status);
   if (!IsNews(job.status, verdict.status)) verdict.status = job.status;

@@ -11,7 +11,10 @@ namespace {
 
 using objects::Kind;
 
-constexpr int kMaxRounds = 3000;
+constexpr int kMaxRounds = 1000;
+constexpr size_t kMostEvents = 8;  // delivered between two reconciles
+// A leader gives up the lease if a watch has delivered nothing for this long.
+constexpr Duration kStaleAfter = 2min;
 
 store::StoreOptions StoreOptions(Clock& clock) {
   store::StoreOptions options;
@@ -24,8 +27,9 @@ store::StoreOptions StoreOptions(Clock& clock) {
 
 }  // namespace
 
-Cluster::Cluster(Duration count_patience)
-    : count_patience_(count_patience),
+Cluster::Cluster(uint64_t seed, Duration count_patience)
+    : random_(seed),
+      count_patience_(count_patience),
       clock_(*ParseTime("2026-01-01T00:00:00Z")),
       store_(StoreOptions(clock_)),
       faulty_(store_) {
@@ -40,6 +44,7 @@ std::unique_ptr<control::Manager> Cluster::NewOperator(client::Client& client) {
   options.settings.count_patience = count_patience_;
   options.settings.address = render::ClusterDns("");
   auto manager = control::Manager::Start(client, options);
+  ++starts_;
   ENFORCE(manager.ok(), "the control loop starts on a store that answers");
   return *std::move(manager);
 }
@@ -54,6 +59,35 @@ void Cluster::StartOperator() {
 void Cluster::StartSecondOperator() {
   second_.reset();
   second_ = NewOperator(store_);
+  had_second_operator_ = true;
+}
+
+void Cluster::CutWatches(bool all) {
+  if (!stale_since_) stale_since_ = clock_.Monotonic();
+  if (all) return store_.CutWatches();
+  store_.CutWatch(random_());
+}
+
+void Cluster::MendWatches() {
+  stale_since_.reset();
+  store_.MendWatches();
+}
+
+void Cluster::LeaveIfStale() {
+  if (!had_second_operator_ || !stale_since_) return;
+  if (clock_.Monotonic() - *stale_since_ < kStaleAfter) return;
+  stale_since_.reset();
+  second_.reset();
+  if (!alive_) return;
+  manager_.reset();
+  manager_ = NewOperator(faulty_);
+}
+
+size_t Cluster::DeliverSome() {
+  const size_t most = 1 + random_() % kMostEvents;
+  size_t delivered = 0;
+  while (delivered < most && DeliverOne()) ++delivered;
+  return delivered;
 }
 
 void Cluster::KillOperator() {
@@ -72,7 +106,7 @@ bool Cluster::StepOne() {
 
 bool Cluster::RunUntilIdle() {
   for (int round = 0; round < kMaxRounds; ++round) {
-    const size_t delivered = store_.Deliver();
+    const size_t delivered = DeliverSome();
     const bool stepped = manager_->Step();
     const bool second_stepped = second_ != nullptr && second_->Step();
     if (delivered == 0 && !stepped && !second_stepped) return true;
@@ -95,23 +129,29 @@ bool Cluster::Advance(Duration by) {
     const Duration left = until - clock_.Now();
     if (!timer || *timer > left) {
       clock_.Advance(left);
+      LeaveIfStale();
       return RunUntilIdle();
     }
     clock_.Advance(*timer);
+    LeaveIfStale();
   }
   return false;
 }
 
 std::optional<api::TFJob> Cluster::Job() {
-  StatusOr<Json> object = store_.GetJson(KeyOf(Kind::kTFJob, kJob));
-  if (!object.ok()) return std::nullopt;
-  StatusOr<api::TFJob> job = manifest::ParseTFJob(*object);
+  const StatusOr<client::Object> stored = store_.Get(KeyOf(Kind::kTFJob, kJob));
+  if (!stored.ok()) return std::nullopt;
+  const std::string& version = client::MetadataOf(*stored).resource_version;
+  if (job_ && job_->metadata.resource_version == version) return job_;
+  Json object = *client::As<objects::CustomResource>(*stored)->object;
+  StatusOr<api::TFJob> job = manifest::ParseTFJob(object);
   if (!job.ok()) {
-    (*object)["spec"] = {{"tfReplicaSpecs", Json::object()}};
-    job = manifest::ParseTFJob(*object);
+    object["spec"] = {{"tfReplicaSpecs", Json::object()}};
+    job = manifest::ParseTFJob(object);
   }
   ENFORCE(job.ok(), "a job without a spec decodes");
-  return *std::move(job);
+  job_ = *std::move(job);
+  return job_;
 }
 
 std::vector<std::shared_ptr<const objects::Pod>> Cluster::Pods() {

@@ -37,8 +37,9 @@ class SteppedClock : public Clock {
 
 class Cluster {
  public:
-  // `count_patience` is passed to the control loop as a setting.
-  explicit Cluster(Duration count_patience);
+  // `seed` determines in which order the watches deliver. `count_patience` is passed to the control
+  // loop as a setting.
+  Cluster(uint64_t seed, Duration count_patience);
 
   store::Store& store() { return store_; }
   client::FaultyClient& operator_client() { return faulty_; }
@@ -51,15 +52,28 @@ class Cluster {
   // Makes every call that the operator makes fail until StartOperator() is called again.
   void KillOperator();
   bool alive() const { return alive_; }
+  // Returns how many operators have been started so far.
+  int starts() const { return starts_; }
+  // True if no watch is cut and the operator is alive, so that it sees everything once it is idle.
+  bool sees_everything() const { return alive_ && !stale_since_; }
   // Starts another operator on the same store. Its calls never fail. This simulates the time in
   // which a leader has not yet noticed that it has lost the lease.
   void StartSecondOperator();
   void StopSecondOperator() { second_.reset(); }
   bool has_second_operator() const { return second_ != nullptr; }
+  // True if there are two operators, and one of them does not see what the other one sees because
+  // a watch is cut.
+  bool OperatorsMayDiffer() const { return second_ != nullptr && stale_since_.has_value(); }
 
-  // Deliver one watch event, or let the loop reconcile one job. Return false if there is nothing
-  // to do.
-  bool DeliverOne() { return store_.Deliver(1) > 0; }
+  // Cuts all watches, or only one: each operator watches each kind of object by a stream of its
+  // own. Once there has been a second operator, operators leave as in a real cluster if a watch is
+  // cut for too long: the second one stops, and the first one starts again with empty memory.
+  void CutWatches(bool all);
+  void MendWatches();
+
+  // Deliver one event of a random watch, or let the loop reconcile one job. Return false if there
+  // is nothing to do.
+  bool DeliverOne() { return store_.DeliverFromOne(random_()); }
   bool StepOne();
   // Delivers events and reconciles until nothing is left to do. Returns false if the loop never
   // becomes idle.
@@ -88,15 +102,23 @@ class Cluster {
   // Returns the time until the next timer of any operator.
   std::optional<Duration> NextTimer();
 
+  size_t DeliverSome();
+  void LeaveIfStale();
+
+  std::mt19937_64 random_;
   const Duration count_patience_;
   FakeClock clock_;
   SteppedClock operator_clock_{clock_};
   store::Store store_;
   client::FaultyClient faulty_;
   bool alive_ = true;
+  int starts_ = 0;
   std::unique_ptr<control::Manager> manager_;
   std::unique_ptr<control::Manager> second_;
   bool turn_of_second_ = false;
+  bool had_second_operator_ = false;
+  std::optional<api::TFJob> job_;        // the result of the last Job()
+  std::optional<Duration> stale_since_;  // since when a watch has been cut
 };
 
 }  // namespace tfjob::simulation

@@ -148,22 +148,30 @@ std::string CheckRunning(const api::TFJob& job, Cluster& cluster) {
 
 }  // namespace
 
-std::string Invariants::Check(Cluster& cluster) {
-  const std::optional<api::TFJob> job = cluster.Job();
-  if (!job) {
-    before_.reset();
-    attempts_.clear();
-    for (const auto& pod : cluster.Pods()) {
-      const objects::OwnerReference* controller = pod->metadata.controller();
-      if (controller == nullptr || controller->kind != api::kKind) continue;
-      if (!pod->metadata.terminating()) return StrCat(pod->metadata.name, " is an orphan");
-    }
-    return "";
+// Only a user deletes a job, and the operator, after its time to live.
+std::string Invariants::CheckGone(Cluster& cluster) {
+  const bool may_be_gone = !before_ || job_was_deleted || before_->metadata.terminating() ||
+                           before_->spec.run_policy.ttl_seconds_after_finished.has_value();
+  before_.reset();
+  attempts_.clear();
+  if (!may_be_gone) return "the operator deleted the job";
+  for (const auto& pod : cluster.Pods()) {
+    const objects::OwnerReference* controller = pod->metadata.controller();
+    if (controller == nullptr || controller->kind != api::kKind) continue;
+    if (!pod->metadata.terminating()) return StrCat(pod->metadata.name, " is an orphan");
   }
+  return "";
+}
+
+std::string Invariants::Check(Cluster& cluster, bool is_quiet) {
+  if (std::string problem = delays.Check(cluster, is_quiet); !problem.empty()) return problem;
+  const std::optional<api::TFJob> job = cluster.Job();
+  if (!job) return CheckGone(cluster);
   if (before_ && before_->metadata.uid != job->metadata.uid) before_.reset();
   std::string problem = CheckStatus(*job);
   if (problem.empty()) problem = CheckPods(*job, cluster);
   if (problem.empty()) problem = oracle.Check(before_, *job);
+  if (problem.empty()) problem = CheckFailure(*job);
   before_ = *job;
   return problem;
 }

@@ -8,6 +8,7 @@
 
 #include "tests/simulation/cluster.h"
 #include "tests/simulation/oracle.h"
+#include "tests/simulation/timing.h"
 
 namespace tfjob::simulation {
 
@@ -16,11 +17,16 @@ class Invariants {
  public:
   // What the programs in the pods did; to be kept up to date by the caller.
   Oracle oracle;
+  Delays delays;
+  // True if the user has deleted the job that exists, or has existed.
+  bool job_was_deleted = false;
 
-  // Returns "" if all invariants hold, otherwise a description of the violation.
-  std::string Check(Cluster& cluster);
+  // Returns "" if all invariants hold, otherwise a description of the violation. `is_quiet` tells
+  // whether the operator has seen everything so far.
+  std::string Check(Cluster& cluster, bool is_quiet);
 
  private:
+  std::string CheckGone(Cluster& cluster);
   std::string CheckStatus(const api::TFJob& job);
   std::string CheckPods(const api::TFJob& job, Cluster& cluster);
 

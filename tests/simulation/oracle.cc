@@ -28,8 +28,10 @@ bool StartsOver(ReplicaType type) {
 void Oracle::OnExit(const objects::Pod& pod, int code, bool stopped) {
   const objects::OwnerReference* controller = pod.metadata.controller();
   const auto slot = policy::SlotOfName(kJob, pod.metadata.name);
-  if (controller == nullptr || !slot || stopped) return;
+  if (controller == nullptr || !slot) return;
   Life& life = lives_[controller->uid];
+  ++life.exits;
+  if (stopped) return;
   if (code == 0) {
     life.done.insert({*slot, StartsOver(slot->type) ? AttemptLabelOf(pod) : 0});
   } else {
@@ -44,12 +46,17 @@ void Oracle::OnContainerRestart(const objects::Pod& pod) {
   ++lives_[controller->uid].restarts[slot->type];
 }
 
+Oracle::Causes Oracle::CausesOf(const std::string& job_uid) const {
+  const auto life = lives_.find(job_uid);
+  return life == lives_.end() ? Causes() : Causes{life->second.exits, life->second.suspensions};
+}
+
 std::string Oracle::Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const {
   static const Life kNothing;
   const auto found = lives_.find(job.metadata.uid);
   const Life& life = found == lives_.end() ? kNothing : found->second;
   std::string problem = CheckCompleted(job, life);
-  if (problem.empty() && counts_once_) problem = CheckRestarts(job, life);
+  if (problem.empty()) problem = CheckRestarts(job, life);
   const bool ends = !before || !api::IsFinished(before->status);
   if (problem.empty() && ends && api::IsSucceeded(job.status)) problem = CheckSucceeded(job, life);
   return problem;

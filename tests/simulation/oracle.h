@@ -21,9 +21,16 @@ class Oracle {
   // belong to no job are ignored.
   void OnExit(const objects::Pod& pod, int code, bool stopped);
   void OnContainerRestart(const objects::Pod& pod);
-  // Records that two operators run at the same time. From then on, restarts may be counted twice,
-  // because one of them may not see that a pod that the other one has counted is gone.
-  void OnSecondOperator() { counts_once_ = false; }
+
+  // Records that a user suspended the job, or created it suspended.
+  void OnSuspend(const std::string& job_uid) { ++lives_[job_uid].suspensions; }
+
+  // What happened to a job that events may report.
+  struct Causes {
+    int64_t exits = 0;        // of programs, for any reason
+    int64_t suspensions = 0;  // how often it was suspended
+  };
+  Causes CausesOf(const std::string& job_uid) const;
 
   // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
   // concerned have exited with 0 without having been stopped, and that no more restarts are counted
@@ -37,6 +44,8 @@ class Oracle {
   struct Life {
     std::set<Run> done;
     std::map<api::ReplicaType, int64_t> restarts;  // failures and restarts of containers
+    int64_t exits = 0;
+    int64_t suspensions = 0;
   };
 
   static std::string CheckCompleted(const api::TFJob& job, const Life& life);
@@ -44,7 +53,6 @@ class Oracle {
   static std::string CheckRestarts(const api::TFJob& job, const Life& life);
 
   std::map<std::string, Life> lives_;  // by the job's UID
-  bool counts_once_ = true;
 };
 
 }  // namespace tfjob::simulation

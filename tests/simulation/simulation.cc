@@ -5,6 +5,7 @@
 
 #include "operator/api/names.h"
 #include "operator/api/tfjob.h"
+#include "tests/simulation/reports.h"
 
 namespace tfjob::simulation {
 namespace {
@@ -53,7 +54,7 @@ std::string Simulation::Run() {
   for (int i = 0; i < kActs; ++i) {
     Act();
     std::string problem = GetOn();
-    if (problem.empty()) problem = invariants_.Check(cluster_);
+    if (problem.empty()) problem = invariants_.Check(cluster_, is_quiet_);
     if (!problem.empty()) return Story(problem);
   }
   const std::string problem = Calm();
@@ -73,13 +74,19 @@ void Simulation::Act() {
   }
 }
 
+// Draws one value per statement: compilers evaluate the arguments of a call in different orders.
+Json Simulation::RandomReplicas(int least, int most) {
+  const int replicas = Between(least, most);
+  return ReplicaSpec(replicas, Choose(kPolicies));
+}
+
 void Simulation::CreateJob() {
   Json specs = Json::object();
   const bool has_chief = OneIn(2);
   if (has_chief) specs[OneIn(2) ? "Chief" : "Master"] = ReplicaSpec(1, Choose(kPolicies));
-  if (OneIn(2)) specs["PS"] = ReplicaSpec(Between(0, 2), Choose(kPolicies));
+  if (OneIn(2)) specs["PS"] = RandomReplicas(0, 2);
   if (OneIn(4)) specs["Evaluator"] = ReplicaSpec(1, Choose(kPolicies));
-  if (!has_chief || OneIn(2)) specs["Worker"] = ReplicaSpec(Between(1, 4), Choose(kPolicies));
+  if (!has_chief || OneIn(2)) specs["Worker"] = RandomReplicas(1, 4);
   Json policy = {{"cleanPodPolicy", Choose(std::vector<std::string>{"None", "Running", "All"})}};
   if (OneIn(3)) policy["restartScope"] = "Job";
   if (OneIn(3)) policy["backoffLimit"] = Between(0, 4);
@@ -95,8 +102,12 @@ void Simulation::CreateJob() {
               {"spec", spec}};
   const bool gang = OneIn(4);
   if (gang) job["metadata"]["annotations"] = {{api::kGangSchedulerAnnotation, "scheduler-plugins"}};
-  Tell(StrCat("create job ", PrintJson(specs), " ", PrintJson(policy), gang ? " gang " : " ",
-              cluster_.store().Create(Kind::kTFJob, job).status().ToString()));
+  const StatusOr<client::Object> created = cluster_.store().Create(Kind::kTFJob, job);
+  invariants_.job_was_deleted = false;
+  if (created.ok() && policy.contains("suspend")) {
+    invariants_.oracle.OnSuspend(client::MetadataOf(*created).uid);
+  }
+  Tell(StrCat("create job ", PrintJson(spec), gang ? " gang " : " ", created.status().ToString()));
 }
 
 void Simulation::Patch(const char* what, const Json& patch) {
@@ -114,13 +125,15 @@ void Simulation::ActOfUser() {
       std::vector<std::string> types;
       for (const auto& [type, spec] : job->spec.replicas) types.emplace_back(api::Name(type));
       if (types.empty()) return;
-      const Json replicas = {{Choose(types), {{"replicas", Between(0, 4)}}}};
+      const std::string type = Choose(types);
+      const Json replicas = {{type, {{"replicas", Between(0, 4)}}}};
       return Patch("scale", {{"spec", {{"tfReplicaSpecs", replicas}}}});
     }
     case 3:
     case 4:
     case 5: {
       const bool suspend = !job->spec.run_policy.suspend;
+      if (suspend) invariants_.oracle.OnSuspend(job->metadata.uid);
       return Patch(suspend ? "suspend" : "resume",
                    {{"spec", {{"runPolicy", {{"suspend", suspend}}}}}});
     }
@@ -128,6 +141,7 @@ void Simulation::ActOfUser() {
       return Patch("label", {{"metadata", {{"labels", {{"n", StrCat(Between(0, 99))}}}}}});
     case 7:
       Tell("delete job");
+      invariants_.job_was_deleted = true;
       cluster_.store().Delete(Cluster::KeyOf(Kind::kTFJob, kJob), {}).IgnoreError();
       return;
     case 8: {
@@ -253,6 +267,7 @@ client::Fault Simulation::RandomFault() {
   fault.matches = [verb, kind](const client::Call& call) {
     return call.verb == verb && call.key.kind == kind;
   };
+  events_may_be_lost_ |= kind == Kind::kEvent;
   fault.nth = Between(1, 3);
   fault.times = Between(1, 4);
   const std::vector<Status> errors = {Unavailable("away"),
@@ -295,6 +310,12 @@ void Simulation::Release() {
   held_.clear();
 }
 
+void Simulation::CutWatches() {
+  const bool all = OneIn(3);
+  Tell(all ? "watches are cut" : "a watch is cut");
+  cluster_.CutWatches(all);
+}
+
 void Simulation::Disturb() {
   switch (Between(0, 13)) {
     case 0:
@@ -304,13 +325,10 @@ void Simulation::Disturb() {
       Tell("the operator restarts");
       return cluster_.StartOperator();
     case 2:
-      Tell("watches are cut");
-      watches_are_cut_ = true;
-      return cluster_.store().CutWatches();
+      return CutWatches();
     case 3:
       Tell("watches are mended");
-      watches_are_cut_ = false;
-      return cluster_.store().MendWatches();
+      return cluster_.MendWatches();
     case 4:
       Tell("history is compacted");
       return cluster_.store().Compact();
@@ -327,7 +345,6 @@ void Simulation::Disturb() {
         return cluster_.StopSecondOperator();
       }
       Tell("a second operator starts");
-      invariants_.oracle.OnSecondOperator();
       return cluster_.StartSecondOperator();
     case 10: {
       const bool back = OneIn(2);
@@ -339,18 +356,8 @@ void Simulation::Disturb() {
   }
 }
 
-// Returns whether two operators may judge the same objects differently, so that each undoes what
-// the other one does: one of them no longer sees the job, or only one of them saw a pod end before
-// its deletion. In a cluster, only the leader acts. Calm() stops the second operator.
-bool Simulation::OperatorsMayDiffer() {
-  if (!cluster_.has_second_operator()) return false;
-  return watches_are_cut_ || std::ranges::any_of(cluster_.Pods(), [](const auto& pod) {
-           const bool ended = pod->phase == PodPhase::kSucceeded || pod->phase == PodPhase::kFailed;
-           return ended && pod->metadata.terminating();
-         });
-}
-
 std::string Simulation::GetOn() {
+  is_quiet_ = false;
   switch (Between(0, 5)) {
     case 0:
       return "";
@@ -362,12 +369,19 @@ std::string Simulation::GetOn() {
       return "";
     case 3:
       if (!cluster_.Advance(Choose(std::vector<Duration>{100ms, 1s, 10s, 2min}))) break;
+      is_quiet_ = cluster_.sees_everything();
       return "";
     default:
       if (!cluster_.RunUntilIdle()) break;
+      is_quiet_ = cluster_.sees_everything();
       return "";
   }
-  return OperatorsMayDiffer() ? "" : "the loop finds no rest";
+  // Two operators that see different objects undo what the other one does. In a cluster, this ends
+  // when one of them notices that it has lost the lease.
+  if (!cluster_.OperatorsMayDiffer()) return "the loop finds no rest";
+  Tell("the second operator notices that it has lost the lease");
+  cluster_.StopSecondOperator();
+  return cluster_.RunUntilIdle() ? "" : "the loop finds no rest after one operator has ended";
 }
 
 void Simulation::BeHonestKubelet() {
@@ -390,17 +404,20 @@ void Simulation::BeHonestKubelet() {
 std::string Simulation::Calm() {
   Tell("calm");
   cluster_.operator_client().Clear();
-  cluster_.store().MendWatches();
+  cluster_.MendWatches();
   cluster_.StopSecondOperator();
   Release();
   if (!cluster_.alive()) cluster_.StartOperator();
   for (int round = 0; round < kCalmRounds; ++round) {
     BeHonestKubelet();
     if (!cluster_.Advance(kLong)) return "the loop finds no rest";
-    const std::string problem = invariants_.Check(cluster_);
+    const std::string problem = invariants_.Check(cluster_, true);
     if (!problem.empty()) return problem;
   }
   std::string problem = CheckQuiet(cluster_);
+  if (problem.empty()) problem = CheckDeadlines(cluster_);
+  const bool all_reported = cluster_.starts() == 1 && !events_may_be_lost_;
+  if (problem.empty()) problem = CheckReports(cluster_, invariants_.oracle, all_reported);
   const int writes = cluster_.Writes(true);
   if (problem.empty() && !cluster_.Advance(kLong)) problem = "the loop finds no rest";
   if (problem.empty() && cluster_.Writes(true) != writes)

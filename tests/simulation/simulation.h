@@ -13,7 +13,8 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed) : random_(seed), cluster_(seed % 2 == 0 ? 0ms : 300ms) {}
+  explicit Simulation(uint64_t seed)
+      : random_(seed), cluster_(~seed, seed % 2 == 0 ? 0ms : 300ms) {}
 
   // Returns "" if all invariants held, otherwise the violation and the events that led to it.
   std::string Run();
@@ -38,6 +39,7 @@ class Simulation {
   void Hold();
   void Release();
   void Disturb();
+  void CutWatches();
   // Lets the loop and the watches make a random amount of progress. Returns "", or the problem if
   // the loop never becomes idle.
   std::string GetOn();
@@ -46,6 +48,7 @@ class Simulation {
   void BeHonestKubelet();
 
   void CreateJob();
+  Json RandomReplicas(int least, int most);
   void Patch(const char* what, const Json& patch);
   void Report(const objects::Pod& pod);
   // Ends the container. `stopped` tells whether the pod's disruption has made it exit.
@@ -54,14 +57,14 @@ class Simulation {
   // Deletes the pod as a user does, or evicts it as `kubectl drain` does.
   void DeletePod(const objects::Pod& pod);
   client::Fault RandomFault();
-  bool OperatorsMayDiffer();
 
   std::mt19937_64 random_;
   Cluster cluster_;
   Invariants invariants_;
   std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
-  bool watches_are_cut_ = false;
+  bool is_quiet_ = false;            // the operator has seen everything so far
+  bool events_may_be_lost_ = false;  // the server refuses some
 };
 
 }  // namespace tfjob::simulation

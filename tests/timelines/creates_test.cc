@@ -59,6 +59,9 @@ class CreatesTest : public ::testing::Test {
     Settle();
   }
 
+  // Cuts the operator's watch of TFJobs, which is its third.
+  void CutJobs() { static_cast<store::Store&>(world_.server()).CutWatch(2); }
+
   // Returns the number of objects that are not terminating.
   size_t Count(Kind kind) {
     size_t count = 0;
@@ -258,6 +261,49 @@ TEST_F(CreatesTest, NothingMoreIsCreatedForAJobThatIsGone) {
   EXPECT_LE(CountCalls(Kind::kPod), 8);
   EXPECT_EQ(Count(Kind::kPod), 0u);
   EXPECT_EQ(Count(Kind::kService), 0u);
+}
+
+// The watch of TFJobs delivers nothing more, but those of pods and services do. Without a look at
+// the job, the operator would create the services again as fast as the server deletes them.
+TEST_F(CreatesTest, ServicesOfAJobThatIsGoneStayGone) {
+  Apply(Job(1, 2));
+  CutJobs();
+  ASSERT_TRUE(world_.Delete(Kind::kTFJob, kJob).ok());
+  Settle();
+  EXPECT_EQ(Count(Kind::kService), 0u);
+  EXPECT_EQ(CountCalls(Kind::kService), 3);
+}
+
+// A pod failed before its job was deleted. The status cannot record that any more, and nothing may
+// wait for it.
+TEST_F(CreatesTest, NothingWaitsForTheStatusOfAJobThatIsGone) {
+  Apply(Job(0, 1));
+  CutJobs();
+  ASSERT_TRUE(
+      world_
+          .Report("job-worker-0", [](objects::Pod& pod) { pod.phase = objects::PodPhase::kFailed; })
+          .ok());
+  ASSERT_TRUE(world_.Delete(Kind::kPod, "job-worker-0", 0).ok());
+  ASSERT_TRUE(world_.Delete(Kind::kTFJob, kJob).ok());
+  Settle();
+  EXPECT_EQ(CountCalls(Kind::kPod), 1);
+}
+
+// A leader that has lost the lease, but does not know that yet, has an old spec, because its watch
+// of TFJobs delivers nothing. It does not undo the change of the pod group that the new one made.
+TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
+  Json job = Job(0, 1);
+  job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
+  Apply(job);
+  CutJobs();
+  const Json more = {{"spec", {{"tfReplicaSpecs", {{"Worker", {{"replicas", 3}}}}}}}};
+  ASSERT_TRUE(world_.server().Patch(World::KeyOf(Kind::kTFJob, kJob), more).ok());
+  const client::Key group = World::KeyOf(Kind::kCoschedulingPodGroup, kJob);
+  ASSERT_TRUE(world_.server().Patch(group, {{"spec", {{"minMember", 3}}}}).ok());
+  Settle();
+  const StatusOr<Json> kept = static_cast<store::Store&>(world_.server()).GetJson(group);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ((*kept)["spec"]["minMember"], 3);
 }
 
 }  // namespace

@@ -107,6 +107,34 @@ TEST_F(DisturbedTest, DeliversAtMostAsManyAsAskedFor) {
   EXPECT_EQ(News(), (Notes{"upserted a", "upserted b"}));
 }
 
+// Each watch keeps the order of its own events, but may be behind the others.
+TEST_F(DisturbedTest, DeliversEachWatchByItself) {
+  client::RecordingSink services;
+  const auto watch = *store_.Subscribe(Kind::kService, "ns", {}, services);
+  store_.Deliver();
+  Create("a");
+  Create("b");
+  ASSERT_TRUE(store_
+                  .Create(Kind::kService, {{"apiVersion", "v1"},
+                                           {"kind", "Service"},
+                                           {"metadata", {{"name", "s"}, {"namespace", "ns"}}},
+                                           {"spec", {{"clusterIP", "None"}}}})
+                  .ok());
+  EXPECT_TRUE(store_.DeliverFromOne(1));  // the service is the newest change
+  EXPECT_EQ(services.Notes().back(), "upserted s");
+  EXPECT_EQ(sink_.Notes().size(), seen_);
+  EXPECT_TRUE(store_.DeliverFromOne(1));  // only pods are left
+  EXPECT_EQ(sink_.Notes().back(), "upserted a");
+
+  store_.CutWatch(0);
+  EXPECT_FALSE(store_.DeliverFromOne(0));
+  ASSERT_TRUE(store_.Delete({Kind::kService, "ns", "s"}, {}).ok());
+  EXPECT_TRUE(store_.DeliverFromOne(0));
+  EXPECT_EQ(services.Notes().back(), "deleted s");
+  store_.MendWatches();
+  EXPECT_EQ(News(), (Notes{"upserted a", "upserted b"}));
+}
+
 TEST_F(DisturbedTest, AFinalizerKeepsAnObjectUntilItIsTakenAway) {
   Create("a");
   ASSERT_TRUE(store_.Patch(Key("a"), Finalizers({"example.com/keep"})).ok());

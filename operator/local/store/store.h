@@ -80,12 +80,19 @@ class Store : public client::Client, public client::Discovery {
   // with at most `most` calls. Returns the number of calls.
   size_t Deliver(size_t most = SIZE_MAX) { return hub_.Deliver(most); }
 
+  // Like Deliver(1), but each watch is a stream of its own, as on an API server: the event is the
+  // oldest of one of the watches that have waiting events. `choice`, any number, determines which.
+  // Returns false if no event waits.
+  bool DeliverFromOne(uint64_t choice) { return hub_.DeliverFromOne(choice); }
+
   // For stores with keep_changes: simulate the broken watches of an API server. CutWatches breaks
-  // all watches, which lose their undelivered events. After MendWatches, each watch continues after
+  // all watches, and CutWatch one of them, which `choice` determines. They lose their
+  // undelivered events. After MendWatches, each watch continues after
   // the last change that it has seen or, if the history has been compacted since then (410 on an
   // API server), receives a whole list. A bookmark tells the watches that are up to date that they
   // have missed nothing.
   void CutWatches() { hub_.Cut(); }
+  void CutWatch(uint64_t choice) { hub_.CutOne(choice); }
   void MendWatches();
   void Bookmark();
   void Compact();

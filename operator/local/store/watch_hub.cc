@@ -106,6 +106,14 @@ void WatchHub::Cut() {
   changes_.clear();
 }
 
+void WatchHub::CutOne(uint64_t choice) {
+  MutexLock lock(mutex_);
+  if (watches_.empty()) return;
+  const std::shared_ptr<Watch>& watch = watches_[choice % watches_.size()];
+  watch->cut = true;
+  std::erase_if(changes_, [&](const Change& change) { return change.watch == watch; });
+}
+
 void WatchHub::Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list,
                     int64_t version) {
   MutexLock lock(mutex_);
@@ -150,6 +158,32 @@ bool WatchHub::DeliverOne() {
     delivering_ = change.watch.get();
     change.watch->seen = change.version;
   }
+  Pass(std::move(change));
+  return true;
+}
+
+bool WatchHub::DeliverFromOne(uint64_t choice) {
+  Change change;
+  {
+    MutexLock lock(mutex_);
+    std::vector<std::deque<Change>::iterator> oldest;
+    for (const std::shared_ptr<Watch>& watch : watches_) {
+      const auto first = std::find_if(changes_.begin(), changes_.end(),
+                                      [&](const Change& each) { return each.watch == watch; });
+      if (first != changes_.end()) oldest.push_back(first);
+    }
+    if (oldest.empty()) return false;
+    const auto chosen = oldest[choice % oldest.size()];
+    change = std::move(*chosen);
+    changes_.erase(chosen);
+    delivering_ = change.watch.get();
+    change.watch->seen = change.version;
+  }
+  Pass(std::move(change));
+  return true;
+}
+
+void WatchHub::Pass(Change change) {
   client::WatchSink& sink = change.watch->sink;
   switch (change.type) {
     case Change::Type::kReplaced:
@@ -167,7 +201,6 @@ bool WatchHub::DeliverOne() {
     delivering_ = nullptr;
   }
   changed_.NotifyAll();
-  return true;
 }
 
 size_t WatchHub::Deliver(size_t most) {

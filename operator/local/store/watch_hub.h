@@ -1,5 +1,5 @@
 // Manages the store's watchers. Changes are queued in commit order and passed to the sinks by one
-// thread, or by Deliver().
+// thread, or by Deliver(), or by DeliverFromOne(), which keeps the order only within each watch.
 //
 // With `keep_changes`, watches can break like those of an API server. A watch that is cut receives
 // nothing, and its undelivered events are lost. A mended watch continues after the last change that
@@ -42,11 +42,16 @@ class WatchHub {
   void Publish(objects::Kind kind, const client::Object* before, const client::Object* after,
                int64_t version);
 
-  // Calls sinks at most `most` times. Returns the number of calls.
+  // Calls sinks at most `most` times, in commit order. Returns the number of calls.
   size_t Deliver(size_t most);
+  // Passes on the oldest waiting event of one of the watches that have any; `choice` determines
+  // which. Returns false if no event waits.
+  bool DeliverFromOne(uint64_t choice);
 
+  // Cut all watches, or one of them, which `choice` determines.
   void Cut();
-  // `list` returns all objects of a kind, as of `version`.
+  void CutOne(uint64_t choice);
+  // Mends all watches. `list` returns all objects of a kind, as of `version`.
   void Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list, int64_t version);
   void Bookmark(int64_t version);
   void Compact(int64_t version);
@@ -74,6 +79,7 @@ class WatchHub {
   void Tell(const std::shared_ptr<Watch>& watch, const client::Object* before,
             const client::Object* after, int64_t version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool DeliverOne();
+  void Pass(Change change);
   void Serve();
   void End(const std::shared_ptr<Watch>& watch);
 

@@ -18,6 +18,9 @@ struct DecisionOptions {
   Duration restart_delay = 1s;
   Duration restart_delay_maximum = 5min;
   Duration restart_delay_reset = 10min;
+  // How long the status still names a pod that has been counted after the pod is gone. Longer than
+  // any operator acts on a watch that delivers nothing (service::kStaleAfter).
+  Duration keep_counted = 5min;
   // How often the creation of a pod or service is retried while an object of another owner holds
   // its name.
   Duration blocked_retry = 2s;

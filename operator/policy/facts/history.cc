@@ -1,8 +1,10 @@
 #include "operator/policy/facts/history.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "operator/api/conditions.h"
+#include "operator/policy/facts/gone_pods.h"
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/facts/replicas.h"
 #include "operator/policy/facts/reported_causes.h"
@@ -80,6 +82,16 @@ void RememberIndexes(const api::TFJob& job, const Snapshot& snapshot,
   }
 }
 
+void RememberGonePods(const api::TFJobStatus& status, const Snapshot& snapshot, History& history) {
+  std::map<std::string, Duration, std::less<>> gone;
+  for (const std::string_view uid : CountedAndGone(status, snapshot)) {
+    const auto since = history.counted_and_gone.find(uid);
+    const bool is_new = since == history.counted_and_gone.end();
+    gone.emplace(uid, is_new ? snapshot.steady_now : since->second);
+  }
+  history.counted_and_gone = std::move(gone);
+}
+
 }  // namespace
 
 const IndexHistory* History::Find(const Slot& slot) const {
@@ -99,6 +111,7 @@ bool History::BlocksPod(const api::TFJob& job, const Slot& slot) const {
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history) {
   RememberIndexes(job, snapshot, options, history);
+  RememberGonePods(job.status, snapshot, history);
   ForgetSettledCauses(snapshot, history);
 }
 

@@ -14,6 +14,7 @@
 // All its times are times of the steady clock, like Snapshot::steady_now.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -57,6 +58,8 @@ struct BlockedName {
 
 struct History {
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
+  // The pods in status.replicaStatuses[T].replacing that are gone, by UID, and since when.
+  std::map<std::string, Duration, std::less<>> counted_and_gone;
   // The blocked pods and services, by name. If a create fails with AlreadyExists and the existing
   // object has another controller or none, the loop adds an entry (or updates it) and reconciles
   // the job again. It erases the entry once a create succeeds or the object that holds the name is
@@ -79,7 +82,7 @@ struct History {
 // Updates `history` from the pods in the snapshot. Call once per reconcile, before Decide. Drops
 // all indexes if the job is to be suspended, is still marked Suspended, or has ended; otherwise,
 // drops the indexes that the spec no longer has. Also drops the causes of events about objects that
-// no longer matter.
+// no longer matter, and records since when counted pods have been gone.
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history);
 

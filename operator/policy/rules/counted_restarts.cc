@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
+#include "operator/policy/facts/gone_pods.h"
+#include "operator/policy/facts/history.h"
 #include "operator/policy/facts/restart_policy.h"
 
 namespace tfjob::policy {
@@ -12,6 +13,14 @@ namespace {
 int32_t SaturatingAdd(int32_t a, int64_t b) {
   return static_cast<int32_t>(
       std::clamp<int64_t>(int64_t{a} + b, 0, std::numeric_limits<int32_t>::max()));
+}
+
+// Returns how long the counted pod has been known to be gone.
+Duration GoneFor(std::string_view uid, const Snapshot& snapshot, const DecisionOptions& options) {
+  if (snapshot.history == nullptr) return options.keep_counted;
+  const auto since = snapshot.history->counted_and_gone.find(uid);
+  return since == snapshot.history->counted_and_gone.end() ? Duration::zero()
+                                                           : snapshot.steady_now - since->second;
 }
 
 }  // namespace
@@ -48,16 +57,23 @@ bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobS
                             pod.metadata.uid);
 }
 
-void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status) {
-  const bool any = std::any_of(status.replica_statuses.begin(), status.replica_statuses.end(),
-                               [](const auto& entry) { return !entry.second.replacing.empty(); });
-  if (!any) return;
-  std::set<std::string_view> present;
-  for (const auto& pod : snapshot.pods) present.insert(pod->metadata.uid);
-  for (const auto& pod : snapshot.departed) present.insert(pod->metadata.uid);
+void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
+                    api::TFJobStatus& status) {
+  const std::set<std::string_view> gone = CountedAndGone(status, snapshot);
+  std::vector<Duration> times;
+  for (const std::string_view uid : gone) times.push_back(GoneFor(uid, snapshot, options));
+  Duration limit = options.keep_counted;
+  if (times.size() > kMaxGonePods) {
+    std::nth_element(times.begin(), times.begin() + kMaxGonePods, times.end());
+    limit = std::min(limit, times[kMaxGonePods]);
+  }
+  std::set<std::string> forgotten;
+  for (const std::string_view uid : gone) {
+    if (GoneFor(uid, snapshot, options) >= limit) forgotten.emplace(uid);
+  }
   for (auto& [type, replica] : status.replica_statuses) {
     std::erase_if(replica.replacing,
-                  [&](const std::string& uid) { return !present.contains(uid); });
+                  [&](const std::string& uid) { return forgotten.contains(uid); });
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "operator/api/tfjob.h"
+#include "operator/policy/facts/decision_options.h"
 #include "operator/policy/facts/replicas.h"
 #include "operator/policy/facts/snapshot.h"
 
@@ -26,8 +27,13 @@ void CountPod(const objects::Pod& pod, api::ReplicaType type, int32_t recreation
 // True if CountPod has already counted the pod.
 bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobStatus& status);
 
-// Removes the recorded UIDs of pods that no longer exist. Keeps those of Snapshot::departed, which
-// would otherwise be judged and counted again.
-void ForgetGonePods(const Snapshot& snapshot, api::TFJobStatus& status);
+// Removes the recorded UIDs of pods that have been gone for DecisionOptions::keep_counted. Until
+// then, another operator, or this one after a restart, may still see the pod and would count it
+// again. If there are more than kMaxGonePods, removes those that have been gone the longest.
+// Without a history, removes all UIDs of pods that are gone. Pods in Snapshot::departed do not
+// count as gone.
+inline constexpr size_t kMaxGonePods = 256;
+void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
+                    api::TFJobStatus& status);
 
 }  // namespace tfjob::policy

@@ -15,6 +15,12 @@ bool IsWorthKeeping(const api::ReplicaStatus& replica) {
   return replica.restarts > 0 || !replica.completed_indexes.empty() || !replica.replacing.empty();
 }
 
+// Returns whether the replica's pod has failed, exists and is to stay.
+bool HasFailedPod(const Replica& replica) {
+  return replica.state == ReplicaState::kFailed && !replica.departed &&
+         !replica.pod->metadata.terminating();
+}
+
 void ForgetAbsentTypes(const api::TFJob& job, api::TFJobStatus& status) {
   for (auto entry = status.replica_statuses.begin(); entry != status.replica_statuses.end();) {
     api::ReplicaStatus& replica = entry->second;
@@ -37,7 +43,8 @@ void CountReplicas(const api::TFJob& job, const Replicas& replicas, api::TFJobSt
     api::ReplicaStatus& replica = status.replica_statuses[group.type];
     replica.active = group.Count(ReplicaState::kActive);
     replica.succeeded = group.Succeeded();
-    replica.failed = group.Count(ReplicaState::kFailed);
+    replica.failed = static_cast<int32_t>(
+        std::count_if(group.replicas.begin(), group.replicas.end(), HasFailedPod));
     if (replica.selector.empty()) {
       replica.selector = api::SelectorText(job.metadata.name, group.type);
     }
@@ -69,7 +76,8 @@ void CountAtFailure(const Replicas& replicas, api::TFJobStatus& status) {
       const bool given_up = replica.state == ReplicaState::kRetryable ||
                             replica.state == ReplicaState::kDisrupted ||
                             replica.state == ReplicaState::kReplacing;
-      if (given_up && !replica.pod->metadata.terminating()) {
+      const bool ended_the_job = replica.state == ReplicaState::kFailed && !HasFailedPod(replica);
+      if (ended_the_job || (given_up && !replica.pod->metadata.terminating())) {
         ++status.replica_statuses[group.type].failed;
       }
     }

@@ -4,14 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/policy/decide.h"
+#include "operator/policy/rules/counted_restarts.h"
 #include "operator/policy/testing.h"
 
 namespace tfjob::policy {
 namespace {
 
 using namespace testing;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 using enum ReplicaType;
 using enum RestartPolicy;
 
@@ -73,7 +78,55 @@ TEST(Restart, ReplacesAFailedReplica) {
   verdict = scene.ReconcileAndWrite(13);
   EXPECT_EQ(Conditions(verdict.status), "Created Running");
   EXPECT_EQ(scene.workers().restarts, 1);
-  EXPECT_THAT(scene.workers().replacing, IsEmpty());
+}
+
+// A pod that was counted stays counted for 5 minutes after it is gone. An operator whose watch is
+// behind still sees it, and must not count it again.
+TEST(Restart, CountsAPodOnceThatAnotherOperatorStillSees) {
+  RunningJob scene(kExitCode);
+  scene.Put(Exited("mnist-worker-1", 137));
+  scene.ReconcileAndWrite(10);
+  objects::Pod next = MakePod("mnist-worker-1", PodPhase::kRunning);
+  next.metadata.uid = "second";
+  scene.Put(next);
+  scene.ReconcileAndWrite(11);
+  scene.Put(RestartedTimes(Terminating(Running("mnist-worker-0"), 12), 1));
+  scene.ReconcileAndWrite(12);
+  EXPECT_EQ(scene.workers().restarts, 2);
+  EXPECT_THAT(scene.workers().replacing, ElementsAre("uid-mnist-worker-0", "uid-mnist-worker-1"));
+
+  History of_another;
+  Snapshot behind = scene.snapshot;
+  behind.pods = {Share(Exited("mnist-worker-1", 137)), Share(Running("mnist-worker-0"))};
+  behind.history = &of_another;
+  const Verdict verdict = Decide(scene.job, behind, At(13), scene.options);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).restarts, 2);
+  EXPECT_THAT(verdict.events, IsEmpty());
+
+  next.phase = PodPhase::kPending;
+  scene.Put(next);
+  scene.ReconcileAndWrite(310);
+  EXPECT_THAT(scene.workers().replacing, SizeIs(2));
+  next.phase = PodPhase::kRunning;
+  scene.Put(next);
+  scene.ReconcileAndWrite(311);
+  EXPECT_THAT(scene.workers().replacing, ElementsAre("uid-mnist-worker-0"));
+}
+
+// After a mass failure, the status does not grow without limit.
+TEST(Restart, RemembersAtMost256GonePods) {
+  api::TFJob job = StartedJob({{kWorker, 2, kExitCode}});
+  Scene scene(job);
+  std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;
+  for (int i = 1000; i < 1200; ++i) counted.push_back(StrCat(i));
+  scene.ReconcileAndWrite(1);
+  for (int i = 1200; i < 1300; ++i) counted.push_back(StrCat(i));
+  scene.Put(Running("mnist-worker-0"));
+  const Verdict verdict = scene.Reconcile(2);
+  const std::vector<std::string>& kept = verdict.status.replica_statuses.at(kWorker).replacing;
+  EXPECT_LE(kept.size(), kMaxGonePods);
+  EXPECT_THAT(kept, Contains("1299"));
+  EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
 // Checks, for failures under each policy, which pods are deleted, what is counted, and the

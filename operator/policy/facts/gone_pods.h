@@ -1,0 +1,17 @@
+// Finds the pods that the status has counted and that no longer exist.
+#pragma once
+
+#include <set>
+#include <string_view>
+
+#include "operator/api/tfjob.h"
+#include "operator/policy/facts/snapshot.h"
+
+namespace tfjob::policy {
+
+// Returns the UIDs in status.replicaStatuses[T].replacing, of all types, whose pods the snapshot
+// does not contain. Pods in Snapshot::departed do not count as gone, because they are still judged.
+// The result refers to `status`.
+std::set<std::string_view> CountedAndGone(const api::TFJobStatus& status, const Snapshot& snapshot);
+
+}  // namespace tfjob::policy

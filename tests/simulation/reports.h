@@ -1,0 +1,16 @@
+// Checks the events of a simulation: each cause is reported once.
+#pragma once
+
+#include <string>
+
+#include "tests/simulation/cluster.h"
+#include "tests/simulation/oracle.h"
+
+namespace tfjob::simulation {
+
+// Checks that no job has more events of an end, of exits and of suspensions than the oracle knows
+// causes. If `all` is true, no event can have been lost, and a job that has ended must have an
+// event of its end. Returns "" if so, otherwise a description of the violation.
+std::string CheckReports(Cluster& cluster, const Oracle& oracle, bool all);
+
+}  // namespace tfjob::simulation

@@ -1,0 +1,46 @@
+// Checks the times at which an operator acts: the delays before recreations, the deadline of the
+// job and its time to live.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "operator/policy/facts/slot.h"
+#include "tests/simulation/cluster.h"
+
+namespace tfjob::simulation {
+
+// Checks that no pod is created again too early. Knows only what surely happened, so the delays
+// that it demands are lower bounds.
+class Delays {
+ public:
+  // Call after each step. `is_quiet` tells whether the operator has seen everything so far. Returns
+  // "" if no new pod came too early, otherwise a description of the violation.
+  std::string Check(Cluster& cluster, bool is_quiet);
+
+ private:
+  struct Slot {
+    std::string newest;          // UID of the newest pod
+    std::set<std::string> seen;  // UIDs of the pods that the operator has certainly seen alive
+    Time last_alive;             // when the newest pod was last alive
+  };
+  // True if the operator may have forgotten how often pods were created again.
+  bool MayHaveForgotten(Cluster& cluster, const api::TFJob& job) const;
+  std::string CheckPod(const objects::Pod& pod, Time now, bool is_quiet);
+
+  std::map<policy::Slot, Slot> slots_;
+  std::string job_;             // UID
+  int64_t job_generation_ = 0;  // changes with the spec
+  int starts_ = 0;              // of operators
+};
+
+// Checks that a job that failed because of its deadline did not fail before it. Returns "" if so,
+// otherwise a description of the violation.
+std::string CheckFailure(const api::TFJob& job);
+
+// For a cluster in which nothing happens any more, and in which the operator has noticed every
+// change of its clock. Checks that the deadline and the time to live have taken effect.
+std::string CheckDeadlines(Cluster& cluster);
+
+}  // namespace tfjob::simulation
