@@ -3,11 +3,12 @@
 #
 #   deploy/test.sh          every test that needs no cluster and no GPU, in the configuration that ships
 #   deploy/test.sh --all    every test with the address and undefined behaviour sanitizers, and those of packages with
-#                           threads also with the thread sanitizer; in the configuration that ships, whole jobs and the
-#                           tests of packages whose code differs in it; tests/charts (Helm chart), tests/interop
-#                           (TensorFlow and TensorBoard from PyPI), tests/cluster (Kubernetes; needs root)
-#   deploy/test.sh --deep   the same as --all, and long runs: linear regression, the quickstart with ten seeds, whole jobs
-#                           under the sanitizers, every test ten times, benchmarks
+#                           threads also with the thread sanitizer; every fuzzer for some seconds; in the configuration
+#                           that ships, whole jobs and the tests of packages whose code differs in it; tests/charts
+#                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
+#                           (Kubernetes; needs root)
+#   deploy/test.sh --deep   the same as --all, and long runs: every fuzzer for minutes, linear regression, the quickstart
+#                           with ten seeds, whole jobs under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -15,7 +16,7 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,11s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
+  -h | --help) sed -n '2,12s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
@@ -50,6 +51,7 @@ else
   step "tests of what ships" bazel_tests --config=release "${SHIPPED[@]}"
   step "tests with the address and undefined sanitizers" bazel_tests --config=sanitize --build_tests_only //...
   step "tests with the thread sanitizer" bazel_tests --config=tsan --build_tests_only "${THREADED[@]}"
+  step "fuzzing" tests/fuzz/run.sh --results "$RESULTS" --seconds $([ $level = deep ] && echo 180 || echo 5)
   step "the chart" tests/charts/run.sh "$RESULTS"
   if [ -x tests/interop/run.sh ]; then step "TensorFlow and TensorBoard" tests/interop/run.sh "$RESULTS"; fi
   step "a Kubernetes cluster" tests/cluster/run.sh "$RESULTS"

@@ -5,8 +5,6 @@
 namespace tfjob::objects {
 namespace {
 
-constexpr Time kYear10000{std::chrono::seconds(253402300800)};
-
 // Parses the two digits at `at`; returns -1 if they are not digits.
 int Digits(std::string_view text, size_t at) {
   const int high = text[at] - '0';
@@ -41,10 +39,7 @@ bool ReadPlainTime(std::string_view text, Time& value) {
 bool ReadTime(std::string_view text, Time& value) {
   if (ReadPlainTime(text, value)) return true;
   const StatusOr<Time> time = ParseTime(text);
-  // ParseTime accepts more than RFC 3339, such as "infinite-future" and years without exactly
-  // four digits.
-  const bool plain = text.size() >= 20 && text[4] == '-';
-  if (!time.ok() || !plain || *time >= kYear10000) return false;
+  if (!time.ok()) return false;
   value = TruncateToSeconds(std::max(*time, Time()));
   return true;
 }

@@ -22,6 +22,19 @@ TEST(Time, FormatsAndParsesAsKubernetesDoes) {
   EXPECT_FALSE(ParseTime("yesterday").ok());
 }
 
+TEST(Time, HasFourDigitsForTheYear) {
+  const std::string first = "0001-01-01T00:00:00Z";  // Go's zero time
+  const StatusOr<Time> time = ParseTime(first);
+  ASSERT_TRUE(time.ok()) << time.status();
+  EXPECT_EQ(FormatTime(*time), first);
+  EXPECT_TRUE(ParseTime("9999-12-31T23:59:59.999999Z").ok());
+  for (const char* text :
+       {"infinite-future", " 2026-11-21T09:30:00Z", "1-01-01T00:00:00Z", "-001-01-01T00:00:00Z",
+        "0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01", "292277026596-01-01T00:00:00Z"}) {
+    EXPECT_EQ(ParseTime(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+}
+
 TEST(Backoff, DoublesUpToItsMaximum) {
   BackoffPolicy policy{.initial = 1s, .maximum = 300s};
   EXPECT_EQ(BackoffDelay(policy, 0), 0s);

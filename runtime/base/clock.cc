@@ -32,18 +32,28 @@ class SystemClock : public Clock {
 }  // namespace
 
 std::string FormatTime(Time time) {
-  return Format("%Y-%m-%d%ET%H:%M:%SZ", time);
+  return Format("%E4Y-%m-%d%ET%H:%M:%SZ", time);
 }
 
 std::string FormatMicroTime(Time time) {
-  return Format("%Y-%m-%d%ET%H:%M:%E6SZ", time);
+  return Format("%E4Y-%m-%d%ET%H:%M:%E6SZ", time);
 }
 
 StatusOr<Time> ParseTime(std::string_view text) {
+  // absl::RFC3339_full would accept years of any length.
+  constexpr char kFormat[] = "%E4Y-%m-%d%ET%H:%M:%E*S%Ez";
   absl::Time time;
   std::string error;
-  if (!absl::ParseTime(absl::RFC3339_full, internal::Piece(text), &time, &error)) {
+  // absl::ParseTime skips white space, and accepts "infinite-future" and years such as -999.
+  const bool starts_with_digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
+  if (!starts_with_digit || !absl::ParseTime(kFormat, internal::Piece(text), &time, &error)) {
     return InvalidArgument("'", text, "' is not an RFC 3339 time: ", error);
+  }
+  // An offset may lead out of the years that have four digits.
+  static const absl::Time kFirst = absl::FromCivil(absl::CivilYear(0), absl::UTCTimeZone());
+  static const absl::Time kEnd = absl::FromCivil(absl::CivilYear(10'000), absl::UTCTimeZone());
+  if (time < kFirst || time >= kEnd) {
+    return InvalidArgument("'", text, "' is not an RFC 3339 time: not in the years 0 to 9999");
   }
   return Time(std::chrono::microseconds(absl::ToUnixMicros(time)));
 }

@@ -24,6 +24,12 @@ TEST(ParseJson, NamesTheDocumentAndThePlace) {
       << ErrorOf("{\"a\":\n 1,}");
 }
 
+TEST(ParseJson, RefusesWhatFollowsANul) {
+  using std::string_literals::operator""s;
+  EXPECT_EQ(ErrorOf("5\0{}"s), "doc is not valid JSON: a NUL byte at offset 1");
+  EXPECT_EQ(ErrorOf("[]\0"s), "doc is not valid JSON: a NUL byte at offset 2");
+}
+
 TEST(ParseJson, RefusesDuplicateKeys) {
   EXPECT_NE(ErrorOf(R"({"a":1,"a":2})").find("duplicate key \"a\""), std::string::npos);
 }

@@ -1,4 +1,5 @@
 // Parses and prints the text form of TF_CONFIG.
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +12,9 @@ namespace tfjob::cluster {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
+
+// A task's rank, which may be its index plus 1, must be an int, too.
+constexpr int32_t kMostIndex = std::numeric_limits<int32_t>::max() - 1;
 
 OrderedJson AddressesOf(const Job& job) {
   if (job.null) return nullptr;
@@ -59,7 +63,7 @@ class Parser {
       ASSIGN_OR_RETURN(auto members, field.Members());
       for (const auto& [key, address] : members) {
         int32_t index = 0;
-        if (!absl::SimpleAtoi(key, &index) || index < 0) {
+        if (!absl::SimpleAtoi(key, &index) || index < 0 || index > kMostIndex) {
           return InvalidArgument("TF_CONFIG ", field.path(),
                                  ": expected task indexes as keys, got \"", key, "\"");
         }
@@ -93,7 +97,7 @@ class Parser {
 StatusOr<Task> ParseTask(const JsonField& field) {
   ASSIGN_OR_RETURN(std::string type, field["type"].String());
   ASSIGN_OR_RETURN(int32_t index, field["index"].Int32());
-  if (index < 0) return field["index"].Mismatch("an index from 0");
+  if (index < 0 || index > kMostIndex) return field["index"].Mismatch("an index from 0");
   return Task{std::move(type), index};
 }
 

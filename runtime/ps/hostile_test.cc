@@ -311,7 +311,8 @@ TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
 // The answer to a small query lists all members, so a peer that reads no answers would let them
 // pile up.
 TEST_F(HostileTest, GivesUpAPeerThatAsksAndDoesNotRead) {
-  Start();
+  connector_.SetCapacity(128 << 10);
+  Start({.max_queued_bytes = 64 << 10});
   for (int i = 0; i < 50; ++i) ASSERT_EQ(Connect("worker", i).admitted, OkStatus());
   RawPeer& worker = Connect("worker", 50);
   // More than the pipe holds in either direction.

@@ -8,10 +8,11 @@
 namespace tfjob::rpc {
 namespace {
 
-constexpr size_t kMaxQueuedBytes = size_t{32} << 20;
-
 // Two queues of whole frames, one per direction.
 struct Pipe {
+  explicit Pipe(size_t capacity) : most_bytes(capacity) {}
+
+  const size_t most_bytes;  // per direction
   Mutex mutex;
   CondVar changed;
   std::deque<std::string> frames[2] ABSL_GUARDED_BY(mutex);
@@ -37,9 +38,8 @@ class PipeEnd : public Transport {
   Status Write(const OutgoingFrame& frame) override {
     std::string wire = Flatten(frame);
     MutexLock lock(pipe_->mutex);
-    // Blocks like a full socket, so that tests wait in the same places as over TCP. The bound
-    // exceeds the credit window, as Connection requires.
-    while (!pipe_->broken && pipe_->bytes[side_] > kMaxQueuedBytes) {
+    // Blocks like a full socket, so that tests wait in the same places as over TCP.
+    while (!pipe_->broken && pipe_->bytes[side_] > pipe_->most_bytes) {
       pipe_->changed.Wait(pipe_->mutex);
     }
     if (pipe_->broken) return Unavailable("the connection is closed");
@@ -98,6 +98,11 @@ void PipeConnector::Listen(const std::string& address, const std::string& servic
   listeners_[{address, service}] = {identity, &handler};
 }
 
+void PipeConnector::SetCapacity(size_t bytes) {
+  MutexLock lock(mutex_);
+  capacity_ = bytes;
+}
+
 void PipeConnector::Close(const std::string& address) {
   std::list<Stream> closed;
   {
@@ -126,10 +131,11 @@ void PipeConnector::Serve(Listener listener, const std::string& service, Transpo
 
 StatusOr<OpenStream> PipeConnector::Connect(const std::string& address, const std::string& service,
                                             const Identity& self, Duration timeout) {
-  auto pipe = std::make_shared<Pipe>();
-  auto transport = std::make_unique<PipeEnd>(pipe, 0);
+  std::unique_ptr<Transport> transport;
   {
     MutexLock lock(mutex_);
+    const auto pipe = std::make_shared<Pipe>(capacity_);
+    transport = std::make_unique<PipeEnd>(pipe, 0);
     auto found = listeners_.find({address, service});
     if (found == listeners_.end()) return Unavailable(address, ": no listener");
     Stream& stream = streams_.emplace_back();

@@ -22,6 +22,9 @@ class PipeConnector : public Connector {
 
   void Listen(const std::string& address, const std::string& service, const Identity& identity,
               StreamHandler& handler);
+  // Sets how many bytes may wait, per direction, in a stream that is opened later. The default
+  // exceeds the window of a Connection, which that needs for data; less will do for messages.
+  void SetCapacity(size_t bytes);
   // Breaks the streams to `address` and refuses new ones, as if the process there had died. Waits
   // until every Serve of these streams has returned.
   void Close(const std::string& address);
@@ -43,6 +46,7 @@ class PipeConnector : public Connector {
   void Serve(Listener listener, const std::string& address, Transport& end);
 
   Mutex mutex_;
+  size_t capacity_ ABSL_GUARDED_BY(mutex_) = size_t{32} << 20;
   std::map<std::pair<std::string, std::string>, Listener> listeners_ ABSL_GUARDED_BY(mutex_);
   std::list<Stream> streams_ ABSL_GUARDED_BY(mutex_);
 };

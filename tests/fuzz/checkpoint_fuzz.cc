@@ -1,6 +1,6 @@
-// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:checkpoint_fuzz, then run
-// it on a copy of corpus/checkpoint. The first byte of an input selects how the rest is read: as
-// the index of a checkpoint (i), its file "checkpoint" (c) or finished.json (f).
+// libFuzzer's entry point for arbitrary bytes (checkpoint_property.h). The first byte of an
+// input selects how the rest is read: as the index of a checkpoint (i), its file "checkpoint"
+// (c), finished.json (f) or TFRecords (r).
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 'f':
       tfjob::fuzz::CheckMarkProperties(rest);
+      break;
+    case 'r':
+      tfjob::fuzz::CheckRecordProperties(rest);
       break;
     default:
       break;

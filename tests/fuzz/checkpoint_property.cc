@@ -11,6 +11,7 @@
 #include "runtime/io/bundle_reader.h"
 #include "runtime/io/bundle_writer.h"
 #include "runtime/io/checkpoint_directory.h"
+#include "runtime/io/record.h"
 #include "runtime/train/run_mark.h"
 
 namespace tfjob::fuzz {
@@ -88,6 +89,14 @@ void CheckMarkProperties(std::string_view text) {
   Write(TheFolders().model() + "/finished.json", text);
   (void)train::FinishedStep(TheFolders().model(), {"uid", 1});
   (void)train::FinishedStep(TheFolders().model(), {"", 0, Time(Duration(1))});
+}
+
+void CheckRecordProperties(std::string_view bytes) {
+  const auto records = io::ParseRecords(bytes);
+  if (!records.ok()) return;
+  std::string written;
+  for (const std::string& record : *records) io::AppendRecord(record, written);
+  ENFORCE(bytes.starts_with(written), "written records must be the same bytes");
 }
 
 }  // namespace tfjob::fuzz

@@ -1,5 +1,4 @@
-// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:kubeconfig_fuzz, then run
-// it on a copy of corpus/kubeconfig.
+// libFuzzer's entry point for arbitrary bytes (kubeconfig_property.h).
 #include <cstddef>
 #include <cstdint>
 

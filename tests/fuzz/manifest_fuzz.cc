@@ -1,5 +1,4 @@
-// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:manifest_fuzz, then run it
-// on a copy of corpus/manifest.
+// libFuzzer's entry point for arbitrary bytes (manifest_property.h).
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,5 @@
-// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:parameters_fuzz, then run
-// it on a copy of corpus/parameters. The first byte of an input selects how the rest is read: as an
-// assignment (a) or as frames (f).
+// libFuzzer's entry point for arbitrary bytes (parameters_property.h). The first byte of an
+// input selects how the rest is read: as an assignment (a), frames (f) or a ledger (l).
 #include <cstddef>
 #include <cstdint>
 
@@ -11,5 +10,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] == 'a') tfjob::fuzz::CheckAssignmentProperties(rest);
   if (data[0] == 'f') tfjob::fuzz::CheckFrameProperties(rest);
+  if (data[0] == 'l') tfjob::fuzz::CheckLedgerProperties(rest);
   return 0;
 }

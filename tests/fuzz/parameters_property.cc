@@ -110,6 +110,14 @@ std::vector<Run> Split(std::string_view bytes) {
   return runs;
 }
 
+// Returns the whole ledger of a store with one shard.
+std::string LedgerOf(ps::Store& store) {
+  std::string ledger = store.CounterLedger();
+  std::vector<std::byte> state(store.bytes_of(0));
+  store.CopyState(0, state.data(), ledger);
+  return ledger;
+}
+
 }  // namespace
 
 void CheckAssignmentProperties(std::string_view text) {
@@ -145,6 +153,18 @@ void CheckFrameProperties(std::string_view bytes) {
   ENFORCE(state.bytes >= 0 && state.bytes <= kMostBytes, "the state has the size it may have");
   ENFORCE(state.global_step >= 0, "steps are counted from 0");
   (*server)->Stop();
+}
+
+void CheckLedgerProperties(std::string_view text) {
+  ps::Definition definition;
+  definition.state.variables = {{.name = "w", .shape = {4}}};
+  const std::string run = ps::Store::RunLine("uid", 0);
+  ps::Store store(definition, 0, 1, 1), again(definition, 0, 1, 1);
+  if (!store.SetLedger(std::string(text), run).ok()) return;
+  const std::string written = LedgerOf(store);
+  ENFORCE(again.SetLedger(run + written, run).ok(), "a written ledger must be accepted");
+  ENFORCE(LedgerOf(again) == written, "a written ledger must read as the same ledger");
+  (void)store.Incarnations();
 }
 
 }  // namespace tfjob::fuzz

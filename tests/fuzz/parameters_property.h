@@ -16,5 +16,8 @@ void CheckAssignmentProperties(std::string_view text);
 // the frame's length (little-endian), and the frame in wire format. Consecutive frames of one
 // sender share a connection.
 void CheckFrameProperties(std::string_view bytes);
+// A ledger that a store accepts and writes again is accepted by another one, which then writes the
+// same.
+void CheckLedgerProperties(std::string_view text);
 
 }  // namespace tfjob::fuzz

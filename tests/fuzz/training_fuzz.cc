@@ -1,6 +1,5 @@
-// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:training_fuzz, then run it
-// on a copy of corpus/training. The first byte of an input selects how the rest is read: as a
-// training file (t), Keras JSON (k), IDX (i) or CSV (c).
+// libFuzzer's entry point for arbitrary bytes (training_property.h). The first byte of an input
+// selects how the rest is read: as a training file (t), Keras JSON (k), IDX (i) or CSV (c).
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,4 @@
-// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:watch_fuzz, then run it on
-// a copy of corpus/watch.
+// libFuzzer's entry point for arbitrary bytes (watch_property.h).
 #include <cstddef>
 #include <cstdint>
 

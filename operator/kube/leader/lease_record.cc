@@ -1,6 +1,7 @@
 #include "operator/kube/leader/lease_record.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace tfjob::kube {
@@ -25,6 +26,9 @@ bool LeaseRecord::SameAs(const LeaseRecord& other) const {
 StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object) {
   const JsonField root(*object);
   const JsonField spec = root["spec"];
+  for (const JsonField& field : {root, root["metadata"], spec}) {
+    if (field.present() && !field.IsObject()) return field.Mismatch("an object");
+  }
   LeaseRecord record;
   ASSIGN_OR_RETURN(record.holder, spec["holderIdentity"].StringOr(""));
   ASSIGN_OR_RETURN(const int64_t seconds, spec["leaseDurationSeconds"].IntOr(0));
@@ -34,7 +38,9 @@ StatusOr<LeaseRecord> ParseLease(std::shared_ptr<const Json> object) {
   record.duration = std::chrono::seconds(std::clamp<int64_t>(seconds, 0, kMaxSeconds));
   ASSIGN_OR_RETURN(record.acquire_time, ReadTime(spec["acquireTime"]));
   ASSIGN_OR_RETURN(record.renew_time, ReadTime(spec["renewTime"]));
-  ASSIGN_OR_RETURN(record.transitions, spec["leaseTransitions"].IntOr(0));
+  ASSIGN_OR_RETURN(const int64_t transitions, spec["leaseTransitions"].IntOr(0));
+  // An API server keeps them in 32 bits.
+  record.transitions = std::clamp<int64_t>(transitions, 0, std::numeric_limits<int32_t>::max());
   ASSIGN_OR_RETURN(record.resource_version, root["metadata"]["resourceVersion"].StringOr(""));
   record.object = std::move(object);
   return record;

@@ -46,6 +46,18 @@ TEST_F(LeaseTest, TheFirstCandidateCreatesTheLeaseAndLeads) {
   EXPECT_EQ(record.acquire_time, clock_.wall);
 }
 
+TEST(LeaseRecordTest, OddLeasesAreErrorsOrClamped) {
+  const auto parse = [](const char* text) {
+    return ParseLease(std::make_shared<const Json>(*ParseJson(text, "test")));
+  };
+  for (const char* text : {"[]", "7", R"({"metadata":[]})", R"({"spec":"x"})"}) {
+    EXPECT_EQ(parse(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+  const auto record = parse(R"({"spec":{"leaseTransitions":9223372036854775807}})");
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->transitions, 2147483647);
+}
+
 TEST_F(LeaseTest, RenewingWritesOnceAndReadsNothing) {
   Candidate a(server_, "a", clock_);
   a.Step();

@@ -10,8 +10,6 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr size_t kMostQueuedBytes = size_t{16} << 20;
-
 Status CheckStep(int64_t step) {
   constexpr int64_t kMost = int64_t{1} << 60;
   if (step >= 0 && step <= kMost) return OkStatus();
@@ -21,13 +19,13 @@ Status CheckStep(int64_t step) {
 }  // namespace
 
 PeerSession::PeerSession(Service& service, rpc::Identity peer, std::string address,
-                         rpc::Transport& transport, ThreadPool* pool)
+                         rpc::Transport& transport, const ServerOptions& options)
     : service_(service),
       peer_(std::move(peer)),
       role_(service.RoleOf(peer_)),
       address_(std::move(address)),
-      stream_(pool),
-      connection_(transport, *this, {.max_queued_bytes = kMostQueuedBytes}) {}
+      stream_(options.pool),
+      connection_(transport, *this, {.max_queued_bytes = options.max_queued_bytes}) {}
 
 PeerSession::~PeerSession() {
   if (fill_ != nullptr) service_.Abandon(fill_);

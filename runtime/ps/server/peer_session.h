@@ -16,6 +16,7 @@
 namespace tfjob::ps {
 
 class Service;
+struct ServerOptions;
 class Staging;
 
 // Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls OnFrame
@@ -23,7 +24,7 @@ class Staging;
 class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
-              ThreadPool* pool);
+              const ServerOptions& options);
   ~PeerSession() override;
 
   rpc::Connection& connection() { return connection_; }

@@ -36,6 +36,8 @@ struct ServerOptions {
   std::function<bool(const std::string& type, int32_t index)> may_have;
   // A definition that needs more memory than this for values and slots is refused.
   int64_t max_bytes = AvailableMemory();
+  // A peer that does not read the answers to what it asks is given up once more bytes of them wait.
+  size_t max_queued_bytes = size_t{16} << 20;
   ThreadPool* pool = nullptr;  // for large updates; borrowed; may be null
   state::PeerEventSink on_event;
   // Connects to ps 0. Borrowed. If null, the server uses gRPC with `credentials`.

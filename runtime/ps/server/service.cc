@@ -61,7 +61,7 @@ Status Service::Admit(const rpc::Identity& peer) {
 
 void Service::Serve(const rpc::Identity& peer, const std::string& address,
                     rpc::Transport& transport) {
-  PeerSession session(*this, peer, PlainAddress(address), transport, options_.pool);
+  PeerSession session(*this, peer, PlainAddress(address), transport, options_);
   Register(session);
   const auto ticket = watch_.Add(
       {.connection = &session.connection(),
