@@ -7,6 +7,7 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::api {
 
@@ -22,6 +23,8 @@ inline constexpr char kMasterRole[] = "master";               // value of kJobRo
 inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.attempt in decimal
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
+// pods: the id of the operator's key under which the pod got its job's key
+using objects::kKeyIdAnnotation;
 
 // Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".
 inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
