@@ -21,7 +21,7 @@ std::string Bytes0To31() {
 }
 
 // The literals come from openssl:
-//   printf 'tfjob.dev/job-key/v1\0%s' "$uid" | openssl dgst -sha256 -mac HMAC -macopt hexkey:0001…1f
+//   printf 'tfjob.dev/job-key/v1\0%s' $uid | openssl dgst -sha256 -mac HMAC -macopt hexkey:0001…1f
 TEST(JobKey, IsWhatOpensslComputes) {
   EXPECT_EQ(DeriveJobKey(Bytes0To31(), kUid),
             "83ac8c44a10a06eda2a2cef5032b2b592e314775d9af0377ae9b372280892587");

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/policy/testing.h"
-
 namespace tfjob::policy {
 namespace {
 
