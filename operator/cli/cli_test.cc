@@ -262,10 +262,10 @@ TEST_F(CmdTest, ARunMakesAKey) {
     ASSERT_TRUE(MakeDirectories(folder).ok());
     const std::string script = StrCat("echo $TFJOB_KEY > ", folder, "/$HOSTNAME");
     const std::string job =
-        Job("x", Replica("Chief", script) + Replica("Worker", script, "replicas: 2"));
+        Job("x", Replica("Worker", script, "replicas: 3")) + "  successPolicy: AllWorkers\n";
     ASSERT_EQ(Call({"run", "-"}, job), view::kSucceeded) << out_.str() << err_.str();
     std::set<std::string> of_run;
-    for (const char* pod : {"x-chief-0", "x-worker-0", "x-worker-1"}) {
+    for (const char* pod : {"x-worker-0", "x-worker-1", "x-worker-2"}) {
       of_run.insert(ReadFile(StrCat(folder, "/", pod)).value_or("none"));
     }
     ASSERT_EQ(of_run.size(), 1u);
