@@ -7,6 +7,7 @@
 #include <string>
 
 #include "operator/api/tfjob.h"
+#include "operator/objects/pod.h"
 
 namespace tfjob::api {
 
@@ -22,6 +23,8 @@ inline constexpr char kMasterRole[] = "master";               // value of kJobRo
 inline constexpr char kAttemptLabel[] = "tfjob.dev/attempt";  // pods: status.attempt in decimal
 // The value "true" requests that pods stuck on a lost node be deleted.
 inline constexpr char kForceDeleteAnnotation[] = "tfjob.dev/force-delete-lost-pods";
+// pods: the id of the operator's key under which the pod got its job's key
+using objects::kKeyIdAnnotation;
 
 // On a PersistentVolumeClaim: the folder of this machine that `tfjob run` uses for the claim. Has
 // no meaning in a cluster.

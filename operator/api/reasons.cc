@@ -172,4 +172,14 @@ std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node) {
       kForceDeleteAnnotation, ": \"true\"");
 }
 
+std::string JobKeyMissingMessage(const TFJob& job, std::string_view missing,
+                                 std::string_view used) {
+  const std::string got = used.empty() ? "no key" : StrCat("one under ", used);
+  return StrCat("The running pods have a job key under the operator's key ", missing,
+                ", which the operator does not have any more. New pods get ", got,
+                ", so tasks of tfjob-trainer refuse each other. Put the key back, or restart all "
+                "pods together: tfjob restart ",
+                job.metadata.name, " -n ", job.metadata.name_space);
+}
+
 }  // namespace tfjob::api

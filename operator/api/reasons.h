@@ -54,6 +54,7 @@ inline constexpr char kReasonPodTemplateSchedulerName[] = "SetPodTemplateSchedul
 inline constexpr char kReasonPodNameTaken[] = "PodNameTaken";
 inline constexpr char kReasonServiceNameTaken[] = "ServiceNameTaken";
 inline constexpr char kReasonPodOnLostNode[] = "PodOnLostNode";
+inline constexpr char kReasonJobKeyMissing[] = "JobKeyMissing";
 inline constexpr char kReasonSpecWarning[] = "TFJobSpecWarning";
 
 // Messages of conditions, and of the events that accompany them.
@@ -110,5 +111,8 @@ std::string PodTemplateSchedulerNameMessage(ReplicaType type, std::string_view s
 std::string PodNameTakenMessage(std::string_view pod, std::string_view owner);
 std::string ServiceNameTakenMessage(std::string_view service, std::string_view owner);
 std::string PodOnLostNodeMessage(std::string_view pod, std::string_view node);
+// `missing`: the id of the operator's key under which the running pods got the job's key. `used`:
+// the one for new pods; "" if there is none.
+std::string JobKeyMissingMessage(const TFJob& job, std::string_view missing, std::string_view used);
 
 }  // namespace tfjob::api

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -251,6 +252,30 @@ TEST_F(CmdTest, AFailedJobsLastWordsArePrinted) {
   EXPECT_NE(out_.str().find("exited with code 2 (Error: no such bucket)"), std::string::npos)
       << out_.str();
   EXPECT_NE(out_.str().find(" Pod x-worker-0: no such bucket"), std::string::npos) << out_.str();
+}
+
+// Every run has a key of its own, which all its processes get.
+TEST_F(CmdTest, ARunMakesAKey) {
+  std::set<std::string> keys;
+  for (const char* run : {"one", "two"}) {
+    const std::string folder = StrCat(folder_, "/", run);
+    ASSERT_TRUE(MakeDirectories(folder).ok());
+    const std::string script = StrCat("echo $TFJOB_KEY > ", folder, "/$HOSTNAME");
+    const std::string job =
+        Job("x", Replica("Worker", script, "replicas: 3")) + "  successPolicy: AllWorkers\n";
+    ASSERT_EQ(Call({"run", "-"}, job), view::kSucceeded) << out_.str() << err_.str();
+    std::set<std::string> of_run;
+    for (const char* pod : {"x-worker-0", "x-worker-1", "x-worker-2"}) {
+      of_run.insert(ReadFile(StrCat(folder, "/", pod)).value_or("none"));
+    }
+    ASSERT_EQ(of_run.size(), 1u);
+    const std::string key = of_run.begin()->substr(0, of_run.begin()->size() - 1);
+    EXPECT_EQ(key.size(), 64u) << key;
+    EXPECT_EQ(key.find_first_not_of("0123456789abcdef"), std::string::npos) << key;
+    EXPECT_EQ((out_.str() + err_.str()).find(key), std::string::npos);
+    keys.insert(key);
+  }
+  EXPECT_EQ(keys.size(), 2u);
 }
 
 TEST_F(CmdTest, KeepLeavesVolumes) {

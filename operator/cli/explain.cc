@@ -136,6 +136,11 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   return snapshot;
 }
 
+// The operator's keys are not known here, only their ids.
+std::string ShownKey(const api::TFJob&, const std::string&) {
+  return render::kShownKey;
+}
+
 // Returns what the requested stage prints for one job, as one or more JSON values.
 StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& observed,
                                     const ExplainOptions& asked) {
@@ -144,14 +149,16 @@ StatusOr<std::vector<Json>> StageOf(const api::TFJob& job, const Observed& obser
   const Time now = asked.now.value_or(RealClock().Now());
   const policy::DecisionOptions& options = asked.options;
   policy::Snapshot snapshot = SnapshotOf(job, observed);
+  snapshot.key_ids = asked.key_ids;
   policy::History history;
   snapshot.history = &history;
   policy::Remember(job, snapshot, options, history);
   const policy::Verdict verdict = policy::Decide(job, snapshot, now, options);
   if (stage == Stage::kVerdict) return std::vector<Json>{policy::Print(verdict)};
-  ASSIGN_OR_RETURN(const render::Desired desired,
-                   render::Render(job, verdict, render::ClusterDns(asked.cluster_domain)));
-  if (stage == Stage::kObjects) return desired.BuildAll();
+  ASSIGN_OR_RETURN(
+      const render::Desired desired,
+      render::Render(job, verdict, render::ClusterDns(asked.cluster_domain), ShownKey));
+  if (stage == Stage::kObjects) return desired.ShowAll();
   return std::vector<Json>{plan::Print(plan::MakePlan(job, verdict, desired, snapshot))};
 }
 

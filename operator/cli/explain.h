@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "operator/api/tfjob.h"
 #include "operator/policy/facts/decision_options.h"
@@ -22,6 +23,7 @@ struct ExplainOptions {
   // The operator's settings.
   std::string cluster_domain;
   policy::DecisionOptions options;
+  std::vector<std::string> key_ids;  // of the operator's keys, the oldest first
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 };
 

@@ -78,6 +78,9 @@ void ExplainVerb::AddOperatorFlags(FlagSet& flags) {
   };
   flags.TextAs("--gang-scheduler-name", read_gang,
                "The operator's flag: volcano, or the name of a scheduler");
+  flags.Repeated("--job-key-id", options_.key_ids,
+                 "The id of a key of the operator, such as 1.4f8a0b12; if repeated, the oldest "
+                 "first (default: the operator has no keys)");
   flags
       .Text("--default-clean-pod-policy", clean_pod_policy_,
             "The operator's flag: cleanPodPolicy of jobs that set none")

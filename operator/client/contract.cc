@@ -30,7 +30,7 @@ Json ContractTest::Pod(const std::string& name, const std::string& app, const st
                {{"name", name},
                 {"namespace", world_->name_space()},
                 {"labels", {{"app", app}}},
-                {"annotations", {{"note", "kept"}}}}},
+                {"annotations", {{"note", "kept"}, {"tfjob.dev/key-id", "1.0a"}}}}},
               {"spec", {{"containers", Json::array({container})}}}};
   if (!node.empty()) pod["spec"]["nodeName"] = node;
   return pod;
@@ -87,6 +87,9 @@ TEST_P(ContractTest, ACreatedObjectIsStampedAndReadsBack) {
   EXPECT_EQ(MetadataOf(*got).uid, metadata.uid);
   EXPECT_EQ(std::get<std::shared_ptr<const objects::Pod>>(*got)->phase,
             objects::PodPhase::kPending);
+  for (const Object& object : {created, *got}) {
+    EXPECT_EQ(std::get<std::shared_ptr<const objects::Pod>>(object)->key_id, "1.0a");
+  }
 
   const Json whole = MustGetJson(Kind::kPod, "a");
   EXPECT_EQ(whole["metadata"]["annotations"]["note"], "kept");
@@ -194,11 +197,13 @@ TEST_P(ContractTest, AWriteThatChangesNothingKeepsTheVersion) {
 
 TEST_P(ContractTest, APatchMergesAndRemoves) {
   MustCreate(Kind::kPod, Pod("a", "x"));
-  const Json patch = {
-      {"metadata", {{"labels", {{"app", nullptr}, {"new", "v"}}}, {"annotations", {{"n", "1"}}}}}};
+  const Json patch = {{"metadata",
+                       {{"labels", {{"app", nullptr}, {"new", "v"}}},
+                        {"annotations", {{"n", "1"}, {"tfjob.dev/key-id", "2.0b"}}}}}};
   auto patched = client().Patch(KeyOf(Kind::kPod, "a"), patch);
   ASSERT_TRUE(patched.ok()) << patched.status();
   EXPECT_EQ(MetadataOf(*patched).labels, (std::map<std::string, std::string>{{"new", "v"}}));
+  EXPECT_EQ(std::get<std::shared_ptr<const objects::Pod>>(*patched)->key_id, "2.0b");
   const Json whole = MustGetJson(Kind::kPod, "a");
   EXPECT_EQ(whole["metadata"]["annotations"]["note"], "kept");
   EXPECT_EQ(whole["metadata"]["annotations"]["n"], "1");

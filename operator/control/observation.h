@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
+namespace tfjob::keys {
+class KeyRing;
+}
+
 namespace tfjob::control {
 
 // A job as one reconcile sees it.
@@ -23,6 +28,7 @@ struct Observation {
   api::TFJob job;   // with defaults
   Status admitted;  // not OK if the job cannot run (Admission::verdict)
   policy::Snapshot snapshot;
+  std::shared_ptr<const keys::KeyRing> keys;  // the operator's; nullptr if it has none
   Time now;
   // How long to wait before checking again whether a terminating pod is stuck on a lost node.
   std::optional<Duration> check_nodes_after;

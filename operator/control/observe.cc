@@ -18,6 +18,7 @@
 #include "operator/control/observation.h"
 #include "operator/control/observer.h"
 #include "operator/control/pacing.h"
+#include "operator/keys/key_ring.h"
 #include "operator/policy/facts/history.h"
 #include "operator/policy/gang.h"
 #include "operator/policy/rules/managed_by.h"
@@ -67,6 +68,8 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
   observation.admitted = std::move(admission.verdict);
   observation.snapshot = dependencies_.cache.SnapshotOf(key, stored.metadata.uid);
   observation.snapshot.native_version = *std::move(native_version);
+  if (settings_.keys) observation.keys = settings_.keys();
+  if (observation.keys != nullptr) observation.snapshot.key_ids = observation.keys->ids();
   observation.now = dependencies_.clock.Now();
   observation.snapshot.steady_now = dependencies_.clock.Monotonic();
   Unblock(dependencies_.cache.TakeFreed(key), memory.history);

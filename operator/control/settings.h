@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "operator/control/admit.h"
@@ -10,6 +11,9 @@
 #include "operator/render/address.h"
 #include "runtime/base/clock.h"
 
+namespace tfjob::keys {
+class KeyRing;
+}
 namespace tfjob::objects {
 struct Event;
 }
@@ -19,10 +23,14 @@ namespace tfjob::control {
 // Queues an Event that will be created under the name `name`. Delivery is best effort. Thread-safe.
 using RecordEvent = std::function<void(std::string name, objects::Event event)>;
 
+// Returns the operator's keys as they are now. Called once per reconcile. Thread-safe.
+using GetKeys = std::function<std::shared_ptr<const keys::KeyRing>()>;
+
 struct Settings {
   policy::DecisionOptions policy;
   render::AddressScheme address;  // required
   AdmissionRules admission;
+  GetKeys keys;  // if empty, pods get no keys
   // If empty, lost nodes are not detected.
   IsNodeLost is_node_lost;
   // How long a status may be out of date if only its counts have changed, so that pods that start

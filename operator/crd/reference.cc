@@ -80,6 +80,7 @@ removed first. Running replicas keep the `TF_CONFIG` that they started with.
 | label `training.kubeflow.org/replica-index` | from `0` |
 | label `training.kubeflow.org/job-role` | pods: `master` on every chief and master, or on worker 0 if there is neither |
 | label `tfjob.dev/attempt` | pods: `status.attempt` |
+| annotation `tfjob.dev/key-id` | pods: the id of the operator's key under which the pod got [the job's key](operator.md#job-keys); none if it got none |
 )";
 
 std::string TypeName(const Field& field) {

@@ -120,6 +120,24 @@ TEST(Pod, StatusReadsAndPrintsTheSame) {
   EXPECT_EQ(StatusToJson(*pod), json);
 }
 
+TEST(Pod, ReadsTheKeyIdAndNoOtherAnnotation) {
+  const std::string longest = std::string(63, 'a') + ".0123abcd";
+  const std::pair<std::string, std::string> kCases[] = {{"2026-11.0123abcd", "2026-11.0123abcd"},
+                                                        {longest, longest},
+                                                        {"", ""},
+                                                        {longest + "a", "invalid"},
+                                                        {"A", "invalid"},
+                                                        {"1\n2", "invalid"}};
+  for (const auto& [annotation, expected] : kCases) {
+    const Json json = {
+        {"metadata", {{"annotations", {{"other", "x"}, {"tfjob.dev/key-id", annotation}}}}}};
+    const StatusOr<Pod> pod = ParsePod(json);
+    ASSERT_TRUE(pod.ok()) << pod.status();
+    EXPECT_EQ(pod->key_id, expected);
+    EXPECT_TRUE(pod->metadata.annotations.empty());
+  }
+}
+
 TEST(Pod, ReadsWhatDecisionsNeed) {
   Json json = Parse(kPodStatus);
   json["metadata"] = Parse(kMetadata);
@@ -128,6 +146,7 @@ TEST(Pod, ReadsWhatDecisionsNeed) {
   ASSERT_TRUE(pod.ok()) << pod.status();
   EXPECT_EQ(pod->metadata.label("a"), "b");
   EXPECT_TRUE(pod->metadata.annotations.empty());
+  EXPECT_EQ(pod->key_id, "");
   EXPECT_EQ(pod->phase, PodPhase::kRunning);
   EXPECT_EQ(pod->node_name, "node-1");
   EXPECT_EQ(pod->restart_count(), 3);

@@ -1,5 +1,6 @@
 #include "operator/objects/pod.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -98,8 +99,9 @@ template <typename Field>
 StatusOr<Pod> ReadPod(const Field& root) {
   if (!root.IsObject()) return root.Mismatch("a Pod object");
   Pod pod;
-  // Annotations may be large, and no decision uses them.
   ASSIGN_OR_RETURN(pod.metadata, ParseObjectMeta(root["metadata"]));
+  pod.key_id = KeyIdOf(pod.metadata);
+  // The other annotations may be large, and no decision uses them.
   pod.metadata.annotations.clear();
   RETURN_IF_ERROR(Read(root["spec"]["nodeName"], pod.node_name));
   pod.in_scheduling_group = root["spec"]["schedulingGroup"]["podGroupName"].present();
@@ -155,6 +157,18 @@ Json ToJson(const PodCondition& condition) {
 
 std::string_view Name(PodPhase phase) {
   return kPhases[static_cast<size_t>(phase)].second;
+}
+
+std::string KeyIdOf(const ObjectMeta& pod) {
+  constexpr size_t kMaxId = 72;  // a DNS label, a dot, and 8 digits
+  const auto found = pod.annotations.find(kKeyIdAnnotation);
+  if (found == pod.annotations.end()) return "";
+  const std::string& id = found->second;
+  const bool fits =
+      id.size() <= kMaxId && std::all_of(id.begin(), id.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+      });
+  return fits ? id : "invalid";
 }
 
 void DropSettledConditions(Pod& pod) {

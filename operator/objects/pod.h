@@ -45,10 +45,14 @@ struct PodCondition {
   bool operator==(const PodCondition&) const = default;
 };
 
+// The annotation of a pod with the id of the operator's key under which it got its job's key.
+inline constexpr char kKeyIdAnnotation[] = "tfjob.dev/key-id";
+
 struct Pod {
   ObjectMeta metadata;
   PodPhase phase = PodPhase::kUnknown;
   bool in_scheduling_group = false;  // spec.schedulingGroup names a PodGroup of Kubernetes itself
+  std::string key_id;                // KeyIdOf
   std::string reason;                // status.reason: "Evicted", "NodeLost", …
   std::string message;
   std::string node_name;
@@ -71,6 +75,10 @@ struct Pod {
   bool operator==(const Pod&) const = default;
 };
 
+// Returns the value of kKeyIdAnnotation; "" if there is none, "invalid" if the value cannot be an
+// id. (Anybody who may change pods can write any value, and messages contain it.)
+std::string KeyIdOf(const ObjectMeta& pod);
+
 // If the pod has container statuses, removes the conditions that no longer matter: those that are
 // True, except DisruptionTarget. This saves memory in a cache of thousands of running pods.
 void DropSettledConditions(Pod& pod);
@@ -80,7 +88,7 @@ void DropSettledConditions(Pod& pod);
 std::shared_ptr<const Pod> RememberEnd(const Pod& earlier, std::shared_ptr<const Pod> pod);
 
 // Parses a v1 Pod. Unknown members are ignored, and an unknown phase becomes kUnknown. Annotations
-// are dropped, because they may be large and no decision uses them.
+// other than kKeyIdAnnotation are dropped, because they may be large and no decision uses them.
 StatusOr<Pod> ParsePod(const Json& object);
 StatusOr<Pod> ParsePod(const JsonView& object);
 // Returns the status subresource of the pod, as a kubelet writes it (`{"status": …}` without

@@ -6,6 +6,7 @@
 #include "operator/policy/facts/pod_end.h"
 #include "operator/policy/rules/clean_up.h"
 #include "operator/policy/rules/counted_restarts.h"
+#include "operator/policy/rules/key_choice.h"
 #include "operator/policy/rules/lost_pod.h"
 #include "operator/policy/rules/recreation_delay.h"
 
@@ -95,12 +96,25 @@ void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
   }
 }
 
+// The cause of a missing key outlasts the reconcile, as the living pods keep their key.
+void ChooseKeyOfNewPods(Draft& draft) {
+  if (draft.verdict.create_pods.empty()) return;
+  KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);
+  if (!choice.missing.empty()) {
+    draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonJobKeyMissing,
+                            api::JobKeyMissingMessage(draft.job, choice.missing, choice.id),
+                            StrCat("key/", choice.missing, "/", choice.id), true});
+  }
+  draft.verdict.key_id = std::move(choice.id);
+}
+
 }  // namespace
 
 void WantPods(Draft& draft) {
   for (const ReplicaGroup& group : draft.replicas.groups) {
     for (int32_t i = 0; i < group.size(); ++i) WantPod({group.type, i}, group.replicas[i], draft);
   }
+  ChooseKeyOfNewPods(draft);
   for (const objects::Pod* pod : draft.replicas.surplus) {
     const bool outdated = AttemptOf(*pod) < draft.status().attempt;
     draft.DeletePod(*pod, outdated ? DeleteReason::kNewAttempt : DeleteReason::kScaleDown);

@@ -123,6 +123,7 @@ Json Print(const Verdict& verdict) {
   SetList("adoptServices", verdict.adopt_services, json);
   SetList("deleteServices", verdict.delete_services, json);
   SetList("createPods", verdict.create_pods, json);
+  if (!verdict.key_id.empty()) json["keyId"] = verdict.key_id;
   SetList("waitingPods", verdict.waiting_pods, json);
   SetList("deletePods", verdict.delete_pods, json);
   SetList("events", verdict.events, json);

@@ -127,6 +127,7 @@ struct Verdict {
   std::vector<PodGroupRef> delete_pod_groups;
   std::vector<WorkloadRef> delete_workloads;
   std::vector<PodToCreate> create_pods;
+  std::string key_id;  // of the operator's key under which create_pods get the job's key; "": none
   std::vector<PodThatWaits> waiting_pods;
   std::vector<PodToDelete> delete_pods;
   std::vector<ServiceToCreate> create_services;

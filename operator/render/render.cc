@@ -27,6 +27,7 @@ constexpr int64_t kSurelyFit = 300;
 
 struct Desired::Shared {
   std::string job_uid;
+  std::string key_id, key;  // both "" if the pods get no key
   Json workload;
   Json pod_group;
   std::map<api::ReplicaType, Template> templates;
@@ -38,7 +39,10 @@ Json Desired::Build(const DesiredObject& object) const {
   if (objects::IsPodGroup(object.kind)) return shared_->pod_group;
   const Template& parts = shared_->templates.at(object.slot.type);
   if (object.kind == Kind::kService) return parts.Service(object.slot);
-  PodEnvironment environment{.job_uid = shared_->job_uid, .attempt = object.attempt};
+  PodEnvironment environment{.key_id = shared_->key_id,
+                             .key = shared_->key,
+                             .job_uid = shared_->job_uid,
+                             .attempt = object.attempt};
   if (shared_->cluster) {
     environment.chief = shared_->cluster->ChiefType();
     environment.tf_config = shared_->cluster->TfConfigOf(object.slot);
@@ -46,15 +50,15 @@ Json Desired::Build(const DesiredObject& object) const {
   return parts.Pod(object.slot, object.master, environment);
 }
 
-std::vector<Json> Desired::BuildAll() const {
-  std::vector<Json> built;
-  built.reserve(objects_.size());
-  for (const DesiredObject& object : objects_) built.push_back(Build(object));
-  return built;
+std::vector<Json> Desired::ShowAll() const {
+  std::vector<Json> shown;
+  shown.reserve(objects_.size());
+  for (const DesiredObject& object : objects_) shown.push_back(HideKeys(Build(object)));
+  return shown;
 }
 
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
-                         const AddressScheme& address) {
+                         const AddressScheme& address, const KeyScheme& key) {
   Desired desired;
   if (verdict.create_workload) {
     desired.objects_.push_back({Kind::kWorkload, {}, job.metadata.name});
@@ -79,6 +83,8 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
     RETURN_IF_ERROR(CheckTfConfigSize(job, *shared->cluster, address));
   }
   shared->job_uid = job.metadata.uid;
+  if (key && !verdict.key_id.empty()) shared->key = key(job, verdict.key_id);
+  if (!shared->key.empty()) shared->key_id = verdict.key_id;
   if (verdict.create_workload) {
     shared->workload = BuildWorkload(job, verdict.gang.native_version, *verdict.create_workload);
   }

@@ -11,6 +11,7 @@
 #include "operator/api/tfjob.h"
 #include "operator/render/address.h"
 #include "operator/render/desired_object.h"
+#include "operator/render/key_scheme.h"
 #include "runtime/base/json.h"
 #include "runtime/base/status.h"
 
@@ -33,11 +34,12 @@ class Desired {
   const std::vector<DesiredObject>& objects() const { return objects_; }
   // Returns the JSON of `object`, which must be one of objects().
   Json Build(const DesiredObject& object) const;
-  // Builds all objects.
-  std::vector<Json> BuildAll() const;
+  // Builds all objects for people to read: with "(set)" in place of every TFJOB_KEY.
+  std::vector<Json> ShowAll() const;
 
  private:
-  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&);
+  friend StatusOr<Desired> Render(const api::TFJob&, const policy::Verdict&, const AddressScheme&,
+                                  const KeyScheme&);
   struct Shared;
 
   std::vector<DesiredObject> objects_;
@@ -49,7 +51,10 @@ class Desired {
 // its containers are not a list, or its labels are not strings), or if TF_CONFIG would be too long
 // (tf_config_size.h). The error recurs until the spec changes, so the caller should use
 // policy::Refuse. Only the templates of types with services or pods to create are checked.
+//
+// Pods get the job's key under the operator's key that the verdict names, and the annotation with
+// its id. They get neither if the verdict names none, or if `key` is empty or does not know the id.
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
-                         const AddressScheme& address);
+                         const AddressScheme& address, const KeyScheme& key = {});
 
 }  // namespace tfjob::render

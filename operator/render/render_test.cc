@@ -267,6 +267,61 @@ TEST(Pod, OfALocalJob) {
                       {"name":"TFJOB_ATTEMPT","value":"0"}])"));
 }
 
+// A pod with the job's key carries the id of the operator's key. The template decides neither.
+TEST(Pod, CarriesTheKeyOfTheJob) {
+  api::TFJob job = MakeJob({{kWorker, 1}});
+  SetTemplate(job, kWorker, R"({
+    "metadata": {"annotations": {"tfjob.dev/key-id": "9.stolen", "a": "b"}},
+    "spec": {"initContainers": [{"name": "i", "env": [{"name": "TFJOB_KEY", "value": "init"}]}],
+             "containers": [
+               {"name": "tensorflow", "image": "t", "env": [{"name": "TFJOB_KEY", "value": "own"}]},
+               {"name": "from", "env": [{"name": "TFJOB_KEY", "valueFrom": {"x": 1}}, 7]}]}})");
+  policy::Snapshot snapshot;
+  snapshot.key_ids = {"1.a", "2.b"};
+  const policy::Verdict verdict = policy::Decide(job, snapshot, At(0), {});
+  EXPECT_EQ(verdict.key_id, "2.b");
+  const KeyScheme scheme = [](const api::TFJob& of, const std::string& id) {
+    return id == "2.b" ? StrCat("key of ", of.metadata.uid) : "";
+  };
+  const StatusOr<Desired> desired = Render(job, verdict, ClusterDns(""), scheme);
+  ASSERT_TRUE(desired.ok()) << desired.status();
+  const Json pod = desired->Build(desired->objects().back());
+  EXPECT_EQ(pod["metadata"]["annotations"], Parse(R"({"a":"b","tfjob.dev/key-id":"2.b"})"));
+  EXPECT_EQ(pod["spec"]["containers"][0]["env"], Parse(R"([{"name":"TFJOB_KEY","value":"own"},
+                      {"name":"TFJOB_KEY","value":"key of job-uid"},
+                      {"name":"TFJOB_UID","value":"job-uid"},
+                      {"name":"TFJOB_ATTEMPT","value":"0"}])"));
+
+  const Json shown = desired->ShowAll().back();
+  EXPECT_EQ(shown["spec"]["containers"][0]["env"],
+            Parse(R"json([{"name":"TFJOB_KEY","value":"(set)"},
+                          {"name":"TFJOB_KEY","value":"(set)"},
+                          {"name":"TFJOB_UID","value":"job-uid"},
+                          {"name":"TFJOB_ATTEMPT","value":"0"}])json"));
+  EXPECT_EQ(shown["spec"]["initContainers"][0]["env"][0]["value"], "(set)");
+  EXPECT_EQ(shown["spec"]["containers"][1], pod["spec"]["containers"][1]);
+}
+
+// Pods without a key also have no id, so later pods of the job get none either.
+TEST(Pod, WithoutAKeyNamesNone) {
+  api::TFJob job = MakeJob({{kWorker, 1}});
+  SetTemplate(job, kWorker, R"({
+    "metadata": {"annotations": {"tfjob.dev/key-id": "9.stolen"}},
+    "spec": {"containers": [{"name": "tensorflow", "image": "t"}]}})");
+  const KeyScheme none = [](const api::TFJob&, const std::string&) { return ""; };
+  for (const char* id : {"", "1.a"}) {
+    policy::Verdict verdict = policy::Decide(job, {}, At(0), {});
+    verdict.key_id = id;
+    for (const KeyScheme& scheme : {KeyScheme(), none}) {
+      const StatusOr<Desired> desired = Render(job, verdict, ClusterDns(""), scheme);
+      ASSERT_TRUE(desired.ok()) << desired.status();
+      const Json pod = desired->Build(desired->objects().back());
+      EXPECT_FALSE(pod["metadata"].contains("annotations")) << pod["metadata"];
+      EXPECT_EQ(pod["spec"]["containers"][0]["env"][0]["name"], "TFJOB_UID");
+    }
+  }
+}
+
 // With enableDynamicWorker, the type of the chief is not in a worker's TF_CONFIG but in a variable
 // of its own.
 TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {
@@ -333,7 +388,7 @@ TEST(Render, OrdersObjects) {
   EXPECT_EQ(order,
             "Service mnist-chief-0\nService mnist-worker-0\nService mnist-worker-1\n"
             "Pod mnist-chief-0\nPod mnist-worker-0\nPod mnist-worker-1\n");
-  EXPECT_EQ(desired->BuildAll().size(), 6u);
+  EXPECT_EQ(desired->ShowAll().size(), 6u);
 }
 
 std::string Specs(policy::NativeVersion version) {

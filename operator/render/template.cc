@@ -7,12 +7,14 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/policy/facts/restart_policy.h"
+#include "operator/render/key_scheme.h"
 #include "operator/render/pod_group.h"
 
 namespace tfjob::render {
 namespace {
 
 constexpr char kTcp[] = "TCP";
+constexpr char kKeyVariable[] = "TFJOB_KEY";
 
 StatusOr<size_t> FindContainer(const JsonField& containers) {
   ASSIGN_OR_RETURN(const auto elements, containers.Elements());
@@ -66,6 +68,22 @@ void AddVariable(const char* name, std::string value, Json& env) {
   env.push_back({{"name", name}, {"value", std::move(value)}});
 }
 
+// Returns the list with this name in `object`; nullptr if there is no such list.
+Json* FindList(Json& object, const char* name) {
+  if (!object.is_object()) return nullptr;
+  const auto found = object.find(name);
+  return found != object.end() && found->is_array() ? &*found : nullptr;
+}
+
+void HideKeysOf(Json& container) {
+  Json* const env = FindList(container, "env");
+  if (env == nullptr) return;
+  for (Json& variable : *env) {
+    if (!variable.is_object() || variable.value("name", Json()) != kKeyVariable) continue;
+    if (variable.contains("value")) variable["value"] = kShownKey;
+  }
+}
+
 }  // namespace
 
 StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type,
@@ -114,10 +132,14 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   if (master_role) labels[api::kJobRoleLabel] = api::kMasterRole;
   for (const auto& [key, value] : metadata.labels) labels.emplace(key, value);
   metadata.labels = labels;
+  // Not even a template may say which key a pod has.
+  metadata.annotations.erase(api::kKeyIdAnnotation);
+  if (!environment.key_id.empty()) metadata.annotations[api::kKeyIdAnnotation] = environment.key_id;
 
   Json pod = {{"apiVersion", "v1"}, {"kind", "Pod"}, {"metadata", objects::ToJson(metadata)}};
   Json& spec = pod["spec"] = *pod_spec_;
   Json& env = spec["containers"][container_]["env"];
+  if (!environment.key.empty()) AddVariable(kKeyVariable, environment.key, env);
   AddVariable("TFJOB_UID", environment.job_uid, env);
   AddVariable("TFJOB_ATTEMPT", StrCat(environment.attempt), env);
   if (!environment.chief.empty()) AddVariable("TFJOB_CHIEF", environment.chief, env);
@@ -138,6 +160,16 @@ Json Template::Service(const policy::Slot& slot) const {
             {"publishNotReadyAddresses", true},
             {"selector", labels},
             {"ports", *ports_}}}};
+}
+
+Json HideKeys(Json object) {
+  if (!object.is_object() || !object.contains("spec")) return object;
+  for (const char* list : {"initContainers", "containers"}) {
+    Json* const containers = FindList(object["spec"], list);
+    if (containers == nullptr) continue;
+    for (Json& container : *containers) HideKeysOf(container);
+  }
+  return object;
 }
 
 }  // namespace tfjob::render

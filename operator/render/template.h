@@ -14,6 +14,8 @@ namespace tfjob::render {
 
 // The environment variables that a pod has in addition to those of its template.
 struct PodEnvironment {
+  std::string key_id;     // the annotation tfjob.dev/key-id; omitted if ""
+  std::string key;        // TFJOB_KEY, the first of these variables; omitted if ""
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
   std::string chief;      // TFJOB_CHIEF; omitted if ""
@@ -41,5 +43,9 @@ class Template {
   size_t container_ = 0;  // the index of the container `tensorflow`
   std::shared_ptr<const Json> ports_;
 };
+
+// Returns the object with every value of a variable TFJOB_KEY replaced with kShownKey, those of the
+// template included.
+Json HideKeys(Json object);
 
 }  // namespace tfjob::render

@@ -105,6 +105,9 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_option("--cluster-domain", options.cluster_domain,
                  "Domain appended to the addresses in TF_CONFIG, such as cluster.local "
                  "[$CUSTOM_CLUSTER_DOMAIN]");
+  app.add_option("--job-keys-dir", options.job_keys_dir,
+                 "Folder of the operator's keys, one file per key id, from which the keys of jobs "
+                 "are derived (default: jobs get no keys)");
   app.add_option("--max-replicas-per-job", options.max_replicas_per_job,
                  "Largest number of replicas of a job; a job with more fails")
       ->check(CLI::Range(int64_t{1}, api::kMaxReplicas))

@@ -69,6 +69,7 @@ TEST(OperatorFlags, AreReadInBothOfGosForms) {
                                   "--log-format=json",
                                   "--log-level=debug",
                                   "--leader-election-lease-duration=1m30s",
+                                  "--job-keys-dir=/keys",
                                   "--max-replicas-per-job=7000",
                                   "--webhook-server-port=9443"});
   ASSERT_TRUE(std::holds_alternative<OperatorOptions>(result.parsed)) << result.err;
@@ -76,6 +77,7 @@ TEST(OperatorFlags, AreReadInBothOfGosForms) {
   EXPECT_EQ(options.name_spaces, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(options.leader_elect);
   EXPECT_EQ(options.controller_threads, 7);
+  EXPECT_EQ(options.job_keys_dir, "/keys");
   EXPECT_EQ(options.kube_api_qps, 12.5);
   EXPECT_EQ(options.kube_api_burst, 9);
   EXPECT_EQ(options.metrics_address, std::nullopt);

@@ -11,6 +11,7 @@
 #include "operator/control/manager.h"
 #include "operator/control/nodes.h"
 #include "operator/events/recorder.h"
+#include "operator/keys/key_folder.h"
 #include "operator/kube/leader/leader_gate.h"
 #include "operator/kube/leader/lease.h"
 #include "operator/metrics/metrics.h"
@@ -62,6 +63,7 @@ class Operator {
   StopSource& stop_;
   const OperatorHooks& hooks_;
   metrics::Metrics metrics_;
+  keys::KeyFolder keys_;
   std::vector<std::unique_ptr<serve::Server>> servers_;
   std::unique_ptr<OperatorCluster> cluster_;
   std::unique_ptr<kube::LeaderElection> election_;

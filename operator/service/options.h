@@ -36,6 +36,7 @@ struct OperatorOptions {
   std::string gang_scheduler_name;  // "" for none
   bool enforce_gang_scheduler = false;
   std::string cluster_domain;  // if empty, addresses end in ".svc"
+  std::string job_keys_dir;    // "": jobs get no keys
   int32_t max_replicas_per_job = api::kDefaultMaxReplicasPerJob;
   api::CleanPodPolicy default_clean_pod_policy = api::CleanPodPolicy::kNone;
 

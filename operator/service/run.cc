@@ -22,9 +22,12 @@ constexpr Duration kReportInterval = 10s;
 }  // namespace
 
 Operator::Operator(const OperatorOptions& options, StopSource& stop, const OperatorHooks& hooks)
-    : options_(options), stop_(stop), hooks_(hooks), metrics_(kVersion), departure_([this] {
-        Depart();
-      }) {}
+    : options_(options),
+      stop_(stop),
+      hooks_(hooks),
+      metrics_(kVersion),
+      keys_(options.job_keys_dir, *hooks.clock),
+      departure_([this] { Depart(); }) {}
 
 std::vector<kube::WatchTrouble> Operator::Troubles() {
   return RequiredWatches(cluster_->Troubles(),
@@ -61,6 +64,7 @@ Status Operator::CheckWatches() {
     const Duration now = hooks_.clock->Monotonic();
     if (now - checked < kReportInterval) continue;
     checked = now;
+    keys_.Ring();  // logs new keys even if no job is reconciled
     const StaleWatches stale = JudgeWatches(Troubles(), leads(), ServedCheck());
     if (stale.action == StaleAction::kContinue) continue;
     kLog.Warning("no changes seen", {{"for", FormatDuration(stale.lasting)},

@@ -5,10 +5,12 @@
 #include <thread>
 
 #include "operator/client/faults.h"
+#include "operator/keys/key_ring.h"
 #include "operator/local/store/store.h"
 #include "operator/serve/http_get.h"
 #include "operator/serve/server.h"
 #include "operator/service/run.h"
+#include "runtime/base/file.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::service {
@@ -205,6 +207,36 @@ TEST_F(OperatorTest, RunsJobsAndEndsWithCode0WithinTwoSeconds) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(running.Stop(), view::kSucceeded);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+}
+
+// The keys are read at the start and again when they change.
+TEST_F(OperatorTest, GivesPodsTheKeyOfTheirJob) {
+  OperatorOptions options = Silent();
+  options.job_keys_dir = ::testing::TempDir() + "/job-keys";
+  ASSERT_TRUE(MakeDirectories(options.job_keys_dir).ok());
+  const std::string path = options.job_keys_dir + "/1", secret = "0123456789abcdef0123456789abcdef";
+  ASSERT_TRUE(WriteFileAtomically(path, secret).ok());
+  Running running(cluster_, options);
+  keys::KeyRing ring;
+  ASSERT_TRUE(ring.Add("1", secret).ok());
+  const auto create = [&](const std::string& name) {
+    const auto job = cluster_.store.Create(Kind::kTFJob, Job(name));
+    ASSERT_TRUE(job.ok()) << job.status();
+    const client::Key pod{Kind::kPod, "ns", name + "-worker-1"};
+    EXPECT_TRUE(Eventually([&] { return cluster_.store.Get(pod).ok(); }));
+    const Json sent = cluster_.store.GetJson(pod).value();
+    const std::string id = ring.ids().back();
+    EXPECT_EQ(sent["metadata"]["annotations"]["tfjob.dev/key-id"], id);
+    EXPECT_EQ(
+        sent["spec"]["containers"][0]["env"][0],
+        (Json{{"name", "TFJOB_KEY"}, {"value", ring.JobKey(id, client::MetadataOf(*job).uid)}}));
+  };
+  create("a");
+  ASSERT_TRUE(WriteFileAtomically(options.job_keys_dir + "/2", secret + "2").ok());
+  ASSERT_TRUE(ring.Add("2", secret + "2").ok());
+  running.clock().Advance(10s);
+  create("b");
+  EXPECT_EQ(running.Stop(), view::kSucceeded);
 }
 
 TEST_F(OperatorTest, EndsWithCode0WithinTwoSecondsWhenTheServerHangs) {

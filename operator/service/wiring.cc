@@ -138,6 +138,7 @@ control::ManagerOptions Operator::LoopOptions() {
   options.settings.policy.gang = policy::GangFromFlag(options_.gang_scheduler_name);
   options.settings.policy.gang.enforced = options_.enforce_gang_scheduler;
   options.settings.admission = {options_.default_clean_pod_policy, options_.max_replicas_per_job};
+  options.settings.keys = [this] { return keys_.Ring(); };
   options.settings.is_node_lost = [this](const std::string& node) { return nodes_->IsLost(node); };
   options.settings.record = [this](std::string name, objects::Event event) {
     recorder_->Record(std::move(name), std::move(event));
@@ -146,6 +147,7 @@ control::ManagerOptions Operator::LoopOptions() {
 }
 
 Status Operator::StartLoop() {
+  keys_.Ring();  // logs the keys at the start
   client::Client& client = gate_ != nullptr ? *gate_ : cluster_->client();
   events::RecorderOptions events;
   events.routine = control::IsRoutine;

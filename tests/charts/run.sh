@@ -17,7 +17,11 @@ export HELM KUBECTL
 CHART=charts/tfjob-operator
 GOLDEN=tests/charts/golden
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/api"
+coproc STUB { exec python3 tests/charts/api_stub.py "$folder/api"; }
+stub=$STUB_PID
+trap 'kill $stub; rm -rf "$folder"' EXIT
+read -r port <&"${STUB[0]}"
 export HELM_CACHE_HOME=$folder/cache HELM_CONFIG_HOME=$folder/config HELM_DATA_HOME=$folder/data
 
 passed=0 failed=0
@@ -53,6 +57,28 @@ golden() {
 
 has_definition() { render "$@" | grep -q '^kind: CustomResourceDefinition'; }
 
+# install FLAG…: renders the Secret with the operator's keys as `helm install` and `helm upgrade` do, which look into
+# the cluster. Here, api_stub.py is the cluster, and the file secret.json the Secret that exists.
+install() {
+  render --dry-run=server --disable-openapi-validation --kube-apiserver "http://127.0.0.1:$port" \
+    --show-only templates/jobkey.yaml "$@"
+}
+# 32 random bytes have 44 digits in base64.
+makes_a_key() { install "$@" | grep -q '^  "1": [A-Za-z0-9+/]\{43\}=$' && install "$@" | grep -q 'resource-policy: keep$'; }
+makes_another_key() { [ "$(install | sed -n 's/^  "1": //p')" != "$(install | sed -n 's/^  "1": //p')" ]; }
+# secret RELEASE: the Secret exists, belongs to this release, and somebody has added the key 2.
+secret() {
+  echo '{"kind": "Secret", "apiVersion": "v1", "data": {"1": "b2xk", "2": "bmV3"}, "metadata": {"name": "keys",
+    "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "'"$1"'",
+    "meta.helm.sh/release-namespace": "somewhere"}}}' >"$folder/api/secret.json"
+}
+keeps_the_keys() { secret release && [ "$(install | sed -n '/^data:/,$p' | tr -d ' \n')" = "data:\"1\":b2xk\"2\":bmV3" ]; }
+leaves_a_strangers() {
+  secret other && ! install >"$folder/refused" 2>&1 && grep -q 'set jobKey.existingSecret=' "$folder/refused"
+}
+# What Argo CD and `helm template` render must not change a key.
+contains_no_secret() { ! render "$@" | grep -n '^kind: Secret' && cmp <(render "$@") <(render "$@"); }
+
 builds() { "$KUBECTL" kustomize "$1" | grep -q '^kind: Deployment'; }
 moved() { ! "$KUBECTL" kustomize deploy/kustomize/overlays/kubeflow | grep -n tfjob-system; }
 
@@ -77,6 +103,16 @@ check "a word that is none" refused "defaultCleanPodPolicy" --set manager.config
 check "a burst of none, which the operator refuses" refused "burst" --set manager.config.clientConnection.burst=0
 check "two operators without a lease" refused "leaderElect" --set manager.replicas=2 \
   --set manager.config.leaderElection.leaderElect=false
+check "a new installation makes a key" makes_a_key
+check "a new installation without ClusterRoles makes a key" makes_a_key --set rbac.create=false
+check "every installation makes another key" makes_another_key
+check "an upgrade keeps the keys" keeps_the_keys
+check "a Secret of somebody else stays as it is" leaves_a_strangers
+rm -f "$folder/api/secret.json"
+check "a rendered manifest contains no key" contains_no_secret
+check "a rendered manifest for a Secret of one's own contains none" contains_no_secret --set jobKey.existingSecret=mine
+check "an installation with a Secret of one's own makes none" eval '! install --set jobKey.existingSecret=mine'
+check "a name that is none" refused "existingSecret" --set jobKey.existingSecret=A_B
 check "rendered manifests are current" deploy/dev/render.sh --check
 check "kustomize standalone" builds deploy/kustomize/overlays/standalone
 check "kustomize kubeflow" builds deploy/kustomize/overlays/kubeflow

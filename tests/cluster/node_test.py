@@ -1,8 +1,10 @@
 """Tests the operator on a node where pods really run. Installs it as users do, with Helm and
 kubectl, and runs deploy/examples. TFJOB_TEST_IMAGES may name a folder with images that
 deploy/docker/build.sh has built."""
+import base64
 import datetime
 import hashlib
+import hmac
 import json
 import os
 import pathlib
@@ -283,6 +285,24 @@ class NodeTest(unittest.TestCase):
         told = self.cluster.helm("test", "tfjob-operator", "--namespace", "tfjob-system", "--timeout", "2m")
         self.assertIn("Succeeded", told)
         self.assertNotIn("Failed", told)
+
+    def test_pods_get_a_key_which_an_upgrade_keeps(self):
+        keys = lambda: self.get("secret", "tfjob-operator-job-keys", "-n", "tfjob-system")["data"]  # noqa: E731
+        made = keys()
+        self.assertEqual({name: len(base64.b64decode(key)) for name, key in made.items()}, {"1": 32})
+        self.release("upgrade", CHART, "tfjob-system")
+        self.assertEqual(keys(), made)
+        self.kubectl("apply", "-f", "-", text=brief_job())
+        self.kubectl("wait", "--for=condition=Succeeded", "tfjob/brief", "--timeout=60s")
+        pod = self.get("pod", "brief-worker-0")
+        uid = self.get("tfjob", "brief")["metadata"]["uid"]
+        self.assertRegex(pod["metadata"]["annotations"]["tfjob.dev/key-id"], r"^1\.[0-9a-f]{8}$")
+        key = hmac.digest(base64.b64decode(made["1"]), b"tfjob.dev/job-key/v1\0" + uid.encode(), "sha256")
+        environment = [each for each in pod["spec"]["containers"][0]["env"] if each["name"] in ("TFJOB_KEY", "TFJOB_UID")]
+        self.assertEqual(environment, [{"name": "TFJOB_KEY", "value": key.hex()}, {"name": "TFJOB_UID", "value": uid}])
+        self.kubectl("delete", "tfjob/brief", "--timeout=30s")
+        log = self.kubectl("logs", "-n", "tfjob-system", "deployment/tfjob-operator")
+        self.assertNotIn(key.hex(), log)
 
     def test_kubectl_knows_tfjobs(self):
         self.assertIn("tfReplicaSpecs", self.kubectl("explain", "tfjob.spec"))

@@ -22,12 +22,17 @@ constexpr std::pair<const char*, Stage> kStages[] = {{"defaults", Stage::kDefaul
                                                      {"objects", Stage::kObjects},
                                                      {"plan", Stage::kPlan}};
 
+// The operator's keys in observed situations.
+const std::vector<std::string> kKeyIds = {"1.aaaaaaaa", "2.bbbbbbbb"};
+
 std::string ExplainText(const std::string& file, const std::string& observed,
-                        const std::string& now, Stage stage, Format format) {
+                        const std::string& now, Stage stage, Format format,
+                        const std::vector<std::string>& key_ids = {}) {
   std::istringstream in;
   std::ostringstream out, err;
   view::Console console{in, out, err, false};
   ExplainOptions options{file, stage, format, observed, ParseTime(now).value()};
+  options.key_ids = key_ids;
   EXPECT_EQ(Explain(options, console), view::kSucceeded) << err.str();
   return out.str();
 }
@@ -66,6 +71,9 @@ TEST(ScenariosTest, EveryStageOfEveryExample) {
   Compare("local.objects.json",
           ExplainText(StrCat(kExamples, "local.yaml"), "", "2026-01-01T00:00:00Z", Stage::kObjects,
                       Format::kJson));
+  Compare("local.objects.with-key",
+          ExplainText(StrCat(kExamples, "local.yaml"), "", "2026-01-01T00:00:00Z", Stage::kObjects,
+                      Format::kYaml, kKeyIds));
 }
 
 // <name>.yaml is a job with its status. <name>.observed.yaml lists the objects that exist for it.
@@ -78,7 +86,7 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
                       observed = StrCat(kFolder, name, ".observed.yaml");
     for (const auto& [stage, value] : {kStages[1], kStages[3]}) {
       Compare(StrCat(name, ".", stage),
-              ExplainText(file, observed, "2026-01-01T00:10:00Z", value, Format::kYaml));
+              ExplainText(file, observed, "2026-01-01T00:10:00Z", value, Format::kYaml, kKeyIds));
     }
   }
 }
@@ -86,7 +94,7 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
 // Fails if a golden file belongs to no example or situation, since it would never be compared
 // with anything.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
-  std::set<std::string> expected = {"local.objects.json"};
+  std::set<std::string> expected = {"local.objects.json", "local.objects.with-key"};
   for (const std::string& name : NamesWith(kExamples, ".yaml")) {
     for (const auto& [stage, value] : kStages) expected.insert(StrCat(name, ".", stage));
   }

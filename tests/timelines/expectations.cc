@@ -68,6 +68,7 @@ const std::map<std::string, Player::Action>& Player::Expectations() {
       {"time", &Player::ExpectTime},
       {"status", &Player::ExpectStatus},
       {"job", &Player::ExpectJobGone},
+      {"key", &Player::ExpectKey},
       {"json", &Player::ExpectJson},
       {"tf_config", &Player::ExpectTfConfig},
       {"pod_group", &Player::ExpectPodGroup},
@@ -291,6 +292,24 @@ Status Player::ExpectPodGroup(const Step& step) {
   if (!object.ok()) return Compare(step.words[3], "none");
   RETURN_IF_ERROR(NeedWords(step, 5));
   return Compare(step.words[4], TextAt(*object, step.words[3]));
+}
+
+Status Player::ExpectKey(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 4));
+  ASSIGN_OR_RETURN(const Json pod,
+                   world_.server().GetJson(World::KeyOf(Kind::kPod, FullName(step.words[2]))));
+  const JsonField root(pod);
+  ASSIGN_OR_RETURN(const std::string id,
+                   root["metadata"]["annotations"]["tfjob.dev/key-id"].StringOr("none"));
+  RETURN_IF_ERROR(Compare(step.words[3], id.substr(0, id.find('.'))));
+  const JsonField env = root["spec"]["containers"][0]["env"];
+  ASSIGN_OR_RETURN(const std::string first, env[0]["name"].String());
+  if (id == "none") return Compare("TFJOB_UID", first);
+  RETURN_IF_ERROR(Compare("TFJOB_KEY", first));
+  RETURN_IF_ERROR(Compare("TFJOB_UID", env[1]["name"].StringOr("none").value_or("")));
+  ASSIGN_OR_RETURN(const api::TFJob job, Job());
+  return Compare(world_.keys().JobKey(id, job.metadata.uid),
+                 env[0]["value"].StringOr("none").value_or(""));
 }
 
 Status Player::ExpectJson(const Step& step) {

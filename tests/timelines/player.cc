@@ -167,6 +167,7 @@ const std::map<std::string, Player::Action>& Player::Actions() {
       {"patch_pod_group", &Player::PatchPodGroup},
       {"native", &Player::Native},
       {"operator", &Player::Operator},
+      {"keys", &Player::Keys},
       {"step_clock", &Player::StepClock},
       {"restart", &Player::Restart},
       {"mark", &Player::Mark},
@@ -332,6 +333,19 @@ Status Player::Operator(const Step& step) {
   if (Option(step, "gang").empty()) return InvalidArgument("expected: operator gang=NAME");
   world_.SetGangScheduler(Option(step, "gang"));
   return world_.StartOperator();
+}
+
+Status Player::Keys(const Step& step) {
+  keys::KeyRing ring;
+  for (size_t i = 1; i < step.words.size(); ++i) {
+    const std::string& word = step.words[i];
+    const size_t equals = word.find('=');
+    const std::string secret = equals == std::string::npos ? word : word.substr(equals + 1);
+    RETURN_IF_ERROR(
+        ring.Add(word.substr(0, equals), StrCat("the secret of this key: ------- ", secret)));
+  }
+  world_.SetKeys(std::move(ring));
+  return OkStatus();
 }
 
 Status Player::AddFault(const Step& step) {

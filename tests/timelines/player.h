@@ -47,6 +47,7 @@ class Player {
   Status PatchPodGroup(const Step& step);
   Status Native(const Step& step);
   Status Operator(const Step& step);
+  Status Keys(const Step& step);
   Status AddFault(const Step& step);
   Status AddRace(const Step& step);
   Status StepClock(const Step& step);
@@ -66,6 +67,7 @@ class Player {
   Status ExpectNoCalls(const Step& step);
   Status ExpectTime(const Step& step);
   Status ExpectStatus(const Step& step);
+  Status ExpectKey(const Step& step);
   Status ExpectJson(const Step& step);
   Status ExpectTfConfig(const Step& step);
   Status ExpectPodGroup(const Step& step);

@@ -23,6 +23,8 @@
 //   patch_pod_group SCHEDULER BLOCK  merge-patches the pod group as another client
 //   native VERSION|none            sets the server's version of Kubernetes' own gang scheduling;
 //                                  default: scheduling.k8s.io/v1beta1
+//   keys [NAME | NAME=SECRET] …    the operator's keys from now on; default: none. The secret of a
+//                                  key without SECRET is made from its name
 //   advance DURATION               moves the clock; the loop's timers fire in the meantime
 //   step_clock [-]DURATION         sets the wall clock forward or back; no time passes
 //   restart operator               restarts the operator with empty memory
@@ -47,6 +49,8 @@
 //                                         get, list and watch
 //   expect time startTime|completionTime TIME|none
 //   expect status FIELD VALUE|none        a member of the status, as one word of JSON
+//   expect key POD NAME|none              the pod has the job's key under the operator's key of
+//                                         this name (as it is now), before TFJOB_UID, and its id
 //   expect json pod|service NAME POINTER VALUE|none
 //   expect pod_group SCHEDULER none       there is no pod group
 //   expect pod_group SCHEDULER POINTER VALUE|none

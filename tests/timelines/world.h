@@ -10,6 +10,7 @@
 
 #include "operator/client/faults.h"
 #include "operator/control/manager.h"
+#include "operator/keys/key_ring.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/clock.h"
 
@@ -30,6 +31,11 @@ class World {
   Status StartOperator();
   // Sets --gang-scheduler-name for the next start of the operator.
   void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
+  // Replaces the operator's keys, also while it runs.
+  void SetKeys(keys::KeyRing ring) {
+    keys_ = std::make_shared<const keys::KeyRing>(std::move(ring));
+  }
+  const keys::KeyRing& keys() const { return *keys_; }
   // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
   // Kills the operator at its `call`th call from now, before the server carries the call out or, if
@@ -63,6 +69,7 @@ class World {
   client::FaultyClient faulty_;
   std::set<std::string> lost_nodes_;
   policy::Gang gang_;
+  std::shared_ptr<const keys::KeyRing> keys_ = std::make_shared<const keys::KeyRing>();
   std::unique_ptr<control::Manager> manager_;
 };
 

@@ -54,6 +54,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{- /* Names the Secret with the operator's keys; empty if there is to be none. */}}
+{{- define "tfjob-operator.keySecret" -}}
+{{- if .Values.jobKey.existingSecret }}
+{{- .Values.jobKey.existingSecret }}
+{{- else if .Values.jobKey.create }}
+{{- printf "%s-job-keys" (include "tfjob-operator.fullname" .) }}
+{{- end }}
+{{- end }}
+
+{{- /*
+Is not empty if Helm can look into a cluster, so not in `helm template` and Argo CD. Looks for an object that exists in
+every cluster and that whoever installs this release may read: a ClusterRole, if the release has ClusterRoles.
+*/}}
+{{- define "tfjob-operator.seesCluster" -}}
+{{- if and .Values.rbac.create (or (not .Values.namespaces) .Values.rbac.nodes .Values.rbac.aggregateRoles) }}
+{{- if lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "cluster-admin" }}yes{{ end }}
+{{- else }}
+{{- if lookup "v1" "Namespace" "" .Release.Namespace }}yes{{ end }}
+{{- end }}
+{{- end }}
+
 {{- /* Lists the gang schedulers whose pod groups the operator may read and write, as JSON. */}}
 {{- define "tfjob-operator.gangSchedulers" -}}
 {{- $schedulers := .Values.gangScheduling.allowed }}

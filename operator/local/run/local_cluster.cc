@@ -7,6 +7,8 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/control/manager.h"
+#include "operator/keys/job_key.h"
+#include "operator/keys/key_ring.h"
 #include "operator/local/loopback_ports.h"
 #include "operator/local/process/runner.h"
 #include "operator/local/run/workload.h"
@@ -33,6 +35,14 @@ std::function<process::Variables(const objects::ObjectMeta&)> LoneAddresses(
     if (found == addresses.end()) return {};
     return {{"TFJOB_ADDRESS", found->second}};
   };
+}
+
+// Returns a ring with a random key, which exists only as long as this run.
+StatusOr<std::shared_ptr<const keys::KeyRing>> KeyOfThisRun() {
+  ASSIGN_OR_RETURN(const std::string secret, keys::RandomSecret());
+  auto ring = std::make_shared<keys::KeyRing>();
+  RETURN_IF_ERROR(ring->Add("run", secret));
+  return ring;
 }
 
 }  // namespace
@@ -67,6 +77,8 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& wor
   control::ManagerOptions control;
   control.discovery = &parts.store;
   control.settings.address = parts.address;
+  ASSIGN_OR_RETURN(const auto ring, KeyOfThisRun());
+  control.settings.keys = [ring] { return ring; };
   ASSIGN_OR_RETURN(parts.manager, control::Manager::Start(parts.store, std::move(control)));
   return cluster;
 }

@@ -66,8 +66,9 @@ const Json& CustomOf(const Record& record) {
   return *std::get<std::shared_ptr<const CustomResource>>(record.object)->object;
 }
 
-// Decoded pods do not keep annotations.
+// Decoded pods keep no annotation but the id of their key.
 void StorePod(Record& record, Pod pod, ObjectMeta metadata) {
+  pod.key_id = objects::KeyIdOf(metadata);
   record.annotations = std::exchange(metadata.annotations, {});
   pod.metadata = std::move(metadata);
   record.object = std::make_shared<const Pod>(std::move(pod));

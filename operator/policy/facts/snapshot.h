@@ -36,6 +36,8 @@ struct Snapshot {
   std::vector<PodGroup> pod_groups;
   // Kubernetes' own Workloads (scheduling.k8s.io).
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
+  // The ids of the operator's keys, from the oldest to the newest.
+  std::vector<std::string> key_ids;
   // The apiVersion in which the server offers Workloads; "" if it does not offer them. Set only if
   // the job wants a native gang.
   std::string native_version;

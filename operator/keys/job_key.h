@@ -1,0 +1,28 @@
+// Derives the keys of jobs from the operator's own secret keys. The tasks of a job prove to each
+// other that they know the job's key (TFJOB_KEY). Pure, except RandomSecret.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::keys {
+
+// Returns the job's key: HMAC-SHA256 under `secret` of the text "tfjob.dev/job-key/v1", a zero byte
+// and the job's UID, as 64 lower-case hex digits. In a shell, with the secret in hexadecimal:
+//
+//   printf 'tfjob.dev/job-key/v1\0%s' $UID | openssl dgst -sha256 -mac HMAC -macopt hexkey:$SECRET
+//
+// A UID is never used twice, so no two jobs share a key, and a job's key tells nothing about the
+// secret or about other keys.
+std::string DeriveJobKey(std::string_view secret, std::string_view job_uid);
+
+// Returns the first 8 hex digits of HMAC-SHA256 under `secret` of "tfjob.dev/key-fingerprint/v1".
+// The fingerprint distinguishes secrets that were stored under the same name. It is not secret.
+std::string Fingerprint(std::string_view secret);
+
+// Returns 32 random bytes for use as a secret, or Unavailable if the machine has no randomness.
+StatusOr<std::string> RandomSecret();
+
+}  // namespace tfjob::keys

@@ -1,0 +1,55 @@
+// Reads the operator's keys from the folder of a mounted Secret, and reads them again when they
+// change.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/keys/key_ring.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
+
+namespace tfjob::keys {
+
+// What one look at the folder found.
+struct FoundKeys {
+  KeyRing ring;
+  // Why files of the folder are not in the ring: one message per file, beginning with its path.
+  std::vector<std::string> problems;
+};
+
+// Reads every file of the folder into a ring. A file's name is the key's name, and its content the
+// secret. Skips names that begin with a dot. If there is a link `..data`, which a kubelet replaces
+// to change all files at once, reads all files from the folder that it names. Returns an error if
+// the folder cannot be listed, and Unavailable if a file vanished meanwhile.
+StatusOr<FoundKeys> ReadKeys(const std::string& folder);
+
+// Thread-safe. Logs what changes: the ids of the keys, the files that are no keys, and that there
+// are no keys at all. Never logs a secret.
+class KeyFolder {
+ public:
+  // If `folder` is "", there are no keys. `clock` must outlive this object.
+  KeyFolder(std::string folder, Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
+
+  // Returns the keys. Looks at the folder again if the last look was 10 s ago or longer. If the
+  // folder cannot be read now, returns the keys of the last look. Never returns nullptr.
+  std::shared_ptr<const KeyRing> Ring();
+
+ private:
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Replace(FoundKeys found) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LogRing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LogNew(std::vector<std::string> problems) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string folder_;
+  Clock& clock_;
+  Mutex mutex_;
+  std::shared_ptr<const KeyRing> ring_ ABSL_GUARDED_BY(mutex_) = std::make_shared<KeyRing>();
+  std::vector<std::string> problems_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Duration> read_at_ ABSL_GUARDED_BY(mutex_);
+  bool logged_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tfjob::keys

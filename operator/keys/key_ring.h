@@ -1,0 +1,52 @@
+// Holds the operator's secret keys. The newest derives the keys of new jobs; the older ones remain
+// in use for jobs that began under them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::keys {
+
+// A value. Const calls are thread-safe and pure.
+class KeyRing {
+ public:
+  static constexpr size_t kMinSecretBytes = 32;
+  static constexpr size_t kMaxSecretBytes = 4096;
+
+  // Adds a secret, whose bytes are used exactly as they are. Returns InvalidArgument if `name` is
+  // not a DNS label (lower-case letters, digits and '-', at most 63, with a letter or a digit at
+  // both ends), if the secret is shorter than kMinSecretBytes or longer than kMaxSecretBytes, or if
+  // all its bytes are equal; AlreadyExists if the ring has a secret of this name. Errors never
+  // contain bytes of the secret.
+  Status Add(const std::string& name, std::string_view secret);
+
+  // Returns the ids of the keys, from the oldest to the newest. An id is `<name>.<fingerprint>`
+  // (job_key.h), so a secret that was replaced under its name has another id.
+  //
+  // Names determine the order, because the files of a Secret all have the same time. Names are
+  // compared from left to right. Sequences of digits are compared as numbers, and everything else
+  // by character: "9" is older than "10", "2026-9" than "2026-11", "a" than "b". If two names are
+  // equal in this order ("1" and "01"), that of the lower bytes is older.
+  std::vector<std::string> ids() const;
+
+  // Returns the key of a job under the key with this id (DeriveJobKey); "" if there is no such id.
+  std::string JobKey(std::string_view id, std::string_view job_uid) const;
+
+  bool operator==(const KeyRing&) const = default;
+
+ private:
+  struct Key {
+    std::string name;
+    std::string id;
+    std::string secret;
+
+    bool operator==(const Key&) const = default;
+  };
+
+  std::vector<Key> keys_;  // the oldest first
+};
+
+}  // namespace tfjob::keys
