@@ -351,17 +351,21 @@ TEST_F(CmdTest, OutputThatBreaksEndsTheRunAsASignalDoes) {
 
 TEST_F(CmdTest, ExplainTakesTheObjectsThatItPrints) {
   const std::string job = Job("x", Replica("Worker", "true"));
-  EXPECT_EQ(Call({"explain", "-", "--print=objects", "--gang-scheduler-name=volcano"}, job),
+  EXPECT_EQ(Call({"explain", "-", "--print=objects", "--gang-scheduler-name=volcano",
+                  "--job-network-policies=all"},
+                 job),
             view::kSucceeded)
       << err_.str();
   const std::string observed = folder_ + "/observed.yaml";
   ASSERT_NE(out_.str().find("kind: PodGroup"), std::string::npos) << out_.str();
+  ASSERT_NE(out_.str().find("kind: NetworkPolicy"), std::string::npos) << out_.str();
   ASSERT_TRUE(WriteFileAtomically(observed, out_.str()).ok());
-  EXPECT_EQ(Call({"explain", "-", "--print=verdict", "--gang-scheduler-name=volcano", "--observed",
-                  observed.c_str()},
+  EXPECT_EQ(Call({"explain", "-", "--print=verdict", "--gang-scheduler-name=volcano",
+                  "--job-network-policies=all", "--observed", observed.c_str()},
                  job),
             view::kSucceeded)
       << err_.str();
+  EXPECT_EQ(out_.str().find("NetworkPolicy"), std::string::npos) << out_.str();
 }
 
 TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
@@ -373,7 +377,8 @@ TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
   const std::string job = Job("x", Replica("Worker", "true"));
   EXPECT_EQ(Call({"explain", "-", "--print=plan", "--observed", observed.c_str()}, job),
             view::kBadInput);
-  EXPECT_NE(err_.str().find("kind: expected Pod, Service, PodGroup or Workload"), std::string::npos)
+  EXPECT_NE(err_.str().find("kind: expected Pod, Service, PodGroup, Workload or NetworkPolicy"),
+            std::string::npos)
       << err_.str();
   EXPECT_EQ(Call({"explain", "-", "--print=objects", "-o", "json"}, job), view::kSucceeded);
   EXPECT_NE(out_.str().find("\"kind\": \"List\""), std::string::npos) << out_.str();

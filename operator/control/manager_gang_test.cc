@@ -1,4 +1,4 @@
-// Tests the manager on jobs with a gang.
+// Tests the manager on jobs with a gang or a NetworkPolicy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,9 +37,10 @@ store::StoreOptions DeliveredByHand(Clock& clock) {
   return options;
 }
 
-// If a job is deleted while the watch of jobs is behind, its pod group must not be created again,
-// although the watch of pod groups reports immediately that the garbage collector deleted it.
-TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+// Deletes a job while the watch of jobs is behind, although the watch of `kind` reports immediately
+// that the garbage collector deleted the job's object of this kind. Returns how often the operator
+// has created such an object.
+int CountCreates(Kind kind, const Json& annotations, const policy::DecisionOptions& policy) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::StoreOptions store_options = DeliveredByHand(clock);
   store_options.keep_changes = true;
@@ -50,10 +51,11 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
   options.parallel_writes = 0;
   options.clock = &clock;
   options.settings.address = render::ClusterDns("");
+  options.settings.policy = policy;
   const auto manager = *Manager::Start(client, options);
   Json job = Job("a", 1);
-  job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
-  ASSERT_TRUE(store.Create(Kind::kTFJob, job).ok());
+  job["metadata"]["annotations"] = annotations;
+  EXPECT_TRUE(store.Create(Kind::kTFJob, job).ok());
   store.Deliver();
   store.CutWatches();
   const auto run = [&] {
@@ -65,14 +67,26 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
   };
   run();              // the first reconcile subscribes to pod groups
   clock.Advance(1s);  // a timer of the job wakes it again after its deletion
-  ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
-  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  EXPECT_EQ(store.List(kind, "ns", {})->size(), 1u);
+  EXPECT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
   run();
   int made = 0;
   for (const client::Call& call : client.Calls()) {
-    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kCoschedulingPodGroup;
+    made += call.verb == client::Verb::kCreate && call.key.kind == kind;
   }
-  EXPECT_EQ(made, 1);
+  return made;
+}
+
+TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+  EXPECT_EQ(CountCreates(Kind::kCoschedulingPodGroup,
+                         {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}}, {}),
+            1);
+}
+
+TEST(NetworkPolicies, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+  policy::DecisionOptions options;
+  options.network_policies = policy::NetworkPolicies::kAnnotated;
+  EXPECT_EQ(CountCreates(Kind::kNetworkPolicy, {{"tfjob.dev/network-policy", "true"}}, options), 1);
 }
 
 // Simulates a server that silently drops spec.schedulingGroup because its feature gate is off.
@@ -161,6 +175,69 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
   const Json job = *store.GetJson({Kind::kTFJob, "ns", "gang"});
   EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
               testing::HasSubstr("the server has no PodGroups"));
+}
+
+// Simulates an operator that may not touch network policies: the list never arrives, and policies
+// cannot be created.
+class WithoutNetworkPolicies : public client::FaultyClient {
+ public:
+  using FaultyClient::FaultyClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind == Kind::kNetworkPolicy) {
+      EXPECT_FALSE(selector.empty());
+      ++watches;
+      return std::make_unique<client::Subscription>();
+    }
+    return FaultyClient::Subscribe(kind, name_space, selector, sink);
+  }
+  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
+    if (kind == Kind::kNetworkPolicy) return PermissionDenied("networkpolicies is forbidden");
+    return FaultyClient::Create(kind, object);
+  }
+  int watches = 0;
+};
+
+TEST(NetworkPolicies, AMissingPermissionHoldsBackOnlyTheJobsThatWantOne) {
+  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+  using enum policy::NetworkPolicies;
+  for (const policy::NetworkPolicies setting : {kNone, kIgnored, kAnnotated, kAll}) {
+    FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
+    store::Store store(DeliveredByHand(clock));
+    WithoutNetworkPolicies client(store);
+    ManagerOptions options;
+    options.workers = options.parallel_writes = 0;
+    options.clock = &clock;
+    options.settings.address = render::ClusterDns("");
+    options.settings.policy.network_policies = setting;
+    const auto manager = *Manager::Start(client, options);
+    const auto rest = [&] {
+      while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
+      }
+    };
+    Json open = Job("open", 2), closed = Job("closed", 2);
+    open["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "false"}};
+    closed["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "true"}};
+    ASSERT_TRUE(store.Create(Kind::kTFJob, open).ok());
+    ASSERT_TRUE(store.Create(Kind::kTFJob, closed).ok());
+    rest();
+    const bool is_watched = setting == kAnnotated || setting == kAll;
+    EXPECT_EQ(client.watches, is_watched ? 1 : 0);
+    EXPECT_TRUE(manager->Synced());  // the operator is ready
+    EXPECT_EQ(CountPods(store), setting == kIgnored ? 4u : 2u);
+    if (setting == kIgnored) continue;
+    for (int i = 0; i < 32; ++i) {
+      clock.Advance(1s);
+      rest();
+    }
+    EXPECT_EQ(CountPods(store), 2u);
+    const Json job = *store.GetJson({Kind::kTFJob, "ns", "closed"});
+    EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
+                testing::HasSubstr(is_watched ? "networkpolicies is forbidden"
+                                              : "--job-network-policies is none"));
+  }
 }
 
 // Counts how often the operator asks for the native API.

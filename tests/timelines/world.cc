@@ -38,6 +38,7 @@ Status World::StartOperator() {
   options.discovery = &discovery_;
   options.settings.address = render::ClusterDns("");
   options.settings.policy.gang = gang_;
+  options.settings.policy.network_policies = network_policies_;
   options.settings.is_node_lost = [this](const std::string& node) {
     return lost_nodes_.contains(node);
   };

@@ -30,6 +30,8 @@ class World {
   Status StartOperator();
   // Sets --gang-scheduler-name for the next start of the operator.
   void SetGangScheduler(const std::string& name) { gang_ = policy::GangFromFlag(name); }
+  // Sets --job-network-policies for the next start of the operator.
+  void SetNetworkPolicies(policy::NetworkPolicies setting) { network_policies_ = setting; }
   // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
   // Kills the operator at its `call`th call from now, before the server carries the call out or, if
@@ -63,6 +65,7 @@ class World {
   client::FaultyClient faulty_;
   std::set<std::string> lost_nodes_;
   policy::Gang gang_;
+  policy::NetworkPolicies network_policies_ = policy::NetworkPolicies::kNone;
   std::unique_ptr<control::Manager> manager_;
 };
 

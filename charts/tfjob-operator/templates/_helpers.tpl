@@ -106,4 +106,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}
+{{- if ne .Values.jobs.networkPolicies "none" }}
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
 {{- end }}

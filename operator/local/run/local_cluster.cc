@@ -67,6 +67,7 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& wor
   control::ManagerOptions control;
   control.discovery = &parts.store;
   control.settings.address = parts.address;
+  control.settings.policy.network_policies = policy::NetworkPolicies::kIgnored;
   ASSIGN_OR_RETURN(parts.manager, control::Manager::Start(parts.store, std::move(control)));
   return cluster;
 }

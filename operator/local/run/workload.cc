@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_join.h"
 #include "operator/api/defaults.h"
+#include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "operator/local/process/pod_spec.h"
 #include "operator/local/run/dry_run.h"
@@ -90,6 +91,13 @@ void Builder::AddJob(manifest::ManifestObject& object) {
   if (policy::IsManagedElsewhere(*object.job)) {
     AddError(object.where, StrCat("spec.runPolicy.managedBy: the job belongs to \"",
                                   *policy.managed_by, "\", so it would never start here"));
+  }
+  const auto& annotations = object.job->metadata.annotations;
+  if (const auto asked = annotations.find(api::kNetworkPolicyAnnotation);
+      asked != annotations.end() && asked->second == "true") {
+    workload_.warnings.push_back(
+        StrCat(object.where, ": metadata.annotations[", api::kNetworkPolicyAnnotation,
+               "]: has no effect here: no NetworkPolicy protects the tasks' ports on 127.0.0.1"));
   }
   CheckTemplates(*object.job, object.where);
   Workload::Job job{WithNamespace(*object.object), *std::move(object.job), "", object.where};
