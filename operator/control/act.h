@@ -1,7 +1,7 @@
 // Carries out a Plan in a fixed order: adoptions, changes of the pod group and the NetworkPolicy,
 // creates, the status write, deletes, events. The status write must be acknowledged before anything
-// is deleted. Completed creates, status writes and deletes are recorded in the cache immediately, so
-// that the next reconcile sees them.
+// is deleted. Completed creates, status writes and deletes are recorded in the cache immediately,
+// so that the next reconcile sees them.
 #pragma once
 
 #include <utility>

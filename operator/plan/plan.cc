@@ -1,5 +1,6 @@
 #include "operator/plan/plan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/api/conditions.h"
@@ -11,6 +12,7 @@
 #include "operator/render/network_policy.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/render.h"
+#include "runtime/base/check.h"
 
 namespace tfjob::plan {
 namespace {
@@ -79,15 +81,26 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
   return deletes;
 }
 
+// Returns the pod group in the snapshot to which the reference refers.
+const objects::CustomResource& Find(const policy::Snapshot& snapshot,
+                                    const policy::PodGroupRef& group) {
+  const auto found =
+      std::find_if(snapshot.pod_groups.begin(), snapshot.pod_groups.end(),
+                   [&](const auto& each) { return each.object->metadata.uid == group.uid; });
+  ENFORCE(found != snapshot.pod_groups.end(), "the verdict is based on another snapshot");
+  return *found->object;
+}
+
 void PlanChanges(const api::TFJob& job, const policy::Verdict& verdict,
                  const policy::Snapshot& snapshot, Plan& plan) {
   if (const auto& change = verdict.change_pod_group) {
     plan.change_pod_group = {policy::TraitsOf(change->group.scheduler).pod_group_kind,
                              change->group.name,
                              std::make_shared<const Json>(render::PatchPodGroup(
-                                 verdict.gang, change->spec, change->group.uid))};
+                                 verdict.gang, change->spec, Find(snapshot, change->group)))};
   }
   if (const auto& change = verdict.change_network_policy) {
+    ENFORCE(snapshot.network_policy != nullptr, "the verdict is based on another snapshot");
     plan.change_network_policy = {Kind::kNetworkPolicy, change->policy.name,
                                   std::make_shared<const Json>(render::PatchNetworkPolicy(
                                       *snapshot.network_policy, job.metadata.name, change->spec))};
