@@ -102,10 +102,9 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_flag("--enforce-gang-scheduler", options.enforce_gang_scheduler,
                "Ignore the annotation tfjob.dev/gang-scheduler and the templates' schedulerName: "
                "all jobs use --gang-scheduler-name");
-  app.add_option(
-         "--job-network-policies", texts.job_network_policies,
-         "Jobs that get a NetworkPolicy for their tasks' port: none, annotated (those with "
-         "the annotation tfjob.dev/network-policy: \"true\") or all (but those with \"false\")")
+  app.add_option("--job-network-policies", texts.job_network_policies,
+                 "Jobs that get a NetworkPolicy: none, annotated (those with the annotation "
+                 "tfjob.dev/network-policy: \"true\") or all (but those with \"false\")")
       ->capture_default_str();
   app.add_option("--enable-scheme", texts.schemes, "Accepts only tfjob")->allow_extra_args(false);
   app.add_option("--cluster-domain", options.cluster_domain,
