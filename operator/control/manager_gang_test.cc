@@ -14,24 +14,22 @@ namespace {
 
 using objects::Kind;
 
-Json Job(const std::string &name, int workers) {
+Json Job(const std::string& name, int workers) {
   const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
-  const Json pod_template = {
-      {"spec", {{"containers", Json::array({container})}}}};
-  const Json worker = {{"replicas", workers},
-                       {"restartPolicy", "OnFailure"},
-                       {"template", pod_template}};
+  const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};
+  const Json worker = {
+      {"replicas", workers}, {"restartPolicy", "OnFailure"}, {"template", pod_template}};
   return {{"apiVersion", "kubeflow.org/v1"},
           {"kind", "TFJob"},
           {"metadata", {{"name", name}, {"namespace", "ns"}}},
           {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
 }
 
-size_t CountPods(store::Store &store) {
+size_t CountPods(store::Store& store) {
   return store.List(Kind::kPod, "", {})->size();
 }
 
-store::StoreOptions DeliveredByHand(Clock &clock) {
+store::StoreOptions DeliveredByHand(Clock& clock) {
   store::StoreOptions options;
   options.clock = &clock;
   options.deliver_by_hand = true;
@@ -42,8 +40,7 @@ store::StoreOptions DeliveredByHand(Clock &clock) {
 // If a job is deleted while the watch of jobs is behind, its pod group must not
 // be created again, although the watch of pod groups reports immediately that
 // the garbage collector deleted it.
-TEST(PodGroups,
-     OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::StoreOptions store_options = DeliveredByHand(clock);
   store_options.keep_changes = true;
@@ -56,8 +53,7 @@ TEST(PodGroups,
   options.settings.address = render::ClusterDns("");
   const auto manager = *Manager::Start(client, options);
   Json job = Job("a", 1);
-  job["metadata"]["annotations"] = {
-      {"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
+  job["metadata"]["annotations"] = {{"tfjob.dev/gang-scheduler", "scheduler-plugins"}};
   ASSERT_TRUE(store.Create(Kind::kTFJob, job).ok());
   store.Deliver();
   store.CutWatches();
@@ -65,54 +61,48 @@ TEST(PodGroups,
     for (int i = 0; i < 50; ++i) {
       manager->Step();
       store.Deliver();
-      if (i % 10 == 0)
-        clock.Advance(100ms);
+      if (i % 10 == 0) clock.Advance(100ms);
     }
   };
-  run();             // the first reconcile subscribes to pod groups
-  clock.Advance(1s); // a timer of the job wakes it again after its deletion
+  run();              // the first reconcile subscribes to pod groups
+  clock.Advance(1s);  // a timer of the job wakes it again after its deletion
   ASSERT_EQ(store.List(Kind::kCoschedulingPodGroup, "ns", {})->size(), 1u);
   ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
   run();
   int made = 0;
-  for (const client::Call &call : client.Calls()) {
-    made += call.verb == client::Verb::kCreate &&
-            call.key.kind == Kind::kCoschedulingPodGroup;
+  for (const client::Call& call : client.Calls()) {
+    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kCoschedulingPodGroup;
   }
   EXPECT_EQ(made, 1);
 }
 
 // Does not learn that jobs are deleted, as if the watch of jobs were behind.
 class BehindWithDeletedJobs : public client::FaultyClient {
-public:
+ public:
   using FaultyClient::FaultyClient;
-  StatusOr<std::unique_ptr<client::Subscription>>
-  Subscribe(Kind kind, const std::string &name_space,
-            const client::LabelSelector &selector,
-            client::WatchSink &sink) override {
-    if (kind != Kind::kTFJob)
-      return FaultyClient::Subscribe(kind, name_space, selector, sink);
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind != Kind::kTFJob) return FaultyClient::Subscribe(kind, name_space, selector, sink);
     jobs_ = std::make_unique<Sink>(sink);
     return FaultyClient::Subscribe(kind, name_space, selector, *jobs_);
   }
 
-private:
+ private:
   struct Sink : client::WatchSink {
-    explicit Sink(client::WatchSink &sink) : sink(sink) {}
+    explicit Sink(client::WatchSink& sink) : sink(sink) {}
     void OnReplaced(std::vector<client::Object> objects) override {
       sink.OnReplaced(std::move(objects));
     }
-    void OnUpserted(client::Object object) override {
-      sink.OnUpserted(std::move(object));
-    }
+    void OnUpserted(client::Object object) override { sink.OnUpserted(std::move(object)); }
     void OnDeleted(client::Object) override {}
-    client::WatchSink &sink;
+    client::WatchSink& sink;
   };
   std::unique_ptr<Sink> jobs_;
 };
 
-TEST(NetworkPolicies,
-     OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+TEST(NetworkPolicies, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::Store store(DeliveredByHand(clock));
@@ -127,8 +117,7 @@ TEST(NetworkPolicies,
     for (int i = 0; i < 50; ++i) {
       manager->Step();
       store.Deliver();
-      if (i % 10 == 0)
-        clock.Advance(100ms);
+      if (i % 10 == 0) clock.Advance(100ms);
     }
   };
   ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 1)).ok());
@@ -137,9 +126,8 @@ TEST(NetworkPolicies,
   ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
   run();
   int made = 0;
-  for (const client::Call &call : client.Calls()) {
-    made += call.verb == client::Verb::kCreate &&
-            call.key.kind == Kind::kNetworkPolicy;
+  for (const client::Call& call : client.Calls()) {
+    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kNetworkPolicy;
   }
   EXPECT_EQ(made, 1);
 }
@@ -147,12 +135,11 @@ TEST(NetworkPolicies,
 // Simulates a server that silently drops spec.schedulingGroup because its
 // feature gate is off.
 class PruningClient : public client::FaultyClient {
-public:
+ public:
   using FaultyClient::FaultyClient;
-  StatusOr<client::Object> Create(Kind kind, const Json &object) override {
+  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
     Json kept = object;
-    if (kind == Kind::kPod)
-      kept["spec"].erase("schedulingGroup");
+    if (kind == Kind::kPod) kept["spec"].erase("schedulingGroup");
     return FaultyClient::Create(kind, kept);
   }
 };
@@ -160,8 +147,7 @@ public:
 TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
   ConfigureLogging(LogLevel::kError, LogFormat::kText);
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(
-      {.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
+  store::Store store({.clock = &clock, .deliver_by_hand = true, .node_name = "node-1"});
   PruningClient client(store);
   ManagerOptions options;
   options.workers = 0;
@@ -176,10 +162,9 @@ TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
   }
   EXPECT_EQ(CountPods(store), 2u);
   int told = 0;
-  const std::vector<client::Object> events =
-      *store.List(Kind::kEvent, "ns", {});
-  for (const client::Object &event : events) {
-    const auto &json = *client::As<objects::CustomResource>(event)->object;
+  const std::vector<client::Object> events = *store.List(Kind::kEvent, "ns", {});
+  for (const client::Object& event : events) {
+    const auto& json = *client::As<objects::CustomResource>(event)->object;
     told += json["reason"] == "SchedulingGroupDropped" ? 1 : 0;
   }
   EXPECT_EQ(told, 1);
@@ -188,19 +173,17 @@ TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
 // Simulates a server without Volcano's API: the list never arrives, and groups
 // cannot be created.
 class WithoutVolcano : public client::FaultyClient {
-public:
+ public:
   using FaultyClient::FaultyClient;
-  StatusOr<std::unique_ptr<client::Subscription>>
-  Subscribe(Kind kind, const std::string &name_space,
-            const client::LabelSelector &selector,
-            client::WatchSink &sink) override {
-    if (kind == Kind::kPodGroup)
-      return std::make_unique<client::Subscription>();
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind == Kind::kPodGroup) return std::make_unique<client::Subscription>();
     return FaultyClient::Subscribe(kind, name_space, selector, sink);
   }
-  StatusOr<client::Object> Create(Kind kind, const Json &object) override {
-    if (kind == Kind::kPodGroup)
-      return NotFound("the server has no PodGroups");
+  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
+    if (kind == Kind::kPodGroup) return NotFound("the server has no PodGroups");
     return FaultyClient::Create(kind, object);
   }
 };
@@ -242,12 +225,12 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
 // Simulates an operator that may not touch network policies: the list never
 // arrives, and policies cannot be created.
 class WithoutNetworkPolicies : public client::FaultyClient {
-public:
+ public:
   using FaultyClient::FaultyClient;
-  StatusOr<std::unique_ptr<client::Subscription>>
-  Subscribe(Kind kind, const std::string &name_space,
-            const client::LabelSelector &selector,
-            client::WatchSink &sink) override {
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
     if (kind == Kind::kNetworkPolicy) {
       EXPECT_FALSE(selector.empty());
       ++watches;
@@ -255,9 +238,8 @@ public:
     }
     return FaultyClient::Subscribe(kind, name_space, selector, sink);
   }
-  StatusOr<client::Object> Create(Kind kind, const Json &object) override {
-    if (kind == Kind::kNetworkPolicy)
-      return PermissionDenied("networkpolicies is forbidden");
+  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
+    if (kind == Kind::kNetworkPolicy) return PermissionDenied("networkpolicies is forbidden");
     return FaultyClient::Create(kind, object);
   }
   int watches = 0;
@@ -266,8 +248,7 @@ public:
 TEST(NetworkPolicies, AMissingPermissionHoldsBackOnlyTheJobsThatWantOne) {
   ConfigureLogging(LogLevel::kOff, LogFormat::kText);
   using enum policy::NetworkPolicies;
-  for (const policy::NetworkPolicies setting :
-       {kNone, kIgnored, kAnnotated, kAll}) {
+  for (const policy::NetworkPolicies setting : {kNone, kIgnored, kAnnotated, kAll}) {
     FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
     store::Store store(DeliveredByHand(clock));
     WithoutNetworkPolicies client(store);
@@ -289,26 +270,24 @@ TEST(NetworkPolicies, AMissingPermissionHoldsBackOnlyTheJobsThatWantOne) {
     rest();
     const bool is_watched = setting == kAnnotated || setting == kAll;
     EXPECT_EQ(client.watches, is_watched ? 1 : 0);
-    EXPECT_TRUE(manager->Synced()); // the operator is ready
+    EXPECT_TRUE(manager->Synced());  // the operator is ready
     EXPECT_EQ(CountPods(store), setting == kIgnored ? 4u : 2u);
-    if (setting == kIgnored)
-      continue;
+    if (setting == kIgnored) continue;
     for (int i = 0; i < 32; ++i) {
       clock.Advance(1s);
       rest();
     }
     EXPECT_EQ(CountPods(store), 2u);
     const Json job = *store.GetJson({Kind::kTFJob, "ns", "closed"});
-    EXPECT_THAT(
-        job["status"]["conditions"].back()["message"].get<std::string>(),
-        testing::HasSubstr(is_watched ? "networkpolicies is forbidden"
-                                      : "--job-network-policies is none"));
+    EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
+                testing::HasSubstr(is_watched ? "networkpolicies is forbidden"
+                                              : "--job-network-policies is none"));
   }
 }
 
 // Counts how often the operator asks for the native API.
 class CountingDiscovery : public client::Discovery {
-public:
+ public:
   StatusOr<std::string> ApiVersion(Kind kind) override {
     ++asked;
     return std::string(client::NewestApiVersion(kind));
@@ -339,16 +318,15 @@ TEST(NativeGang, ARefusalOfAnotherJobDoesNotDoubtTheApi) {
   ASSERT_EQ(CountPods(store), 2u);
   const int asked = discovery.asked;
   client.Inject({.matches =
-                     [](const client::Call &call) {
-                       return call.verb == client::Verb::kCreate &&
-                              call.key.kind == Kind::kPod;
+                     [](const client::Call& call) {
+                       return call.verb == client::Verb::kCreate && call.key.kind == Kind::kPod;
                      },
                  .times = 1000,
                  .error = PermissionDenied("exceeded quota")});
   ASSERT_TRUE(store.Create(Kind::kTFJob, Job("other", 1)).ok());
   rest();
-  clock.Advance(1min); // the answer about the API would expire after 30 s if it
-                       // were in doubt
+  clock.Advance(1min);  // the answer about the API would expire after 30 s if it
+                        // were in doubt
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
   ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "gang-worker-0"}, now).ok());
@@ -357,5 +335,5 @@ TEST(NativeGang, ARefusalOfAnotherJobDoesNotDoubtTheApi) {
   EXPECT_EQ(discovery.asked, asked);
 }
 
-} // namespace
-} // namespace tfjob::control
+}  // namespace
+}  // namespace tfjob::control

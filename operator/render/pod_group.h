@@ -16,8 +16,8 @@ namespace tfjob::render {
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
-// Returns a merge patch that updates the existing `group` to match `spec`, except for its queue. Its
-// UID is a precondition.
+// Returns a merge patch that updates the existing `group` to match `spec`, except for its queue.
+// The UID of `group` is a precondition.
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
                    const objects::CustomResource& group);
 
