@@ -37,9 +37,8 @@ store::StoreOptions DeliveredByHand(Clock& clock) {
   return options;
 }
 
-// If a job is deleted while the watch of jobs is behind, its pod group must not
-// be created again, although the watch of pod groups reports immediately that
-// the garbage collector deleted it.
+// If a job is deleted while the watch of jobs is behind, its pod group must not be created again,
+// although the watch of pod groups reports immediately that the garbage collector deleted it.
 TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
   FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
   store::StoreOptions store_options = DeliveredByHand(clock);
@@ -132,8 +131,7 @@ TEST(NetworkPolicies, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBe
   EXPECT_EQ(made, 1);
 }
 
-// Simulates a server that silently drops spec.schedulingGroup because its
-// feature gate is off.
+// Simulates a server that silently drops spec.schedulingGroup because its feature gate is off.
 class PruningClient : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -170,8 +168,7 @@ TEST(NativeGang, SaysOnceWhenTheServerDropsTheMembership) {
   EXPECT_EQ(told, 1);
 }
 
-// Simulates a server without Volcano's API: the list never arrives, and groups
-// cannot be created.
+// Simulates a server without Volcano's API: the list never arrives, and groups cannot be created.
 class WithoutVolcano : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -222,8 +219,8 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
               testing::HasSubstr("the server has no PodGroups"));
 }
 
-// Simulates an operator that may not touch network policies: the list never
-// arrives, and policies cannot be created.
+// Simulates an operator that may not touch network policies: the list never arrives, and policies
+// cannot be created.
 class WithoutNetworkPolicies : public client::FaultyClient {
  public:
   using FaultyClient::FaultyClient;
@@ -325,8 +322,7 @@ TEST(NativeGang, ARefusalOfAnotherJobDoesNotDoubtTheApi) {
                  .error = PermissionDenied("exceeded quota")});
   ASSERT_TRUE(store.Create(Kind::kTFJob, Job("other", 1)).ok());
   rest();
-  clock.Advance(1min);  // the answer about the API would expire after 30 s if it
-                        // were in doubt
+  clock.Advance(1min);  // the answer about the API would expire after 30 s if it were in doubt
   client::DeleteOptions now;
   now.grace_period_seconds = 0;
   ASSERT_TRUE(store.Delete({Kind::kPod, "ns", "gang-worker-0"}, now).ok());
