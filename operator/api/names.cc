@@ -8,6 +8,10 @@ std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t i
   return StrCat(job_name, "-", LowerName(type), "-", index);
 }
 
+std::string NetworkPolicyName(const std::string& job_name) {
+  return job_name + "-tasks";
+}
+
 Labels JobSelector(const std::string& job_name) {
   return {{kOperatorNameLabel, kControllerName}, {kJobNameLabel, job_name}};
 }

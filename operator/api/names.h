@@ -30,6 +30,10 @@ using objects::kKeyIdAnnotation;
 // no meaning in a cluster.
 inline constexpr char kLocalPathAnnotation[] = "tfjob.dev/local-path";
 
+// Overrides the operator's flag --job-network-policies: "true" requests a NetworkPolicy that lets
+// only the job's own pods reach its port, "false" declines it.
+inline constexpr char kNetworkPolicyAnnotation[] = "tfjob.dev/network-policy";
+
 // Overrides the operator's gang scheduler: "volcano", "scheduler-plugins", "native" or "none".
 inline constexpr char kGangSchedulerAnnotation[] = "tfjob.dev/gang-scheduler";
 // The label (for scheduler-plugins) and the annotations (for Volcano) that assign a pod to its
@@ -42,6 +46,10 @@ using Labels = std::map<std::string, std::string>;
 
 // Returns the name that a replica's pod and service share: "mnist-worker-0".
 std::string ReplicaName(const std::string& job_name, ReplicaType type, int32_t index);
+
+// Returns the name of the job's NetworkPolicy: "mnist-tasks". It is not the job's own name, which a
+// user may have given to a policy of their own.
+std::string NetworkPolicyName(const std::string& job_name);
 
 // Return the labels that select the pods and services of a job (operator name and job name), or of
 // one of its replica types.

@@ -85,6 +85,12 @@ std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wa
                 "again");
 }
 
+std::string NoNetworkPoliciesMessage() {
+  return StrCat("the annotation ", kNetworkPolicyAnnotation,
+                " asks for a NetworkPolicy, but this operator creates none (its flag "
+                "--job-network-policies is none)");
+}
+
 std::string SchedulingGroupDroppedMessage(std::string_view pod) {
   return StrCat("The API server dropped spec.schedulingGroup of pod ", pod,
                 ": its feature gate GenericWorkload is off. The job's pods are placed one by one");

@@ -46,6 +46,11 @@ inline constexpr char kReasonCreatedWorkload[] = "SuccessfulCreateWorkload";
 inline constexpr char kReasonFailedCreateWorkload[] = "FailedCreateWorkload";
 inline constexpr char kReasonDeletedWorkload[] = "SuccessfulDeleteWorkload";
 inline constexpr char kReasonFailedDeleteWorkload[] = "FailedDeleteWorkload";
+inline constexpr char kReasonCreatedNetworkPolicy[] = "SuccessfulCreateNetworkPolicy";
+inline constexpr char kReasonFailedCreateNetworkPolicy[] = "FailedCreateNetworkPolicy";
+inline constexpr char kReasonFailedChangeNetworkPolicy[] = "FailedChangeNetworkPolicy";
+inline constexpr char kReasonDeletedNetworkPolicy[] = "SuccessfulDeleteNetworkPolicy";
+inline constexpr char kReasonFailedDeleteNetworkPolicy[] = "FailedDeleteNetworkPolicy";
 inline constexpr char kReasonDeletedJob[] = "SuccessfulDeleteJob";
 inline constexpr char kReasonFailedDeleteJob[] = "FailedDeleteJob";
 inline constexpr char kReasonExitedWithCode[] = "ExitedWithCode";
@@ -89,6 +94,8 @@ std::string SchedulingGroupDroppedMessage(std::string_view pod);
 // `served`: the apiVersion in which the server offers Kubernetes' own Workloads; "" if it does not
 // offer them.
 std::string NoNativeGangsMessage(std::string_view served);
+// The job asks for a NetworkPolicy, but the operator's flag does not let it create any.
+std::string NoNetworkPoliciesMessage();
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);

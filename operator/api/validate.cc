@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
@@ -13,6 +14,7 @@ namespace {
 constexpr size_t kMaxLabel = 63;  // maximum length of a DNS label
 constexpr char kOurManager[] = "kubeflow.org/training-operator";
 const std::string kGangSchedulers[] = {"native", "none", "scheduler-plugins", "volcano"};
+const std::string kBooleans[] = {"false", "true"};
 constexpr char kMultiKueue[] = "kueue.x-k8s.io/multikueue";
 
 using Issues = std::vector<FieldIssue>;
@@ -133,17 +135,22 @@ void CheckReplicas(const TFJob& job, Issues& issues) {
   }
 }
 
-void CheckGangScheduler(const TFJob& job, Issues& issues) {
-  const auto annotation = job.metadata.annotations.find(kGangSchedulerAnnotation);
+// Checks that the annotation `key`, if the job has it, is one of `words`. `expected` lists them.
+void CheckAnnotation(const TFJob& job, const char* key, std::span<const std::string> words,
+                     const char* expected, Issues& issues) {
+  const auto annotation = job.metadata.annotations.find(key);
   if (annotation == job.metadata.annotations.end()) return;
   const std::string& word = annotation->second;
-  if (std::find(std::begin(kGangSchedulers), std::end(kGangSchedulers), word) !=
-      std::end(kGangSchedulers)) {
-    return;
-  }
-  const std::string path = StrCat("metadata.annotations[", kGangSchedulerAnnotation, "]");
-  issues.push_back({path, StrCat("expected native, volcano, scheduler-plugins or none, got ",
-                                 DescribeJson(word), DidYouMean(word, kGangSchedulers))});
+  if (std::find(words.begin(), words.end(), word) != words.end()) return;
+  issues.push_back(
+      {StrCat("metadata.annotations[", key, "]"),
+       StrCat("expected ", expected, ", got ", DescribeJson(word), DidYouMean(word, words))});
+}
+
+void CheckAnnotations(const TFJob& job, Issues& issues) {
+  CheckAnnotation(job, kGangSchedulerAnnotation, kGangSchedulers,
+                  "native, volcano, scheduler-plugins or none", issues);
+  CheckAnnotation(job, kNetworkPolicyAnnotation, kBooleans, "true or false", issues);
 }
 
 void CheckRunPolicy(const RunPolicy& policy, Issues& issues) {
@@ -170,7 +177,7 @@ std::vector<FieldIssue> Validate(const TFJob& job) {
   CheckServiceNames(job, issues);
   CheckReplicas(job, issues);
   CheckRunPolicy(job.spec.run_policy, issues);
-  if (!job.status.start_time) CheckGangScheduler(job, issues);
+  if (!job.status.start_time) CheckAnnotations(job, issues);
   std::sort(issues.begin(), issues.end());
   return issues;
 }
@@ -184,7 +191,7 @@ std::vector<FieldIssue> Warnings(const TFJob& job) {
                       StrCat(replicas, " replicas of ", Name(type),
                              " are all chiefs, and all of them must succeed; usually there is 1")});
   }
-  if (job.status.start_time) CheckGangScheduler(job, issues);
+  if (job.status.start_time) CheckAnnotations(job, issues);
   const auto& scheduling = job.spec.run_policy.scheduling_policy;
   if (scheduling && scheduling->min_available) {
     const int32_t wanted = *scheduling->min_available;

@@ -152,6 +152,10 @@ TEST(Validate, RefusesTypesThatExcludeEachOtherAndNegativeNumbers) {
        "metadata.annotations[tfjob.dev/gang-scheduler]: expected native, volcano, "
        "scheduler-plugins or none, "
        "got \"vulcano\"; did you mean \"volcano\"?"},
+      {[](TFJob& job) { job.metadata.annotations["tfjob.dev/network-policy"] = "true"; }, ""},
+      {[](TFJob& job) { job.metadata.annotations["tfjob.dev/network-policy"] = "false"; }, ""},
+      {[](TFJob& job) { job.metadata.annotations["tfjob.dev/network-policy"] = "yes"; },
+       "metadata.annotations[tfjob.dev/network-policy]: expected true or false, got \"yes\""},
       {[](TFJob& job) {
          job.spec.run_policy.ttl_seconds_after_finished = -1;
          job.spec.run_policy.active_deadline_seconds = -2;

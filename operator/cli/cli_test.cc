@@ -376,17 +376,19 @@ TEST_F(CmdTest, OutputThatBreaksEndsTheRunAsASignalDoes) {
 
 TEST_F(CmdTest, ExplainTakesTheObjectsThatItPrints) {
   const std::string job = Job("x", Replica("Worker", "true"));
-  EXPECT_EQ(Call({"explain", "-", "--print=objects", "--gang-scheduler-name=volcano"}, job),
-            view::kSucceeded)
-      << err_.str();
+  const std::pair<const char*, const char*> cases[] = {
+      {"--gang-scheduler-name=volcano", "kind: PodGroup"},
+      {"--job-network-policies=all", "kind: NetworkPolicy"}};
   const std::string observed = folder_ + "/observed.yaml";
-  ASSERT_NE(out_.str().find("kind: PodGroup"), std::string::npos) << out_.str();
-  ASSERT_TRUE(WriteFileAtomically(observed, out_.str()).ok());
-  EXPECT_EQ(Call({"explain", "-", "--print=verdict", "--gang-scheduler-name=volcano", "--observed",
-                  observed.c_str()},
-                 job),
-            view::kSucceeded)
-      << err_.str();
+  for (const auto& [flag, kind] : cases) {
+    EXPECT_EQ(Call({"explain", "-", "--print=objects", flag}, job), view::kSucceeded) << err_.str();
+    ASSERT_NE(out_.str().find(kind), std::string::npos) << out_.str();
+    ASSERT_TRUE(WriteFileAtomically(observed, out_.str()).ok());
+    EXPECT_EQ(Call({"explain", "-", "--print=verdict", flag, "--observed", observed.c_str()}, job),
+              view::kSucceeded)
+        << err_.str();
+    EXPECT_EQ(out_.str().find("NetworkPolicy"), std::string::npos) << out_.str();
+  }
 }
 
 TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
@@ -398,7 +400,8 @@ TEST_F(CmdTest, ExplainReadsWhatIsObserved) {
   const std::string job = Job("x", Replica("Worker", "true"));
   EXPECT_EQ(Call({"explain", "-", "--print=plan", "--observed", observed.c_str()}, job),
             view::kBadInput);
-  EXPECT_NE(err_.str().find("kind: expected Pod, Service, PodGroup or Workload"), std::string::npos)
+  EXPECT_NE(err_.str().find("kind: expected Pod, Service, PodGroup, Workload or NetworkPolicy"),
+            std::string::npos)
       << err_.str();
   EXPECT_EQ(Call({"explain", "-", "--print=objects", "-o", "json"}, job), view::kSucceeded);
   EXPECT_NE(out_.str().find("\"kind\": \"List\""), std::string::npos) << out_.str();

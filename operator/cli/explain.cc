@@ -31,6 +31,7 @@ struct Observed {
   std::vector<std::shared_ptr<const objects::Service>> services;
   std::vector<policy::PodGroup> pod_groups;
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
+  std::vector<std::shared_ptr<const objects::CustomResource>> network_policies;
 };
 
 // Determines the scheduler from the API group. Accepts any version.
@@ -63,13 +64,14 @@ StatusOr<Observed> ReadObserved(const ExplainOptions& options, view::Console& co
       auto group = ReadPodGroup(*object.object);
       if (!group.ok()) return Annotate(group.status(), object.where);
       observed.pod_groups.push_back(*std::move(group));
-    } else if (object.kind == "Workload") {
-      auto workload = objects::ParseCustomResource(*object.object);
-      if (!workload.ok()) return Annotate(workload.status(), object.where);
-      observed.workloads.push_back(
-          std::make_shared<const objects::CustomResource>(*std::move(workload)));
+    } else if (object.kind == "Workload" || object.kind == "NetworkPolicy") {
+      auto other = objects::ParseCustomResource(*object.object);
+      if (!other.ok()) return Annotate(other.status(), object.where);
+      auto& list = object.kind == "Workload" ? observed.workloads : observed.network_policies;
+      list.push_back(std::make_shared<const objects::CustomResource>(*std::move(other)));
     } else {
-      return InvalidArgument(object.where, ": kind: expected Pod, Service, PodGroup or Workload");
+      return InvalidArgument(object.where,
+                             ": kind: expected Pod, Service, PodGroup, Workload or NetworkPolicy");
     }
   }
   return observed;
@@ -132,6 +134,11 @@ policy::Snapshot SnapshotOf(const api::TFJob& job, const Observed& observed) {
   }
   for (const auto& workload : observed.workloads) {
     if (owned(workload->metadata)) snapshot.workloads.push_back(workload);
+  }
+  const std::string policy_name = api::NetworkPolicyName(job.metadata.name);
+  for (const auto& policy : observed.network_policies) {
+    const bool has_name = policy->metadata.name == policy_name;
+    if (has_name && owned(policy->metadata)) snapshot.network_policy = policy;
   }
   return snapshot;
 }

@@ -18,7 +18,7 @@ struct ExplainOptions {
   std::string file;  // "-" for standard input
   Stage stage = Stage::kVerdict;
   Format format = Format::kYaml;
-  std::string observed;     // file with the existing pods, services and pod groups; "" if none
+  std::string observed;     // file with the existing pods, services, pod groups, …; "" if none
   std::optional<Time> now;  // the current time if not set
   // The operator's settings.
   std::string cluster_domain;

@@ -2,6 +2,7 @@
 #include "operator/cli/explain.h"
 #include "operator/cli/local_verbs.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/network_policy.h"
 
 namespace tfjob::cli {
 namespace {
@@ -30,6 +31,7 @@ class ExplainVerb : public Verb {
   ExplainOptions options_;
   std::string output_ = "yaml";
   std::string clean_pod_policy_ = "None";
+  std::string network_policies_ = "none";
 };
 
 void ExplainVerb::AddFlags(FlagSet& flags) {
@@ -37,7 +39,7 @@ void ExplainVerb::AddFlags(FlagSet& flags) {
   AddOutputFlags(flags);
   flags
       .Text("--observed", options_.observed,
-            "A v1 List of the pods, services and pod groups that exist")
+            "A v1 List of the pods, services, pod groups and network policies that exist")
       .Complete(CompleteWith::kFiles);
   flags.TextAs(
       "--now", [this](const std::string& text) { return ReadNow(text); },
@@ -82,11 +84,18 @@ void ExplainVerb::AddOperatorFlags(FlagSet& flags) {
                  "The id of a key of the operator, such as 1.4f8a0b12; if repeated, the oldest "
                  "first (default: the operator has no keys)");
   flags
+      .Text("--job-network-policies", network_policies_,
+            "The operator's flag: which jobs get a NetworkPolicy")
+      .AllowOnly({"none", "annotated", "all"})
+      .ShowDefault();
+  flags
       .Text("--default-clean-pod-policy", clean_pod_policy_,
             "The operator's flag: cleanPodPolicy of jobs that set none")
       .AllowOnly({"None", "Running", "All"})
       .ShowDefault();
   flags.Check([this] {
+    options_.options.network_policies =
+        policy::ParseNetworkPolicies(network_policies_).value_or(policy::NetworkPolicies::kNone);
     options_.default_clean_pod_policy =
         api::ParseCleanPodPolicy(clean_pod_policy_).value_or(api::CleanPodPolicy::kNone);
     return OkStatus();

@@ -29,7 +29,7 @@ constexpr int64_t kDefaultGraceSeconds = 30;
 
 Outcome Actor::Act(const ActContext& context) {
   Status first = Adopt(context);
-  const Status changed = ChangePodGroup(context);
+  const Status changed = ChangeAll(context);
   KeepFirst(first, changed);
   if (changed.ok()) {
     Outcome created = creator_.CreateAll(context);
@@ -60,13 +60,24 @@ Status Actor::Adopt(const ActContext& context) {
   return first;
 }
 
-Status Actor::ChangePodGroup(const ActContext& context) {
-  if (!context.decision.plan.change_pod_group) return OkStatus();
-  const plan::ChangePodGroup& change = *context.decision.plan.change_pod_group;
+Status Actor::ChangeAll(const ActContext& context) {
+  const plan::Plan& plan = context.decision.plan;
+  Status first;
+  for (const auto* change : {&plan.change_pod_group, &plan.change_network_policy}) {
+    if (*change) KeepFirst(first, ChangeOne(context, **change));
+  }
+  return first;
+}
+
+Status Actor::ChangeOne(const ActContext& context, const plan::Change& change) {
   const client::Key key{change.kind, context.name_space(), change.name};
   const Status status = dependencies_.client.Patch(key, *change.patch).status();
-  if (IsGoneOrTaken(status)) return OkStatus();
-  if (IsRefusal(status)) context.ReportOnce(ChangeFailedEvent(context.job(), status));
+  if (IsGoneOrTaken(status)) {
+    // Pods may do without the latest pod group, but not without protection.
+    if (change.kind != Kind::kNetworkPolicy) return OkStatus();
+    return Unavailable("changing ", client::ToString(key), ": ", Message(status));
+  }
+  if (IsRefusal(status)) context.ReportOnce(ChangeFailedEvent(context.job(), change.kind, status));
   return Annotate(status, StrCat("changing ", client::ToString(key)));
 }
 

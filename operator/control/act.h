@@ -1,7 +1,7 @@
-// Carries out a Plan in a fixed order: adoptions, the change of the pod group, creates, the status
-// write, deletes, events. The status write must be acknowledged before anything is deleted.
-// Completed creates, status writes and deletes are recorded in the cache immediately, so that the
-// next reconcile sees them.
+// Carries out a Plan in a fixed order: adoptions, changes of the pod group and the NetworkPolicy,
+// creates, the status write, deletes, events. The status write must be acknowledged before anything
+// is deleted. Completed creates, status writes and deletes are recorded in the cache immediately,
+// so that the next reconcile sees them.
 #pragma once
 
 #include <utility>
@@ -13,8 +13,9 @@
 #include "operator/control/settings.h"
 
 namespace tfjob::plan {
+struct Change;
 struct Delete;
-}
+}  // namespace tfjob::plan
 
 namespace tfjob::control {
 
@@ -37,7 +38,10 @@ class Actor {
 
  private:
   Status Adopt(const ActContext& context);
-  Status ChangePodGroup(const ActContext& context);
+  // Change the pod group and the NetworkPolicy to match the spec. If an error is returned, no pods
+  // may be created.
+  Status ChangeAll(const ActContext& context);
+  Status ChangeOne(const ActContext& context, const plan::Change& change);
   Outcome WriteStatus(const ActContext& context);
   Status DeleteAll(const ActContext& context);
   // Returns NotFound if the object with the wanted UID is gone.

@@ -35,8 +35,8 @@ std::string KeyOfParent(const ObjectMeta& metadata) {
   return StrCat(metadata.name_space, "/", metadata.label(api::kJobNameLabel));
 }
 
-// Returns true for a pod group or workload that does not belong to a TFJob. Pod groups and
-// workloads are watched without a selector, so most of them may belong to others.
+// Returns true for a pod group, workload or network policy that does not belong to a TFJob. Pod
+// groups and workloads are watched without a selector, so most of them may belong to others.
 template <typename T>
 bool IsOthersBusiness(const T& child) {
   if constexpr (!std::is_same_v<T, CustomResource>) return false;
@@ -349,7 +349,10 @@ policy::Snapshot Cache::SnapshotOf(const std::string& key, const std::string& ui
   for (const auto& [kind, groups] : found->second.groups) {
     for (auto& group : groups.View()) {
       if (!group->metadata.IsControlledBy(uid)) continue;
-      if (kind == Kind::kWorkload) {
+      if (kind == Kind::kNetworkPolicy) {
+        const std::string name = api::NetworkPolicyName(key.substr(key.find('/') + 1));
+        if (group->metadata.name == name) snapshot.network_policy = std::move(group);
+      } else if (kind == Kind::kWorkload) {
         snapshot.workloads.push_back(std::move(group));
       } else {
         snapshot.pod_groups.push_back({policy::SchedulerOf(kind), std::move(group)});

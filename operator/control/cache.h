@@ -1,6 +1,6 @@
-// Holds the TFJobs, pods, services and pod groups that the watches have reported, indexed by job,
-// and the operator's own writes that the watches have not reported yet. The cost of a job's
-// snapshot is proportional to its number of pods.
+// Holds the TFJobs, pods, services, pod groups and network policies that the watches have reported,
+// indexed by job, and the operator's own writes that the watches have not reported yet. The cost of
+// a job's snapshot is proportional to its number of pods.
 //
 // An object is assigned to the job that its controller reference names or, if its controller is
 // not a TFJob, to the job in its label job-name. A pod or service of another owner that occupies a
@@ -48,9 +48,10 @@ class Cache {
     client::WatchSink& services;
   };
   Scope AddScope(const std::string& name_space);
-  // Adds a sink for a kind of pod group, or for Kubernetes' Workloads, in `name_space`. If
-  // `required`, Synced() returns false until its first list has arrived. Synced(key) never waits
-  // for it, because it concerns only jobs with a gang: they ask GroupsSynced.
+  // Adds a sink for a kind of pod group, for Kubernetes' Workloads, or for network policies, in
+  // `name_space`. If `required`, Synced() returns false until its first list has arrived.
+  // Synced(key) never waits for it, because it concerns only jobs that have such an object: they
+  // ask GroupsSynced.
   client::WatchSink& AddGroups(objects::Kind kind, const std::string& name_space, bool required);
   // Removes the sinks of the kind. They must no longer be called. The objects that they reported
   // stay until a new list replaces them.
@@ -116,7 +117,7 @@ class Cache {
     const PackedJob& newest() const { return written != nullptr ? written : seen; }
     Children<objects::Pod> pods;
     Children<objects::Service> services;
-    std::map<objects::Kind, Children<objects::CustomResource>> groups;  // and workloads
+    std::map<objects::Kind, Children<objects::CustomResource>> groups;  // workloads, policies
     std::vector<std::shared_ptr<const objects::Pod>> departed;
     std::vector<std::string> freed;
   };
@@ -135,7 +136,7 @@ class Cache {
     // True if the first list has arrived or need not be waited for.
     bool ready() const { return synced || !required; }
     // True if the jobs of the scope cannot be reconciled yet.
-    bool holds_back_jobs() const { return !synced && !objects::IsGangKind(kind_); }
+    bool holds_back_jobs() const { return !synced && !objects::IsOnePerJob(kind_); }
     bool synced = false;   // guarded by the cache's lock
     bool required = true;  // does not change once the sink is added
 

@@ -68,7 +68,7 @@ Outcome Creator::CreateAll(const ActContext& context) {
     const size_t count = static_cast<size_t>(end - left.begin());
     Outcome outcome = CreateKind(context, left.first(count));
     left = left.subspan(count);
-    const bool ends = objects::IsGangKind(kind) || !ConcernsOneObject(outcome.error);
+    const bool ends = objects::IsOnePerJob(kind) || !ConcernsOneObject(outcome.error);
     if (outcome.next != Next::kDone && ends && first.ok()) return outcome;
     KeepFirst(first, std::move(outcome.error));
   }
@@ -157,7 +157,7 @@ Creator::CreateResult Creator::ReadExisting(const ActContext& context, const Des
   if (!metadata.IsControlledBy(context.job().metadata.uid)) {
     return {.holder = HolderOf(metadata, dependencies_.clock.Monotonic())};
   }
-  if (objects::IsGangKind(wanted.kind) && metadata.terminating()) {
+  if (objects::IsOnePerJob(wanted.kind) && metadata.terminating()) {
     return {.status = Unavailable(client::ToString(key), " is still being deleted")};
   }
   return {.object = *std::move(object), .was_there = true};
@@ -167,7 +167,7 @@ Outcome Creator::Record(const ActContext& context, const DesiredObject& wanted, 
                         std::vector<Child>& created) {
   policy::History& history = context.memory.history;
   auto& blocked = wanted.kind == Kind::kPod ? history.blocked_pods : history.blocked_services;
-  if (result.holder && objects::IsGangKind(wanted.kind)) {
+  if (result.holder && objects::IsOnePerJob(wanted.kind)) {
     result.status = InvalidArgument(Name(wanted.kind), " ", wanted.name, " belongs to ",
                                     result.holder->holder, ", not to this job");
   }

@@ -25,7 +25,8 @@ class Creator {
 
   // Creates the plan's objects in order, up to the limit for one reconcile. Stops at an error that
   // would affect all further objects. Also stops if a pod group or workload cannot be created,
-  // because without it the scheduler would place the pods one by one. Returns the first error,
+  // because without it the scheduler would place the pods one by one, and if the NetworkPolicy
+  // cannot be created, because without it the pods would be unprotected. Returns the first error,
   // Cancelled after Stop(), or kJobIsGone if the job or its namespace is gone or being deleted.
   Outcome CreateAll(const ActContext& context);
 

@@ -22,6 +22,9 @@ class Observer;
 // arrived, but only for a limited time.
 using WatchPodGroups = std::function<bool(policy::GangScheduler scheduler)>;
 
+// Returns whether the network policies are known, or need not be waited for any longer.
+using SeesNetworkPolicies = std::function<bool()>;
+
 // Records that a call for the job with this key has been completed.
 using RecordProgress = std::function<void(const std::string& key)>;
 
@@ -35,6 +38,7 @@ struct Dependencies {
   NativeApi& native_api;
   WatchPodGroups watch_pod_groups;
   RecordProgress record_progress = [](const std::string&) {};
+  SeesNetworkPolicies sees_network_policies = [] { return true; };
 
   // Reads an object. Turns Internal into Unavailable, because a server that fails to read an object
   // has not refused anything (IsRefusal).

@@ -15,6 +15,7 @@
 #include "operator/control/reconcile.h"
 #include "operator/control/work_queue.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/network_policy.h"
 #include "runtime/base/thread_pool.h"
 
 namespace tfjob::control {
@@ -29,6 +30,13 @@ constexpr BackoffPolicy kBackoff = {.initial = 5ms, .maximum = 2min};
 // the scheduler that the operator's flag names is waited for longer: at the start it may be long.
 constexpr Duration kPodGroupPatience = 3s;
 constexpr Duration kRequiredPodGroupPatience = 30s;
+// The same for the list of network policies, which never arrives if the operator may not read them.
+constexpr Duration kNetworkPolicyPatience = 30s;
+
+// Selects the objects that the operator creates.
+client::LabelSelector OurObjects() {
+  return {{api::kOperatorNameLabel, api::kControllerName}};
+}
 
 std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   std::set<std::string> name_spaces(options.name_spaces.begin(), options.name_spaces.end());
@@ -64,13 +72,15 @@ Manager::Manager(client::Client& client, ManagerOptions options)
           Dependencies{
               client, *cache_, *options_.clock, *pool_, *options_.observer, *native_api_,
               [this](policy::GangScheduler scheduler) { return WatchPodGroups(scheduler, false); },
-              [this](const std::string& key) { queue_->RecordProgress(key); }},
+              [this](const std::string& key) { queue_->RecordProgress(key); },
+              [this] { return SeesNetworkPolicies(); }},
           options_.settings)) {}
 
 StatusOr<std::unique_ptr<Manager>> Manager::Start(client::Client& client, ManagerOptions options) {
   std::unique_ptr<Manager> manager(new Manager(client, std::move(options)));
   const policy::GangScheduler gang = manager->options_.settings.policy.gang.scheduler;
   if (gang != policy::GangScheduler::kNone) manager->WatchPodGroups(gang, true);
+  manager->WatchNetworkPolicies();
   for (const std::string& name_space : NamespacesOf(manager->options_)) {
     RETURN_IF_ERROR(manager->Subscribe(name_space));
   }
@@ -109,7 +119,7 @@ std::optional<Duration> Manager::NextTimer() {
 
 Status Manager::Subscribe(const std::string& name_space) {
   const Cache::Scope scope = cache_->AddScope(name_space);
-  const client::LabelSelector ours = {{api::kOperatorNameLabel, api::kControllerName}};
+  const client::LabelSelector ours = OurObjects();
   struct Watch {
     objects::Kind kind;
     client::LabelSelector selector;
@@ -142,7 +152,7 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
     watch.subscriptions.clear();
     for (const objects::Kind kind : kinds) cache_->DropGroups(kind);
     watch = {now, version, required || watch.required, {}};
-    for (const objects::Kind kind : kinds) SubscribeToGroups(kind, watch);
+    for (const objects::Kind kind : kinds) SubscribeToGroups(kind, {}, watch);
   }
   const Duration patience = watch.required ? kRequiredPodGroupPatience : kPodGroupPatience;
   return now - watch.since > patience ||
@@ -150,14 +160,31 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
                      [this](objects::Kind kind) { return cache_->GroupsSynced(kind); });
 }
 
-void Manager::SubscribeToGroups(objects::Kind kind, GroupWatch& watch) {
+void Manager::WatchNetworkPolicies() {
+  const policy::NetworkPolicies setting = options_.settings.policy.network_policies;
+  if (setting == policy::NetworkPolicies::kNone || setting == policy::NetworkPolicies::kIgnored) {
+    return;
+  }
+  MutexLock lock(mutex_);
+  network_policies_.since = options_.clock->Monotonic();
+  SubscribeToGroups(objects::Kind::kNetworkPolicy, OurObjects(), network_policies_);
+}
+
+bool Manager::SeesNetworkPolicies() {
+  MutexLock lock(mutex_);
+  return options_.clock->Monotonic() - network_policies_.since > kNetworkPolicyPatience ||
+         cache_->GroupsSynced(objects::Kind::kNetworkPolicy);
+}
+
+void Manager::SubscribeToGroups(objects::Kind kind, const client::LabelSelector& selector,
+                                GroupWatch& watch) {
   for (const std::string& name_space : NamespacesOf(options_)) {
-    auto subscription = client_.Subscribe(kind, name_space, {},
+    auto subscription = client_.Subscribe(kind, name_space, selector,
                                           cache_->AddGroups(kind, name_space, watch.required));
     if (subscription.ok()) {
       watch.subscriptions.push_back(*std::move(subscription));
     } else {
-      kLog.Warning("pod groups cannot be watched",
+      kLog.Warning("objects cannot be watched",
                    {{"watch", client::ToString({kind, name_space, "*"})},
                     {"api", objects::NewestApiVersion(kind)},
                     {"error", subscription.status()}});
@@ -179,6 +206,9 @@ void Manager::Stop() {
                 std::back_inserter(subscriptions));
     }
     pod_groups_.clear();
+    std::move(network_policies_.subscriptions.begin(), network_policies_.subscriptions.end(),
+              std::back_inserter(subscriptions));
+    network_policies_.subscriptions.clear();
   }
 }
 

@@ -72,8 +72,8 @@ class Manager {
   std::optional<Duration> NextTimer();
 
  private:
-  // The watch of a scheduler's pod groups (and workloads): when it began and, for Kubernetes' own
-  // scheduler, the API version.
+  // The watch of a scheduler's pod groups (and workloads), or of the network policies: when it
+  // began and, for Kubernetes' own scheduler, the API version.
   struct GroupWatch {
     Duration since{0};
     std::string version;
@@ -87,8 +87,12 @@ class Manager {
   // Subscribes, unless there already is a subscription to the same version. Returns false until the
   // first list has arrived, but only for a limited time.
   bool WatchPodGroups(policy::GangScheduler scheduler, bool required);
-  void SubscribeToGroups(objects::Kind kind, GroupWatch& watch)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Subscribes to the network policies, if the settings let any job have one.
+  void WatchNetworkPolicies();
+  // Returns whether their first lists have arrived, or have been waited for long enough.
+  bool SeesNetworkPolicies();
+  void SubscribeToGroups(objects::Kind kind, const client::LabelSelector& selector,
+                         GroupWatch& watch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work();
   void ReconcileOne(const std::string& key);
 
@@ -102,6 +106,7 @@ class Manager {
   Mutex mutex_;
   std::vector<std::unique_ptr<client::Subscription>> subscriptions_ ABSL_GUARDED_BY(mutex_);
   std::map<policy::GangScheduler, GroupWatch> pod_groups_ ABSL_GUARDED_BY(mutex_);
+  GroupWatch network_policies_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> workers_;
 };
 

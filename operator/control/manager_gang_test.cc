@@ -1,4 +1,4 @@
-// Tests the manager on jobs with a gang.
+// Tests the manager on jobs with a gang or a NetworkPolicy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,6 +71,62 @@ TEST(PodGroups, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) 
   int made = 0;
   for (const client::Call& call : client.Calls()) {
     made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kCoschedulingPodGroup;
+  }
+  EXPECT_EQ(made, 1);
+}
+
+// Does not learn that jobs are deleted, as if the watch of jobs were behind.
+class BehindWithDeletedJobs : public client::FaultyClient {
+ public:
+  using FaultyClient::FaultyClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind != Kind::kTFJob) return FaultyClient::Subscribe(kind, name_space, selector, sink);
+    jobs_ = std::make_unique<Sink>(sink);
+    return FaultyClient::Subscribe(kind, name_space, selector, *jobs_);
+  }
+
+ private:
+  struct Sink : client::WatchSink {
+    explicit Sink(client::WatchSink& sink) : sink(sink) {}
+    void OnReplaced(std::vector<client::Object> objects) override {
+      sink.OnReplaced(std::move(objects));
+    }
+    void OnUpserted(client::Object object) override { sink.OnUpserted(std::move(object)); }
+    void OnDeleted(client::Object) override {}
+    client::WatchSink& sink;
+  };
+  std::unique_ptr<Sink> jobs_;
+};
+
+TEST(NetworkPolicies, OfADeletedJobIsNotMadeAgainAndAgainWhileTheWatchOfJobsIsBehind) {
+  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+  FakeClock clock(*ParseTime("2026-11-21T09:30:00Z"));
+  store::Store store(DeliveredByHand(clock));
+  BehindWithDeletedJobs client(store);
+  ManagerOptions options;
+  options.workers = options.parallel_writes = 0;
+  options.clock = &clock;
+  options.settings.address = render::ClusterDns("");
+  options.settings.policy.network_policies = policy::NetworkPolicies::kAll;
+  const auto manager = *Manager::Start(client, options);
+  const auto run = [&] {
+    for (int i = 0; i < 50; ++i) {
+      manager->Step();
+      store.Deliver();
+      if (i % 10 == 0) clock.Advance(100ms);
+    }
+  };
+  ASSERT_TRUE(store.Create(Kind::kTFJob, Job("a", 1)).ok());
+  run();
+  ASSERT_EQ(store.List(Kind::kNetworkPolicy, "ns", {})->size(), 1u);
+  ASSERT_TRUE(store.Delete({Kind::kTFJob, "ns", "a"}, {}).ok());
+  run();
+  int made = 0;
+  for (const client::Call& call : client.Calls()) {
+    made += call.verb == client::Verb::kCreate && call.key.kind == Kind::kNetworkPolicy;
   }
   EXPECT_EQ(made, 1);
 }
@@ -161,6 +217,69 @@ TEST(GangScheduling, AMissingApiHoldsBackOnlyTheJobsWithAGang) {
   const Json job = *store.GetJson({Kind::kTFJob, "ns", "gang"});
   EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
               testing::HasSubstr("the server has no PodGroups"));
+}
+
+// Simulates an operator that may not touch network policies: the list never arrives, and policies
+// cannot be created.
+class WithoutNetworkPolicies : public client::FaultyClient {
+ public:
+  using FaultyClient::FaultyClient;
+  StatusOr<std::unique_ptr<client::Subscription>> Subscribe(Kind kind,
+                                                            const std::string& name_space,
+                                                            const client::LabelSelector& selector,
+                                                            client::WatchSink& sink) override {
+    if (kind == Kind::kNetworkPolicy) {
+      EXPECT_FALSE(selector.empty());
+      ++watches;
+      return std::make_unique<client::Subscription>();
+    }
+    return FaultyClient::Subscribe(kind, name_space, selector, sink);
+  }
+  StatusOr<client::Object> Create(Kind kind, const Json& object) override {
+    if (kind == Kind::kNetworkPolicy) return PermissionDenied("networkpolicies is forbidden");
+    return FaultyClient::Create(kind, object);
+  }
+  int watches = 0;
+};
+
+TEST(NetworkPolicies, AMissingPermissionHoldsBackOnlyTheJobsThatWantOne) {
+  ConfigureLogging(LogLevel::kOff, LogFormat::kText);
+  using enum policy::NetworkPolicies;
+  for (const policy::NetworkPolicies setting : {kNone, kIgnored, kAnnotated, kAll}) {
+    FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
+    store::Store store(DeliveredByHand(clock));
+    WithoutNetworkPolicies client(store);
+    ManagerOptions options;
+    options.workers = options.parallel_writes = 0;
+    options.clock = &clock;
+    options.settings.address = render::ClusterDns("");
+    options.settings.policy.network_policies = setting;
+    const auto manager = *Manager::Start(client, options);
+    const auto rest = [&] {
+      while (store.Deliver() + (manager->Step() ? 1 : 0) > 0) {
+      }
+    };
+    Json open = Job("open", 2), closed = Job("closed", 2);
+    open["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "false"}};
+    closed["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "true"}};
+    ASSERT_TRUE(store.Create(Kind::kTFJob, open).ok());
+    ASSERT_TRUE(store.Create(Kind::kTFJob, closed).ok());
+    rest();
+    const bool is_watched = setting == kAnnotated || setting == kAll;
+    EXPECT_EQ(client.watches, is_watched ? 1 : 0);
+    EXPECT_TRUE(manager->Synced());  // the operator is ready
+    EXPECT_EQ(CountPods(store), setting == kIgnored ? 4u : 2u);
+    if (setting == kIgnored) continue;
+    for (int i = 0; i < 32; ++i) {
+      clock.Advance(1s);
+      rest();
+    }
+    EXPECT_EQ(CountPods(store), 2u);
+    const Json job = *store.GetJson({Kind::kTFJob, "ns", "closed"});
+    EXPECT_THAT(job["status"]["conditions"].back()["message"].get<std::string>(),
+                testing::HasSubstr(is_watched ? "networkpolicies is forbidden"
+                                              : "--job-network-policies is none"));
+  }
 }
 
 // Counts how often the operator asks for the native API.

@@ -23,6 +23,7 @@ struct Memory {
   // True if the pod group has been created. If the group is now gone, the job may be gone as well,
   // although the watch has not reported that yet.
   bool had_group = false;
+  bool had_network_policy = false;  // the same of the NetworkPolicy
 
   // True if no service was missing at the last reconcile. If one is missing now, the job may be
   // gone as well.

@@ -20,6 +20,7 @@
 #include "operator/control/pacing.h"
 #include "operator/keys/key_ring.h"
 #include "operator/policy/facts/history.h"
+#include "operator/policy/facts/network_policy.h"
 #include "operator/policy/gang.h"
 #include "operator/policy/rules/managed_by.h"
 #include "runtime/base/clock.h"
@@ -58,7 +59,9 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
   const policy::Gang gang = policy::GangOf(admission.job, settings_.policy);
   StatusOr<std::string> native_version = NativeVersionFor(gang);
   if (!native_version.ok()) return OutcomeOf(native_version.status());
-  if (!SeesPodGroup(admission.job, gang)) return Outcome{.again_after = kPodGroupPoll};
+  if (!SeesPodGroup(admission.job, gang) || !SeesNetworkPolicy(admission.job)) {
+    return Outcome{.again_after = kListPoll};
+  }
 
   Observation observation;
   observation.key = key;
@@ -136,6 +139,11 @@ StatusOr<std::string> JobReader::NativeVersionFor(const policy::Gang& gang) {
 bool JobReader::SeesPodGroup(const api::TFJob& job, const policy::Gang& gang) {
   return gang.scheduler == policy::GangScheduler::kNone || policy::IsManagedElsewhere(job) ||
          dependencies_.watch_pod_groups(gang.scheduler);
+}
+
+bool JobReader::SeesNetworkPolicy(const api::TFJob& job) {
+  return !policy::WantsNetworkPolicy(job, settings_.policy.network_policies) ||
+         policy::IsManagedElsewhere(job) || dependencies_.sees_network_policies();
 }
 
 void JobReader::ObserveNodes(Observation& observation) {

@@ -28,8 +28,9 @@ class JobReader {
       : dependencies_(dependencies), settings_(settings) {}
 
   // Returns the observation, or an outcome if the reconcile ends here: kReadAgain if the newest
-  // known version of the job is in doubt, kDone if its pod group is not known yet, and kFailed if
-  // the server could not be asked. Updates memory.history, to which the observation refers.
+  // known version of the job is in doubt, kDone if its pod group or NetworkPolicy is not known yet,
+  // and kFailed if the server could not be asked. Updates memory.history, to which the observation
+  // refers.
   std::variant<Observation, Outcome> Observe(const std::string& key, uint64_t id,
                                              const objects::CustomResource& stored, Memory& memory);
 
@@ -50,6 +51,8 @@ class JobReader {
   // Returns true if the job's pod group is known, or need not be waited for any longer. `gang` is
   // the job's gang.
   bool SeesPodGroup(const api::TFJob& job, const policy::Gang& gang);
+  // Returns true if the job's NetworkPolicy is known, or need not be waited for any longer.
+  bool SeesNetworkPolicy(const api::TFJob& job);
   void ObserveNodes(Observation& observation);
   // Determines whether the server executed a status write whose response was lost, or which it may
   // have received twice. If so, queues the events of that write.

@@ -30,7 +30,7 @@ std::optional<api::ReplicaId> LastSlotForServices(
     const std::vector<render::DesiredObject>& creates) {
   std::set<api::ReplicaId> slots;
   for (const render::DesiredObject& object : creates) {
-    if (!objects::IsGangKind(object.kind)) slots.insert(object.slot);
+    if (!objects::IsOnePerJob(object.kind)) slots.insert(object.slot);
   }
   const auto last = std::next(slots.begin(), std::min(slots.size(), kMaxCreates / 2) - 1);
   if (std::next(last) == slots.end()) return *last;
@@ -101,7 +101,7 @@ bool OnlyWritesCounts(const plan::Plan& plan, const api::TFJobStatus& before,
                       const api::TFJobStatus& after) {
   return plan.status != nullptr && plan.creates.empty() && plan.deletes.empty() &&
          plan.adopts.empty() && plan.events.empty() && !plan.change_pod_group &&
-         OnlyCountsDiffer(before, after);
+         !plan.change_network_policy && OnlyCountsDiffer(before, after);
 }
 
 CountsDelay DelayCounts(std::optional<Duration> behind_since, Duration now, Duration patience) {

@@ -36,9 +36,9 @@ inline constexpr Duration kWatchPatience = 10s;
 inline constexpr Duration kWallClockPatience = 10min;
 // Returns whether `count` objects of a job are read with one list rather than one by one.
 bool ReadsByList(size_t count);
-// How often a job that waits for the first list of pod groups checks whether it has waited long
-// enough. The list itself wakes the job.
-inline constexpr Duration kPodGroupPoll = 1s;
+// How often a job that waits for the first list of pod groups or network policies checks whether it
+// has waited long enough. The list itself wakes the job.
+inline constexpr Duration kListPoll = 1s;
 
 // Returns the objects among `creates` that one reconcile creates: at most kMaxCreates, grouped by
 // kind in the order of the plan. Services and pods advance together: services are created only for

@@ -82,13 +82,17 @@ Outcome Reconciler::Reconcile(const std::string& key) {
     }
     const auto memory = MemoryOf(key, stored->metadata.uid);
     const bool had_group = memory->had_group;
+    const bool had_network_policy = memory->had_network_policy;
     outcome = ReconcileOnce(key, id, *stored, *memory);
     outcome.id = id;
     if (outcome.next != Next::kReadAgain) return outcome;
     Outcome read = reader_->ReadJob(key, stored->metadata.resource_version, *memory);
     read.id = id;
     // The watch has not reported yet that the job is gone, so the next reconcile must ask again.
-    if (read.next == Next::kJobIsGone) memory->had_group = had_group;
+    if (read.next == Next::kJobIsGone) {
+      memory->had_group = had_group;
+      memory->had_network_policy = had_network_policy;
+    }
     if (read.next != Next::kDone) return read;
     memory->job_is_fresh = true;
   }
@@ -115,15 +119,24 @@ Outcome Reconciler::Act(const ActContext& context) {
                 Earlier(wait, RequeueAfter({.check_nodes_after = observation.check_nodes_after,
                                             .plan = decision.plan.requeue_after}))};
   }
-  const bool wants_group = decision.verdict.create_pod_group.has_value();
+  const policy::Verdict& verdict = decision.verdict;
+  // The plan that resumes a job creates nothing yet.
+  const bool creates = !decision.plan.creates.empty();
+  const bool wants_group = creates && verdict.create_pod_group.has_value();
   if (wants_group && std::exchange(memory.had_group, false)) {
     return ReadAgain("the pod group is gone");
   }
+  const bool wants_policy = creates && verdict.create_network_policy.has_value();
+  if (wants_policy && std::exchange(memory.had_network_policy, false)) {
+    return ReadAgain("the NetworkPolicy is gone");
+  }
   LogDecision(observation, decision);
   Outcome outcome = actor_->Act(context);
-  if (!decision.verdict.delete_pod_groups.empty()) memory.had_group = false;
+  if (!verdict.delete_pod_groups.empty()) memory.had_group = false;
+  if (verdict.delete_network_policy) memory.had_network_policy = false;
   if (wants_group && !outcome.NeedsRetry()) memory.had_group = true;
-  const bool is_native = decision.verdict.gang.scheduler == policy::GangScheduler::kNative;
+  if (wants_policy && !outcome.NeedsRetry()) memory.had_network_policy = true;
+  const bool is_native = verdict.gang.scheduler == policy::GangScheduler::kNative;
   if (is_native && !memory.history.refusal.empty()) dependencies_.native_api.Doubt();
   outcome.again_after = RequeueAfter(
       {.check_nodes_after = observation.check_nodes_after,

@@ -7,7 +7,7 @@ namespace {
 
 using objects::Kind;
 
-// The causes of events about failed creates and failed pod group changes begin with this.
+// The causes of events about failed creates and failed changes begin with this.
 constexpr std::string_view kCreateFailed = "create-failed/";
 
 // The noun for a kind of object, and the reasons of the events about objects of this kind.
@@ -42,6 +42,9 @@ const Words& WordsOf(Kind kind) {
   static constexpr Words kWorkload = {"workload", api::kReasonCreatedWorkload,
                                       api::kReasonFailedCreateWorkload, api::kReasonDeletedWorkload,
                                       api::kReasonFailedDeleteWorkload};
+  static constexpr Words kNetworkPolicy = {
+      "NetworkPolicy", api::kReasonCreatedNetworkPolicy, api::kReasonFailedCreateNetworkPolicy,
+      api::kReasonDeletedNetworkPolicy, api::kReasonFailedDeleteNetworkPolicy};
   static constexpr Words kJob = {"job", "", "", api::kReasonDeletedJob,
                                  api::kReasonFailedDeleteJob};
   switch (kind) {
@@ -53,6 +56,8 @@ const Words& WordsOf(Kind kind) {
       return kPodGroup;
     case Kind::kWorkload:
       return kWorkload;
+    case Kind::kNetworkPolicy:
+      return kNetworkPolicy;
     case Kind::kTFJob:
       return kJob;
     case Kind::kPod:
@@ -97,10 +102,13 @@ plan::NamedEvent CreateFailedEvent(const api::TFJob& job, Kind kind, const Statu
   return event;
 }
 
-plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, const Status& error) {
-  const std::string cause = StrCat(kCreateFailed, "change-pod-group/");
+plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, Kind kind, const Status& error) {
+  const bool is_policy = kind == Kind::kNetworkPolicy;
+  const std::string cause =
+      StrCat(kCreateFailed, is_policy ? "change-network-policy/" : "change-pod-group/");
   plan::NamedEvent event = plan::MakeEvent(
-      job, objects::EventType::kWarning, api::kReasonFailedChangePodGroup,
+      job, objects::EventType::kWarning,
+      is_policy ? api::kReasonFailedChangeNetworkPolicy : api::kReasonFailedChangePodGroup,
       api::FailedChangeMessage(Message(error)), StrCat(cause, Message(error)), true);
   event.cause = StrCat(cause, WithoutNumbers(Message(error)));
   return event;

@@ -26,8 +26,8 @@ plan::NamedEvent CreatedEvent(const api::TFJob& job, objects::Kind kind,
 // If two messages differ only in numbers, the events have different names but the same cause, so
 // only the first is reported.
 plan::NamedEvent CreateFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);
-// Reports that the pod group could not be changed to match the spec.
-plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, const Status& error);
+// Reports that the pod group or the NetworkPolicy could not be changed to match the spec.
+plan::NamedEvent ChangeFailedEvent(const api::TFJob& job, objects::Kind kind, const Status& error);
 // Returns true if `cause` is the cause of a CreateFailedEvent or a ChangeFailedEvent.
 bool IsCreateFailed(std::string_view cause);
 

@@ -49,10 +49,24 @@ TEST(Report, NamesEveryKindOfPodGroupAPodGroup) {
 
 TEST(Report, SaysThatAPodGroupCannotBeChanged) {
   const api::TFJob job = MakeJob({{kWorker, 1}});
-  const plan::NamedEvent failed = ChangeFailedEvent(job, PermissionDenied("no"));
+  const plan::NamedEvent failed = ChangeFailedEvent(job, Kind::kPodGroup, PermissionDenied("no"));
   EXPECT_EQ(failed.event.reason, "FailedChangePodGroup");
   EXPECT_EQ(failed.event.message, "Error changing: no");
   EXPECT_TRUE(failed.standing);
+  EXPECT_TRUE(IsCreateFailed(failed.cause));
+}
+
+TEST(Report, NamesANetworkPolicyAsItsKind) {
+  const api::TFJob job = MakeJob({{kWorker, 1}});
+  const plan::NamedEvent created = CreatedEvent(job, Kind::kNetworkPolicy, {{"mnist-tasks", "u1"}});
+  EXPECT_EQ(created.event.reason, "SuccessfulCreateNetworkPolicy");
+  EXPECT_EQ(created.event.message, "Created NetworkPolicy: mnist-tasks");
+  const Status error = PermissionDenied("no");
+  EXPECT_EQ(CreateFailedEvent(job, Kind::kNetworkPolicy, error).event.reason,
+            "FailedCreateNetworkPolicy");
+  const plan::NamedEvent failed = ChangeFailedEvent(job, Kind::kNetworkPolicy, error);
+  EXPECT_EQ(failed.event.reason, "FailedChangeNetworkPolicy");
+  EXPECT_NE(failed.cause, ChangeFailedEvent(job, Kind::kPodGroup, error).cause);
   EXPECT_TRUE(IsCreateFailed(failed.cause));
 }
 

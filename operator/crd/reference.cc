@@ -69,6 +69,7 @@ removed first. Running replicas keep the `TF_CONFIG` that they started with.
 | on the TFJob | meaning |
 |---|---|
 | annotation `tfjob.dev/gang-scheduler` | `volcano`, `scheduler-plugins`, `native` (Kubernetes' own) or `none`: this job's gang scheduler, overriding the operator's flag |
+| annotation `tfjob.dev/network-policy` | `"true"` or `"false"`: whether a NetworkPolicy lets only this job's own pods reach its port, overriding the operator's flag |
 | annotation `tfjob.dev/force-delete-lost-pods` | `"true"`: force-deletes pods that cannot terminate because their node is lost |
 | label `kueue.x-k8s.io/queue-name` | the Kueue queue that suspends and resumes the job |
 

@@ -20,6 +20,8 @@ std::string_view Name(Kind kind) {
       return "PodGroup";
     case Kind::kWorkload:
       return "Workload";
+    case Kind::kNetworkPolicy:
+      return "NetworkPolicy";
     case Kind::kLease:
       return "Lease";
     case Kind::kNode:
@@ -45,6 +47,8 @@ std::string_view NewestApiVersion(Kind kind) {
     case Kind::kWorkload:
     case Kind::kNativePodGroup:
       return "scheduling.k8s.io/v1beta1";
+    case Kind::kNetworkPolicy:
+      return "networking.k8s.io/v1";
     case Kind::kLease:
       return "coordination.k8s.io/v1";
   }
@@ -62,6 +66,10 @@ bool IsPodGroup(Kind kind) {
 
 bool IsGangKind(Kind kind) {
   return kind == Kind::kWorkload || IsPodGroup(kind);
+}
+
+bool IsOnePerJob(Kind kind) {
+  return kind == Kind::kNetworkPolicy || IsGangKind(kind);
 }
 
 }  // namespace tfjob::objects

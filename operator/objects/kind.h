@@ -15,6 +15,7 @@ enum class Kind {
   kCoschedulingPodGroup,  // of scheduler-plugins
   kWorkload,              // of Kubernetes itself (scheduling.k8s.io), as is the next
   kNativePodGroup,
+  kNetworkPolicy,  // networking.k8s.io
   kLease,
   kNode,
 };
@@ -27,6 +28,9 @@ bool IsPodGroup(Kind kind);
 // Returns true for the kinds that make up a gang: pod groups and workloads. A cluster may lack
 // them.
 bool IsGangKind(Kind kind);
+// Returns true for the kinds of which the operator creates at most one object per job, before the
+// job's services and pods: gang kinds and network policies.
+bool IsOnePerJob(Kind kind);
 // Returns the newest apiVersion of the kind that this project supports:
 // "scheduling.k8s.io/v1beta1". A server may only have an older one (client::Discovery).
 std::string_view NewestApiVersion(Kind kind);

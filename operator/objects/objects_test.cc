@@ -289,6 +289,7 @@ TEST(Kind, HasANameAVersionAndAScope) {
       {Kind::kCoschedulingPodGroup, "PodGroup", "scheduling.x-k8s.io/v1alpha1", true, true},
       {Kind::kWorkload, "Workload", "scheduling.k8s.io/v1beta1", false, true},
       {Kind::kNativePodGroup, "PodGroup", "scheduling.k8s.io/v1beta1", true, true},
+      {Kind::kNetworkPolicy, "NetworkPolicy", "networking.k8s.io/v1"},
       {Kind::kLease, "Lease", "coordination.k8s.io/v1"},
       {Kind::kNode, "Node", "v1", false, false, true},
   };
@@ -297,6 +298,9 @@ TEST(Kind, HasANameAVersionAndAScope) {
     EXPECT_EQ(NewestApiVersion(expected.kind), expected.api_version) << expected.name;
     EXPECT_EQ(IsPodGroup(expected.kind), expected.is_pod_group) << expected.api_version;
     EXPECT_EQ(IsGangKind(expected.kind), expected.is_gang_kind) << expected.api_version;
+    EXPECT_EQ(IsOnePerJob(expected.kind),
+              expected.is_gang_kind || expected.kind == Kind::kNetworkPolicy)
+        << expected.name;
     EXPECT_EQ(IsClusterScoped(expected.kind), expected.is_cluster_scoped) << expected.name;
   }
 }

@@ -1,5 +1,6 @@
 #include "operator/plan/plan.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "operator/api/conditions.h"
@@ -8,8 +9,10 @@
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/policy/facts/snapshot.h"
 #include "operator/policy/verdict.h"
+#include "operator/render/network_policy.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/render.h"
+#include "runtime/base/check.h"
 
 namespace tfjob::plan {
 namespace {
@@ -69,17 +72,46 @@ std::vector<Delete> MakeDeletes(const api::TFJob& job, const policy::Verdict& ve
   for (const policy::WorkloadRef& workload : verdict.delete_workloads) {
     deletes.push_back({Kind::kWorkload, workload.name, workload.uid, std::nullopt});
   }
+  if (const auto& dropped = verdict.delete_network_policy) {
+    deletes.push_back({Kind::kNetworkPolicy, dropped->name, dropped->uid, std::nullopt});
+  }
   if (verdict.delete_job) {
     deletes.push_back({Kind::kTFJob, job.metadata.name, job.metadata.uid, std::nullopt});
   }
   return deletes;
 }
 
+// Returns the pod group in the snapshot to which the reference refers.
+const objects::CustomResource& Find(const policy::Snapshot& snapshot,
+                                    const policy::PodGroupRef& group) {
+  const auto found =
+      std::find_if(snapshot.pod_groups.begin(), snapshot.pod_groups.end(),
+                   [&](const auto& each) { return each.object->metadata.uid == group.uid; });
+  ENFORCE(found != snapshot.pod_groups.end(), "the verdict is based on another snapshot");
+  return *found->object;
+}
+
+void PlanChanges(const api::TFJob& job, const policy::Verdict& verdict,
+                 const policy::Snapshot& snapshot, Plan& plan) {
+  if (const auto& change = verdict.change_pod_group) {
+    plan.change_pod_group = {policy::TraitsOf(change->group.scheduler).pod_group_kind,
+                             change->group.name,
+                             std::make_shared<const Json>(render::PatchPodGroup(
+                                 verdict.gang, change->spec, Find(snapshot, change->group)))};
+  }
+  if (const auto& change = verdict.change_network_policy) {
+    ENFORCE(snapshot.network_policy != nullptr, "the verdict is based on another snapshot");
+    plan.change_network_policy = {Kind::kNetworkPolicy, change->policy.name,
+                                  std::make_shared<const Json>(render::PatchNetworkPolicy(
+                                      *snapshot.network_policy, job.metadata.name, change->spec))};
+  }
+}
+
 }  // namespace
 
 bool Plan::empty() const {
-  return adopts.empty() && !change_pod_group && creates.empty() && status == nullptr &&
-         deletes.empty() && events.empty();
+  return adopts.empty() && !change_pod_group && !change_network_policy && creates.empty() &&
+         status == nullptr && deletes.empty() && events.empty();
 }
 
 Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const render::Desired& desired,
@@ -88,12 +120,7 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   for (const policy::ServiceRef& service : verdict.adopt_services) {
     plan.adopts.push_back(MakeAdopt(job, service, snapshot));
   }
-  if (const auto& change = verdict.change_pod_group) {
-    plan.change_pod_group = {policy::TraitsOf(change->group.scheduler).pod_group_kind,
-                             change->group.name,
-                             std::make_shared<const Json>(render::PatchPodGroup(
-                                 verdict.gang, change->spec, change->group.uid))};
-  }
+  PlanChanges(job, verdict, snapshot, plan);
   plan.creates = desired.objects();
   if (verdict.status != job.status) plan.status = StatusUpdate(job, verdict.status);
   plan.deletes = MakeDeletes(job, verdict);
@@ -105,6 +132,7 @@ Plan MakePlan(const api::TFJob& job, const policy::Verdict& verdict, const rende
   if (IsResumed(job.status, verdict.status)) {
     plan.creates.clear();
     plan.change_pod_group.reset();
+    plan.change_network_policy.reset();
     plan.requeue_after = Duration(0);
   }
   return plan;
@@ -115,10 +143,10 @@ Json Print(const Plan& plan) {
   for (const Adopt& adopt : plan.adopts) {
     steps.push_back({{"adopt", StrCat("Service ", adopt.name)}, {"patch", *adopt.patch}});
   }
-  if (plan.change_pod_group) {
+  for (const auto& change : {plan.change_pod_group, plan.change_network_policy}) {
+    if (!change) continue;
     steps.push_back(
-        {{"change", StrCat(Name(plan.change_pod_group->kind), " ", plan.change_pod_group->name)},
-         {"patch", *plan.change_pod_group->patch}});
+        {{"change", StrCat(Name(change->kind), " ", change->name)}, {"patch", *change->patch}});
   }
   for (const render::DesiredObject& object : plan.creates) {
     steps.push_back({{"create", StrCat(Name(object.kind), " ", object.name)}});

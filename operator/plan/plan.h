@@ -1,8 +1,9 @@
 // Turns a verdict and the desired objects into the calls to make, in order. operator/control makes
 // the calls:
 //
-//   1. adopt services; change the pod group; create the workload, the pod group, services and pods,
-//      in this order (objects of one kind may be created concurrently)
+//   1. adopt services; change the pod group and the NetworkPolicy; create the workload, the pod
+//      group, the NetworkPolicy, services and pods, in this order (objects of one kind may be
+//      created concurrently)
 //   2. write the status, if it is set; on Aborted, read the job and decide again, without going on
 //      to the next steps
 //   3. delete objects, each with its UID as a precondition; NotFound and Aborted mean that the
@@ -45,8 +46,8 @@ struct Adopt {
   std::shared_ptr<const Json> patch;
 };
 
-// A merge patch that updates the pod group to match the spec.
-struct ChangePodGroup {
+// A merge patch that updates a pod group or a NetworkPolicy to match the spec.
+struct Change {
   objects::Kind kind = objects::Kind::kPodGroup;
   std::string name;
   std::shared_ptr<const Json> patch;
@@ -61,10 +62,12 @@ struct Delete {
 
 struct Plan {
   std::vector<Adopt> adopts;
-  std::optional<ChangePodGroup> change_pod_group;
+  std::optional<Change> change_pod_group;
+  std::optional<Change> change_network_policy;
   // The objects to create, which render::Desired::Build builds. They are grouped by kind: the
-  // workload, the pod group, services, pods. The pod group precedes the pods because a pod that is
-  // created before its group would be placed alone.
+  // workload, the pod group, the NetworkPolicy, services, pods. The pod group precedes the pods
+  // because a pod that is created before its group would be placed alone, and the NetworkPolicy
+  // because a pod that is created before it would be unprotected.
   std::vector<render::DesiredObject> creates;
   // The TFJob to write to the status subresource, with the resourceVersion on which the decision
   // was based; nullptr if the status does not change.

@@ -7,6 +7,7 @@
 #include "operator/policy/events.h"
 #include "operator/policy/gang.h"
 #include "operator/policy/last_words.h"
+#include "operator/policy/network_policy.h"
 #include "operator/policy/pods.h"
 #include "operator/policy/refusal.h"
 #include "operator/policy/rules/completed.h"
@@ -66,6 +67,7 @@ void Suspend(Draft& draft) {
   DropPods(draft);
   DropServices(draft);
   DropPodGroups(draft);
+  DropUnusedNetworkPolicy(draft);
 }
 
 void ResumeOrStart(Draft& draft) {
@@ -86,6 +88,7 @@ void CleanUp(Draft& draft) {
   CleanUpPods(draft);
   DropServices(draft);
   DropPodGroups(draft);
+  DropUnusedNetworkPolicy(draft);
   const std::optional<Duration> left = TimeToLive(draft.job, draft.status(), draft.now);
   if (!left) return;
   draft.verdict.delete_job = *left <= Duration::zero();
@@ -143,6 +146,7 @@ void Continue(Draft& draft) {
   CountReplicas(draft.job, draft.replicas, draft.status());
   ReportReplicas(draft);
   WantPodGroup(draft);
+  WantNetworkPolicy(draft);
   WantServices(draft);
   WantPods(draft);
   WarnAboutBlockedNames(draft);
@@ -178,6 +182,7 @@ Verdict Decide(const api::TFJob& job, const Snapshot& snapshot, Time now,
   draft.verdict.gang.native_version = NativeVersionOf(snapshot.native_version);
   draft.obstacle = ObstacleOf(draft.verdict.gang, snapshot);
   draft.waits_for_queue = WaitsForQueue(draft.verdict.gang, snapshot);
+  HoldBackUnprotected(draft);
   HandleLostPods(draft);
   if (api::IsFinished(job.status)) {
     CleanUp(draft);

@@ -29,7 +29,8 @@ std::optional<PodThatWaits> MustWait(const Draft& draft, const Slot& slot, const
     return waits;
   }
   if (draft.waits_for_queue) {
-    waits.why = "the pod group is not ready for pods yet";
+    waits.why = draft.lacks_network_policy ? "the operator creates no NetworkPolicies"
+                                           : "the pod group is not ready for pods yet";
     return waits;
   }
   if (draft.replicas.any_outdated) {

@@ -57,6 +57,14 @@ Json ToJson(const WorkloadRef& workload) {
   return {{"name", workload.name}, {"uid", workload.uid}};
 }
 
+Json ToJson(const NetworkPolicySpec& spec) {
+  return {{"ports", spec.ports}};
+}
+
+Json ToJson(const NetworkPolicyRef& policy) {
+  return {{"name", policy.name}, {"uid", policy.uid}};
+}
+
 Json ToJson(const JobEvent& event) {
   return {{"type", objects::Name(event.type)},
           {"reason", event.reason},
@@ -69,6 +77,18 @@ void SetList(const char* key, const std::vector<Value>& values, Json& json) {
   if (values.empty()) return;
   Json& list = json[key] = Json::array();
   for (const Value& value : values) list.push_back(ToJson(value));
+}
+
+void SetNetworkPolicy(const Verdict& verdict, Json& json) {
+  if (const auto& created = verdict.create_network_policy) {
+    json["createNetworkPolicy"] = ToJson(*created);
+  }
+  if (const auto& changed = verdict.change_network_policy) {
+    json["changeNetworkPolicy"] = ToJson(changed->spec);
+  }
+  if (const auto& deleted = verdict.delete_network_policy) {
+    json["deleteNetworkPolicy"] = ToJson(*deleted);
+  }
 }
 
 }  // namespace
@@ -119,6 +139,7 @@ Json Print(const Verdict& verdict) {
   if (verdict.change_pod_group) json["changePodGroup"] = ToJson(verdict.change_pod_group->spec);
   SetList("deletePodGroups", verdict.delete_pod_groups, json);
   SetList("deleteWorkloads", verdict.delete_workloads, json);
+  SetNetworkPolicy(verdict, json);
   SetList("createServices", verdict.create_services, json);
   SetList("adoptServices", verdict.adopt_services, json);
   SetList("deleteServices", verdict.delete_services, json);

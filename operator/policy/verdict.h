@@ -10,6 +10,7 @@
 #include "operator/api/tfjob.h"
 #include "operator/objects/event.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/network_policy.h"
 #include "operator/policy/facts/slot.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
@@ -100,6 +101,20 @@ struct PodGroupChange {
   bool operator==(const PodGroupChange&) const = default;
 };
 
+struct NetworkPolicyRef {
+  std::string name;
+  std::string uid;
+
+  bool operator==(const NetworkPolicyRef&) const = default;
+};
+
+struct NetworkPolicyChange {
+  NetworkPolicyRef policy;
+  NetworkPolicySpec spec;
+
+  bool operator==(const NetworkPolicyChange&) const = default;
+};
+
 // An event on the job. `cause` identifies what happened ("exit/<pod uid>"). Events with equal
 // causes have equal texts, in every reconcile and every process. The name of the event object is
 // derived from the cause (EventName), so creating it again fails with AlreadyExists, which is not
@@ -126,6 +141,9 @@ struct Verdict {
   std::optional<PodGroupChange> change_pod_group;
   std::vector<PodGroupRef> delete_pod_groups;
   std::vector<WorkloadRef> delete_workloads;
+  std::optional<NetworkPolicySpec> create_network_policy;  // created before services and pods
+  std::optional<NetworkPolicyChange> change_network_policy;
+  std::optional<NetworkPolicyRef> delete_network_policy;
   std::vector<PodToCreate> create_pods;
   std::string key_id;  // of the operator's key under which create_pods get the job's key; "": none
   std::vector<PodThatWaits> waiting_pods;

@@ -4,6 +4,7 @@
 
 #include "operator/api/names.h"
 #include "operator/objects/kind.h"
+#include "operator/render/merge_patch.h"
 #include "operator/render/native_group.h"
 
 namespace tfjob::render {
@@ -53,7 +54,8 @@ Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
 }
 
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
-                   const std::string& uid) {
+                   const objects::CustomResource& group) {
+  const std::string& uid = group.metadata.uid;
   if (gang.scheduler == GangScheduler::kNative) {
     return {{"metadata", {{"uid", uid}}}, {"spec", PatchNativeGroup(spec)}};
   }
@@ -62,7 +64,9 @@ Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
   changed.erase("queue");
   // A merge patch does not remove what it does not mention, so unwanted fields are removed with
   // null.
-  if (!changed.contains("minResources")) changed["minResources"] = nullptr;
+  Json& resources = changed["minResources"];
+  const Json* found = JsonField(*group.object)["spec"]["minResources"].value();
+  if (found != nullptr && resources.is_object()) resources = MergePatch(*found, resources);
   if (traits.has_priority_class && !changed.contains("priorityClassName")) {
     changed["priorityClassName"] = nullptr;
   }

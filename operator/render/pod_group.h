@@ -5,6 +5,7 @@
 #pragma once
 
 #include "operator/api/tfjob.h"
+#include "operator/objects/custom_resource.h"
 #include "operator/policy/facts/gang_scheduler.h"
 #include "runtime/base/json.h"
 
@@ -15,10 +16,10 @@ namespace tfjob::render {
 Json BuildPodGroup(const api::TFJob& job, const policy::Gang& gang,
                    const policy::PodGroupSpec& spec);
 
-// Returns a merge patch that updates an existing group to match `spec`, except for its queue. `uid`
-// is a precondition.
+// Returns a merge patch that updates the existing `group` to match `spec`, except for its queue.
+// The UID of `group` is a precondition.
 Json PatchPodGroup(const policy::Gang& gang, const policy::PodGroupSpec& spec,
-                   const std::string& uid);
+                   const objects::CustomResource& group);
 
 // Makes a pod a member of `group` by changing its metadata or its spec (of a native gang, only if
 // gang.alone is false). `type` is the pod's replica type in lower case.

@@ -9,6 +9,7 @@
 #include "operator/policy/verdict.h"
 #include "operator/render/cluster_spec.h"
 #include "operator/render/native_group.h"
+#include "operator/render/network_policy.h"
 #include "operator/render/pod_group.h"
 #include "operator/render/template.h"
 #include "operator/render/tf_config_size.h"
@@ -23,6 +24,27 @@ namespace {
 // two DNS labels of 63 characters, a domain of 253 and a port.
 constexpr int64_t kSurelyFit = 300;
 
+// Returns the objects that the verdict creates, in order.
+std::vector<DesiredObject> ObjectsOf(const api::TFJob& job, const policy::Verdict& verdict) {
+  const std::string& name = job.metadata.name;
+  std::vector<DesiredObject> objects;
+  if (verdict.create_workload) objects.push_back({Kind::kWorkload, {}, name});
+  if (verdict.create_pod_group) {
+    objects.push_back({policy::TraitsOf(verdict.gang.scheduler).pod_group_kind, {}, name});
+  }
+  if (verdict.create_network_policy) {
+    objects.push_back({Kind::kNetworkPolicy, {}, api::NetworkPolicyName(name)});
+  }
+  for (const policy::ServiceToCreate& service : verdict.create_services) {
+    objects.push_back({Kind::kService, service.slot, service.name});
+  }
+  for (const policy::PodToCreate& pod : verdict.create_pods) {
+    const bool master = api::IsMasterRole(job, pod.slot.type, pod.slot.index);
+    objects.push_back({Kind::kPod, pod.slot, pod.name, pod.attempt, master});
+  }
+  return objects;
+}
+
 }  // namespace
 
 struct Desired::Shared {
@@ -30,6 +52,7 @@ struct Desired::Shared {
   std::string key_id, key;  // both "" if the pods get no key
   Json workload;
   Json pod_group;
+  Json network_policy;
   std::map<api::ReplicaType, Template> templates;
   std::optional<ClusterSpec> cluster;  // unless local
 };
@@ -37,6 +60,7 @@ struct Desired::Shared {
 Json Desired::Build(const DesiredObject& object) const {
   if (object.kind == Kind::kWorkload) return shared_->workload;
   if (objects::IsPodGroup(object.kind)) return shared_->pod_group;
+  if (object.kind == Kind::kNetworkPolicy) return shared_->network_policy;
   const Template& parts = shared_->templates.at(object.slot.type);
   if (object.kind == Kind::kService) return parts.Service(object.slot);
   PodEnvironment environment{.key_id = shared_->key_id,
@@ -60,20 +84,7 @@ std::vector<Json> Desired::ShowAll() const {
 StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
                          const AddressScheme& address, const KeyScheme& key) {
   Desired desired;
-  if (verdict.create_workload) {
-    desired.objects_.push_back({Kind::kWorkload, {}, job.metadata.name});
-  }
-  if (verdict.create_pod_group) {
-    desired.objects_.push_back(
-        {policy::TraitsOf(verdict.gang.scheduler).pod_group_kind, {}, job.metadata.name});
-  }
-  for (const policy::ServiceToCreate& service : verdict.create_services) {
-    desired.objects_.push_back({Kind::kService, service.slot, service.name});
-  }
-  for (const policy::PodToCreate& pod : verdict.create_pods) {
-    const bool master = api::IsMasterRole(job, pod.slot.type, pod.slot.index);
-    desired.objects_.push_back({Kind::kPod, pod.slot, pod.name, pod.attempt, master});
-  }
+  desired.objects_ = ObjectsOf(job, verdict);
   if (desired.objects_.empty()) return desired;
 
   auto shared = std::make_shared<Desired::Shared>();
@@ -90,6 +101,9 @@ StatusOr<Desired> Render(const api::TFJob& job, const policy::Verdict& verdict,
   }
   if (verdict.create_pod_group) {
     shared->pod_group = BuildPodGroup(job, verdict.gang, *verdict.create_pod_group);
+  }
+  if (verdict.create_network_policy) {
+    shared->network_policy = BuildNetworkPolicy(job, *verdict.create_network_policy);
   }
   for (const DesiredObject& object : desired.objects_) {
     const api::ReplicaType type = object.slot.type;

@@ -29,7 +29,8 @@ class Desired {
  public:
   Desired() = default;
 
-  // Returns the objects in this order: the workload, the pod group, services, pods. Services and
+  // Returns the objects in this order: the workload, the pod group, the NetworkPolicy,
+  // services, pods. Services and
   // pods are in slot order.
   const std::vector<DesiredObject>& objects() const { return objects_; }
   // Returns the JSON of `object`, which must be one of objects().

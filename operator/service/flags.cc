@@ -42,6 +42,7 @@ struct Texts {
   std::string renew_deadline = "10s";
   std::string retry_period = "2s";
   std::string clean_pod_policy = "None";
+  std::string job_network_policies = "none";
   std::string log_level = "info";
   std::string log_format = "text";
   std::vector<std::string> schemes;
@@ -101,6 +102,10 @@ void AddFlags(CLI::App& app, OperatorOptions& options, Texts& texts) {
   app.add_flag("--enforce-gang-scheduler", options.enforce_gang_scheduler,
                "Ignore the annotation tfjob.dev/gang-scheduler and the templates' schedulerName: "
                "all jobs use --gang-scheduler-name");
+  app.add_option("--job-network-policies", texts.job_network_policies,
+                 "Jobs that get a NetworkPolicy: none, annotated (those with the annotation "
+                 "tfjob.dev/network-policy: \"true\") or all (but those with \"false\")")
+      ->capture_default_str();
   app.add_option("--enable-scheme", texts.schemes, "Accepts only tfjob")->allow_extra_args(false);
   app.add_option("--cluster-domain", options.cluster_domain,
                  "Domain appended to the addresses in TF_CONFIG, such as cluster.local "
@@ -275,6 +280,12 @@ Status Finish(const Texts& texts, OperatorOptions& options) {
                            texts.clean_pod_policy);
   }
   options.default_clean_pod_policy = *policy;
+  const auto policies = policy::ParseNetworkPolicies(texts.job_network_policies);
+  if (!policies) {
+    return InvalidArgument("--job-network-policies: expected none, annotated or all, got ",
+                           texts.job_network_policies);
+  }
+  options.job_network_policies = *policies;
   ASSIGN_OR_RETURN(options.log_level, ParseLogLevel(texts.log_level));
   if (texts.log_format != "text" && texts.log_format != "json") {
     return InvalidArgument("--log-format: expected text or json, got ", texts.log_format);

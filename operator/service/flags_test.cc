@@ -45,6 +45,7 @@ TEST(OperatorFlags, HaveTheReferencesNamesAndDefaults) {
   EXPECT_EQ(result.options().health_address, (serve::BindAddress{"", 8081}));
   EXPECT_TRUE(result.options().name_spaces.empty());
   EXPECT_FALSE(result.options().leader_elect);
+  EXPECT_EQ(result.options().job_network_policies, policy::NetworkPolicies::kNone);
   EXPECT_EQ(result.options().max_replicas_per_job, 5000);
   EXPECT_EQ(result.options().leader_election_id, "1ca428e5.training-operator.kubeflow.org");
 }
@@ -66,6 +67,7 @@ TEST(OperatorFlags, AreReadInBothOfGosForms) {
                                   "--default-clean-pod-policy=Running",
                                   "--gang-scheduler-name=volcano",
                                   "--enforce-gang-scheduler",
+                                  "--job-network-policies=annotated",
                                   "--log-format=json",
                                   "--log-level=debug",
                                   "--leader-election-lease-duration=1m30s",
@@ -86,6 +88,7 @@ TEST(OperatorFlags, AreReadInBothOfGosForms) {
   EXPECT_EQ(options.default_clean_pod_policy, api::CleanPodPolicy::kRunning);
   EXPECT_EQ(options.gang_scheduler_name, "volcano");
   EXPECT_TRUE(options.enforce_gang_scheduler);
+  EXPECT_EQ(options.job_network_policies, policy::NetworkPolicies::kAnnotated);
   EXPECT_EQ(options.max_replicas_per_job, 7000);
   EXPECT_EQ(options.log_format, LogFormat::kJson);
   EXPECT_EQ(options.log_level, LogLevel::kDebug);
@@ -115,6 +118,8 @@ TEST(OperatorFlags, LeaseTimesDoNotMatterWithoutAnElection) {
 TEST(OperatorFlags, RefuseWhatIsWrongAndSayWhy) {
   const std::vector<std::pair<const char*, const char*>> wrong = {
       {"--enforce-gang-scheduler", "--enforce-gang-scheduler needs --gang-scheduler-name"},
+      {"--job-network-policies=true",
+       "--job-network-policies: expected none, annotated or all, got true"},
       {"--max-replicas-per-job=0", "--max-replicas-per-job"},
       {"--max-replicas-per-job=100001", "--max-replicas-per-job"},
       {"--namespac=a", "did you mean --namespace?"},

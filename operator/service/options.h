@@ -8,6 +8,7 @@
 
 #include "operator/api/tfjob.h"
 #include "operator/api/validate.h"
+#include "operator/policy/facts/network_policy.h"
 #include "operator/serve/bind_address.h"
 #include "operator/view/console.h"
 #include "runtime/base/clock.h"
@@ -35,6 +36,7 @@ struct OperatorOptions {
   int kube_api_burst = 500;
   std::string gang_scheduler_name;  // "" for none
   bool enforce_gang_scheduler = false;
+  policy::NetworkPolicies job_network_policies = policy::NetworkPolicies::kNone;
   std::string cluster_domain;  // if empty, addresses end in ".svc"
   std::string job_keys_dir;    // "": jobs get no keys
   int32_t max_replicas_per_job = api::kDefaultMaxReplicasPerJob;

@@ -137,6 +137,7 @@ control::ManagerOptions Operator::LoopOptions() {
   options.settings.count_patience = kCountPatience;
   options.settings.policy.gang = policy::GangFromFlag(options_.gang_scheduler_name);
   options.settings.policy.gang.enforced = options_.enforce_gang_scheduler;
+  options.settings.policy.network_policies = options_.job_network_policies;
   options.settings.admission = {options_.default_clean_pod_policy, options_.max_replicas_per_job};
   options.settings.keys = [this] { return keys_.Ring(); };
   options.settings.is_node_lost = [this](const std::string& node) { return nodes_->IsLost(node); };

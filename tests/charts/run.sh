@@ -100,6 +100,7 @@ check "the definition can be left out" eval '! has_definition --set crds.enabled
 check "an unknown value" refused "additional properties 'replica'\|Additional property replica" --set manager.replica=2
 check "a value of another type" refused "manager.replicas\|/manager/replicas" --set manager.replicas=two
 check "a word that is none" refused "defaultCleanPodPolicy" --set manager.config.defaultCleanPodPolicy=Some
+check "a word that is no choice of jobs" refused "networkPolicies" --set jobs.networkPolicies=some
 check "a burst of none, which the operator refuses" refused "burst" --set manager.config.clientConnection.burst=0
 check "two operators without a lease" refused "leaderElect" --set manager.replicas=2 \
   --set manager.config.leaderElection.leaderElect=false

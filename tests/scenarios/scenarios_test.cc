@@ -33,6 +33,7 @@ std::string ExplainText(const std::string& file, const std::string& observed,
   view::Console console{in, out, err, false};
   ExplainOptions options{file, stage, format, observed, ParseTime(now).value()};
   options.key_ids = key_ids;
+  options.options.network_policies = policy::NetworkPolicies::kAnnotated;
   EXPECT_EQ(Explain(options, console), view::kSucceeded) << err.str();
   return out.str();
 }
@@ -91,10 +92,18 @@ TEST(ScenariosTest, VerdictAndPlanOfObservedSituations) {
   }
 }
 
+// The objects of a job that asks for a NetworkPolicy.
+TEST(ScenariosTest, ObjectsOfAProtectedJob) {
+  Compare("network-policy.objects",
+          ExplainText(StrCat(kFolder, "network-policy.yaml"), "", "2026-01-01T00:00:00Z",
+                      Stage::kObjects, Format::kYaml));
+}
+
 // Fails if a golden file belongs to no example or situation, since it would never be compared
 // with anything.
 TEST(ScenariosTest, EveryGoldenFileBelongsToOne) {
-  std::set<std::string> expected = {"local.objects.json", "local.objects.with-key"};
+  std::set<std::string> expected = {"local.objects.json", "local.objects.with-key",
+                                    "network-policy.objects"};
   for (const std::string& name : NamesWith(kExamples, ".yaml")) {
     for (const auto& [stage, value] : kStages) expected.insert(StrCat(name, ".", stage));
   }

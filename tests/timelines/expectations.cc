@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "operator/api/conditions.h"
+#include "operator/api/names.h"
 #include "operator/manifest/tfjob_json.h"
 #include "tests/timelines/player.h"
 
@@ -72,6 +73,7 @@ const std::map<std::string, Player::Action>& Player::Expectations() {
       {"json", &Player::ExpectJson},
       {"tf_config", &Player::ExpectTfConfig},
       {"pod_group", &Player::ExpectPodGroup},
+      {"network_policy", &Player::ExpectNetworkPolicy},
   };
   return expectations;
 }
@@ -310,6 +312,16 @@ Status Player::ExpectKey(const Step& step) {
   ASSIGN_OR_RETURN(const api::TFJob job, Job());
   return Compare(world_.keys().JobKey(id, job.metadata.uid),
                  env[0]["value"].StringOr("none").value_or(""));
+}
+
+Status Player::ExpectNetworkPolicy(const Step& step) {
+  RETURN_IF_ERROR(NeedWords(step, 3));
+  const client::Key key = World::KeyOf(Kind::kNetworkPolicy, api::NetworkPolicyName(kJob));
+  const StatusOr<Json> object = world_.server().GetJson(key);
+  if (!object.ok() || step.words.size() == 3) {
+    return Compare(step.words[2], object.ok() ? PrintJson(*object) : "none");
+  }
+  return Compare(step.words[3], TextAt(*object, step.words[2]));
 }
 
 Status Player::ExpectJson(const Step& step) {

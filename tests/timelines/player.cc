@@ -4,7 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/api/names.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/network_policy.h"
+
 namespace tfjob::timelines {
 namespace {
 
@@ -47,8 +50,8 @@ bool Has(const Step& step, const std::string& word) {
 }
 
 StatusOr<Kind> ParseKind(const std::string& text) {
-  for (const Kind kind :
-       {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kEvent, Kind::kPodGroup, Kind::kWorkload}) {
+  for (const Kind kind : {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kEvent, Kind::kPodGroup,
+                          Kind::kWorkload, Kind::kNetworkPolicy}) {
     if (text == client::Name(kind)) return kind;
   }
   return InvalidArgument("unknown kind ", text);
@@ -165,6 +168,7 @@ const std::map<std::string, Player::Action>& Player::Actions() {
       {"race", &Player::AddRace},
       {"pod_group", &Player::PodGroup},
       {"patch_pod_group", &Player::PatchPodGroup},
+      {"patch_network_policy", &Player::PatchNetworkPolicy},
       {"native", &Player::Native},
       {"operator", &Player::Operator},
       {"keys", &Player::Keys},
@@ -237,6 +241,9 @@ Status Player::Create(const Step& step) {
 
 Status Player::Delete(const Step& step) {
   if (step.words.size() == 2 && step.words[1] == "job") return world_.Delete(Kind::kTFJob, kJob);
+  if (step.words.size() == 2 && step.words[1] == "network_policy") {
+    return world_.Delete(Kind::kNetworkPolicy, api::NetworkPolicyName(kJob));
+  }
   if (step.words.size() != 3) return InvalidArgument("expected: delete pod|service NAME");
   const Kind kind = step.words[1] == "pod" ? Kind::kPod : Kind::kService;
   return world_.Delete(kind, FullName(step.words[2]));
@@ -323,6 +330,11 @@ Status Player::PatchPodGroup(const Step& step) {
   return world_.server().Patch(World::KeyOf(kind, kJob), *step.block).status();
 }
 
+Status Player::PatchNetworkPolicy(const Step& step) {
+  const client::Key key = World::KeyOf(Kind::kNetworkPolicy, api::NetworkPolicyName(kJob));
+  return world_.server().Patch(key, *step.block).status();
+}
+
 Status Player::Native(const Step& step) {
   if (step.words.size() != 2) return InvalidArgument("expected: native VERSION|none");
   world_.SetNativeVersion(step.words[1] == "none" ? "" : step.words[1]);
@@ -330,8 +342,13 @@ Status Player::Native(const Step& step) {
 }
 
 Status Player::Operator(const Step& step) {
-  if (Option(step, "gang").empty()) return InvalidArgument("expected: operator gang=NAME");
-  world_.SetGangScheduler(Option(step, "gang"));
+  const std::string gang = Option(step, "gang"), policies = Option(step, "policies");
+  const auto setting = policy::ParseNetworkPolicies(policies);
+  if (setting) world_.SetNetworkPolicies(*setting);
+  if (!gang.empty()) world_.SetGangScheduler(gang);
+  if (gang.empty() && !setting) {
+    return InvalidArgument("expected: operator gang=NAME or policies=WORD");
+  }
   return world_.StartOperator();
 }
 

@@ -45,6 +45,7 @@ class Player {
   Status Node(const Step& step);
   Status PodGroup(const Step& step);
   Status PatchPodGroup(const Step& step);
+  Status PatchNetworkPolicy(const Step& step);
   Status Native(const Step& step);
   Status Operator(const Step& step);
   Status Keys(const Step& step);
@@ -71,6 +72,7 @@ class Player {
   Status ExpectJson(const Step& step);
   Status ExpectTfConfig(const Step& step);
   Status ExpectPodGroup(const Step& step);
+  Status ExpectNetworkPolicy(const Step& step);
   Status ExpectJobGone(const Step& step);
   StatusOr<api::TFJob> Job();
   // Return sorted lists: pods with their phases, such as "worker-0=Running*" (* if terminating),

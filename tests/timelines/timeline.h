@@ -7,7 +7,7 @@
 //                                  namespace "ns"; replicas without a template get a minimal one
 //   patch BLOCK                    merge-patches the TFJob
 //   create pod|service NAME BLOCK  creates a foreign object; the block is merged into a minimal one
-//   delete job | delete pod NAME | delete service NAME
+//   delete job | delete network_policy | delete pod NAME | delete service NAME
 //   pod NAME running | succeeded | failed exit=N [reason=R] | evicted [exit=N] [phase=P] | done |
 //            restarted N | waiting REASON | gone
 //                                  reports as the kubelet. evicted: the kubelet has stopped the
@@ -21,6 +21,7 @@
 //   pod_group SCHEDULER PHASE      writes the phase of the job's pod group as its scheduler does;
 //                                  SCHEDULER is any gang scheduler, such as volcano, but not none
 //   patch_pod_group SCHEDULER BLOCK  merge-patches the pod group as another client
+//   patch_network_policy BLOCK     merge-patches the job's NetworkPolicy as another client
 //   native VERSION|none            sets the server's version of Kubernetes' own gang scheduling;
 //                                  default: scheduling.k8s.io/v1beta1
 //   keys [NAME | NAME=SECRET] …    the operator's keys from now on; default: none. The secret of a
@@ -28,7 +29,9 @@
 //   advance DURATION               moves the clock; the loop's timers fire in the meantime
 //   step_clock [-]DURATION         sets the wall clock forward or back; no time passes
 //   restart operator               restarts the operator with empty memory
-//   operator gang=NAME             restarts the operator with --gang-scheduler-name=NAME
+//   operator [gang=NAME] [policies=WORD]
+//                                  restarts the operator with --gang-scheduler-name=NAME or
+//                                  --job-network-policies=WORD (default: as before)
 //   fault VERB KIND NAME CODE [executed] [times=N]
 //                                  makes the next such call, or the next N, fail; NAME may be *;
 //                                  executed: the server does the work, but the answer is lost
@@ -54,6 +57,8 @@
 //   expect json pod|service NAME POINTER VALUE|none
 //   expect pod_group SCHEDULER none       there is no pod group
 //   expect pod_group SCHEDULER POINTER VALUE|none
+//   expect network_policy none | POINTER VALUE|none
+//                                  the same of the job's NetworkPolicy
 //   expect tf_config NAME BLOCK
 //   expect job gone
 #pragma once

@@ -39,6 +39,7 @@ Status World::StartOperator() {
   options.settings.address = render::ClusterDns("");
   options.settings.policy.gang = gang_;
   options.settings.keys = [this] { return keys_; };
+  options.settings.policy.network_policies = network_policies_;
   options.settings.is_node_lost = [this](const std::string& node) {
     return lost_nodes_.contains(node);
   };

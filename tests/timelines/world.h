@@ -36,6 +36,8 @@ class World {
     keys_ = std::make_shared<const keys::KeyRing>(std::move(ring));
   }
   const keys::KeyRing& keys() const { return *keys_; }
+  // Sets --job-network-policies for the next start of the operator.
+  void SetNetworkPolicies(policy::NetworkPolicies setting) { network_policies_ = setting; }
   // Sets the version in which the server serves Kubernetes' own gang scheduling; "" if it does not.
   void SetNativeVersion(std::string version) { discovery_.version = std::move(version); }
   // Kills the operator at its `call`th call from now, before the server carries the call out or, if
@@ -70,6 +72,7 @@ class World {
   std::set<std::string> lost_nodes_;
   policy::Gang gang_;
   std::shared_ptr<const keys::KeyRing> keys_ = std::make_shared<const keys::KeyRing>();
+  policy::NetworkPolicies network_policies_ = policy::NetworkPolicies::kNone;
   std::unique_ptr<control::Manager> manager_;
 };
 

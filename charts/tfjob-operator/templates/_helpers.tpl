@@ -127,4 +127,9 @@ every cluster and that whoever installs this release may read: a ClusterRole, if
   resources: [podgroups]
   verbs: [get, list, watch, create, patch, delete]
 {{- end }}
+{{- if ne .Values.jobs.networkPolicies "none" }}
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
 {{- end }}

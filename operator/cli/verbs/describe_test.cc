@@ -182,6 +182,17 @@ TEST_F(WhyTest, ItsPodGroupIsRefused) {
             "The operator retries automatically.");
 }
 
+TEST_F(WhyTest, ItsNetworkPolicyIsRefused) {
+  CreateJob();
+  const Json asks = {{"metadata", {{"annotations", {{"tfjob.dev/network-policy", "true"}}}}}};
+  ASSERT_TRUE(cluster().store().Patch({Kind::kTFJob, "ns", "mnist"}, asks).ok());
+  cluster().CreateEvent(Kind::kTFJob, "mnist", "Warning", "FailedCreateNetworkPolicy",
+                        "Error creating: networkpolicies is forbidden");
+  EXPECT_EQ(Why(),
+            "Its NetworkPolicy cannot be created: Error creating: networkpolicies is forbidden. "
+            "The operator retries automatically.");
+}
+
 TEST_F(WhyTest, ItsPodGroupWaits) {
   CreateJob();
   cluster().CreateEvent(Kind::kTFJob, "mnist", "Normal", "SuccessfulCreatePodGroup",

@@ -97,8 +97,8 @@ bool HasPodGroup(const JobFacts& facts) {
          !HasEvent(facts, api::kReasonCreatedWorkload);
 }
 
-// The pods that, by the operator's own rules, should exist but do not. The rules for gangs are not
-// applied, so a pod that is held back because its pod group waits counts as missing.
+// The pods that, by the operator's own rules, should exist but do not. The rules for gangs and
+// network policies are not applied, so a pod that is held back by one of these counts as missing.
 struct Missing {
   Names names;
   std::string why;  // why the first of them may not be created yet; "" if all may
@@ -114,6 +114,7 @@ Missing MissingPods(const JobFacts& facts) {
   const policy::DecisionOptions options;
   api::TFJob job = facts.job();
   job.metadata.annotations.erase(api::kGangSchedulerAnnotation);
+  job.metadata.annotations.erase(api::kNetworkPolicyAnnotation);
   policy::Remember(job, snapshot, options, history);
   const policy::Verdict verdict = policy::Decide(job, snapshot, facts.now, options);
   Missing missing;
@@ -125,11 +126,28 @@ Missing MissingPods(const JobFacts& facts) {
   return missing;
 }
 
+// Returns which object an event with this reason is about, and what the server refused.
+std::string RefusedObject(std::string_view reason) {
+  if (reason == api::kReasonFailedCreatePodGroup) return "Its pod group cannot be created";
+  if (reason == api::kReasonFailedCreateWorkload) return "Its workload cannot be created";
+  if (reason == api::kReasonFailedCreateNetworkPolicy) {
+    return "Its NetworkPolicy cannot be created";
+  }
+  if (reason == api::kReasonFailedChangeNetworkPolicy) {
+    return "Its NetworkPolicy cannot be changed";
+  }
+  return "Its pods cannot be created";
+}
+
 std::string RefusedByTheServer(const JobFacts& facts) {
-  constexpr std::array kReasons = {
-      api::kReasonFailedCreateWorkload, api::kReasonFailedCreatePodGroup,
-      api::kReasonFailedCreatePod,      api::kReasonFailedCreateService,
-      api::kReasonPodNameTaken,         api::kReasonServiceNameTaken};
+  constexpr std::array kReasons = {api::kReasonFailedCreateWorkload,
+                                   api::kReasonFailedCreatePodGroup,
+                                   api::kReasonFailedCreateNetworkPolicy,
+                                   api::kReasonFailedChangeNetworkPolicy,
+                                   api::kReasonFailedCreatePod,
+                                   api::kReasonFailedCreateService,
+                                   api::kReasonPodNameTaken,
+                                   api::kReasonServiceNameTaken};
   if (MissingPods(facts).names.empty()) return "";
   Time newest_pod;
   for (const auto& pod : facts.pods) {
@@ -139,10 +157,7 @@ std::string RefusedByTheServer(const JobFacts& facts) {
     const bool refusal =
         std::find(kReasons.begin(), kReasons.end(), event->reason) != kReasons.end();
     if (!event->warning || !refusal || event->last < newest_pod) continue;
-    const char* what = event->reason == api::kReasonFailedCreatePodGroup   ? "pod group"
-                       : event->reason == api::kReasonFailedCreateWorkload ? "workload"
-                                                                           : "pods";
-    return StrCat(WithFullStop(StrCat("Its ", what, " cannot be created: ", event->message)),
+    return StrCat(WithFullStop(StrCat(RefusedObject(event->reason), ": ", event->message)),
                   " The operator retries automatically.");
   }
   return "";

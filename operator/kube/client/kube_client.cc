@@ -146,27 +146,41 @@ StatusOr<Json> KubeClient::GetJson(const Key& key) {
   return ParseJson(response.body, client::ToString(key));
 }
 
+StatusOr<std::optional<HttpResponse>> KubeClient::GetPage(const std::string& path,
+                                                          const client::LabelSelector& selector,
+                                                          WatchStep& step,
+                                                          std::vector<Object>& objects) {
+  const size_t limit = step.page_size > 0 ? watch_.max_page_bytes : 0;  // 0: the transport's
+  StatusOr<HttpResponse> response =
+      rest_.Call({"GET", path + QueryOf(step, selector), "", "", limit});
+  if (response.ok()) return *std::move(response);
+  const Status& error = response.status();
+  if (error.code() == StatusCode::kOutOfRange && !step.continue_token.empty()) {
+    step.continue_token.clear();
+    step.page_size = 0;
+    objects.clear();
+    return std::nullopt;
+  }
+  // A single object or a whole list that is too long remains an error.
+  if (!IsTooLong(error) || step.page_size <= 1) return error;
+  step.page_size /= 2;
+  return std::nullopt;
+}
+
 StatusOr<std::vector<Object>> KubeClient::List(Kind kind, const std::string& name_space,
                                                const client::LabelSelector& selector) {
   ASSIGN_OR_RETURN(const std::string version, VersionFor(kind));
+  const std::string path = CollectionPath(kind, version, name_space);
+  const std::string what = client::ToString({kind, name_space, "*"});
   WatchStep step;
   step.kind = WatchStep::Kind::kListPage;
   step.page_size = kPageSize;
   std::vector<Object> objects;
   while (true) {
-    const auto response = rest_.Call(
-        {"GET", CollectionPath(kind, version, name_space) + QueryOf(step, selector), "", ""});
-    if (response.status().code() == StatusCode::kOutOfRange && !step.continue_token.empty()) {
-      // The continue token expired before the last page was read, so the whole list is requested at
-      // once.
-      step.continue_token.clear();
-      step.page_size = 0;
-      objects.clear();
-      continue;
-    }
-    const std::string what = client::ToString({kind, name_space, "*"});
+    const auto response = GetPage(path, selector, step, objects);
     if (!response.ok()) return Explain(response.status(), "list", what);
-    StatusOr<ListPage> page = DecodePage(kind, response->body, version);
+    if (!*response) continue;
+    StatusOr<ListPage> page = DecodePage(kind, (*response)->body, version);
     if (!page.ok()) return Explain(page.status(), "list", what);
     for (const Status& skipped : page->skipped) {
       kClientLog.Warning("skipping an object", {{"list", what}, {"error", skipped}});

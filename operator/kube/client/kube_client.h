@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -71,6 +72,13 @@ class KubeClient : public client::Client, public client::Discovery {
   StatusOr<bool> Serves(objects::Kind kind, const std::string& version);
   StatusOr<std::set<std::string>> Versions();
   StatusOr<HttpResponse> GetObject(const client::Key& key);
+  // Requests a page of a list. Changes `step` if the page must be requested in another way: half as
+  // many objects if it is too long, the whole list if its continuation has expired. Such a page is
+  // nullopt; in the latter case, `objects` is emptied.
+  StatusOr<std::optional<HttpResponse>> GetPage(const std::string& path,
+                                                const client::LabelSelector& selector,
+                                                WatchStep& step,
+                                                std::vector<client::Object>& objects);
   StatusOr<client::Object> Write(std::string_view verb, std::string_view method,
                                  const client::Key& key, const std::string& path, const Json& body);
   StatusOr<client::Object> Put(std::string_view verb, objects::Kind kind, const Json& object,

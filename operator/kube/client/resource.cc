@@ -38,6 +38,8 @@ std::string_view PluralOf(Kind kind) {
       return "podgroups";
     case Kind::kWorkload:
       return "workloads";
+    case Kind::kNetworkPolicy:
+      return "networkpolicies";
     case Kind::kLease:
       return "leases";
     case Kind::kNode:

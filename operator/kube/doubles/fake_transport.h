@@ -40,7 +40,10 @@ class FakeTransport : public Transport {
   explicit FakeTransport(Server server) : server_(std::move(server)) {}
 
   StatusOr<HttpResponse> Send(HttpRequest request, const RequestCredentials&, Duration) override {
-    return server_(request).response;
+    HttpResponse response = server_(request).response;
+    const size_t limit = request.max_response_bytes;
+    if (limit > 0 && response.body.size() > limit) return MarkTooLong(Unavailable("too long"));
+    return response;
   }
   StatusOr<std::unique_ptr<HttpStream>> Open(HttpRequest request,
                                              const RequestCredentials&) override {

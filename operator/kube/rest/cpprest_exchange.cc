@@ -161,7 +161,12 @@ pplx::task<size_t> Exchange::OnBytes(const uint8_t* bytes, size_t count) {
   body_.append(reinterpret_cast<const char*>(bytes), count);
   if (!options_.stream) {
     if (body_.size() <= options_.max_bytes) return pplx::task_from_result(count);
-    return pplx::task_from_exception<size_t>(std::length_error("the answer is too long"));
+    const std::length_error why(
+        StrCat("the answer is longer than the limit of ", options_.max_bytes, " bytes"));
+    end_ = MarkTooLong(options_.translate(std::make_exception_ptr(why)));
+    body_ = std::string();
+    changed_.NotifyAll();
+    return pplx::task_from_exception<size_t>(why);
   }
   if (was_empty) changed_.NotifyAll();
   if (body_.size() < options_.max_bytes) return pplx::task_from_result(count);

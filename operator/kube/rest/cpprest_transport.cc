@@ -227,10 +227,11 @@ class CpprestTransport : public Transport {
   StatusOr<std::shared_ptr<Exchange>> Start(HttpRequest request,
                                             const RequestCredentials& credentials,
                                             const Clients& clients, bool stream) {
+    const size_t limit = request.max_response_bytes;
     ASSIGN_OR_RETURN(auto message, ToCpprest(std::move(request), credentials));
     Exchange::Options options;
     options.stream = stream;
-    options.max_bytes = stream ? kStreamBytes : options_.max_response_bytes;
+    options.max_bytes = stream ? kStreamBytes : limit > 0 ? limit : options_.max_response_bytes;
     options.translate = [server = config_.server, tls = clients.tls](std::exception_ptr exception) {
       return Translate(std::move(exception), server, tls.get());
     };

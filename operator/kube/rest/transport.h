@@ -28,6 +28,9 @@ struct HttpRequest {
       target;  // path and query, escaped, below the server's own path: "/api/v1/pods?limit=5"
   std::string content_type;  // for the body
   std::string body;          // "": none
+  // A longer response to Send() causes an error for which IsTooLong() returns true. 0: the limit of
+  // the transport.
+  size_t max_response_bytes = 0;
 };
 
 struct HttpResponse {
@@ -38,6 +41,11 @@ struct HttpResponse {
   std::vector<std::string> warnings;    // the texts of the Warning headers
   std::string body;                     // empty for streams, see HttpStream::Read
 };
+
+// Makes `error` one that says that a response was longer than the request or the transport allows.
+Status MarkTooLong(Status error);
+// Returns whether this is why the request failed.
+bool IsTooLong(const Status& error);
 
 // A response that arrives in pieces. Must be used by one thread, except for Cancel(). The
 // destructor cancels the request.
@@ -75,7 +83,7 @@ class Transport {
 
 struct TransportOptions {
   std::string user_agent = "tfjob-operator";
-  // A longer response to Send() causes an Unavailable error.
+  // A longer response to Send() causes an Unavailable error, for which IsTooLong() returns true.
   size_t max_response_bytes = size_t{256} << 20;
   // On the connections of streams, TCP keepalive probes the peer after this idle time. A peer that
   // does not answer counts as dead after twice this time.

@@ -160,8 +160,24 @@ TEST(Transport, ATooLongAnswerIsAnError) {
   Pair pair([](const TestRequest&,
                TestConnection& connection) { connection.Reply(200, std::string(2000, 'x')); },
             {}, options);
-  EXPECT_EQ(pair.transport().Send(Get("/"), kNobody, 10s).status().code(),
-            StatusCode::kUnavailable);
+  const Status status = pair.transport().Send(Get("/"), kNobody, 10s).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(IsTooLong(status)) << status;
+}
+
+TEST(Transport, ARequestMayLimitItsAnswer) {
+  Pair pair([](const TestRequest&, TestConnection& connection) {
+    connection.Reply(200, std::string(2000, 'x'));
+  });
+  HttpRequest request = Get("/");
+  request.max_response_bytes = 1999;
+  const Status status = pair.transport().Send(request, kNobody, 10s).status();
+  EXPECT_TRUE(IsTooLong(status)) << status;
+  EXPECT_NE(Message(status).find("longer than the limit of 1999 bytes"), std::string_view::npos);
+  request.max_response_bytes = 2000;
+  const auto response = pair.transport().Send(request, kNobody, 10s);
+  ASSERT_TRUE(response.ok()) << response.status();
+  EXPECT_EQ(response->body.size(), 2000u);
 }
 
 TEST(Transport, TheDeadlineIsForTheWholeExchange) {

@@ -79,6 +79,7 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Create(const Workload& wor
   control.settings.address = parts.address;
   ASSIGN_OR_RETURN(const auto ring, KeyOfThisRun());
   control.settings.keys = [ring] { return ring; };
+  control.settings.policy.network_policies = policy::NetworkPolicies::kIgnored;
   ASSIGN_OR_RETURN(parts.manager, control::Manager::Start(parts.store, std::move(control)));
   return cluster;
 }

@@ -120,6 +120,13 @@ void Builder::AddJob(manifest::ManifestObject& object) {
     AddError(object.where, StrCat("spec.runPolicy.managedBy: the job belongs to \"",
                                   *policy.managed_by, "\", so it would never start here"));
   }
+  const auto& annotations = object.job->metadata.annotations;
+  if (const auto asked = annotations.find(api::kNetworkPolicyAnnotation);
+      asked != annotations.end() && asked->second == "true") {
+    workload_.warnings.push_back(
+        StrCat(object.where, ": metadata.annotations[", api::kNetworkPolicyAnnotation,
+               "]: has no effect here: no NetworkPolicy protects the tasks' ports on 127.0.0.1"));
+  }
   CheckTemplates(*object.job, object.where);
   Workload::Job job{WithNamespace(*object.object), *std::move(object.job), "", object.where};
   if (job.job.metadata.name_space.empty()) job.job.metadata.name_space = kDefaultNamespace;

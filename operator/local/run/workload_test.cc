@@ -59,6 +59,24 @@ TEST_F(WorkloadTest, FillsNamespaceAndDefaults) {
   EXPECT_EQ((*workload->config_maps[0])["metadata"]["namespace"], "default");
 }
 
+TEST_F(WorkloadTest, SaysThatNoNetworkPolicyProtectsTheTasks) {
+  for (const char* value : {"true", "false"}) {
+    std::string text = Manifest("", "command: [train]");
+    const std::string plain = "{name: mnist}";
+    text.replace(text.find(plain), plain.size(),
+                 StrCat("{name: mnist, annotations: {tfjob.dev/network-policy: \"", value, "\"}}"));
+    const auto workload = Make(text);
+    ASSERT_TRUE(workload.ok()) << workload.status();
+    std::vector<std::string> expected;
+    if (value == std::string("true")) {
+      expected = {
+          "job.yaml (TFJob \"mnist\"): metadata.annotations[tfjob.dev/network-policy]: has no "
+          "effect here: no NetworkPolicy protects the tasks' ports on 127.0.0.1"};
+    }
+    EXPECT_EQ(workload->warnings, expected);
+  }
+}
+
 TEST_F(WorkloadTest, FindsTheModelFolderOnThisMachine) {
   const std::string volumes =
       "volumes: [{name: c, configMap: {name: settings}}, {name: m, hostPath: {path: /var/models}}]";

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/network_policy.h"
 #include "runtime/base/clock.h"
 
 namespace tfjob::policy {
@@ -12,6 +13,7 @@ namespace tfjob::policy {
 struct DecisionOptions {
   // Gang settings for jobs that specify none.
   Gang gang;
+  NetworkPolicies network_policies = NetworkPolicies::kNone;
   // The first recreation of a replica is not delayed. The second is delayed by restart_delay, the
   // third by twice that, and so on up to restart_delay_maximum. Once a pod has run for
   // restart_delay_reset, the count starts again.

@@ -28,6 +28,7 @@ KnownObjects Known(const Snapshot& snapshot, const History& history) {
   for (const auto& service : snapshot.services) known[service->metadata.uid] = nullptr;
   for (const PodGroup& group : snapshot.pod_groups) known[group.object->metadata.uid] = nullptr;
   for (const auto& workload : snapshot.workloads) known[workload->metadata.uid] = nullptr;
+  if (const auto& policy = snapshot.network_policy) known[policy->metadata.uid] = nullptr;
   for (const auto& pod : snapshot.departed) known[pod->metadata.uid] = pod.get();
   for (const auto& pod : snapshot.pods) known[pod->metadata.uid] = pod.get();
   return known;

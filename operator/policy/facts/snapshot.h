@@ -38,6 +38,9 @@ struct Snapshot {
   std::vector<std::shared_ptr<const objects::CustomResource>> workloads;
   // The ids of the operator's keys, from the oldest to the newest.
   std::vector<std::string> key_ids;
+  // The job's NetworkPolicy, if the job is its controller and it has the name that the operator
+  // gives it.
+  std::shared_ptr<const objects::CustomResource> network_policy;
   // The apiVersion in which the server offers Workloads; "" if it does not offer them. Set only if
   // the job wants a native gang.
   std::string native_version;

@@ -1,0 +1,50 @@
+// Describes the NetworkPolicy of a job, which keeps everybody but the job's own pods away from its
+// port.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operator/api/tfjob.h"
+#include "runtime/base/json.h"
+
+namespace tfjob::policy {
+
+// Tells which jobs get a NetworkPolicy.
+enum class NetworkPolicies {
+  kNone,       // none; a job that asks for one waits
+  kAnnotated,  // those with the annotation tfjob.dev/network-policy: "true"
+  kAll,        // all but those with the annotation "false"
+  kIgnored,    // none, whatever the annotation says: there is no network to protect
+};
+// Parses the operator's setting: "none", "annotated" or "all".
+std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word);
+
+// Returns whether the job shall have a NetworkPolicy. An annotation whose value is neither "true"
+// nor "false" counts as absent; api::Validate reports it.
+bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting);
+// Returns the reason the job cannot get the NetworkPolicy that it asks for; "" if there is none.
+std::string NetworkPolicyObstacle(const api::TFJob& job, NetworkPolicies setting);
+
+struct NetworkPolicySpec {
+  // The ports that only the job's own pods may reach, from 1 to 65535, sorted, each once.
+  std::vector<int32_t> ports;
+
+  bool operator==(const NetworkPolicySpec&) const = default;
+};
+
+// Returns the policy that the job's pods need. Its ports are the tfjob-ports of all replica types
+// with replicas, on which the tasks talk to each other. Ports that the API server would refuse are
+// left out. Other ports of a template, such as those for metrics, stay open.
+NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
+
+// Returns the `spec` of the NetworkPolicy (networking.k8s.io/v1). It selects the job's pods. Those
+// may reach each other at all ports; everybody may reach all other ports. Network policies cannot
+// exclude a port, so the policy allows the ranges between the excluded ones, for each protocol. All
+// fields that have a default are set, so that the server stores the spec as it is here.
+Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);
+
+}  // namespace tfjob::policy

@@ -1,0 +1,21 @@
+// Decides whether the job's NetworkPolicy shall exist. It is created before the job's pods, which
+// wait as long as it cannot be created, and protects them until the last of them is gone.
+#pragma once
+
+#include "operator/policy/draft.h"
+
+namespace tfjob::policy {
+
+// If the job asks for a policy that this operator does not create, makes its pods wait.
+void HoldBackUnprotected(Draft& draft);
+
+// Creates the policy, changes it if it differs from the wanted one, or deletes it if the job wants
+// none. Creates nothing while the pods wait for their queue.
+// If the pods wait because the operator creates no policies, reports this.
+void WantNetworkPolicy(Draft& draft);
+
+// For a job that is suspended or has ended: deletes the policy once no pod of the job is left, or
+// if the job wants none.
+void DropUnusedNetworkPolicy(Draft& draft);
+
+}  // namespace tfjob::policy

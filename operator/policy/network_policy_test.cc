@@ -1,0 +1,165 @@
+#include "operator/policy/network_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operator/api/defaults.h"
+#include "operator/api/names.h"
+#include "operator/policy/testing.h"
+
+namespace tfjob::policy {
+namespace {
+
+using namespace testing;
+using enum NetworkPolicies;
+
+constexpr char kAnnotation[] = "tfjob.dev/network-policy";
+
+void SetPort(api::TFJob& job, ReplicaType type, const Json& ports) {
+  const Json container = {{"name", "tensorflow"}, {"image", "i"}, {"ports", ports}};
+  job.spec.replicas.at(type).pod_template =
+      std::make_shared<const Json>(Json{{"spec", {{"containers", Json::array({container})}}}});
+  api::SetDefaults(job);
+}
+
+// Puts a policy with these rules into the snapshot.
+void PutPolicy(Scene& scene, Json rules) {
+  auto policy = std::make_shared<objects::CustomResource>();
+  policy->metadata.name = "mnist-tasks";
+  policy->metadata.uid = "policy-uid";
+  policy->object = std::make_shared<const Json>(Json{{"spec", std::move(rules)}});
+  scene.snapshot.network_policy = policy;
+}
+
+void PutWantedPolicy(Scene& scene) {
+  PutPolicy(scene, NetworkPolicyRules("mnist", WantedNetworkPolicy(scene.job)));
+}
+
+TEST(NetworkPolicies, TheAnnotationOverridesTheOperatorsSetting) {
+  const struct {
+    NetworkPolicies setting;
+    const char* annotation;  // nullptr for none
+    bool wants;
+    bool is_held_back = false;
+  } cases[] = {
+      {kNone, nullptr, false},      {kNone, "false", false},      {kNone, "true", false, true},
+      {kAnnotated, nullptr, false}, {kAnnotated, "false", false}, {kAnnotated, "true", true},
+      {kAll, nullptr, true},        {kAll, "false", false},       {kAll, "true", true},
+      {kIgnored, nullptr, false},   {kIgnored, "true", false},    {kAll, "yes", true},
+      {kAnnotated, "yes", false},   {kNone, "yes", false},
+  };
+  for (const auto& each : cases) {
+    api::TFJob job = MakeJob({{ReplicaType::kWorker}});
+    if (each.annotation != nullptr) job.metadata.annotations[kAnnotation] = each.annotation;
+    EXPECT_EQ(WantsNetworkPolicy(job, each.setting), each.wants);
+    EXPECT_EQ(!NetworkPolicyObstacle(job, each.setting).empty(), each.is_held_back);
+  }
+}
+
+TEST(NetworkPolicies, AreSetByAWord) {
+  EXPECT_EQ(ParseNetworkPolicies("none"), kNone);
+  EXPECT_EQ(ParseNetworkPolicies("annotated"), kAnnotated);
+  EXPECT_EQ(ParseNetworkPolicies("all"), kAll);
+  EXPECT_EQ(ParseNetworkPolicies(""), std::nullopt);
+  EXPECT_EQ(ParseNetworkPolicies("true"), std::nullopt);
+}
+
+// Only the tasks' ports are closed, each once: those of metrics, of other containers and of types
+// without replicas are not.
+TEST(NetworkPolicies, CloseThePortsOfTheTasks) {
+  api::TFJob job = MakeJob({{ReplicaType::kPS}, {ReplicaType::kWorker, 2}, {ReplicaType::kChief}});
+  EXPECT_EQ(WantedNetworkPolicy(job).ports, std::vector<int32_t>{2222});
+  SetPort(job, ReplicaType::kPS,
+          {{{"name", "metrics"}, {"containerPort", 9090}},
+           {{"name", "tfjob-port"}, {"containerPort", 65535}}});
+  SetPort(job, ReplicaType::kWorker, {{{"name", "tfjob-port"}, {"containerPort", 1}}});
+  EXPECT_EQ(WantedNetworkPolicy(job).ports, (std::vector<int32_t>{1, 2222, 65535}));
+  job.spec.replicas.at(ReplicaType::kChief).replicas = 0;
+  EXPECT_EQ(WantedNetworkPolicy(job).ports, (std::vector<int32_t>{1, 65535}));
+  for (const int64_t wrong : {int64_t{0}, int64_t{-1}, int64_t{65536}, int64_t{1} << 40}) {
+    SetPort(job, ReplicaType::kPS, {{{"name", "tfjob-port"}, {"containerPort", wrong}}});
+    for (const int32_t port : WantedNetworkPolicy(job).ports) {
+      EXPECT_TRUE(port == 1 || port == 2222) << port;
+    }
+  }
+}
+
+TEST(NetworkPolicy, IsCreatedWithThePodsAndKeptAsItShouldBe) {
+  Scene scene(MakeJob({{ReplicaType::kWorker, 2}}));
+  EXPECT_FALSE(scene.Reconcile(0).create_network_policy);
+  scene.options.network_policies = kAll;
+  const Verdict first = scene.ReconcileAndWrite(0);
+  EXPECT_EQ(first.create_network_policy, NetworkPolicySpec{{2222}});
+  EXPECT_EQ(first.create_pods.size(), 2u);
+  PutWantedPolicy(scene);
+  const Verdict rest = scene.Reconcile(1);
+  EXPECT_FALSE(rest.create_network_policy || rest.change_network_policy ||
+               rest.delete_network_policy);
+  Json edited = NetworkPolicyRules("mnist", NetworkPolicySpec{{2222}});
+  edited["ingress"].push_back(Json::object());  // lets everything in
+  PutPolicy(scene, edited);
+  const Verdict again = scene.Reconcile(1);
+  ASSERT_TRUE(again.change_network_policy);
+  EXPECT_EQ(again.change_network_policy->policy, (NetworkPolicyRef{"mnist-tasks", "policy-uid"}));
+  EXPECT_EQ(again.change_network_policy->spec, NetworkPolicySpec{{2222}});
+  scene.job.metadata.annotations[kAnnotation] = "false";
+  EXPECT_TRUE(scene.Reconcile(1).delete_network_policy);
+}
+
+// A policy that is being deleted does not count. The create fails until it is gone.
+TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
+  Scene scene(MakeJob({{ReplicaType::kWorker}}));
+  scene.options.network_policies = kAll;
+  PutWantedPolicy(scene);
+  objects::CustomResource ending = *scene.snapshot.network_policy;
+  ending.metadata.deletion_timestamp = At(0);
+  scene.snapshot.network_policy = std::make_shared<const objects::CustomResource>(ending);
+  const Verdict verdict = scene.Reconcile(0);
+  EXPECT_TRUE(verdict.create_network_policy);
+  EXPECT_FALSE(verdict.delete_network_policy);
+}
+
+// The policy protects pods until the last of them is gone, even after the end of the job.
+TEST(NetworkPolicy, OutlivesThePods) {
+  for (const bool suspends : {false, true}) {
+    Scene scene(StartedJob({{ReplicaType::kWorker}}));
+    scene.options.network_policies = kAll;
+    scene.job.spec.run_policy.suspend = suspends;
+    PutWantedPolicy(scene);
+    scene.Put(suspends ? Terminating(MakePod("mnist-worker-0", PodPhase::kRunning), 0)
+                       : Exited("mnist-worker-0", 0));
+    EXPECT_FALSE(scene.ReconcileAndWrite(1).delete_network_policy);
+    EXPECT_FALSE(scene.ReconcileAndWrite(2).delete_network_policy);
+    scene.Remove("mnist-worker-0");
+    const Verdict verdict = scene.ReconcileAndWrite(3);
+    EXPECT_EQ(verdict.delete_network_policy, (NetworkPolicyRef{"mnist-tasks", "policy-uid"}));
+    scene.snapshot.network_policy = nullptr;
+    EXPECT_FALSE(scene.Reconcile(4).create_network_policy);
+  }
+}
+
+// A job that asks for protection must not run without it.
+TEST(NetworkPolicy, HoldsThePodsBackIfTheOperatorCreatesNone) {
+  Scene scene(MakeJob({{ReplicaType::kWorker}}), false);
+  scene.job.metadata.annotations[kAnnotation] = "true";
+  const Verdict verdict = scene.ReconcileAndWrite(0);
+  EXPECT_FALSE(verdict.create_network_policy);
+  EXPECT_TRUE(verdict.create_pods.empty());
+  EXPECT_TRUE(verdict.create_services.empty());
+  EXPECT_EQ(Reasons(verdict), std::vector<std::string>{"FailedCreateNetworkPolicy"});
+  ASSERT_EQ(verdict.waiting_pods.size(), 1u);
+  EXPECT_EQ(verdict.waiting_pods[0].why, "the operator creates no NetworkPolicies");
+  ASSERT_FALSE(verdict.status.conditions.empty());
+  EXPECT_EQ(verdict.status.conditions.back().reason, "FailedCreatePod");
+  EXPECT_NE(verdict.status.conditions.back().message.find("--job-network-policies is none"),
+            std::string::npos);
+  EXPECT_FALSE(verdict.status.start_time);
+  scene.options.network_policies = kAnnotated;
+  EXPECT_TRUE(scene.Reconcile(1).create_network_policy);
+  scene.options.network_policies = kIgnored;
+  EXPECT_EQ(scene.Reconcile(1).create_pods.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tfjob::policy
