@@ -17,8 +17,8 @@ namespace tfjob::rpc {
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
-// Returns the claims of a task for the hello of a connection. Returns InvalidArgument if they are too
-// long, because the job's UID is.
+// Returns the claims of a task for the hello of a connection. Returns InvalidArgument if they are
+// too long, because the job's UID is.
 StatusOr<std::string> ClaimsOf(const Identity& self);
 
 struct Caller {

@@ -33,8 +33,8 @@ struct ConnectedPeer {
 };
 
 // The peers of the connections that gRPC was given. gRPC knows such a connection only by its
-// descriptor, so this is by descriptor; a new connection replaces the one that had the number before
-// it. Thread-safe.
+// descriptor, so this is by descriptor; a new connection replaces the one that had the number
+// before it. Thread-safe.
 class ConnectedPeers {
  public:
   void Add(int fd, ConnectedPeer peer) {

@@ -74,8 +74,8 @@ Addresses LookUpUntil(const HostPort& place, Duration deadline) {
   return *std::move(shared->result);
 }
 
-// While nothing listens on a port of the ephemeral range, the kernel may choose that very port as the
-// source, and the socket is connected to itself.
+// While nothing listens on a port of the ephemeral range, the kernel may choose that very port as
+// the source, and the socket is connected to itself.
 bool IsConnectedToItself(int fd) {
   sockaddr_storage self{}, peer{};
   socklen_t self_size = sizeof self, peer_size = sizeof peer;

@@ -27,8 +27,8 @@ struct Dialled {
 // Messages do not name the address. Thread-safe.
 StatusOr<Dialled> Dial(const std::string& address, const DialOptions& options);
 
-// Like Dial, but while the result is Unavailable, tries again until the timeout has passed: the task
-// may be starting.
+// Like Dial, but while the result is Unavailable, tries again until the timeout has passed: the
+// task may be starting.
 StatusOr<Dialled> DialUntil(const std::string& address, const DialOptions& options);
 
 }  // namespace tfjob::wire

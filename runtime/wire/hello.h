@@ -7,9 +7,9 @@
 //   caller → listener   claims     the caller's claims, proof
 //   listener → caller   welcome    the listener's claims, proof
 //
-// Instead of the challenge or the welcome, the listener may send a refusal (a Refusal, one byte) or,
-// after the caller's proof, a denial (a status code, a message, proof). Each message has a header of
-// 8 bytes: the magic "TFJH", u8 version, u8 type, u16 length of the body, little-endian.
+// Instead of the challenge or the welcome, the listener may send a refusal (a Refusal, one byte)
+// or, after the caller's proof, a denial (a status code, a message, proof). Each message has a
+// header of 8 bytes: the magic "TFJH", u8 version, u8 type, u16 length of the body, little-endian.
 //
 // A proof is HMAC-SHA256 under the job's key of a label that names the side, and of all bytes that
 // the hello has had so far, in order, up to the proof itself. It therefore covers both nonces (no

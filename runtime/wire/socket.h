@@ -36,8 +36,8 @@ struct HostPort {
 // Splits "host:port", "1.2.3.4:port" or "[::1]:port". Returns InvalidArgument for anything else.
 StatusOr<HostPort> SplitAddress(const std::string& address);
 
-// Returns the host of a socket address, or its host and port: "10.1.2.3:5000", "[::1]:5000". An IPv4
-// address that is mapped into IPv6 is shown as IPv4.
+// Returns the host of a socket address, or its host and port: "10.1.2.3:5000", "[::1]:5000". An
+// IPv4 address that is mapped into IPv6 is shown as IPv4.
 std::string HostText(const sockaddr_storage& address);
 std::string AddressText(const sockaddr_storage& address);
 
