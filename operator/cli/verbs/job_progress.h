@@ -19,8 +19,9 @@ FetchProgress AskTrainer();
 
 // Asks the trainer itself, at its pod's address, with the key that is in the pod's environment. If
 // it does not answer, usually because the pod network is unreachable from outside the cluster,
-// reads the end of the trainer's log through the API server instead. (The API server's proxy to pods supports only HTTP/1.1, but trainers use
-// gRPC.) Of that log it keeps at most the last MiB. Thread-safe.
+// reads the end of the trainer's log through the API server instead. (The API server's proxy to
+// pods supports only HTTP/1.1, but trainers use gRPC.) Of that log it keeps at most the last MiB.
+// Thread-safe.
 class ProgressReader {
  public:
   ProgressReader(const VerbContext& context, FetchProgress fetch)
