@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "operator/view/job_view.h"
+#include "operator/view/pod_key.h"
 #include "operator/view/screen.h"
 #include "runtime/base/file.h"
 
@@ -64,6 +66,24 @@ TEST(JobViewTest, TellsEachNewConditionOnce) {
                     {api::ConditionType::kRunning, false, "B", "was running", {}, {}},
                     {api::ConditionType::kFailed, true, "C", "it failed", {}, {}}};
   EXPECT_EQ(NewConditions(before, now), std::vector<std::string>{"Failed: it failed"});
+}
+
+TEST(PodKeyTest, IsInTheEnvironmentOfTheTrainer) {
+  const std::string hex(64, 'a');
+  const auto key = [](const std::string& containers) {
+    return KeyOfPod(*ParseJson(StrCat(R"({"spec": {"containers": )", containers, "}}"), "pod"));
+  };
+  const auto of = [](const std::string& value) {
+    return StrCat(R"({"name": "TFJOB_KEY", "value": ")", value, "\"}");
+  };
+  const auto found = key(StrCat(R"([{"name": "sidecar"}, {"name": "tensorflow", "env": [)",
+                                of("(set)"), ",", of(hex), R"(, {"name": "TFJOB_UID"}]}])"));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->Sign({"x"}), wire::JobKey::Parse(hex)->Sign({"x"}));
+  EXPECT_FALSE(key(StrCat(R"([{"name": "sidecar", "env": [)", of(hex), "]}]")).has_value());
+  EXPECT_FALSE(
+      key(R"([7, {"name": "tensorflow", "env": [7, {"name": "TFJOB_KEY"}]}])").has_value());
+  EXPECT_FALSE(key("7").has_value());
 }
 
 TEST(PodReporterTest, TellsEndsWaitsAndRestartsOnce) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 extern char** environ;
@@ -45,6 +46,15 @@ std::optional<std::string> GetEnv(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return std::nullopt;
   return value;
+}
+
+std::optional<std::string> TakeEnv(const char* name) {
+  char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  std::string taken = value;
+  explicit_bzero(value, taken.size());
+  unsetenv(name);
+  return taken;
 }
 
 std::vector<std::string> EnvironmentBlock() {

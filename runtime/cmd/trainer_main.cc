@@ -18,6 +18,7 @@
 #include "runtime/cmd/termination_message.h"
 #include "runtime/config/training_config.h"
 #include "runtime/train/task.h"
+#include "runtime/wire/job_key.h"
 
 namespace tfjob {
 namespace {
@@ -113,6 +114,7 @@ int ExitCode(const Status& status, const StopSource& stop) {
 
 Status Run(const Flags& flags, StopSource& stop) {
   train::TaskOptions options{.lone_address = GetEnv("TFJOB_ADDRESS").value_or("")};
+  ASSIGN_OR_RETURN(options.credentials.key, wire::TakeJobKey());
   ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());
   if (flags.print == "cluster") {

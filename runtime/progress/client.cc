@@ -1,5 +1,6 @@
 #include "runtime/progress/client.h"
 
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
@@ -7,45 +8,79 @@
 #include <utility>
 
 #include "runtime/progress/progress.grpc.pb.h"
+#include "runtime/wire/dial.h"
 
 namespace tfjob::progress {
 namespace {
 
+// Progress is a few kilobytes, and no task compresses it.
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
-  // Reconnect soon, since the task may not be up yet.
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, 4 << 20);
   return arguments;
+}
+
+Duration Now() {
+  return RealClock().Monotonic();
 }
 
 }  // namespace
 
 struct ProgressClient::Connection {
-  explicit Connection(const std::string& address)
-      : stub(ProgressService::NewStub(
-            grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), Arguments()))) {}
+  explicit Connection(std::shared_ptr<grpc::Channel> channel)
+      : stub(ProgressService::NewStub(std::move(channel))) {}
   const std::unique_ptr<ProgressService::Stub> stub;
 };
 
-ProgressClient::ProgressClient(std::string address)
-    : address_(std::move(address)), connection_(std::make_unique<Connection>(address_)) {}
+ProgressClient::ProgressClient(std::string address, std::optional<wire::JobKey> key)
+    : address_(std::move(address)), key_(std::move(key)) {}
 
 ProgressClient::~ProgressClient() = default;
 
+std::shared_ptr<ProgressClient::Connection> ProgressClient::Current() {
+  MutexLock lock(mutex_);
+  return connection_;
+}
+
+void ProgressClient::Drop(const std::shared_ptr<Connection>& broken) {
+  MutexLock lock(mutex_);
+  if (connection_ == broken) connection_ = nullptr;
+}
+
+// Claims nothing, since whoever asks for progress need not be a task.
+StatusOr<std::shared_ptr<ProgressClient::Connection>> ProgressClient::Open(Duration timeout) {
+  ASSIGN_OR_RETURN(wire::Dialled dialled,
+                   wire::Dial(address_, {.key = key_ ? &*key_ : nullptr, .timeout = timeout}));
+  auto connection = std::make_shared<Connection>(
+      grpc::CreateCustomInsecureChannelFromFd(address_, dialled.socket.Release(), Arguments()));
+  MutexLock lock(mutex_);
+  connection_ = connection;
+  return connection;
+}
+
 StatusOr<Progress> ProgressClient::Fetch(Duration timeout) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + timeout);
-  GetProgressReply reply;
-  const grpc::Status status = connection_->stub->Get(&context, GetProgressRequest(), &reply);
-  if (!status.ok()) {
-    return Status(static_cast<StatusCode>(status.error_code()),
-                  StrCat("progress of ", address_, ": ", status.error_message()));
+  const Duration deadline = Now() + timeout;
+  const std::string what = StrCat("progress of ", address_);
+  // A connection that was open may have broken since, so that case gets a second one.
+  for (std::shared_ptr<Connection> open = Current();; open = nullptr) {
+    StatusOr<std::shared_ptr<Connection>> connection = open;
+    if (open == nullptr) connection = Open(deadline - Now());
+    if (!connection.ok()) return Annotate(connection.status(), what);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + (deadline - Now()));
+    GetProgressReply reply;
+    const grpc::Status status = (*connection)->stub->Get(&context, GetProgressRequest(), &reply);
+    if (status.ok()) {
+      ASSIGN_OR_RETURN(Json json, ParseJson(reply.json(), what));
+      return ParseProgress(json);
+    }
+    if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) Drop(*connection);
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE || open == nullptr) {
+      return Status(static_cast<StatusCode>(status.error_code()),
+                    StrCat(what, ": ", status.error_message()));
+    }
   }
-  ASSIGN_OR_RETURN(Json json, ParseJson(reply.json(), StrCat("progress of ", address_)));
-  return ParseProgress(json);
 }
 
 }  // namespace tfjob::progress

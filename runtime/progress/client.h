@@ -2,10 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/mutex.h"
 #include "runtime/progress/progress.h"
+#include "runtime/wire/job_key.h"
 
 namespace tfjob::progress {
 
@@ -13,17 +16,24 @@ namespace tfjob::progress {
 // breaks. Thread-safe.
 class ProgressClient {
  public:
-  explicit ProgressClient(std::string address);  // "host:port"
+  // `address` is "host:port". A task with a key tells its progress only to those who have it.
+  explicit ProgressClient(std::string address, std::optional<wire::JobKey> key = std::nullopt);
   ~ProgressClient();
 
   // Returns Unavailable or DeadlineExceeded, naming the address, if the task does not answer
-  // within `timeout`.
+  // within `timeout`, and FailedPrecondition if only one of the two has a key, or the keys differ.
   StatusOr<Progress> Fetch(Duration timeout);
 
  private:
   struct Connection;
+  StatusOr<std::shared_ptr<Connection>> Open(Duration timeout);
+  std::shared_ptr<Connection> Current();
+  void Drop(const std::shared_ptr<Connection>& broken);
+
   const std::string address_;
-  const std::unique_ptr<Connection> connection_;
+  const std::optional<wire::JobKey> key_;
+  Mutex mutex_;
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mutex_);  // null: none is open
 };
 
 }  // namespace tfjob::progress

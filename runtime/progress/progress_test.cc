@@ -1,6 +1,5 @@
 #include "runtime/progress/progress.h"
 
-#include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 
 #include "runtime/progress/client.h"
 #include "runtime/progress/service.h"
+#include "runtime/rpc/server.h"
 
 namespace tfjob::progress {
 namespace {
@@ -44,22 +44,34 @@ TEST(Progress, LeavesOutWhatIsNoNumber) {
 
 TEST(Progress, IsServedAndFetched) {
   std::unique_ptr<grpc::Service> service = MakeProgressService(Sample);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(service.get());
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  ASSERT_NE(server, nullptr);
+  auto server = *rpc::Server::Start({.host = "127.0.0.1", .services = {service.get()}});
+  const int port = server->port();
   ProgressClient client(StrCat("127.0.0.1:", port));
-  StatusOr<Progress> fetched = client.Fetch(10s);
-  ASSERT_TRUE(fetched.ok()) << fetched.status();
-  EXPECT_EQ(*fetched, Sample());
+  for (int i = 0; i < 2; ++i) {
+    StatusOr<Progress> fetched = client.Fetch(10s);
+    ASSERT_TRUE(fetched.ok()) << fetched.status();
+    EXPECT_EQ(*fetched, Sample());
+  }
 
-  server->Shutdown();
+  server.reset();
   StatusOr<Progress> gone = client.Fetch(2s);
   EXPECT_FALSE(gone.ok());
   EXPECT_NE(Message(gone.status()).find(StrCat("127.0.0.1:", port)), std::string::npos)
       << gone.status();
+  // The task is back at its address.
+  server = *rpc::Server::Start({.host = "127.0.0.1", .port = port, .services = {service.get()}});
+  StatusOr<Progress> again = client.Fetch(10s);
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+TEST(Progress, IsToldOnlyToWhoHasTheKey) {
+  const wire::JobKey key = *wire::JobKey::Parse(std::string(64, 'a'));
+  std::unique_ptr<grpc::Service> service = MakeProgressService(Sample);
+  auto server = *rpc::Server::Start(
+      {.host = "127.0.0.1", .credentials = {.key = key}, .services = {service.get()}});
+  const std::string address = StrCat("127.0.0.1:", server->port());
+  EXPECT_EQ(ProgressClient(address, key).Fetch(10s).status(), OkStatus());
+  EXPECT_EQ(ProgressClient(address).Fetch(10s).status().code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -213,6 +213,28 @@ TEST_F(GrpcTest, RefusesWhoDoesNotBelongHere) {
   EXPECT_EQ(Refusal(Task("worker", 0), "ehco").code(), StatusCode::kUnimplemented);
 }
 
+TEST(GrpcWithAKey, ConnectsOnlyTasksThatHaveIt) {
+  const auto credentials = [](char digit) {
+    return Credentials{.key = *wire::JobKey::Parse(std::string(64, digit))};
+  };
+  EchoHandler handler;
+  auto server = *Server::Start({.host = "127.0.0.1",
+                                .identity = Task("ps", 0),
+                                .credentials = credentials('a'),
+                                .streams = {{"echo", &handler}}});
+  const std::string address = StrCat("127.0.0.1:", server->port());
+  ExchangeBothWays(*MakeGrpcConnector(credentials('a')), address, handler);
+  const auto refusal = [&](const Credentials& other) {
+    return MakeGrpcConnector(other)->Connect(address, "echo", Task("worker", 1), 10s).status();
+  };
+  EXPECT_EQ(refusal(credentials('b')),
+            FailedPrecondition(address,
+                               ": refused: the task has another job key: either another job's task "
+                               "has this address, or TFJOB_KEY differs between the tasks of the "
+                               "job"));
+  EXPECT_EQ(refusal({}).code(), StatusCode::kFailedPrecondition);
+}
+
 TEST_F(GrpcTest, EndsAStreamThatSendsMoreThanAFrameMayHold) {
   StatusOr<OpenStream> stream = connector_->Connect(address_, "echo", Task("worker", 2), 10s);
   ASSERT_TRUE(stream.ok()) << stream.status();

@@ -1,23 +1,18 @@
-// Defines how a channel or a server protects its traffic.
+// Defines what a task shows to its peers, and demands of them, before it exchanges anything with
+// them (runtime/wire). What follows is not encrypted.
 #pragma once
 
-#include <memory>
+#include <optional>
 
-namespace grpc {
-class ChannelCredentials;
-class ServerCredentials;
-}  // namespace grpc
+#include "runtime/wire/job_key.h"
 
 namespace tfjob::rpc {
 
 struct Credentials {
-  enum class Kind { kInsecure };
-  Kind kind = Kind::kInsecure;
+  // Proves that a process belongs to the job. nullopt: the job has none, and any peer is accepted.
+  std::optional<wire::JobKey> key;
 
   static Credentials Insecure() { return {}; }
 };
-
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials);
-std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(const Credentials& credentials);
 
 }  // namespace tfjob::rpc

@@ -1,5 +1,6 @@
 #include "runtime/rpc/grpc_connector.h"
 
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_method.h>
 
@@ -7,6 +8,7 @@
 #include "runtime/rpc/grpc_stream.h"
 #include "runtime/rpc/handshake.h"
 #include "runtime/rpc/status_mapping.h"
+#include "runtime/wire/dial.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -52,40 +54,48 @@ class ClientTransport : public Transport {
 
 class GrpcConnector : public Connector {
  public:
-  explicit GrpcConnector(Credentials credentials) : credentials_(credentials) {}
+  explicit GrpcConnector(Credentials credentials) : credentials_(std::move(credentials)) {}
 
   StatusOr<OpenStream> Connect(const std::string& address, const std::string& service,
                                const Identity& self, Duration timeout) override {
-    const Time deadline = RealClock().Now() + timeout;
-    auto channel = MakeChannel(address);
-    if (!channel->WaitForConnected(std::chrono::system_clock::time_point(deadline))) {
-      return Unavailable(address, ": no connection within ", FormatDuration(timeout));
-    }
-    auto transport = std::make_unique<ClientTransport>(std::move(channel));
+    const Duration deadline = RealClock().Monotonic() + timeout;
+    StatusOr<Dialled> dialled = Dial(address, self, timeout);
+    if (!dialled.ok()) return Annotate(dialled.status(), address);
+    auto transport = std::make_unique<ClientTransport>(MakeChannel(address, *dialled));
     StatusOr<Identity> peer = Greet(*transport, service, self, deadline);
+    if (peer.ok() && *peer != dialled->peer) {
+      peer = CheckOwner(dialled->peer, *peer);
+    }
     if (!peer.ok()) return Annotate(peer.status(), address);
     return OpenStream{std::move(transport), *std::move(peer)};
   }
 
  private:
-  std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) const {
+  struct Dialled {
+    wire::UniqueFd socket;
+    Identity peer;
+  };
+
+  StatusOr<Dialled> Dial(const std::string& address, const Identity& self, Duration timeout) const {
+    wire::DialOptions options{.key = credentials_.key ? &*credentials_.key : nullptr,
+                              .timeout = timeout};
+    ASSIGN_OR_RETURN(options.claims, ClaimsOf(self));
+    ASSIGN_OR_RETURN(wire::Dialled dialled, wire::DialUntil(address, options));
+    ASSIGN_OR_RETURN(Caller peer, ReadClaims(dialled.peer_claims));
+    RETURN_IF_ERROR(CheckPeer(self, peer.identity, peer.protocol_version));
+    return Dialled{std::move(dialled.socket), std::move(peer.identity)};
+  }
+
+  // The channel's only connection is this one, so losing the connection means losing this peer.
+  static std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, Dialled& dialled) {
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
-    // The channel must have a connection of its own, so that losing the connection means losing
-    // this peer.
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
-    arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
-    // Tasks of a job connect directly, without a proxy.
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    return grpc::CreateCustomChannel(address, ChannelCredentialsOf(credentials_), arguments);
+    return grpc::CreateCustomInsecureChannelFromFd(address, dialled.socket.Release(), arguments);
   }
 
   static StatusOr<Identity> Greet(ClientTransport& transport, const std::string& service,
-                                  const Identity& self, Time deadline) {
-    HandshakeTimer timer(transport, deadline - RealClock().Now());
+                                  const Identity& self, Duration deadline) {
+    HandshakeTimer timer(transport, deadline - RealClock().Monotonic());
     StatusOr<Identity> peer = Introduce(transport, service, self);
     if (peer.ok() || !absl::IsUnavailable(peer.status())) return peer;
     if (timer.expired()) return DeadlineExceeded("no answer to the handshake");
@@ -101,7 +111,7 @@ class GrpcConnector : public Connector {
 
 std::unique_ptr<Connector> MakeGrpcConnector(Credentials credentials) {
   PrepareGrpc();
-  return std::make_unique<GrpcConnector>(credentials);
+  return std::make_unique<GrpcConnector>(std::move(credentials));
 }
 
 }  // namespace tfjob::rpc

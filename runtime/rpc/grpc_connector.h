@@ -1,5 +1,8 @@
 // Opens streams over gRPC. Each stream is one bidirectional call, whose messages are raw byte
 // buffers. Large payloads are not copied if their segments have a `release`.
+//
+// A connection begins with the hello of runtime/wire; then gRPC takes it over. Such a channel never
+// reconnects, which suits streams: whoever loses one connects again.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include "runtime/base/mutex.h"
 #include "runtime/rpc/handshake.pb.h"
 #include "runtime/rpc/wire_status.h"
+#include "runtime/wire/hello.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -50,11 +51,9 @@ bool IsPlausible(const Hello& hello) {
          uid.size() <= kMaxUidBytes && printable;
 }
 
-StatusOr<Caller> Decode(IncomingFrame& frame) {
+StatusOr<Caller> DecodeText(const std::string& text) {
   Hello hello;
-  // Checked before parsing, because anyone who can reach the port can send this.
-  if (frame.remaining() > kMaxHelloBytes ||
-      !hello.ParseFromString(frame.ReadString(frame.remaining())) || !IsPlausible(hello)) {
+  if (!hello.ParseFromString(text) || !IsPlausible(hello)) {
     return DataLoss("the handshake message is unreadable");
   }
   return Caller{.identity = {.job_uid = hello.job_uid(),
@@ -66,7 +65,33 @@ StatusOr<Caller> Decode(IncomingFrame& frame) {
                 .service = hello.service()};
 }
 
+StatusOr<Caller> Decode(IncomingFrame& frame) {
+  // Checked before parsing, because the peer is not identified yet.
+  if (frame.remaining() > kMaxHelloBytes) return DataLoss("the handshake message is unreadable");
+  return DecodeText(frame.ReadString(frame.remaining()));
+}
+
 }  // namespace
+
+StatusOr<std::string> ClaimsOf(const Identity& self) {
+  std::string claims = Encode(self, "");
+  if (claims.size() > wire::kMaxClaimBytes) {
+    return InvalidArgument("TFJOB_UID: expected at most ", kMaxUidBytes, " bytes, got ",
+                           self.job_uid.size());
+  }
+  return claims;
+}
+
+StatusOr<Caller> ReadClaims(const std::string& claims) {
+  return DecodeText(claims);
+}
+
+Status CheckOwner(const Identity& owner, const Identity& caller) {
+  if (owner == caller) return OkStatus();
+  return FailedPrecondition("refused: the stream is of ", TaskName(caller),
+                            ", but its connection was opened by ",
+                            owner.task_type.empty() ? "no task" : TaskName(owner));
+}
 
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self) {

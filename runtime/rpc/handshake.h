@@ -1,5 +1,8 @@
 // Exchanges the first two frames of every stream. The caller sends its identity and the service it
 // wants; the other side answers with its own identity or with the reason for refusing.
+//
+// Over gRPC, the connection itself has begun with the hello of runtime/wire, whose claims are the
+// identities of both tasks. A stream then has to come from the task that opened its connection.
 #pragma once
 
 #include <string>
@@ -14,16 +17,25 @@ namespace tfjob::rpc {
 StatusOr<Identity> Introduce(Transport& transport, const std::string& service,
                              const Identity& self);
 
+// Returns the claims of a task for the hello of a connection. Returns InvalidArgument if they are
+// too long, because the job's UID is.
+StatusOr<std::string> ClaimsOf(const Identity& self);
+
 struct Caller {
   Identity identity;
   int32_t protocol_version = 0;
   std::string service;
 };
+// Reads the claims of a task. Returns DataLoss if they are not readable.
+StatusOr<Caller> ReadClaims(const std::string& claims);
 // The accepting side. AwaitCaller reads the hello of the connecting task; the next call must be
 // Welcome or Refuse, which answers it.
 StatusOr<Caller> AwaitCaller(Transport& transport);
 Status Welcome(Transport& transport, const Identity& self);
 void Refuse(Transport& transport, const Status& why);
+
+// Returns FailedPrecondition if a stream of one task comes over the connection of another.
+Status CheckOwner(const Identity& owner, const Identity& caller);
 
 // A caller that was welcomed, and the handler of the service that it requested.
 struct Admission {
@@ -32,11 +44,14 @@ struct Admission {
 };
 // Does everything that the accepting side has to do: reads the hello, checks the caller, and either
 // welcomes the caller, or refuses it and returns the reason. `find(service)` returns the handler of
-// a service, or null if there is none.
+// a service, or null if there is none. `owner` is the task that opened the stream's connection, or
+// null if streams have no connections.
 template <typename Find>
-StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find& find) {
+StatusOr<Admission> Admit(Transport& transport, const Identity& self, const Find& find,
+                          const Identity* owner = nullptr) {
   ASSIGN_OR_RETURN(Caller caller, AwaitCaller(transport));
   Status status = CheckPeer(self, caller.identity, caller.protocol_version);
+  if (status.ok() && owner != nullptr) status = CheckOwner(*owner, caller.identity);
   StreamHandler* handler = status.ok() ? find(caller.service) : nullptr;
   if (status.ok() && handler == nullptr) {
     status = Unimplemented(TaskName(self), " has no service '", caller.service, "'");

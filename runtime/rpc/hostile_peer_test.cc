@@ -1,4 +1,5 @@
 // Tests connections and handshakes with peers that know the protocol and do not keep to it.
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_method.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "runtime/rpc/handshake.h"
 #include "runtime/rpc/handshake.pb.h"
 #include "runtime/rpc/server.h"
+#include "runtime/wire/dial.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -122,10 +124,13 @@ struct Counting : StreamHandler {
   std::atomic<int> served = 0;
 };
 
-Status Greet(const std::string& address, const Identity& self,
+// Opens a connection as `owner`, and on it a stream as `self`.
+Status Greet(const std::string& address, const Identity& owner, const Identity& self,
              grpc_compression_algorithm algorithm) {
   using Stream = grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
-  auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+  StatusOr<wire::Dialled> dialled = wire::Dial(address, {.claims = *ClaimsOf(owner)});
+  if (!dialled.ok()) return dialled.status();
+  auto channel = grpc::CreateInsecureChannelFromFd(address, dialled->socket.Release());
   grpc::ClientContext context;
   context.set_compression_algorithm(algorithm);
   const grpc::internal::RpcMethod method(kStreamMethod, grpc::internal::RpcMethod::BIDI_STREAMING,
@@ -147,10 +152,26 @@ TEST(HostilePeer, CannotCompressWhatItSends) {
   auto server =
       *Server::Start({.host = "127.0.0.1", .identity = self, .streams = {{"echo", &handler}}});
   const std::string address = StrCat("127.0.0.1:", server->port());
-  EXPECT_EQ(Greet(address, self, GRPC_COMPRESS_NONE), OkStatus());
-  EXPECT_FALSE(Greet(address, self, GRPC_COMPRESS_GZIP).ok());
+  EXPECT_EQ(Greet(address, self, self, GRPC_COMPRESS_NONE), OkStatus());
+  EXPECT_FALSE(Greet(address, self, self, GRPC_COMPRESS_GZIP).ok());
   server->Shutdown(Duration(20s));
   EXPECT_EQ(handler.served, 1);
+}
+
+TEST(HostilePeer, CannotOpenAStreamAsAnotherTask) {
+  const Identity self{.job_uid = "job-a", .task_type = "ps"};
+  const Identity worker{.job_uid = "job-a", .task_type = "worker", .task_index = 1};
+  Identity chief = worker;
+  chief.task_type = "chief";
+  Counting handler;
+  auto server =
+      *Server::Start({.host = "127.0.0.1", .identity = self, .streams = {{"echo", &handler}}});
+  const std::string address = StrCat("127.0.0.1:", server->port());
+  EXPECT_EQ(Greet(address, worker, chief, GRPC_COMPRESS_NONE),
+            FailedPrecondition("refused: the stream is of chief 1, but its connection was opened "
+                               "by worker 1"));
+  server->Shutdown(Duration(20s));
+  EXPECT_EQ(handler.served, 0);
 }
 
 }  // namespace

@@ -2,15 +2,17 @@
 
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/rpc_service_method.h>
+#include <grpcpp/server_posix.h>
 #include <grpcpp/support/method_handler.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include <map>
+
+#include "runtime/base/mutex.h"
 #include "runtime/rpc/grpc_arguments.h"
 #include "runtime/rpc/grpc_stream.h"
 #include "runtime/rpc/handshake.h"
 #include "runtime/rpc/status_mapping.h"
+#include "runtime/wire/listener.h"
 
 namespace tfjob::rpc {
 namespace {
@@ -18,31 +20,37 @@ namespace {
 using ServerStream = grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>;
 constexpr Duration kHandshakeTimeout{10s};
 
-// Returns the reason why the server could not be started on this port. gRPC does not report it, so
-// this function tries to bind the port again.
-Status WhyNot(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string service = StrCat(port);
-  if (int error = getaddrinfo(host.c_str(), service.c_str(), &hints, &found); error != 0) {
-    return InvalidArgument(host, ": ", gai_strerror(error));
-  }
-  int error = 0;
-  const int fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 1) != 0) error = errno;
-  close(fd);
-  freeaddrinfo(found);
-  if (error == EADDRNOTAVAIL) {
-    return InvalidArgument(host, ":", port, ": this machine has no such address");
-  }
-  if (error == EACCES) return PermissionDenied(host, ":", port, ": a privileged port");
-  return Unavailable(host, ":", port, ": the port is taken by another process; stop it ",
-                     "(ss -ltnp shows it) or give this task another port in TF_CONFIG");
+// Judges who has proven the job's key. Whoever claims nothing is no task, and only reads progress.
+Status CheckClaims(const Identity& self, std::string_view claims) {
+  if (claims.empty()) return OkStatus();
+  ASSIGN_OR_RETURN(const Caller caller, ReadClaims(std::string(claims)));
+  return CheckPeer(self, caller.identity, caller.protocol_version);
 }
+
+struct ConnectedPeer {
+  std::string address;
+  Identity identity;  // empty if the peer is no task
+};
+
+// The peers of the connections that gRPC was given. gRPC knows such a connection only by its
+// descriptor, so this is by descriptor; a new connection replaces the one that had the number
+// before it. Thread-safe.
+class ConnectedPeers {
+ public:
+  void Add(int fd, ConnectedPeer peer) {
+    MutexLock lock(mutex_);
+    peers_.insert_or_assign(StrCat("fd:", fd), std::move(peer));
+  }
+  ConnectedPeer Find(const std::string& name) {
+    MutexLock lock(mutex_);
+    const auto found = peers_.find(name);
+    return found == peers_.end() ? ConnectedPeer{.address = name, .identity = {}} : found->second;
+  }
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, ConnectedPeer> peers_ ABSL_GUARDED_BY(mutex_);  // by gRPC's name
+};
 
 }  // namespace
 
@@ -59,16 +67,21 @@ class Server::StreamService : public grpc::Service {
                     this)));
   }
 
+  ConnectedPeers& peers() { return peers_; }
+
  private:
   grpc::Status Open(grpc::ServerContext* context, ServerStream* stream) {
     GrpcStream<ServerStream, grpc::ServerContext> transport(stream, context);
+    const ConnectedPeer peer = peers_.Find(context->peer());
     // The timer must be destroyed before Serve, or it would cancel a healthy stream.
     StatusOr<Admission> admission = [&] {
       HandshakeTimer timer(transport, kHandshakeTimeout);
-      return Admit(transport, identity_, [&](const std::string& name) { return Find(name); });
+      return Admit(
+          transport, identity_, [&](const std::string& name) { return Find(name); },
+          &peer.identity);
     }();
     if (!admission.ok()) return ToGrpc(admission.status());
-    admission->handler->Serve(admission->caller.identity, context->peer(), transport);
+    admission->handler->Serve(admission->caller.identity, peer.address, transport);
     return grpc::Status::OK;
   }
 
@@ -81,37 +94,61 @@ class Server::StreamService : public grpc::Service {
 
   const Identity identity_;
   const std::vector<std::pair<std::string, StreamHandler*>> handlers_;
+  ConnectedPeers peers_;
 };
 
 StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   PrepareGrpc();
-  auto streams = std::make_unique<StreamService>(options.identity, std::move(options.streams));
+  wire::ListenerOptions listening{
+      .host = options.host, .port = options.port, .key = options.credentials.key};
+  ASSIGN_OR_RETURN(listening.claims, ClaimsOf(options.identity));
+  std::unique_ptr<Server> server(new Server);
+  server->streams_ = std::make_unique<StreamService>(options.identity, std::move(options.streams));
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : kStreamArguments) builder.AddChannelArgument(name, value);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
   grpc::ResourceQuota quota("task");
   quota.SetMaxThreads(kMostThreads);
   builder.SetResourceQuota(quota);
-  int port = 0;
-  builder.AddListeningPort(StrCat(options.host, ":", options.port),
-                           ServerCredentialsOf(options.credentials), &port);
-  builder.RegisterService(streams.get());
+  builder.RegisterService(server->streams_.get());
   for (grpc::Service* service : options.services) builder.RegisterService(service);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr || port == 0) return WhyNot(options.host, options.port);
-  return std::unique_ptr<Server>(new Server(std::move(streams), std::move(server), port));
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) return Internal("gRPC does not start a server");
+  listening.check = [self = options.identity](std::string_view claims, wire::Purpose) {
+    return CheckClaims(self, claims);
+  };
+  listening.on_peer = [server = server.get()](wire::ProvenPeer peer) {
+    server->HandOver(std::move(peer));
+  };
+  ASSIGN_OR_RETURN(server->listener_, wire::Listener::Start(std::move(listening)));
+  return server;
 }
 
-Server::Server(std::unique_ptr<StreamService> streams, std::unique_ptr<grpc::Server> server,
-               int port)
-    : streams_(std::move(streams)), server_(std::move(server)), port_(port) {}
+Server::Server() = default;
 
 Server::~Server() {
   Shutdown(Duration(0));
 }
 
+int Server::port() const {
+  return listener_->port();
+}
+
+void Server::HandOver(wire::ProvenPeer peer) {
+  ConnectedPeer connected{.address = std::move(peer.address), .identity = {}};
+  if (!peer.claims.empty()) {
+    StatusOr<Caller> caller = ReadClaims(peer.claims);
+    if (!caller.ok()) return;  // CheckClaims has read the same
+    connected.identity = std::move(caller->identity);
+  }
+  const int fd = peer.socket.Release();
+  streams_->peers().Add(fd, std::move(connected));
+  grpc::AddInsecureChannelFromFd(server_.get(), fd);
+}
+
 void Server::Shutdown(Duration timeout) {
+  if (server_ == nullptr) return;
+  if (listener_ != nullptr) listener_->Stop();
   server_->Shutdown(std::chrono::system_clock::time_point(RealClock().Now() + timeout));
   server_->Wait();
 }

@@ -1,5 +1,7 @@
-// Runs a task's only gRPC server, which accepts all streams to the task. Control, parameters,
-// progress and, later, collectives share its port.
+// Runs a task's only server, which accepts all streams to the task. Control, parameters, progress
+// and, later, collectives share its port. The port is not gRPC's: a wire::Listener accepts each
+// connection and runs the hello on it, and gRPC gets the connection once the peer has proven the
+// job's key.
 #pragma once
 
 #include <memory>
@@ -15,6 +17,10 @@ namespace grpc {
 class Server;
 class Service;
 }  // namespace grpc
+namespace tfjob::wire {
+class Listener;
+struct ProvenPeer;
+}  // namespace tfjob::wire
 
 namespace tfjob::rpc {
 
@@ -37,17 +43,18 @@ class Server {
   // Shuts down immediately.
   ~Server();
 
-  int port() const { return port_; }
+  int port() const;
   // Refuses new calls and lets calls in progress finish until the timeout, then breaks them.
   void Shutdown(Duration timeout);
 
  private:
   class StreamService;
-  Server(std::unique_ptr<StreamService> streams, std::unique_ptr<grpc::Server> server, int port);
+  Server();
+  void HandOver(wire::ProvenPeer peer);
 
   std::unique_ptr<StreamService> streams_;
   std::unique_ptr<grpc::Server> server_;
-  int port_;
+  std::unique_ptr<wire::Listener> listener_;
 };
 
 }  // namespace tfjob::rpc

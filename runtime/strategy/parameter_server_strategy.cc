@@ -106,7 +106,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .identity = std::move(task.identity),
       .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
       .on_event = std::move(task.on_event),
-      .stop_requested = std::move(task.stop_requested)};
+      .stop_requested = std::move(task.stop_requested),
+      .credentials = std::move(task.credentials)};
   made.common = std::move(options);
   return MakeParameterServer(std::move(made));
 }

@@ -10,6 +10,7 @@
 #include "runtime/base/status.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
+#include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/state/peer.h"
 #include "runtime/strategy/strategy.h"
@@ -22,6 +23,7 @@ struct TrainingTask {
   config::StrategyConfig config;
   cluster::TfConfig tf_config;
   rpc::Identity identity;
+  rpc::Credentials credentials;
   state::PeerEventSink on_event;
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.

@@ -272,7 +272,7 @@ void Chief::AwaitEvaluator() {
     p.waiting_for = StrCat("the evaluator at ", address, " to evaluate the last checkpoint");
   });
   kChiefLog.Info("waiting for the evaluator", {{"address", address}});
-  progress::ProgressClient evaluator(address);
+  progress::ProgressClient evaluator(address, context_.credentials().key);
   const Duration start = context_.clock().Monotonic();
   Duration heard = start, reported = start;
   while (context_.clock().Monotonic() - start < kEvaluatorDeadline) {

@@ -57,7 +57,8 @@ Status RunParameterServer(TaskContext& context) {
                             .on_event =
                                 [](const state::PeerEvent& event) {
                                   kServerLog.Info(event.message, {{"peer", event.peer}});
-                                }};
+                                },
+                            .credentials = context.credentials()};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));
   ASSIGN_OR_RETURN(auto server, context.Serve({{ps::kParameterService, ps.get()}}));
   context.board().Update([](progress::Progress& p) { p.state = progress::State::kServing; });

@@ -32,10 +32,12 @@ using cluster::Task;
 // Runs one task on a thread of its own.
 class RunningTask {
  public:
-  RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0)
+  RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0,
+              rpc::Credentials credentials = {})
       : context_({.config = std::move(config),
                   .tf_config = std::move(tf_config),
-                  .job = {"uid", attempt}},
+                  .job = {"uid", attempt},
+                  .credentials = std::move(credentials)},
                  stop_, RealClock()),
         thread_([this] { status_ = RunTask(context_); }) {}
   ~RunningTask() {
@@ -179,6 +181,21 @@ TEST_F(RolesTest, AJobOfAllRolesTrainsSavesEvaluatesAndEnds) {
   EXPECT_GE(LastCheckpoint(), 600);
   EXPECT_NEAR(Saved("dense/kernel"), 2, 0.05);
   EXPECT_NEAR(Saved("dense/bias"), 10, 0.05);
+  EXPECT_TRUE(Finished("/model"));
+  EXPECT_TRUE(Finished("/model/eval"));
+}
+
+// Every connection of every role proves the key: streams to both servers, and between them, and the
+// questions for progress with which the tasks learn the end of the run from each other.
+TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
+  const rpc::Credentials credentials{.key = *wire::JobKey::Parse(std::string(64, 'c'))};
+  for (const Task& task : kAll) AddressOf(task);
+  FreeAddresses();
+  std::list<RunningTask> tasks;
+  for (const Task& task : kAll) {
+    tasks.emplace_back(Config("max_steps: 50\n"), Static(task, kAll), 0, credentials);
+  }
+  for (RunningTask& task : tasks) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
   EXPECT_TRUE(Finished("/model"));
   EXPECT_TRUE(Finished("/model/eval"));
 }

@@ -22,7 +22,9 @@ RunEndWatch::RunEndWatch(TaskContext& context, Duration folder_every)
     : context_(context), folder_every_(folder_every) {
   const cluster::TfConfig& config = context.tf_config();
   const std::string& address = config.cluster.address(cluster::ChiefOf(config));
-  if (!address.empty()) chief_ = std::make_unique<progress::ProgressClient>(address);
+  if (!address.empty()) {
+    chief_ = std::make_unique<progress::ProgressClient>(address, context.credentials().key);
+  }
 }
 
 RunEndWatch::~RunEndWatch() = default;

@@ -10,6 +10,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
+#include "runtime/train/log.h"
 
 namespace tfjob::train {
 namespace {
@@ -76,9 +77,15 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
   const std::string& address = clustered.empty() ? options_.lone_address : clustered;
   if (address.empty()) return std::unique_ptr<rpc::Server>();
   ASSIGN_OR_RETURN(auto place, ListeningPlace(address));
+  if (!clustered.empty() && !options_.credentials.key) {
+    kTrainLog.Warning(
+        "TFJOB_KEY is not set: whoever reaches this task's port can take part in the job",
+        {{"address", address}});
+  }
   return rpc::Server::Start({.host = place.first,
                              .port = place.second,
                              .identity = identity_,
+                             .credentials = options_.credentials,
                              .services = {progress_.get()},
                              .streams = std::move(streams)});
 }

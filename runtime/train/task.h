@@ -13,6 +13,7 @@
 #include "runtime/base/stop.h"
 #include "runtime/cluster/cluster.h"
 #include "runtime/config/training_config.h"
+#include "runtime/rpc/credentials.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/train/progress_board.h"
 #include "runtime/train/run_mark.h"
@@ -34,6 +35,8 @@ struct TaskOptions {
   config::TrainingConfig config;
   cluster::TfConfig tf_config;
   cluster::JobIdentity job;
+  // The job's key. Without it, the task warns once, and any peer may claim to belong to the job.
+  rpc::Credentials credentials;
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
@@ -50,6 +53,7 @@ class TaskContext {
   const config::TrainingConfig& config() const { return options_.config; }
   const cluster::TfConfig& tf_config() const { return options_.tf_config; }
   const rpc::Identity& identity() const { return identity_; }
+  const rpc::Credentials& credentials() const { return options_.credentials; }
   // Returns the run that this task belongs to. For the first 60 s after this task started, `oldest`
   // is its start time, so that older marks are ignored: the chief, which removes the marks of
   // earlier runs, may not have started yet.

@@ -55,6 +55,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       .config = context_.config().strategy,
       .tf_config = context_.tf_config(),
       .identity = context_.identity(),
+      .credentials = context_.credentials(),
       .on_event = [this](const state::PeerEvent& event) { OnPeerEvent(event); },
       // Only workers ask whether the run is over. The chief decides it, and afterwards it must
       // still tell the servers.

@@ -67,17 +67,33 @@ TaskProcess TaskOf(pid_t pid) {
   return {pid, config->task, config->cluster.address(config->task)};
 }
 
+// Writes a program that keeps the trainer's key in `key_file`, for this process, and becomes the
+// trainer. The trainer itself erases the key from its environment.
+void WriteKeyKeeper(const std::string& path, const std::string& key_file) {
+  const std::string text = StrCat(
+      "#!/bin/sh\nprintf %s \"$TFJOB_KEY\" > '", key_file, "'\nexec '",
+      std::filesystem::absolute(Runfile("runtime/cmd/tfjob-trainer")).string(), "' \"$@\"\n");
+  ENFORCE(WriteFileAtomically(path, text).ok(), path);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+}
+
 }  // namespace
 
 std::unique_ptr<JobRun> JobRun::Start(const std::string& manifest, const std::string& folder) {
   ENFORCE(MakeDirectories(folder).ok(), folder);
   const std::string file = folder + "/job.yaml";
   ENFORCE(WriteFileAtomically(file, manifest).ok(), file);
-  const std::vector<std::string> arguments = {
-      "run", file, StrCat("--trainer=", Runfile("runtime/cmd/tfjob-trainer")),
-      StrCat("--state-dir=", folder, "/state"), "--keep"};
+  WriteKeyKeeper(folder + "/trainer", folder + "/key");
+  const std::vector<std::string> arguments = {"run", file, StrCat("--trainer=", folder, "/trainer"),
+                                              StrCat("--state-dir=", folder, "/state"), "--keep"};
   return std::unique_ptr<JobRun>(
-      new JobRun(Runfile("operator/cli/tfjob"), arguments, folder + "/output"));
+      new JobRun(Runfile("operator/cli/tfjob"), arguments, folder + "/output", folder + "/key"));
+}
+
+StatusOr<progress::Progress> JobRun::Ask(const TaskProcess& process) const {
+  const auto key = wire::JobKey::Parse(ReadFile(key_file_).value_or(""));
+  return progress::ProgressClient(process.address, key.ok() ? std::optional(*key) : std::nullopt)
+      .Fetch(1s);
 }
 
 std::vector<TaskProcess> JobRun::Tasks() const {
@@ -107,7 +123,7 @@ int64_t JobRun::Step() const {
   int64_t step = -1;
   for (const TaskProcess& process : Tasks()) {
     if (process.task.type == "evaluator") continue;
-    StatusOr<progress::Progress> progress = progress::ProgressClient(process.address).Fetch(1s);
+    StatusOr<progress::Progress> progress = Ask(process);
     if (progress.ok()) step = std::max(step, progress->step);
   }
   return step;
@@ -116,7 +132,7 @@ int64_t JobRun::Step() const {
 std::optional<progress::Progress> JobRun::ProgressOf(const cluster::Task& task) const {
   for (const TaskProcess& process : Tasks()) {
     if (process.task != task) continue;
-    StatusOr<progress::Progress> progress = progress::ProgressClient(process.address).Fetch(1s);
+    StatusOr<progress::Progress> progress = Ask(process);
     if (progress.ok()) return *std::move(progress);
   }
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/clock.h"
@@ -59,9 +60,11 @@ class JobRun {
 
  private:
   JobRun(const std::string& path, const std::vector<std::string>& arguments,
-         const std::string& output)
-      : program_(path, arguments, {}, output) {}
+         const std::string& output, std::string key_file)
+      : key_file_(std::move(key_file)), program_(path, arguments, {}, output) {}
+  StatusOr<progress::Progress> Ask(const TaskProcess& process) const;
 
+  const std::string key_file_;  // has the job's key once a task has begun
   Program program_;
 };
 

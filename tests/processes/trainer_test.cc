@@ -138,6 +138,29 @@ TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
   EXPECT_NE(ReadFile(file)->find("--confg=x"), std::string::npos) << *ReadFile(file);
 }
 
+TEST_F(TrainerTest, TheKeyIsErasedFromTheEnvironmentAndNeverShown) {
+  const std::string key(64, '5');
+  const std::string worker =
+      R"({"cluster":{"worker":["127.0.0.1:0"]},"task":{"type":"worker","index":0}})";
+  Program trainer = Start(1'000'000'000, {{"TFJOB_KEY", key}, {"TF_CONFIG", worker}});
+  ASSERT_TRUE(trainer.AwaitOutput("step step=", 60s)) << trainer.Output();
+  EXPECT_EQ(ReadFile(StrCat("/proc/", trainer.pid(), "/environ"))->find(key), std::string::npos);
+  trainer.Signal(SIGKILL);
+  trainer.AwaitEnd(60s);
+  EXPECT_EQ(trainer.Output().find(key), std::string::npos) << trainer.Output();
+  EXPECT_EQ(trainer.Output().find("TFJOB_KEY is not set"), std::string::npos) << trainer.Output();
+
+  Program without = Start(10, {{"TF_CONFIG", worker}});
+  EXPECT_EQ(without.AwaitEnd(60s), 0) << without.Output();
+  EXPECT_NE(without.Output().find("WARNING train TFJOB_KEY is not set"), std::string::npos)
+      << without.Output();
+  Program bad = Start(10, {{"TFJOB_KEY", "5555"}});
+  EXPECT_EQ(bad.AwaitEnd(60s), 2);
+  EXPECT_NE(bad.Output().find("TFJOB_KEY: expected 64 hexadecimal digits, got 4 characters"),
+            std::string::npos)
+      << bad.Output();
+}
+
 TEST_F(TrainerTest, BadInputEndsWithTwo) {
   Program trainer = Start(10, {{"TF_CONFIG", "{"}});
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();

@@ -1,6 +1,7 @@
 #include "operator/cli/verbs/job_progress.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "operator/api/conditions.h"
 #include "operator/api/names.h"
@@ -8,6 +9,7 @@
 #include "operator/cli/verbs/access_error.h"
 #include "operator/cli/verbs/progress_log.h"
 #include "operator/view/job_view.h"
+#include "operator/view/pod_key.h"
 #include "operator/view/training_slot.h"
 #include "runtime/progress/client.h"
 
@@ -29,8 +31,8 @@ void KeepEnd(std::string& log) {
 }  // namespace
 
 FetchProgress AskTrainer() {
-  return [](const std::string& address) {
-    return progress::ProgressClient(address).Fetch(kAnswerTime);
+  return [](const std::string& address, const std::optional<wire::JobKey>& key) {
+    return progress::ProgressClient(address, key).Fetch(kAnswerTime);
   };
 }
 
@@ -65,8 +67,11 @@ StatusOr<progress::Progress> ProgressReader::Ask(const api::TFJob& job, const ob
   const bool runs = pod.phase == objects::PodPhase::kRunning && !pod.pod_ip.empty();
   if (runs && !Unreachable()) {
     const bool six = pod.pod_ip.find(':') != std::string::npos;
+    const auto whole = context_.cluster.client().GetJson(
+        {objects::Kind::kPod, pod.metadata.name_space, pod.metadata.name});
     const auto progress =
-        fetch_(StrCat(six ? "[" : "", pod.pod_ip, six ? "]" : "", ":", api::TFJobPort(job, type)));
+        fetch_(StrCat(six ? "[" : "", pod.pod_ip, six ? "]" : "", ":", api::TFJobPort(job, type)),
+               whole.ok() ? view::KeyOfPod(*whole) : std::nullopt);
     MutexLock lock(mutex_);
     unanswered_ = progress.ok() ? 0 : unanswered_ + 1;
     if (progress.ok()) return progress;

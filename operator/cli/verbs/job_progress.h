@@ -2,22 +2,26 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "operator/cli/verbs/stored_job.h"
 #include "runtime/base/mutex.h"
 #include "runtime/progress/progress.h"
+#include "runtime/wire/job_key.h"
 
 namespace tfjob::cli {
 
-// Fetches the progress of the task at `address`.
-using FetchProgress = std::function<StatusOr<progress::Progress>(const std::string& address)>;
+// Fetches the progress of the task at `address`, which has this key.
+using FetchProgress = std::function<StatusOr<progress::Progress>(
+    const std::string& address, const std::optional<wire::JobKey>& key)>;
 FetchProgress AskTrainer();
 
-// Asks the trainer itself, at its pod's address. If it does not answer, usually because the pod
-// network is unreachable from outside the cluster, reads the end of the trainer's log through the
-// API server instead. (The API server's proxy to pods supports only HTTP/1.1, but trainers use
-// gRPC.) Of that log it keeps at most the last MiB. Thread-safe.
+// Asks the trainer itself, at its pod's address, with the key that is in the pod's environment. If
+// it does not answer, usually because the pod network is unreachable from outside the cluster,
+// reads the end of the trainer's log through the API server instead. (The API server's proxy to
+// pods supports only HTTP/1.1, but trainers use gRPC.) Of that log it keeps at most the last MiB.
+// Thread-safe.
 class ProgressReader {
  public:
   ProgressReader(const VerbContext& context, FetchProgress fetch)

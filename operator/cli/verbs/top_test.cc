@@ -29,7 +29,7 @@ class TopTest : public ::testing::Test {
   // Returns the PROGRESS column of the only row.
   std::string Progress() {
     EXPECT_EQ(Top({}, world_.context,
-                  [this](const std::string& address) -> StatusOr<progress::Progress> {
+                  [this](const std::string& address, const auto&) -> StatusOr<progress::Progress> {
                     asked_.push_back(address);
                     return answer_;
                   }),
@@ -105,7 +105,7 @@ TEST_F(TopTest, SaysWhyTheLogCannotBeHad) {
 TEST_F(TopTest, StopsAskingWhenNobodyAnswers) {
   world_.cluster.CreatePod("mnist", "chief", 0, kRunning, "node");
   world_.cluster.logs().Set("mnist-chief-0/tensorflow", kLog);
-  ProgressReader reader(world_.context, [this](const std::string& address) {
+  ProgressReader reader(world_.context, [this](const std::string& address, const auto&) {
     asked_.push_back(address);
     return answer_;
   });

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "operator/manifest/tfjob_json.h"
 #include "operator/view/job_view.h"
 #include "operator/view/object_cache.h"
+#include "operator/view/pod_key.h"
 #include "operator/view/screen.h"
 #include "operator/view/training_slot.h"
 #include "runtime/base/file.h"
@@ -116,9 +118,12 @@ Status LocalRun::Start() {
   ASSIGN_OR_RETURN(jobs_, view::ObjectCache::Create(cluster_->client(), objects::Kind::kTFJob));
   ASSIGN_OR_RETURN(pods_, view::ObjectCache::Create(cluster_->client(), objects::Kind::kPod));
   std::vector<std::string> addresses;
+  std::map<std::string, client::Key> pods;  // by address
   const auto address = [&](const api::TFJob& job, const std::optional<policy::Slot>& slot) {
     if (!slot) return std::string();
     addresses.push_back(cluster_->AddressOf(job, *slot));
+    pods[addresses.back()] = {objects::Kind::kPod, job.metadata.name_space,
+                              api::ReplicaName(job.metadata.name, slot->type, slot->index)};
     return addresses.back();
   };
   for (const Workload::Job& job : workload_.jobs) {
@@ -128,7 +133,11 @@ Status LocalRun::Start() {
     states_.emplace(job.job.key(), std::move(state));
   }
   RETURN_IF_ERROR(cluster_->Submit(workload_));
-  poller_ = std::make_unique<ProgressPoller>(std::move(addresses), kPollInterval);
+  const auto key_of = [this, pods](const std::string& at) -> StatusOr<std::optional<wire::JobKey>> {
+    ASSIGN_OR_RETURN(const Json pod, cluster_->client().GetJson(pods.at(at)));
+    return view::KeyOfPod(pod);
+  };
+  poller_ = std::make_unique<ProgressPoller>(std::move(addresses), key_of, kPollInterval);
   return OkStatus();
 }
 

@@ -9,8 +9,10 @@ constexpr Duration kAnswerTime = 500ms;
 
 }  // namespace
 
-ProgressPoller::ProgressPoller(std::vector<std::string> addresses, Duration interval)
-    : interval_(interval), thread_([this, addresses = std::move(addresses)] { Poll(addresses); }) {}
+ProgressPoller::ProgressPoller(std::vector<std::string> addresses, KeyOf key_of, Duration interval)
+    : key_of_(std::move(key_of)),
+      interval_(interval),
+      thread_([this, addresses = std::move(addresses)] { Poll(addresses); }) {}
 
 ProgressPoller::~ProgressPoller() {
   {
@@ -38,15 +40,23 @@ bool ProgressPoller::Pause() {
   return !stopping_;
 }
 
+StatusOr<progress::Progress> ProgressPoller::Fetch(
+    const std::string& address, std::unique_ptr<progress::ProgressClient>& client) {
+  if (client == nullptr) {
+    ASSIGN_OR_RETURN(std::optional<wire::JobKey> key, key_of_(address));
+    client = std::make_unique<progress::ProgressClient>(address, std::move(key));
+  }
+  StatusOr<progress::Progress> progress = client->Fetch(kAnswerTime);
+  if (absl::IsFailedPrecondition(progress.status())) client = nullptr;
+  return progress;
+}
+
 void ProgressPoller::Poll(const std::vector<std::string>& addresses) {
   SetThreadName("progress");
-  std::vector<std::unique_ptr<progress::ProgressClient>> clients;
-  for (const std::string& address : addresses) {
-    clients.push_back(std::make_unique<progress::ProgressClient>(address));
-  }
+  std::vector<std::unique_ptr<progress::ProgressClient>> clients(addresses.size());
   do {
     for (size_t i = 0; i < clients.size(); ++i) {
-      if (!Record(addresses[i], clients[i]->Fetch(kAnswerTime))) return;
+      if (!Record(addresses[i], Fetch(addresses[i], clients[i]))) return;
     }
   } while (Pause());
 }

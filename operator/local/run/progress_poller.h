@@ -1,23 +1,30 @@
 // Polls tasks for their progress on its own thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/mutex.h"
 #include "runtime/progress/client.h"
+#include "runtime/wire/job_key.h"
 
 namespace tfjob::local {
 
 // Thread-safe.
 class ProgressPoller {
  public:
+  // Returns the job's key of the task at an address, nullopt if it has none, or an error if the
+  // task does not exist yet. Called on the poller's thread.
+  using KeyOf = std::function<StatusOr<std::optional<wire::JobKey>>(const std::string& address)>;
+
   // Polls every address, then waits for `interval`, and so on. A task that does not answer is
-  // polled again the next time.
-  ProgressPoller(std::vector<std::string> addresses, Duration interval);
+  // polled again the next time. A task that refuses the key is asked with a new one.
+  ProgressPoller(std::vector<std::string> addresses, KeyOf key_of, Duration interval);
   ~ProgressPoller();
 
   // Returns the last progress reported by each address. Addresses that have never answered
@@ -26,10 +33,14 @@ class ProgressPoller {
 
  private:
   void Poll(const std::vector<std::string>& addresses);
+  // `client` is null until the task's key is known.
+  StatusOr<progress::Progress> Fetch(const std::string& address,
+                                     std::unique_ptr<progress::ProgressClient>& client);
   // Both return whether to continue.
   bool Record(const std::string& address, StatusOr<progress::Progress> progress);
   bool Pause();
 
+  const KeyOf key_of_;
   const Duration interval_;
   Mutex mutex_;
   CondVar stop_;

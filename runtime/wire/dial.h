@@ -1,0 +1,34 @@
+// The calling end: connects to a task and runs the hello.
+#pragma once
+
+#include <string>
+
+#include "runtime/base/clock.h"
+#include "runtime/wire/hello.h"
+#include "runtime/wire/socket.h"
+
+namespace tfjob::wire {
+
+struct DialOptions {
+  const JobKey* key = nullptr;  // borrowed; null if the job has none
+  std::string claims;           // at most kMaxClaimBytes
+  Purpose purpose = Purpose::kGrpc;
+  Duration timeout{10s};
+};
+
+struct Dialled {
+  UniqueFd socket;          // non-blocking; nothing has been read beyond the hello
+  std::string peer_claims;  // of the task that answered, proven if there is a key
+};
+
+// Connects to `address` ("host:port") once: tries all addresses of the host until one accepts, then
+// runs the hello. Blocks for at most `timeout`. Returns Unavailable if there is no connection or it
+// breaks, DeadlineExceeded if the peer does not answer the hello, and the errors of CallerHello.
+// Messages do not name the address. Thread-safe.
+StatusOr<Dialled> Dial(const std::string& address, const DialOptions& options);
+
+// Like Dial, but while the result is Unavailable, tries again until the timeout has passed: the
+// task may be starting.
+StatusOr<Dialled> DialUntil(const std::string& address, const DialOptions& options);
+
+}  // namespace tfjob::wire

@@ -1,0 +1,49 @@
+// Defines a job's key, which proves that a process belongs to the job. The operator derives one for
+// each job (HMAC of the job's UID under a key of its own), and gives it to the job's tasks in the
+// environment variable TFJOB_KEY.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "runtime/base/status.h"
+
+namespace tfjob::wire {
+
+using Nonce = std::array<uint8_t, 32>;
+using Proof = std::array<uint8_t, 32>;
+
+// 32 secret bytes. Never printed: there is deliberately no function that returns them. The
+// destructor overwrites the memory.
+class JobKey {
+ public:
+  // Parses exactly 64 lower-case hexadecimal digits. The error does not repeat the text.
+  static StatusOr<JobKey> Parse(std::string_view hex);
+  JobKey(const JobKey&) = default;
+  JobKey& operator=(const JobKey&) = default;
+  ~JobKey();
+
+  // Returns HMAC-SHA256 (RFC 2104) under this key of the parts, one after the other.
+  Proof Sign(std::initializer_list<std::string_view> parts) const;
+
+ private:
+  JobKey() = default;
+  std::array<uint8_t, 32> bytes_{};
+};
+
+// Compares in a time that does not depend on the bytes.
+bool Equal(const Proof& left, std::string_view right);
+
+// Returns 32 fresh random bytes from OpenSSL's generator, which the kernel seeds.
+Nonce NewNonce();
+
+// Reads TFJOB_KEY and erases it from this process's environment, so that neither children nor
+// /proc/<pid>/environ show it. Returns nullopt if it is not set, and InvalidArgument if it is not a
+// key. Call once, before threads start.
+StatusOr<std::optional<JobKey>> TakeJobKey();
+
+}  // namespace tfjob::wire

@@ -1,0 +1,98 @@
+// Owns the task's only port. One thread accepts connections and runs the hello on all of them at
+// once; it hands a connection over when its peer has proven the job's key.
+//
+// Until then, a connection costs a descriptor and at most kListenerHelloBytes, and no thread. It is
+// closed after `timeout`, however slowly its peer sends, and when more than `max_unproven` others
+// are newer. The log says once per source address why a connection was closed.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "runtime/base/clock.h"
+#include "runtime/wire/hello.h"
+#include "runtime/wire/socket.h"
+#include "runtime/wire/source_log.h"
+
+namespace tfjob::wire {
+
+// A connection whose hello has ended well.
+struct ProvenPeer {
+  UniqueFd socket;      // non-blocking; nothing has been read beyond the hello
+  std::string address;  // "10.1.2.3:5000"
+  std::string claims;
+  Purpose purpose{};
+};
+
+struct ListenerOptions {
+  // "0.0.0.0" listens on all addresses of the machine, of IPv4 and of IPv6.
+  std::string host = "0.0.0.0";
+  int port = 0;               // 0: any free port
+  std::optional<JobKey> key;  // nullopt: any peer is accepted
+  std::string claims;         // of this task, at most kMaxClaimBytes
+  // Both are called on the listener's thread and must return at once.
+  ListenerHello::Check check;
+  std::function<void(ProvenPeer)> on_peer;
+  Duration timeout{5s};
+  size_t max_unproven = 256;
+  // Replaces the log, for tests: the source, why its connection was closed, and how many were not
+  // reported.
+  std::function<void(const std::string&, const std::string&, uint64_t)> on_closed;
+};
+
+class Listener {
+ public:
+  // Binds without port reuse and begins to accept. Returns Unavailable, with a message that names
+  // host:port and says what to do, if the port is taken (a predecessor of this task may still hold
+  // it). Returns InvalidArgument if the host is not an address of this machine, and
+  // PermissionDenied if the port is privileged.
+  static StatusOr<std::unique_ptr<Listener>> Start(ListenerOptions options);
+  ~Listener();
+  // Closes the port and all unproven connections. Afterwards, no function of the options is called.
+  // Called by the destructor, too.
+  void Stop();
+
+  int port() const { return port_; }
+
+ private:
+  struct Unproven {
+    UniqueFd socket;
+    std::string host;
+    std::string address;
+    Duration deadline;
+    ListenerHello hello;
+  };
+  // By the order in which they were accepted, so that the first is the next to time out.
+  using Connections = std::map<uint64_t, Unproven>;
+
+  Listener(ListenerOptions options, UniqueFd socket, UniqueFd poll, UniqueFd stop, int port);
+  void Run();
+  int PollTimeoutMs() const;
+  void AcceptAll();
+  bool AcceptOne();
+  void OutOfDescriptors();
+  void Add(UniqueFd socket, const sockaddr_storage& address);
+  void Read(uint64_t id);
+  static bool Answer(Unproven& peer);
+  void CloseOverdue();
+  void Close(Connections::iterator connection, const std::string& why);
+  void HandOver(Connections::iterator connection);
+  bool Watch(int fd, uint64_t id) const;
+
+  const ListenerOptions options_;
+  UniqueFd socket_;
+  const UniqueFd poll_, stop_;
+  const int port_;
+  // Used by the thread only.
+  Connections unproven_;
+  uint64_t next_id_;
+  std::optional<Duration> paused_until_;  // no descriptors are left
+  SourceLog log_;
+  std::thread thread_;
+};
+
+}  // namespace tfjob::wire

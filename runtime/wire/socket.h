@@ -1,0 +1,52 @@
+// Small helpers for TCP sockets.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <utility>
+
+#include "runtime/base/clock.h"
+
+namespace tfjob::wire {
+
+// Owns a file descriptor; -1 if it has none.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.Release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  ~UniqueFd() { Close(); }
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  // Gives up the ownership.
+  int Release() { return std::exchange(fd_, -1); }
+  void Close();
+
+ private:
+  int fd_ = -1;
+};
+
+struct HostPort {
+  std::string host;  // without brackets
+  std::string port;
+};
+// Splits "host:port", "1.2.3.4:port" or "[::1]:port". Returns InvalidArgument for anything else.
+StatusOr<HostPort> SplitAddress(const std::string& address);
+
+// Returns the host of a socket address, or its host and port: "10.1.2.3:5000", "[::1]:5000". An
+// IPv4 address that is mapped into IPv6 is shown as IPv4.
+std::string HostText(const sockaddr_storage& address);
+std::string AddressText(const sockaddr_storage& address);
+
+// Sets what every connection between tasks needs: no delay of small frames, and an end within 20 s
+// if the peer's machine does not acknowledge what was sent.
+void PrepareSocket(int fd);
+
+// Waits until the socket is ready for `events` (poll.h). Returns false at the deadline, which is a
+// time of RealClock().Monotonic().
+bool AwaitSocket(int fd, short events, Duration deadline);
+
+}  // namespace tfjob::wire

@@ -1,0 +1,19 @@
+// The entry point for libFuzzer: bazel build --config=fuzz //tests/fuzz:hello_fuzz, then run it on
+// a copy of corpus/hello. The first byte of an input selects the side that the rest is sent to, a
+// listener (l) or a caller (c), with a key if it is upper-case. The second is the length of the
+// pieces in which it arrives.
+#include <cctype>
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/fuzz/hello_property.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
+  const bool keyed = std::isupper(data[0]) != 0;
+  const size_t piece = size_t{data[1]} + 1;
+  if (std::tolower(data[0]) == 'l') tfjob::fuzz::CheckListenerProperties(rest, keyed, piece);
+  if (std::tolower(data[0]) == 'c') tfjob::fuzz::CheckCallerProperties(rest, keyed, piece);
+  return 0;
+}

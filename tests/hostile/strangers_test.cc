@@ -1,0 +1,330 @@
+// Attacks the port of a parameter server while its job trains. Whatever arrives, the job trains on,
+// memory stays within 64 MiB of the undisturbed run, and the log says once per source what came.
+#include <arpa/inet.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "runtime/ps/test_tasks.h"
+#include "runtime/wire/dial.h"
+
+namespace tfjob::hostile {
+namespace {
+
+using wire::Dialled;
+using wire::UniqueFd;
+
+constexpr char kStranger[] = "127.0.0.2";  // the address that attacks come from
+constexpr int64_t kMegabyte = 1 << 20;
+constexpr int kIdle = 2000;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
+Duration Now() {
+  return RealClock().Monotonic();
+}
+
+wire::JobKey Key(char digit) {
+  return *wire::JobKey::Parse(std::string(64, digit));
+}
+
+// Returns a line of /proc/self/status in bytes.
+int64_t MemoryLine(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    int64_t kilobytes = 0;
+    if (word == name && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+sockaddr_in SocketAddress(const char* host, int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  inet_pton(AF_INET, host, &address.sin_addr);
+  return address;
+}
+
+// A job with one server, which has a key, and a chief that trains on a thread of its own.
+class HostileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    testing::internal::CaptureStderr();
+    const rpc::Identity self = ps::Task("ps", 0);
+    ps_ = *ps::ParameterServer::Create(
+        {.identity = self, .may_have = [](const std::string& type, int32_t) {
+           return type == "chief" || type == "worker";
+         }});
+    server_ = *rpc::Server::Start({.host = "127.0.0.1",
+                                   .identity = self,
+                                   .credentials = credentials_,
+                                   .streams = {{"parameters", ps_.get()}}});
+    ps::ClientOptions options{.servers = {Address()},
+                              .identity = ps::Task("chief", 0),
+                              .chief = true,
+                              .patience = 30s,
+                              .credentials = credentials_};
+    options.provide_state = [this] { return ps::InitialState(definition_, 100); };
+    ASSERT_EQ(chief_.Join(std::move(options)), OkStatus());
+    thread_ = std::thread([this] {
+      while (!stop_ && chief_.Train().ok()) ++steps_;
+    });
+    AwaitSteps(50);
+    std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins again
+    memory_ = MemoryLine("VmHWM:");
+  }
+
+  void TearDown() override {
+    AwaitSteps(50);
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    const int64_t grown = MemoryLine("VmHWM:") - memory_;
+    if (!kSanitized && !large_messages_) {
+      EXPECT_LT(grown, 64 * kMegabyte);
+    }
+    EXPECT_FALSE(chief_.events.Has(state::PeerEvent::Kind::kLost));
+    chief_.client.reset();
+    server_.reset();
+    log_ += testing::internal::GetCapturedStderr();
+  }
+
+  std::string Address() const { return StrCat("127.0.0.1:", server_->port()); }
+  void AwaitSteps(int64_t more) {
+    const int64_t goal = steps_ + more;
+    const Duration deadline = Now() + 20s;
+    while (steps_ < goal && Now() < deadline) std::this_thread::sleep_for(1ms);
+    EXPECT_GE(steps_, goal) << "the job does not train on";
+  }
+  // Ends the capture of the log and expects one line about the strangers, which contains `why`.
+  void ExpectLoggedOnce(const std::string& why) {
+    log_ = testing::internal::GetCapturedStderr();
+    testing::internal::CaptureStderr();
+    size_t lines = 0;
+    const std::string from = StrCat("from=", kStranger);
+    for (size_t at = log_.find(from); at != std::string::npos; at = log_.find(from, at + 1))
+      ++lines;
+    EXPECT_EQ(lines, 1u) << log_;
+    EXPECT_NE(log_.find(why), std::string::npos) << log_;
+  }
+
+  // Connects from another address than the tasks.
+  UniqueFd Connect() const {
+    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in self = SocketAddress(kStranger, 0);
+    const sockaddr_in peer = SocketAddress("127.0.0.1", server_->port());
+    EXPECT_EQ(bind(fd.get(), reinterpret_cast<const sockaddr*>(&self), sizeof self), 0);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<const sockaddr*>(&peer), sizeof peer), 0);
+    return fd;
+  }
+  static void Say(const UniqueFd& fd, std::string_view bytes) {
+    (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  // Returns what arrives until the task closes the connection. Fails if it does not in 20 s.
+  static std::string HearToTheEnd(const UniqueFd& fd) {
+    std::string heard;
+    char buffer[256];
+    const Duration deadline = Now() + 20s;
+    while (wire::AwaitSocket(fd.get(), POLLIN, deadline)) {
+      const ssize_t got = recv(fd.get(), buffer, sizeof buffer, 0);
+      if (got <= 0) return heard;
+      heard.append(buffer, static_cast<size_t>(got));
+    }
+    ADD_FAILURE() << "the connection stays open";
+    return heard;
+  }
+  // Returns exactly `count` bytes.
+  static std::string Hear(const UniqueFd& fd, size_t count) {
+    std::string heard(count, '\0');
+    EXPECT_EQ(recv(fd.get(), heard.data(), count, MSG_WAITALL), static_cast<ssize_t>(count));
+    return heard;
+  }
+  Status ConnectAs(const rpc::Identity& identity, const rpc::Credentials& credentials) const {
+    return rpc::MakeGrpcConnector(credentials)
+        ->Connect(Address(), "parameters", identity, 10s)
+        .status();
+  }
+  // Opens a stream as a task that has the key and sends one message. Returns how the call ended.
+  grpc::StatusCode SendMessage(size_t bytes, grpc_compression_algorithm algorithm) const;
+
+  const rpc::Credentials credentials_{.key = Key('a')};
+  const ps::Definition definition_ = ps::TwoVariables();
+  std::unique_ptr<ps::ParameterServer> ps_;
+  std::unique_ptr<rpc::Server> server_;
+  ps::Trainer chief_{definition_};
+  std::atomic<int64_t> steps_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+  int64_t memory_ = 0;
+  bool large_messages_ = false;  // this process sends them, too
+  std::string log_;
+};
+
+grpc::StatusCode HostileTest::SendMessage(size_t bytes,
+                                          grpc_compression_algorithm algorithm) const {
+  // The claims of a worker, in the wire format of runtime/rpc/handshake.proto.
+  const std::string claims = std::string("\x08\x01\x12\x03") + "uid" + "\x22\x06" + "worker";
+  StatusOr<Dialled> dialled = wire::Dial(Address(), {.key = &*credentials_.key, .claims = claims});
+  EXPECT_TRUE(dialled.ok()) << dialled.status();
+  if (!dialled.ok()) return grpc::StatusCode::UNKNOWN;
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
+  grpc::GenericStub stub(
+      grpc::CreateCustomInsecureChannelFromFd(Address(), dialled->socket.Release(), arguments));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + 10s);
+  context.set_compression_algorithm(algorithm);
+  grpc::CompletionQueue queue;
+  const auto await = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+  };
+  auto call = stub.PrepareCall(&context, "/tfjob.rpc.Stream/Open", &queue);
+  call->StartCall(nullptr);
+  await();
+  const grpc::Slice slice(std::string(bytes, 'x'));
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  await();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  await();
+  return status.error_code();
+}
+
+TEST_F(HostileTest, Garbage) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 200; ++i) {
+    const UniqueFd stranger = Connect();
+    std::string garbage(1 + random() % 3000, '\0');
+    for (char& c : garbage) c = static_cast<char>(random());
+    Say(stranger, garbage);
+    EXPECT_EQ(HearToTheEnd(stranger), "");
+  }
+  ExpectLoggedOnce("not a TFJob peer (got ");
+}
+
+TEST_F(HostileTest, OtherProtocols) {
+  for (const char* hello : {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+                            "\x16\x03\x01\x02\x00\x01", "SSH-2.0-OpenSSH_9.2\r\n"}) {
+    const UniqueFd stranger = Connect();
+    Say(stranger, hello);
+    EXPECT_EQ(HearToTheEnd(stranger), "");
+  }
+  ExpectLoggedOnce("not a TFJob peer (got \\\"PRI * HT\\\")");
+}
+
+// The times of silent, half and slow hellos are the same, so that one test takes 5 s for all.
+TEST_F(HostileTest, SilentAndHalfAndSlowHellosAreClosedAfterFiveSeconds) {
+  const Duration begin = Now();
+  UniqueFd silent = Connect(), half = Connect(), slow = Connect();
+  Say(half, std::string("TFJH\1\1\x22\0\1\1", 10));
+  const std::string open = std::string("TFJH\1\1\x22\0\1\1", 10) + std::string(32, 'n');
+  size_t said = 0;
+  // One byte each 200 ms would take longer than the hello may.
+  while (said < open.size() && !wire::AwaitSocket(slow.get(), POLLIN, Now() + 200ms)) {
+    Say(slow, open.substr(said++, 1));
+  }
+  EXPECT_EQ(HearToTheEnd(slow), "");
+  EXPECT_EQ(HearToTheEnd(half), "");
+  EXPECT_EQ(HearToTheEnd(silent), "");
+  EXPECT_LT(said, open.size());
+  EXPECT_GE(Now() - begin, 4s);
+  EXPECT_LT(Now() - begin, 9s);
+  ExpectLoggedOnce("no proof within 5s");
+}
+
+TEST_F(HostileTest, TwoThousandIdleConnections) {
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<UniqueFd> strangers;
+  for (int i = 0; i < kIdle; ++i) strangers.push_back(Connect());
+  // All but the newest 256 are closed long before their time.
+  for (int i = 0; i < kIdle - 256; ++i) {
+    EXPECT_EQ(HearToTheEnd(strangers[static_cast<size_t>(i)]), "");
+  }
+  EXPECT_EQ(ConnectAs(ps::Task("worker", 0), credentials_), OkStatus());
+  ExpectLoggedOnce("too many unproven connections");
+}
+
+TEST_F(HostileTest, PortScan) {
+  for (int i = 0; i < 500; ++i) Connect();
+  // They are all read by the time that a later connection has been answered.
+  const UniqueFd last = Connect();
+  Say(last, "?");
+  EXPECT_EQ(HearToTheEnd(last), "");
+  ExpectLoggedOnce("it sent nothing");
+}
+
+TEST_F(HostileTest, ReplayedHello) {
+  wire::CallerHello caller(&*credentials_.key, "", wire::Purpose::kGrpc, wire::NewNonce());
+  const std::string open = caller.TakeOutput();
+  UniqueFd peer = Connect();
+  Say(peer, open);
+  ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
+  ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
+  const std::string claims = caller.TakeOutput();
+  ASSERT_FALSE(claims.empty());
+  // Somebody else has seen both messages.
+  const UniqueFd stranger = Connect();
+  Say(stranger, open);
+  const std::string challenge = Hear(stranger, 41);
+  Say(stranger, claims);
+  EXPECT_EQ(HearToTheEnd(stranger), std::string("TFJH\1\5\1\0\4", 9));
+  // The peer itself is still welcome.
+  Say(peer, claims);
+  while (!caller.done()) ASSERT_EQ(caller.Feed(Hear(peer, caller.wanted())), OkStatus());
+  ExpectLoggedOnce("the peer cannot prove the job's key");
+}
+
+TEST_F(HostileTest, WrongKeyAndNoKey) {
+  const Status wrong = ConnectAs(ps::Task("worker", 0), {.key = Key('b')});
+  EXPECT_EQ(wrong.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Message(wrong).find("uid"), std::string_view::npos) << wrong;
+  const Status none = ConnectAs(ps::Task("worker", 0), {});
+  EXPECT_EQ(none.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(none).find("set TFJOB_KEY"), std::string_view::npos) << none;
+}
+
+TEST_F(HostileTest, WrongJobAndWrongRole) {
+  rpc::Identity other = ps::Task("worker", 0);
+  other.job_uid = "another";
+  const Status job = ConnectAs(other, credentials_);
+  EXPECT_EQ(job.code(), StatusCode::kFailedPrecondition);
+  EXPECT_NE(Message(job).find("the caller is worker 0 of job 'another'"), std::string_view::npos)
+      << job;
+  EXPECT_FALSE(ConnectAs(ps::Task("gambler", 0), credentials_).ok());
+}
+
+TEST_F(HostileTest, CompressedMessage) {
+  EXPECT_EQ(SendMessage(size_t{8} << 20, GRPC_COMPRESS_GZIP), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(HostileTest, OversizedHelloAndOversizedFrame) {
+  const UniqueFd stranger = Connect();
+  Say(stranger, std::string("TFJH\1\1\xFF\xFF", 8) + std::string(100'000, 'x'));
+  EXPECT_EQ(HearToTheEnd(stranger), "");
+  large_messages_ = true;
+  EXPECT_EQ(SendMessage(rpc::kMaxFrameBytes + 1, GRPC_COMPRESS_NONE),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  ExpectLoggedOnce("not a TFJob peer");
+}
+
+}  // namespace
+}  // namespace tfjob::hostile
