@@ -10,6 +10,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
+#include "runtime/train/run_failure_record.h"
 
 namespace tfjob::train {
 namespace {
@@ -84,6 +85,7 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
 }
 
 Status RunTask(TaskContext& context) {
+  RETURN_IF_ERROR(RecordedFailure(context));
   switch (cluster::RoleOf(context.tf_config())) {
     case cluster::Role::kParameterServer:
       return RunParameterServer(context);
