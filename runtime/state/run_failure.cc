@@ -1,20 +1,13 @@
 #include "runtime/state/run_failure.h"
 
 namespace tfjob::state {
-namespace {
-
-constexpr char kRunFailureUrl[] = "tfjob/run_failure";
-
-}  // namespace
 
 Status RunFailure(std::string_view words) {
-  Status status = OutOfRange(PlainWords(words));
-  status.SetPayload(kRunFailureUrl, absl::Cord());
-  return status;
+  return OutOfRange(PlainWords(words));
 }
 
 bool IsRunFailure(const Status& status) {
-  return !status.ok() && status.GetPayload(kRunFailureUrl).has_value();
+  return absl::IsOutOfRange(status);
 }
 
 std::string PlainWords(std::string_view words) {

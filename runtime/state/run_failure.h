@@ -11,9 +11,9 @@
 
 namespace tfjob::state {
 
-// Returns the error, OutOfRange, with PlainWords(words) as its message.
+// Returns the error, with PlainWords(words) as its message. The runtime uses its code, OutOfRange,
+// for nothing else.
 Status RunFailure(std::string_view words);
-// Returns whether the status was made by RunFailure. Annotate drops this property.
 bool IsRunFailure(const Status& status);
 
 // Returns the words as one line of printable ASCII, cut to kMaxFailureBytes: they come from other

@@ -5,10 +5,10 @@
 namespace tfjob::state {
 namespace {
 
-TEST(RunFailure, IsToldFromOtherErrorsOfItsCode) {
+TEST(RunFailure, IsToldFromOtherErrors) {
   EXPECT_TRUE(IsRunFailure(RunFailure("step 3: the loss is NaN")));
   EXPECT_EQ(Message(RunFailure("step 3: the loss is NaN")), "step 3: the loss is NaN");
-  EXPECT_FALSE(IsRunFailure(OutOfRange("step 3: the loss is NaN")));
+  EXPECT_FALSE(IsRunFailure(FailedPrecondition("step 3: the loss is NaN")));
   EXPECT_FALSE(IsRunFailure(OkStatus()));
 }
 

@@ -4,7 +4,6 @@
 
 #include <limits>
 
-#include "runtime/exec/device.h"
 #include "runtime/state/run_failure.h"
 
 namespace tfjob::strategy {

@@ -256,11 +256,13 @@ TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
   for (const Task& task : kAll) AddressOf(task);
   FreeAddresses();
   std::map<Task, std::string> words;
+  // In the second run, the tasks would train without trouble, if their run had not failed before.
   for (int run = 0; run < 2; ++run) {
     std::list<RunningTask> tasks;
     for (const Task& task : kAll) {
-      config::TrainingConfig config = Config("max_steps: 100000000\n");
-      if (task == Task{"worker", 1}) config.data.train.weights = {1e30};
+      config::TrainingConfig config =
+          Config(run == 0 ? "max_steps: 100000000\n" : "max_steps: 10\n");
+      if (run == 0 && task == Task{"worker", 1}) config.data.train.weights = {1e30};
       tasks.emplace_back(std::move(config), Static(task, kAll));
     }
     auto task = kAll.begin();
@@ -271,7 +273,7 @@ TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
       std::string& before = words[*task++];
       if (run == 1) {
         EXPECT_EQ(Message(end), before);
-        EXPECT_NE(running.Progress().state, progress::State::kTraining);
+        EXPECT_EQ(running.Progress().state, progress::State::kStarting) << "it ends at once";
       }
       before = std::string(Message(end));
       EXPECT_EQ(before, words[kAll.front()]);
