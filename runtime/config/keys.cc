@@ -160,6 +160,16 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back(Hyper("epsilon", Bind<kOf, &O::epsilon>(), 0, {"adagrad", "adam", "rmsprop"},
                        "1e-07",
                        "Small constant added to the denominator for numerical stability."));
+  keys.push_back(
+      Hyper("clipvalue", Bind<kOf, &O::clipvalue>(), 0, {}, "no clipping",
+            "Clip every element of a gradient to the range from -clipvalue to clipvalue. "
+            "At most one of clipvalue, clipnorm and global_clipnorm may be set, and not "
+            "with mode `sync` yet."));
+  keys.push_back(Hyper("clipnorm", Bind<kOf, &O::clipnorm>(), 0, {}, "no clipping",
+                       "Scale the gradient of each variable so that its norm is at most this."));
+  keys.push_back(Hyper("global_clipnorm", Bind<kOf, &O::global_clipnorm>(), 0, {}, "no clipping",
+                       "Scale all gradients so that the norm of all of them together is at most "
+                       "this."));
   for (Key& key : keys) {
     const bool decays = key.path == "optimizer.momentum" || key.path == "optimizer.rho" ||
                         key.path == "optimizer.beta_1" || key.path == "optimizer.beta_2";
@@ -310,6 +320,13 @@ void AddRunKeys(std::vector<Key>& keys) {
       "ends at whichever limit is reached first. At least one of the two is required."));
   keys.push_back(Plain("max_steps", kInteger, Bind<&C::max_steps>(), 0,
                        "Number of global steps after which training ends; 0: no limit."));
+  keys.push_back(
+      {.path = "on_non_finite",
+       .type = kChoice,
+       .binding = Bind<&C::on_non_finite>(),
+       .doc = "What to do if a loss or a gradient is NaN or infinite. `fail`: end the run in all "
+              "tasks; `skip`: leave out the batch; `continue`: do not check.",
+       .choices = {"fail", "skip", "continue"}});
   keys.push_back(Plain("eval.batch_size", kInteger, Bind<&C::eval, &EvalConfig::batch_size>(), 0,
                        "Examples per evaluation batch; 0: batch_size."));
   keys.push_back(Plain("eval.steps", kInteger, Bind<&C::eval, &EvalConfig::steps>(), 0,

@@ -52,6 +52,7 @@ struct OptimizerConfig {
   std::optional<double> learning_rate, momentum, initial_accumulator_value, beta_1, beta_2, rho,
       epsilon;
   std::optional<bool> nesterov, centered;
+  std::optional<double> clipvalue, clipnorm, global_clipnorm;  // at most one is set
   ScheduleConfig learning_rate_schedule;
 };
 
@@ -103,6 +104,9 @@ struct StrategyConfig {
   int64_t shard_bytes = 32 << 20;  // variables above this are split across servers; 0: never
 };
 
+// What happens when a loss or a gradient is NaN or infinite.
+enum class OnNonFinite { kFail, kSkip, kContinue };
+
 struct EvalConfig {
   int64_t batch_size = 0;  // 0: the training batch size
   int64_t steps = 0;       // batches per pass; 0: all
@@ -122,6 +126,7 @@ struct TrainingConfig {
   int64_t epochs = 0;
   int64_t max_steps = 0;
   StrategyConfig strategy;
+  OnNonFinite on_non_finite = OnNonFinite::kFail;
   EvalConfig eval;
 
   std::string model_dir;  // "": nothing is saved

@@ -254,6 +254,36 @@ TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
             "data.train.delimiter: expected one character, got \"ab\"");
 }
 
+TEST(TrainingConfig, ClippingIsOfOneKindAndAsynchronous) {
+  EXPECT_EQ(Checked({{"optimizer.clipnorm", "1.5"}}), "accepted");
+  EXPECT_EQ(
+      Checked({{"optimizer.clipnorm", "1"}, {"optimizer.clipvalue", "1"}}),
+      "optimizer: expected only one of clipvalue, clipnorm and global_clipnorm, got clipvalue "
+      "and clipnorm; keep one of them");
+  EXPECT_EQ(Checked({{"optimizer.global_clipnorm", "0"}}),
+            "optimizer.global_clipnorm: expected a finite number above 0, got 0; to clip nothing, "
+            "remove the key");
+  EXPECT_EQ(Checked({{"optimizer.clipvalue", "-1"}}),
+            "optimizer.clipvalue: expected a value of at least 0, got -1");
+  EXPECT_EQ(Checked({{"optimizer.clipvalue", "1"}, {"strategy.mode", "sync"}}),
+            "optimizer.clipvalue: is not supported with strategy.mode sync yet; remove one of the "
+            "two, or set strategy.name to one_device");
+  EXPECT_EQ(Checked({{"optimizer.clipvalue", "1"},
+                     {"strategy.mode", "sync"},
+                     {"strategy.name", "one_device"}}),
+            "accepted");
+}
+
+TEST(TrainingConfig, WhatIsNotFiniteFailsTheRunByDefault) {
+  TrainingConfig config = *ParseTrainingConfig(kSmall, "t.yaml");
+  EXPECT_EQ(config.on_non_finite, OnNonFinite::kFail);
+  ASSERT_EQ(Override(config, "on_non_finite", "skip"), OkStatus());
+  EXPECT_EQ(config.on_non_finite, OnNonFinite::kSkip);
+  EXPECT_NE(ParseError("on_non_finite: ignore").find("expected one of fail, skip, continue"),
+            std::string::npos)
+      << ParseError("on_non_finite: ignore");
+}
+
 TEST(TrainingConfig, CheckpointsByStepsReplaceSeconds) {
   TrainingConfig config;
   config.save_checkpoints_steps = 20;

@@ -1,6 +1,8 @@
 // Implements Validate, which checks the rules that involve several keys, and the functions whose
 // result depends on several keys.
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "runtime/config/keys.h"
@@ -99,6 +101,33 @@ Status CheckCheckpoints(const TrainingConfig& config) {
   return OkStatus();
 }
 
+Status CheckClipping(const TrainingConfig& config) {
+  const OptimizerConfig& optimizer = config.optimizer;
+  std::vector<std::string> set;
+  for (const auto& [name, value] : {std::pair{"clipvalue", optimizer.clipvalue},
+                                    {"clipnorm", optimizer.clipnorm},
+                                    {"global_clipnorm", optimizer.global_clipnorm}}) {
+    if (!value) continue;
+    set.emplace_back(name);
+    if (!std::isfinite(*value) || *value <= 0) {
+      return InvalidArgument("optimizer.", name, ": expected a finite number above 0, got ", *value,
+                             "; to clip nothing, remove the key");
+    }
+  }
+  if (set.empty()) return OkStatus();
+  if (set.size() > 1) {
+    return InvalidArgument("optimizer: expected only one of clipvalue, clipnorm and ",
+                           "global_clipnorm, got ", absl::StrJoin(set, " and "),
+                           "; keep one of them");
+  }
+  const bool synchronous = config.strategy.mode == PsMode::kSync;
+  if (synchronous && config.strategy.kind != StrategyKind::kOneDevice) {
+    return InvalidArgument("optimizer.", set[0], ": is not supported with strategy.mode sync yet; ",
+                           "remove one of the two, or set strategy.name to one_device");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status Validate(const TrainingConfig& config) {
@@ -115,6 +144,7 @@ Status Validate(const TrainingConfig& config) {
   if (config.data.eval.present() || HalfGiven(config, defaults)) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }
+  RETURN_IF_ERROR(CheckClipping(config));
   RETURN_IF_ERROR(CheckEnd(config));
   return CheckCheckpoints(config);
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/graph/gradients.h"
 #include "runtime/graph/ops.h"
+#include "runtime/model/clip_gradients.h"
 #include "runtime/model/layer_call.h"
 
 namespace tfjob::model {
@@ -103,14 +104,16 @@ Status AddUpdates(Builder& b, const BuildOptions& options, const Feeds& feeds, c
   }
   if (names.empty())
     return InvalidArgument("the model has no trainable variables: there is nothing to train");
-  const std::vector<Output> gradients = Gradients(b, loss, wrt);
+  std::vector<Output> gradients = Gradients(b, loss, wrt);
+  if (!b.ok()) return b.status();
+  gradients = ClipGradients(b, options.clipping, std::move(gradients));
   if (!b.ok()) return b.status();
   for (size_t i = 0; i < names.size(); ++i) {
     if (options.optimizer) {
       ApplyOptimizer(b, names[i], gradients[i], feeds.step,
                      optimizer::ToAttributes(*options.optimizer));
     } else {
-      built.gradients.push_back({.variable = names[i], .fetch = StrCat("gradients/", names[i])});
+      built.gradients.push_back({.variable = names[i], .fetch = GradientName(names[i])});
       b.AddFetch(built.gradients.back().fetch, gradients[i]);
     }
   }
@@ -129,6 +132,10 @@ Status CheckObjective(const Model& model, const BuildOptions& options) {
 }
 
 }  // namespace
+
+std::string GradientName(const std::string& variable) {
+  return StrCat("gradients/", variable);
+}
 
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   ENFORCE(options.batch_size > 0, "batch sizes are checked where they are read");
@@ -149,6 +156,19 @@ StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options) {
   }
   ASSIGN_OR_RETURN(built.graph, std::move(b).Finish());
   return built;
+}
+
+StatusOr<graph::Graph> BuildUpdates(const std::vector<VariableSpec>& variables,
+                                    const optimizer::Optimizer& optimizer) {
+  Builder b;
+  const Output step = Placeholder(b, kStep, DType::kInt64, {});
+  for (const VariableSpec& variable : variables) {
+    if (!variable.trainable) continue;
+    const Output gradient =
+        Placeholder(b, GradientName(variable.name), variable.dtype, variable.shape);
+    ApplyOptimizer(b, variable.name, gradient, step, optimizer::ToAttributes(optimizer));
+  }
+  return std::move(b).Finish();
 }
 
 }  // namespace tfjob::model

@@ -11,6 +11,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/model/loss.h"
 #include "runtime/model/model.h"
+#include "runtime/optimizer/clipping.h"
 #include "runtime/optimizer/optimizer.h"
 
 namespace tfjob::model {
@@ -44,7 +45,11 @@ struct BuildOptions {
   // For kTrain. If set, the graph updates every trainable variable itself, with an ApplyOptimizer
   // op. Training on one device needs this. If unset, the graph has one fetch per gradient instead.
   std::optional<optimizer::Optimizer> optimizer;
+  optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
 };
+
+// Returns the name of a gradient, as a fetch or a feed: "gradients/dense/kernel".
+std::string GradientName(const std::string& variable);
 
 struct GradientFetch {
   std::string variable;  // "dense/kernel"
@@ -67,5 +72,10 @@ struct BuiltGraph {
 // Builds the graph. Returns InvalidArgument if layers, loss, metrics and labels do not fit
 // together. The message names the layer and the shapes.
 StatusOr<BuiltGraph> Build(const Model& model, const BuildOptions& options);
+
+// Builds a graph that only updates the trainable variables, with gradients that are fed. Its feeds
+// are kStep and the gradients, by the names of their fetches in a graph without optimizer.
+StatusOr<graph::Graph> BuildUpdates(const std::vector<VariableSpec>& variables,
+                                    const optimizer::Optimizer& optimizer);
 
 }  // namespace tfjob::model

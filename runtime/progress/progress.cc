@@ -66,8 +66,11 @@ Json ToJson(const Progress& progress) {
   Json& peers = json["peers"] = Json::array();
   for (const Peer& peer : progress.peers) peers.push_back(ToJson(peer));
   if (!progress.problems.empty()) json["problems"] = progress.problems;
-  if (progress.run_end)
-    json["run_end"] = {{"step", progress.run_end->step}, {"run", progress.run_end->run}};
+  if (progress.run_end) {
+    Json& end =
+        json["run_end"] = {{"step", progress.run_end->step}, {"run", progress.run_end->run}};
+    if (!progress.run_end->failure.empty()) end["failure"] = progress.run_end->failure;
+  }
   return json;
 }
 
@@ -100,6 +103,7 @@ StatusOr<Progress> ParseProgress(const Json& json) {
     RunEnd& end = progress.run_end.emplace();
     ASSIGN_OR_RETURN(end.step, root["run_end"]["step"].Int());
     ASSIGN_OR_RETURN(end.run, root["run_end"]["run"].String());
+    ASSIGN_OR_RETURN(end.failure, root["run_end"]["failure"].StringOr(""));
   }
   return progress;
 }

@@ -35,10 +35,11 @@ struct Peer {
 };
 
 // The end of a run. The chief announces it once the last checkpoint is whole, and the evaluator
-// once it has evaluated that checkpoint.
+// once it has evaluated that checkpoint. The chief also announces that the run has failed for good.
 struct RunEnd {
-  int64_t step = 0;  // of the last checkpoint
-  std::string run;   // identifies the job and the attempt without naming them
+  int64_t step = 0;     // of the last checkpoint; of a failed run: the last one that was completed
+  std::string run;      // identifies the job and the attempt without naming them
+  std::string failure;  // why the run has failed; "" if it has not
 
   bool operator==(const RunEnd&) const = default;
 };

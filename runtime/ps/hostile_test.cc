@@ -210,6 +210,7 @@ TEST_F(HostileTest, TakesGradientsFromTasksThatTrainOnly) {
     EXPECT_EQ(peer->CodeOf({.type = wire::kPull, .sequence = 2, .value = 1}),
               StatusCode::kPermissionDenied);
     EXPECT_EQ(peer->CodeOf({.type = wire::kLeave, .sequence = 2}), StatusCode::kPermissionDenied);
+    EXPECT_EQ(peer->CodeOf({.type = wire::kFail, .sequence = 3}), StatusCode::kPermissionDenied);
   }
   EXPECT_EQ(ps_->State().global_step, 0);
 }

@@ -31,6 +31,10 @@ enum Type : uint16_t {
   kFinish = 13,      // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,    // D: the job is over; follows all other frames
   kRenew = 15,       // M: chief to ps 0, during a copy: extends the hold; no answer
+  // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
+  // also to those that connect later. The server exits once the chief has said so.
+  kFail = 18,
+  kFailed = 19,  // M: the run has failed; body: why
 
   // A contribution: `step`, which is not negative, is the step of the values it was computed from,
   // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment

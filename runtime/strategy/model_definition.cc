@@ -36,6 +36,7 @@ StatusOr<model::BuiltGraph> BuildGraph(const ModelDefinition& definition, model:
   model::BuildOptions options = definition.build;
   options.mode = mode;
   options.batch_size = batch_size;
+  if (mode != model::Mode::kTrain) options.clipping = {};
   if (with_updates) options.optimizer = definition.state.optimizer;
   return model::Build(definition.model, options);
 }

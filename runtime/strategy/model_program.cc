@@ -65,9 +65,13 @@ Status ModelProgram::Run(const data::Batch& batch, int64_t step, int64_t seed) {
   return Run(batch, step, seed, [](int) {});
 }
 
+double ModelProgram::loss_sum() const {
+  return static_cast<double>(program_->Fetch<float>(loss_sum_)[0]);
+}
+
 void ModelProgram::AddTotals(MetricTotals& totals) const {
   totals.examples += examples_;
-  totals.loss_sum += static_cast<double>(program_->Fetch<float>(loss_sum_)[0]);
+  totals.loss_sum += loss_sum();
   totals.metric_sums.resize(metric_sums_.size());
   for (size_t i = 0; i < metric_sums_.size(); ++i) {
     totals.metric_sums[i] += static_cast<double>(program_->Fetch<float>(metric_sums_[i])[0]);

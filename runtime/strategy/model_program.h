@@ -37,6 +37,8 @@ class ModelProgram {
 
   // Adds the totals of the last run to `totals`.
   void AddTotals(MetricTotals& totals) const;
+  // Returns the sum of the losses of the last run's examples.
+  double loss_sum() const;
   // Returns the gradient of variable `v`, or an empty span if it has none. The address stays the
   // same across runs.
   std::span<const std::byte> Gradient(int v) const;

@@ -3,22 +3,72 @@
 #include <utility>
 
 #include "runtime/strategy/model_program.h"
+#include "runtime/strategy/number_check.h"
 #include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
 
+// Applies gradients that another program has computed, in place.
+class Updates {
+ public:
+  static StatusOr<std::unique_ptr<Updates>> Compile(const ModelDefinition& definition,
+                                                    variables::VariableStore& store,
+                                                    const exec::Device& device) {
+    ASSIGN_OR_RETURN(const graph::Graph graph,
+                     model::BuildUpdates(definition.variables, definition.state.optimizer));
+    std::unique_ptr<Updates> updates(new Updates());
+    ASSIGN_OR_RETURN(updates->program_, exec::Compile(graph, store, device));
+    updates->feeds_.resize(updates->program_->feeds().size());
+    for (const model::VariableSpec& variable : definition.variables) {
+      updates->feed_of_variable_.push_back(
+          updates->program_->FindFeed(model::GradientName(variable.name)));
+    }
+    return updates;
+  }
+
+  Status Run(const ModelProgram& gradients, int64_t step) {
+    step_ = step;
+    feeds_[static_cast<size_t>(program_->FindFeed(model::kStep))] = exec::Feed::Of(step_);
+    for (size_t v = 0; v < feed_of_variable_.size(); ++v) {
+      if (feed_of_variable_[v] < 0) continue;
+      const auto feed = static_cast<size_t>(feed_of_variable_[v]);
+      feeds_[feed] = {.dtype = program_->feeds()[feed].type.dtype,
+                      .bytes = gradients.Gradient(static_cast<int>(v))};
+    }
+    return program_->Run(feeds_);
+  }
+
+ private:
+  Updates() = default;
+
+  std::unique_ptr<exec::Program> program_;
+  std::vector<exec::Feed> feeds_;
+  std::vector<int> feed_of_variable_;  // -1: it is not trained
+  int64_t step_ = 0;
+};
+
+// The graph of a step contains the updates, unless a batch may be skipped: then a program of its
+// own applies the gradients, once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:
   explicit OneDevice(StrategyOptions options)
       : options_(std::move(options)),
         store_(options_.device.row_stride),
-        programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/true, store_,
-                  options_.device) {}
+        check_(options_.on_non_finite, "", options_.definition.state.variables,
+               options_.device.pool),
+        programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/!check_.skips(),
+                  store_, options_.device) {}
 
   Status Create(int64_t batch_size) {
     RETURN_IF_ERROR(CreateVariables(options_.definition, store_));
-    return programs_.ForBatchSize(batch_size).status();  // also creates the slots
+    // Programs with updates also create the slots.
+    RETURN_IF_ERROR(programs_.ForBatchSize(batch_size).status());
+    for (const state::Variable& variable : options_.definition.state.variables)
+      variables_.push_back(store_.Find(variable.name));
+    if (!check_.skips()) return OkStatus();
+    ASSIGN_OR_RETURN(updates_, Updates::Compile(options_.definition, store_, options_.device));
+    return OkStatus();
   }
 
   StatusOr<int64_t> Start() override {
@@ -40,6 +90,8 @@ class OneDevice : public Strategy {
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
+    ASSIGN_OR_RETURN(const bool applied, Apply(*program));
+    if (!applied) return StepOutcome{.global_step = global_step_, .skipped = true};
     program->AddTotals(totals);
     return StepOutcome{.global_step = ++global_step_};
   }
@@ -61,9 +113,26 @@ class OneDevice : public Strategy {
 
   Status Leave() override { return OkStatus(); }
   Status Finish() override { return OkStatus(); }
+  Status Fail(const Status&) override { return OkStatus(); }
   std::vector<state::PeerState> Peers() override { return {}; }
 
  private:
+  // Checks what the program has computed, and applies it, if the program has not done so. Returns
+  // false if the batch is skipped.
+  StatusOr<bool> Apply(const ModelProgram& program) {
+    check_.Begin();
+    for (size_t v = 0; v < variables_.size(); ++v) {
+      if (updates_ == nullptr) {
+        check_.Updated(v, *variables_[v]);
+      } else {
+        check_.Gradient(v, program.Gradient(static_cast<int>(v)));
+      }
+    }
+    ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program.loss_sum(), global_step_ + 1));
+    if (fine && updates_ != nullptr) RETURN_IF_ERROR(updates_->Run(program, global_step_));
+    return fine;
+  }
+
   StatusOr<variables::Variable*> SlotOf(const state::Variable& variable,
                                         const optimizer::Slot& slot) const {
     return store_.Get(StrCat(variable.name, "/", slot.suffix));
@@ -71,7 +140,10 @@ class OneDevice : public Strategy {
 
   const StrategyOptions options_;
   variables::VariableStore store_;
+  NumberCheck check_;
   ProgramCache programs_;
+  std::unique_ptr<Updates> updates_;  // null: the programs update the variables themselves
+  std::vector<variables::Variable*> variables_;
   int64_t global_step_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include "runtime/ps/client/client.h"
 #include "runtime/strategy/model_program.h"
+#include "runtime/strategy/number_check.h"
 #include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
@@ -14,6 +15,8 @@ class ParameterServerStrategy : public Strategy {
   explicit ParameterServerStrategy(ParameterServerOptions options)
       : options_(std::move(options.common)),
         store_(options_.device.row_stride),
+        check_(options_.on_non_finite, rpc::TaskName(options.identity),
+               options_.definition.state.variables, options_.device.pool),
         programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/false, store_,
                   options_.device) {}
 
@@ -41,10 +44,18 @@ class ParameterServerStrategy : public Strategy {
     gradients_.clear();
     for (size_t v = 0; v < variables_.size(); ++v)
       gradients_.push_back(program->Gradient(static_cast<int>(v)));
-    RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
-    RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed,
-                                 [&](int variable) { client_->MarkReady(variable); }));
+    // A batch that may be skipped is sent only once it is known to be finite.
+    const bool early = !check_.skips();
+    if (early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
+    check_.Begin();
+    RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
+      const auto v = static_cast<size_t>(variable);
+      if (check_.Gradient(v, gradients_[v]) && early) client_->MarkReady(variable);
+    }));
+    ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program->loss_sum(), global_step_ + 1));
+    if (!fine) return StepOutcome{.global_step = global_step_, .skipped = true};
     program->AddTotals(totals);
+    if (!early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
     global_step_ = result.global_step;
@@ -57,6 +68,7 @@ class ParameterServerStrategy : public Strategy {
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
   Status Leave() override { return client_->Leave(); }
   Status Finish() override { return client_->Finish(); }
+  Status Fail(const Status& failure) override { return client_->Fail(failure); }
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
  private:
@@ -70,6 +82,7 @@ class ParameterServerStrategy : public Strategy {
 
   const StrategyOptions options_;
   variables::VariableStore store_;
+  NumberCheck check_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;

@@ -25,6 +25,7 @@ struct StepOutcome {
   int64_t staleness = 0;  // updates by others between reading the values and applying this gradient
   bool dropped = false;   // the gradient came too late for its synchronous step
   bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
+  bool skipped = false;      // the batch was left out because its numbers are not finite
 };
 
 class Strategy {
@@ -35,7 +36,9 @@ class Strategy {
   // global step to continue from.
   virtual StatusOr<int64_t> Start() = 0;
   // Runs forward, backward and update. Adds the batch's loss and metrics, as they were before the
-  // update, to `totals`.
+  // update, to `totals`, unless the batch is skipped. Returns state::RunFailure if the run must
+  // end, because this or another task found numbers that are not finite; the variables may then be
+  // damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
@@ -44,6 +47,9 @@ class Strategy {
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
   // call.
   virtual Status Finish() = 0;
+  // Ends the job with this error (state::RunFailure) in all tasks. The parameter servers pass it on
+  // to every task, and exit with it once the chief, too, has called this.
+  virtual Status Fail(const Status& failure) = 0;
   virtual std::vector<state::PeerState> Peers() = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "runtime/base/status.h"
+#include "runtime/config/training_config.h"
 #include "runtime/exec/device.h"
 #include "runtime/state/snapshot.h"
 #include "runtime/strategy/model_definition.h"
@@ -14,6 +15,7 @@ namespace tfjob::strategy {
 struct StrategyOptions {
   ModelDefinition definition;
   exec::Device device;
+  config::OnNonFinite on_non_finite = config::OnNonFinite::kFail;
   int64_t replica = 0;  // rank among the training tasks, so that their dropout differs
   // Provides the values with which the chief fills empty variables: the last checkpoint, or
   // initial values.

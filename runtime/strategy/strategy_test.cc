@@ -11,6 +11,7 @@
 #include "runtime/model/keras.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/pipe_connector.h"
+#include "runtime/state/run_failure.h"
 #include "runtime/strategy/one_device_strategy.h"
 #include "runtime/strategy/parameter_server_strategy.h"
 
@@ -92,6 +93,120 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   pipeline = Batches();
   ASSERT_TRUE(restored->Step(*pipeline->Next(), ignored).ok());
   EXPECT_EQ(ValuesOf(*strategy->TakeSnapshot()), ValuesOf(*restored->TakeSnapshot()));
+}
+
+// Batches whose loss is infinite.
+std::unique_ptr<data::Pipeline> BadBatches() {
+  auto dataset = std::make_shared<const data::Dataset>(
+      *data::MakeLinear({.weights = {1e30, -1e30}, .bias = 0.5, .noise = 0, .examples = 60}));
+  return *data::Pipeline::Create(
+      dataset, {.batch_size = 8, .prefetch = 0, .label_kind = data::LabelKind::kValue});
+}
+
+// Ends its servers with itself.
+struct WithServers {
+  WithServers(const ModelDefinition& definition, ps::Mode mode, config::OnNonFinite rule) {
+    for (int i = 0; i < 2; ++i) {
+      const rpc::Identity identity{.task_type = "ps", .task_index = i, .incarnation = 1};
+      tasks.push_back(*ps::ParameterServer::Create({.identity = identity, .connector = &pipes}));
+      pipes.Listen(servers[static_cast<size_t>(i)], ps::kParameterService, identity, *tasks.back());
+    }
+    StrategyOptions options = Options(definition);
+    options.on_non_finite = rule;
+    strategy = *MakeParameterServer({.common = std::move(options),
+                                     .parameters = {.state = definition.state, .mode = mode},
+                                     .servers = servers,
+                                     .identity = {.task_type = "chief", .incarnation = 1},
+                                     .chief = true,
+                                     .patience = 30s,
+                                     .connector = &pipes});
+  }
+  ~WithServers() {
+    strategy.reset();
+    for (const std::string& server : servers) pipes.Close(server);
+  }
+  const std::vector<std::string> servers = {"ps-0", "ps-1"};
+  std::vector<std::unique_ptr<ps::ParameterServer>> tasks;
+  rpc::PipeConnector pipes;
+  std::unique_ptr<Strategy> strategy;
+};
+
+// Runs a step on a bad batch, which must be skipped without a trace.
+void ExpectSkipped(Strategy& strategy, int64_t at_step) {
+  const std::vector<float> before = ValuesOf(*strategy.TakeSnapshot());
+  MetricTotals totals;
+  const StatusOr<StepOutcome> outcome = strategy.Step(*BadBatches()->Next(), totals);
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(outcome->skipped);
+  EXPECT_EQ(outcome->global_step, at_step);
+  EXPECT_EQ(totals.examples, 0);
+  EXPECT_EQ(ValuesOf(*strategy.TakeSnapshot()), before);
+}
+
+void ExpectFailure(Strategy& strategy, std::string_view words) {
+  MetricTotals totals;
+  const StatusOr<StepOutcome> outcome = strategy.Step(*BadBatches()->Next(), totals);
+  EXPECT_TRUE(state::IsRunFailure(outcome.status())) << outcome.status();
+  EXPECT_TRUE(Message(outcome.status()).starts_with(words)) << outcome.status();
+}
+
+TEST(OneDevice, SkipsFailsOrGoesOnWhenNumbersAreNotFinite) {
+  for (optimizer::Kind kind : {optimizer::Kind::kSgd, optimizer::Kind::kAdam}) {
+    const ModelDefinition definition = TwoLayers(kind);
+    StrategyOptions options = Options(definition);
+    options.on_non_finite = config::OnNonFinite::kSkip;
+    auto skipping = *MakeOneDevice(std::move(options));
+    ASSERT_TRUE(skipping->Start().ok());
+    Train(*skipping, 20);
+    ExpectSkipped(*skipping, 20);
+
+    auto failing = *MakeOneDevice(Options(definition));
+    ASSERT_TRUE(failing->Start().ok());
+    Train(*failing, 20);
+    const std::vector<float> expected = ValuesOf(*failing->TakeSnapshot());
+    const std::vector<float> got = ValuesOf(*skipping->TakeSnapshot());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-6) << i;
+    ExpectFailure(*failing, "step 21: the loss is infinite: ");
+
+    options = Options(definition);
+    options.on_non_finite = config::OnNonFinite::kContinue;
+    auto going_on = *MakeOneDevice(std::move(options));
+    ASSERT_TRUE(going_on->Start().ok());
+    MetricTotals totals;
+    EXPECT_TRUE(going_on->Step(*BadBatches()->Next(), totals).ok());
+    EXPECT_TRUE(going_on->Step(*BadBatches()->Next(), totals).ok());
+  }
+}
+
+TEST(OneDevice, NamesTheVariableThatItsUpdateHasDamaged) {
+  ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
+  definition.state.optimizer.learning_rate = 3e38;
+  auto strategy = *MakeOneDevice(Options(definition));
+  ASSERT_TRUE(strategy->Start().ok());
+  MetricTotals totals;
+  const Status failed = strategy->Step(*Batches()->Next(), totals).status();
+  if (failed.ok()) ExpectFailure(*strategy, "step 2: the loss is ");
+  EXPECT_TRUE(failed.ok() || state::IsRunFailure(failed)) << failed;
+}
+
+TEST(ParameterServer, SkipsOrFailsWhenNumbersAreNotFinite) {
+  for (ps::Mode mode : {ps::Mode::kAsynchronous, ps::Mode::kSynchronous}) {
+    const ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
+    WithServers skipping(definition, mode, config::OnNonFinite::kSkip);
+    ASSERT_TRUE(skipping.strategy->Start().ok());
+    Train(*skipping.strategy, 20);
+    ExpectSkipped(*skipping.strategy, 20);
+    MetricTotals totals;
+    EXPECT_EQ(skipping.strategy->Step(*Batches()->Next(), totals)->global_step, 21);
+
+    WithServers failing(definition, mode, config::OnNonFinite::kFail);
+    ASSERT_TRUE(failing.strategy->Start().ok());
+    Train(*failing.strategy, 20);
+    ExpectFailure(*failing.strategy, "chief 0, step 21: the loss is infinite: ");
+    const Status failure = state::RunFailure("chief 0, step 21: the loss is infinite");
+    EXPECT_TRUE(failing.strategy->Fail(failure).ok());
+    for (auto& task : failing.tasks) EXPECT_EQ(task->WaitUntilFinished(), failure);
+  }
 }
 
 TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {

@@ -38,6 +38,7 @@ class Evaluator {
       // Ask whether the run has ended before listing its checkpoints, so that the last one is never
       // missed.
       const std::optional<int64_t> end = run_end_.Ended();
+      RETURN_IF_ERROR(run_end_.Failure());
       if (end && damaged_ && *damaged_ >= *end) Retry();
       ASSIGN_OR_RETURN(const std::optional<io::Checkpoint> next, NextCheckpoint(end.has_value()));
       if (next) {

@@ -81,6 +81,14 @@ StatusOr<optimizer::Optimizer> MakeOptimizer(const config::OptimizerConfig& conf
   return made;
 }
 
+optimizer::Clipping ClippingOf(const config::OptimizerConfig& config) {
+  using optimizer::ClipKind;
+  if (config.clipvalue) return {ClipKind::kValue, *config.clipvalue};
+  if (config.clipnorm) return {ClipKind::kNorm, *config.clipnorm};
+  if (config.global_clipnorm) return {ClipKind::kGlobalNorm, *config.global_clipnorm};
+  return {};
+}
+
 data::LabelKind LabelKindOf(const config::TrainingConfig& config) {
   switch (config::ResolvedLabels(config)) {
     case config::LabelKind::kOneHot:
@@ -154,6 +162,7 @@ StatusOr<strategy::ModelDefinition> DefineModel(const config::TrainingConfig& co
   ASSIGN_OR_RETURN(definition.model, ReadModel(config.model));
   RETURN_IF_ERROR(DescribeBatches(config, feature_shape, definition));
   ASSIGN_OR_RETURN(definition.state.optimizer, MakeOptimizer(config.optimizer));
+  definition.build.clipping = ClippingOf(config.optimizer);
   if (config::GradientsPerStep(config.strategy, training_tasks) < 1) {
     return InvalidArgument(
         "strategy.replicas_to_aggregate: the number of training tasks is unknown with "

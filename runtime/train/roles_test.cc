@@ -17,6 +17,7 @@
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
+#include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/parameter_server_strategy.h"
 #include "runtime/train/checkpoint.h"
@@ -266,6 +267,36 @@ TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {
     step = LastCheckpoint();
     EXPECT_GE(step, 100);
   }
+}
+
+TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
+  for (const Task& task : kAll) AddressOf(task);
+  FreeAddresses();
+  std::map<Task, std::string> words;
+  // In the second run, the tasks would train without trouble, if their run had not failed before.
+  for (int run = 0; run < 2; ++run) {
+    std::list<RunningTask> tasks;
+    for (const Task& task : kAll) {
+      config::TrainingConfig config =
+          Config(run == 0 ? "max_steps: 100000000\n" : "max_steps: 10\n");
+      if (run == 0 && task == Task{"worker", 1}) config.data.train.weights = {1e30};
+      tasks.emplace_back(std::move(config), Static(task, kAll));
+    }
+    auto task = kAll.begin();
+    for (RunningTask& running : tasks) {
+      const Status end = running.End();
+      EXPECT_TRUE(state::IsRunFailure(end)) << running.Progress().task << ": " << end;
+      EXPECT_TRUE(Message(end).starts_with("worker 1, step ")) << running.Progress().task << end;
+      std::string& before = words[*task++];
+      if (run == 1) {
+        EXPECT_EQ(Message(end), before);
+        EXPECT_EQ(running.Progress().state, progress::State::kStarting) << "it ends at once";
+      }
+      before = std::string(Message(end));
+      EXPECT_EQ(before, words[kAll.front()]);
+    }
+  }
+  EXPECT_FALSE(Finished("/model"));
 }
 
 // A ps task that can be killed abruptly.

@@ -1,6 +1,7 @@
 #include "runtime/train/run_end_watch.h"
 
 #include "runtime/progress/client.h"
+#include "runtime/state/run_failure.h"
 #include "runtime/train/log.h"
 
 namespace tfjob::train {
@@ -33,13 +34,17 @@ std::optional<int64_t> RunEndWatch::Ended() {
   const Duration now = context_.clock().Monotonic();
   if (!end_ && Again(now, folder_every_, read_at_)) end_ = FromFolder();
   if (!end_ && Again(now, kAskEvery, asked_at_)) end_ = FromChief();
-  return end_;
+  return end_ ? std::optional<int64_t>(end_->step) : std::nullopt;
 }
 
-std::optional<int64_t> RunEndWatch::FromFolder() {
+Status RunEndWatch::Failure() const {
+  return end_ && !end_->failure.empty() ? state::RunFailure(end_->failure) : OkStatus();
+}
+
+std::optional<RunEnd> RunEndWatch::FromFolder() {
   const std::string& folder = context_.config().model_dir;
   if (folder.empty()) return std::nullopt;
-  const StatusOr<std::optional<int64_t>> marked = FinishedStep(folder, context_.run());
+  const StatusOr<std::optional<RunEnd>> marked = ReadRunEnd(folder, context_.run());
   if (marked.ok()) return *marked;
   if (folder_error_ != Message(marked.status())) {
     folder_error_ = Message(marked.status());
@@ -48,12 +53,12 @@ std::optional<int64_t> RunEndWatch::FromFolder() {
   return std::nullopt;
 }
 
-std::optional<int64_t> RunEndWatch::FromChief() {
+std::optional<RunEnd> RunEndWatch::FromChief() {
   if (chief_ == nullptr) return std::nullopt;
   const StatusOr<progress::Progress> progress = chief_->Fetch(kChiefAnswerTime);
   if (!progress.ok() || !progress->run_end) return std::nullopt;
   if (progress->run_end->run != RunFingerprint(context_.run())) return std::nullopt;
-  return progress->run_end->step;
+  return RunEnd{.step = progress->run_end->step, .failure = progress->run_end->failure};
 }
 
 }  // namespace tfjob::train

@@ -26,17 +26,19 @@ class RunEndWatch {
   // Returns the step of the last checkpoint once the run is over. Asks the chief at most every 2 s,
   // each time for up to half a second. What it has learned once does not change any more.
   std::optional<int64_t> Ended();
+  // Returns the error with which the run has ended, as far as Ended has learned; else OK.
+  Status Failure() const;
 
  private:
-  std::optional<int64_t> FromFolder();
-  std::optional<int64_t> FromChief();
+  std::optional<RunEnd> FromFolder();
+  std::optional<RunEnd> FromChief();
 
   TaskContext& context_;
   const Duration folder_every_;
   std::unique_ptr<progress::ProgressClient> chief_;  // null if its address is unknown
   std::optional<Duration> read_at_;                  // the folder
   std::optional<Duration> asked_at_;                 // the chief
-  std::optional<int64_t> end_;
+  std::optional<RunEnd> end_;
   std::string folder_error_;  // the last one that was logged
 };
 

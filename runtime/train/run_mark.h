@@ -25,10 +25,23 @@ struct RunMark {
 // Returns a text that identifies the run without naming it, for progress::RunEnd.
 std::string RunFingerprint(const RunMark& run);
 
+// How a run has ended.
+struct RunEnd {
+  int64_t step = 0;
+  std::string failure;  // why it has failed (state::RunFailure); "" if it has finished
+
+  bool operator==(const RunEnd&) const = default;
+};
+
 Status MarkFinished(const std::string& folder, const RunMark& run, int64_t step, Time now,
                     FileSystem& files = RealFileSystem());
+// Records that the run has failed, in the same file.
+Status MarkFailed(const std::string& folder, const RunMark& run, const RunEnd& end, Time now,
+                  FileSystem& files = RealFileSystem());
 Status ClearFinished(const std::string& folder);
-// Returns the step that the run's mark records, or nullopt if the folder has no mark of this run.
+// Returns what the run's mark records, or nullopt if the folder has no mark of this run.
+StatusOr<std::optional<RunEnd>> ReadRunEnd(const std::string& folder, const RunMark& run);
+// The same, but only the step of a run that has finished.
 StatusOr<std::optional<int64_t>> FinishedStep(const std::string& folder, const RunMark& run);
 
 }  // namespace tfjob::train

@@ -11,6 +11,7 @@
 #include "runtime/progress/service.h"
 #include "runtime/rpc/server.h"
 #include "runtime/train/log.h"
+#include "runtime/train/run_failure_record.h"
 
 namespace tfjob::train {
 namespace {
@@ -91,6 +92,7 @@ StatusOr<std::unique_ptr<rpc::Server>> TaskContext::Serve(
 }
 
 Status RunTask(TaskContext& context) {
+  RETURN_IF_ERROR(RecordedFailure(context));
   switch (cluster::RoleOf(context.tf_config())) {
     case cluster::Role::kParameterServer:
       return RunParameterServer(context);

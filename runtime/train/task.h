@@ -90,7 +90,8 @@ Status RunParameterServer(TaskContext& context);
 // them, but never the last one.
 Status RunEvaluator(TaskContext& context);
 
-// Runs the role that TF_CONFIG assigns to this task.
+// Runs the role that TF_CONFIG assigns to this task. If its run has already failed for good,
+// returns that error at once (run_failure_record.h).
 Status RunTask(TaskContext& context);
 
 }  // namespace tfjob::train

@@ -5,6 +5,7 @@
 
 #include "runtime/base/thread_pool.h"
 #include "runtime/data/pipeline.h"
+#include "runtime/state/run_failure.h"
 #include "runtime/strategy/model_definition.h"
 #include "runtime/strategy/select.h"
 #include "runtime/train/checkpoint.h"
@@ -24,6 +25,7 @@ Trainer::Trainer(TaskContext& context)
       rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
       tasks_(cluster::TrainingTaskCount(context.tf_config())),
       run_end_(context, /*folder_every=*/2s),
+      skipped_(context.clock(), context.board()),
       log_window_(context.clock()),
       progress_window_(context.clock()) {}
 
@@ -64,6 +66,7 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
   return strategy::MakeStrategy(std::move(task),
                                 {.definition = *definition_,
                                  .device = exec::CpuDevice(context_.pool()),
+                                 .on_non_finite = context_.config().on_non_finite,
                                  .replica = rank_,
                                  .provide_state = [this] { return ProvideState(); }});
 }
@@ -118,6 +121,8 @@ Status Trainer::Train(StepObserver* observer) {
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
   StatusOr<int64_t> start = strategy_->Start();
   joined_ = start.ok();
+  if (state::IsRunFailure(start.status())) return start.status();
+  RETURN_IF_ERROR(run_end_.Failure());
   if (!start.ok() && context_.stop().requested()) return Stopped();
   if (absl::IsCancelled(start.status()) && !context_.stop().requested()) {
     kTrainLog.Info("nothing to do", {{"because", Message(start.status())}});
@@ -154,12 +159,18 @@ Status Trainer::Loop() {
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
     const StatusOr<strategy::StepOutcome> outcome = Step(batch_totals);
+    // Not saved, even if the task is asked to stop: the variables may be damaged.
+    if (state::IsRunFailure(outcome.status())) return outcome.status();
     // If the step failed because the task was asked to stop, the last completed step is
     // still saved.
     if (!outcome.ok() && context_.stop().requested()) return Stop();
     RETURN_IF_ERROR(outcome.status());
     if (job_over_) break;
     global_step_ = outcome->global_step;
+    if (outcome->skipped) {
+      skipped_.Add(global_step_ + 1);
+      continue;
+    }
     Report(batch_totals, *outcome);
     if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStep(batch_totals, *outcome));
   }
@@ -170,6 +181,7 @@ Status Trainer::Loop() {
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   StatusOr<strategy::StepOutcome> outcome = strategy_->Step(*pipeline_->Next(), totals);
   if (absl::IsCancelled(outcome.status()) && !context_.stop().requested()) {
+    RETURN_IF_ERROR(run_end_.Failure());
     kTrainLog.Info("no further step", {{"because", Message(outcome.status())}});
     job_over_ = true;
     return strategy::StepOutcome{.global_step = global_step_};
@@ -208,7 +220,8 @@ void Trainer::LogProgress() {
                           {"result", values},
                           {"steps_per_s", log_window_.StepsPerSecond(global_step_)},
                           {"staleness", log_window_.mean_staleness()},
-                          {"dropped", log_window_.dropped()}});
+                          {"dropped", log_window_.dropped()},
+                          {"skipped", skipped_.Take()}});
   log_window_.Reset(global_step_);
 }
 

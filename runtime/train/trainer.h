@@ -9,6 +9,7 @@
 #include "runtime/state/snapshot.h"
 #include "runtime/train/report_window.h"
 #include "runtime/train/run_end_watch.h"
+#include "runtime/train/skipped_batches.h"
 #include "runtime/train/task.h"
 
 namespace tfjob::data {
@@ -48,7 +49,8 @@ class Trainer {
 
   // Reads the data and builds the model and the strategy. Does not wait for any other task.
   Status Prepare();
-  // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to stop.
+  // Trains until the last step or until the chief ends the job. Returns Cancelled if asked to stop,
+  // and state::RunFailure if the run has failed, here or in another task.
   // `observer` may be null. May be called again if the variables were rolled back.
   Status Train(StepObserver* observer);
   // Announces that this task makes no further steps. If the announcement fails, closing the
@@ -92,6 +94,7 @@ class Trainer {
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;
   RunEndWatch run_end_;
+  SkippedBatches skipped_;
   ReportWindow log_window_;
   ReportWindow progress_window_;
 };

@@ -1,6 +1,10 @@
 // Implements the roles of chief and worker.
 #include "runtime/rpc/server.h"
+#include "runtime/state/run_failure.h"
+#include "runtime/strategy/strategy.h"
 #include "runtime/train/chief.h"
+#include "runtime/train/log.h"
+#include "runtime/train/run_failure_record.h"
 #include "runtime/train/task.h"
 #include "runtime/train/trainer.h"
 
@@ -18,17 +22,31 @@ Status RunChief(TaskContext& context, Trainer& trainer) {
   }
 }
 
+Status RunWorker(Trainer& trainer) {
+  RETURN_IF_ERROR(trainer.Train(nullptr));
+  trainer.Leave();
+  return OkStatus();
+}
+
+// Ends the run with this failure in all tasks. The chief records it before the servers exit, so
+// that a server that is restarted at once finds the record.
+void EndRun(TaskContext& context, Trainer& trainer, const Status& failure, bool chief) {
+  if (chief) RecordFailure(context, failure, trainer.global_step());
+  const Status told = trainer.strategy().Fail(failure);
+  if (!told.ok())
+    kTrainLog.Warning("could not tell every server that the run has failed", {{"error", told}});
+}
+
 }  // namespace
 
 Status RunTraining(TaskContext& context) {
   ASSIGN_OR_RETURN(auto server, context.Serve({}));
   Trainer trainer(context);
   RETURN_IF_ERROR(trainer.Prepare());
-  if (cluster::RoleOf(context.tf_config()) == cluster::Role::kChief)
-    return RunChief(context, trainer);
-  RETURN_IF_ERROR(trainer.Train(nullptr));
-  trainer.Leave();
-  return OkStatus();
+  const bool chief = cluster::RoleOf(context.tf_config()) == cluster::Role::kChief;
+  const Status result = chief ? RunChief(context, trainer) : RunWorker(trainer);
+  if (state::IsRunFailure(result)) EndRun(context, trainer, result, chief);
+  return result;
 }
 
 }  // namespace tfjob::train

@@ -161,6 +161,40 @@ TEST_F(TrainerTest, TheKeyIsErasedFromTheEnvironmentAndNeverShown) {
       << bad.Output();
 }
 
+TEST_F(TrainerTest, NumbersThatAreNotFiniteEndTheRunAlsoForTheNextProcess) {
+  const std::string message = folder_ + "/termination-log";
+  const auto run = [&](const char* attempt, const char* more) {
+    EXPECT_TRUE(WriteFileAtomically(message, "").ok());
+    return Launch(
+        StrCat(R"(
+model: {layers: [{InputLayer: {batch_shape: [null, 1]}}, {Dense: {units: 1}}]}
+loss: mean_squared_error
+optimizer: {name: sgd, learning_rate: 1.0e30}
+data: {train: {format: linear, weights: [2.0], bias: 10.0, noise: 0.0, examples: 64}}
+batch_size: 8
+threads: 1
+max_steps: 100
+model_dir: )",
+               folder_, "/model\n", more),
+        {{"TFJOB_TERMINATION_LOG", message}, {"TFJOB_UID", "uid"}, {"TFJOB_ATTEMPT", attempt}});
+  };
+  Program first = run("1", "");
+  EXPECT_EQ(first.AwaitEnd(60s), 1) << first.Output();
+  const std::string words = *ReadFile(message);
+  EXPECT_TRUE(words.starts_with("step 2: the loss is infinite: lower optimizer.learning_rate"))
+      << words;
+  const int64_t saved = LastCheckpoint();
+  EXPECT_EQ(saved, 0) << "damaged variables must not be saved";
+
+  Program again = run("1", "");
+  EXPECT_EQ(again.AwaitEnd(60s), 1) << again.Output();
+  EXPECT_EQ(*ReadFile(message), words);
+  EXPECT_EQ(again.Output().find("from_step="), std::string::npos) << again.Output();
+
+  Program next_attempt = run("2", "on_non_finite: continue\n");
+  EXPECT_EQ(next_attempt.AwaitEnd(60s), 0) << next_attempt.Output();
+}
+
 TEST_F(TrainerTest, BadInputEndsWithTwo) {
   Program trainer = Start(10, {{"TF_CONFIG", "{"}});
   EXPECT_EQ(trainer.AwaitEnd(60s), 2) << trainer.Output();

@@ -124,6 +124,10 @@ class ParameterClient {
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
   // 20 s, then skips them.
   virtual Status Finish() = 0;
+  // Tells every server that the run has failed (state::RunFailure), as Finish does. The servers
+  // tell the other tasks, whose calls then return the same error, and exit once the chief has
+  // called this. Does nothing in a worker that has heard of a failure already.
+  virtual Status Fail(const Status& failure) = 0;
 
   // Returns the servers, as this task sees them, and the other training tasks, as last reported by
   // ps 0.

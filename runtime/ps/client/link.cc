@@ -1,11 +1,13 @@
 #include "runtime/ps/client/link.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
 #include "runtime/base/thread_pool.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/wire_status.h"
+#include "runtime/state/run_failure.h"
 
 namespace tfjob::ps {
 namespace {
@@ -92,7 +94,7 @@ void Link::OnEnd(const Status& why) {
     up_ = false;
     live_ = nullptr;
     why_ = why;
-    expected = expected || context_.finished;
+    expected = expected || context_.finished || !context_.failure.ok();
     when = Awaiting();
     context_.changed.NotifyAll();
   }
@@ -193,6 +195,14 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
     case wire::kFinished: {
       MutexLock lock(context_.mutex);
       context_.finished = true;
+      context_.changed.NotifyAll();
+      return;
+    }
+    case wire::kFailed: {
+      const std::string words =
+          frame.ReadString(std::min(frame.remaining(), state::kMaxFailureBytes));
+      MutexLock lock(context_.mutex);
+      context_.failure = state::RunFailure(words);
       context_.changed.NotifyAll();
       return;
     }

@@ -43,6 +43,7 @@ struct LinkContext {
   CondVar changed;
   Step step ABSL_GUARDED_BY(mutex);
   bool finished ABSL_GUARDED_BY(mutex) = false;                  // the chief ended the job
+  Status failure ABSL_GUARDED_BY(mutex);                         // of the run; OK: none is known
   bool interrupted ABSL_GUARDED_BY(mutex) = false;               // waits for answers must end
   bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for a copy
   std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0

@@ -225,6 +225,7 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
       // Wakes at least every kStopInterval for CheckStop, which calls the user's function and
       // therefore runs below, without the lock.
       while (Now() < std::min(deadline_, next_report_)) {
+        if (!context_.failure.ok()) return context_.failure;
         const bool again = links_[0]->part() == Link::Part::kAnswered &&
                            (links_[0]->answer().flags & wire::kAgain) != 0;
         const bool all = std::ranges::all_of(

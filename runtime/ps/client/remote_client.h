@@ -30,6 +30,7 @@ class RemoteClient : public ParameterClient {
   Status Restore(const state::Snapshot& snapshot) override;
   Status Leave() override;
   Status Finish() override;
+  Status Fail(const Status& failure) override;
   std::vector<state::PeerState> Peers() override;
 
  private:
@@ -69,7 +70,8 @@ class RemoteClient : public ParameterClient {
   Status TryCopy(state::Snapshot& snapshot);
   void SetHolding(bool holding);
   Status Copy(state::Snapshot& snapshot);
-  Status TellEnd(size_t server);
+  Status TellAll(uint16_t type, const std::string& body);
+  Status TellEnd(size_t server, uint16_t type, const std::string& body);
   StatusOr<StepResult> Result();
   void BeginWait();  // restarts the time that `patience` limits
   void Say(state::PeerEvent::Kind kind, const std::string& peers, const std::string& message) const;

@@ -101,7 +101,7 @@ Status RemoteClient::Repair() {
   }
   RETURN_IF_ERROR(synchronous() ? ContinueSynchronous() : ContinueAsynchronous());
   MutexLock lock(context_.mutex);
-  if (NeedsRepair() && !context_.finished) {
+  if (NeedsRepair() && !context_.finished && context_.failure.ok()) {
     context_.changed.WaitUntil(context_.mutex, Now() + kRetryInterval);
   }
   return OkStatus();

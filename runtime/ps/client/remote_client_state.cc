@@ -104,6 +104,10 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
   BeginWait();
   bool repaired = false;
   for (;;) {
+    {
+      MutexLock lock(context_.mutex);
+      if (!context_.failure.ok()) return context_.failure;
+    }
     snapshot.ledger.clear();
     Status status = TryCopy(snapshot);
     if (status.ok()) return snapshot;
@@ -177,6 +181,18 @@ Status RemoteClient::Leave() {
 }
 
 Status RemoteClient::Finish() {
+  return TellAll(wire::kFinish, "");
+}
+
+Status RemoteClient::Fail(const Status& failure) {
+  {
+    MutexLock lock(context_.mutex);
+    if (!context_.failure.ok() && !context_.options.chief) return OkStatus();
+  }
+  return TellAll(wire::kFail, std::string(Message(failure)));
+}
+
+Status RemoteClient::TellAll(uint16_t type, const std::string& body) {
   BeginWait();
   deadline_ = std::min(deadline_, Now() + kFinishPatience);
   // Retries servers that cannot be reached: a server that is restarting would come back empty and
@@ -187,7 +203,8 @@ Status RemoteClient::Finish() {
     std::vector<size_t> untold = AllServers();
     std::erase_if(untold, [&](size_t i) { return told[i]; });
     const std::vector<Status> statuses = InParallel(
-        untold, [this](size_t i) { return TellEnd(i); }, [](const std::vector<size_t>&) {});
+        untold, [&](size_t i) { return TellEnd(i, type, body); },
+        [](const std::vector<size_t>&) {});
     for (size_t k = 0; k < untold.size(); ++k) {
       const size_t i = untold[k];
       const Status& status = statuses[k];
@@ -205,11 +222,11 @@ Status RemoteClient::Finish() {
   }
 }
 
-Status RemoteClient::TellEnd(size_t server) {
+Status RemoteClient::TellEnd(size_t server, uint16_t type, const std::string& body) {
   Status up = RepairLink(server);
   // FailedPrecondition does not matter here: the server exits whatever variables it holds.
   if (!up.ok() && !absl::IsFailedPrecondition(up)) return up;
-  Status told = links_[server]->Request({.type = wire::kFinish}, "", kRequestTimeout).status();
+  Status told = links_[server]->Request({.type = type}, body, kRequestTimeout).status();
   return absl::IsUnavailable(told) && !up.ok() ? up : told;
 }
 

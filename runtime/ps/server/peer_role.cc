@@ -9,6 +9,7 @@ bool MaySend(PeerRole role, uint16_t type) {
     case wire::kPush:
     case wire::kPull:
     case wire::kLeave:
+    case wire::kFail:
       return role == PeerRole::kChief || role == PeerRole::kTrains;
     case wire::kDefine:
     case wire::kFill:

@@ -1,11 +1,13 @@
 #include "runtime/ps/server/peer_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/ps/limits.h"
 #include "runtime/ps/server/service.h"
 #include "runtime/ps/server/synchronizer.h"
 #include "runtime/ps/wire.h"
+#include "runtime/state/run_failure.h"
 
 namespace tfjob::ps {
 namespace {
@@ -91,6 +93,10 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
     case wire::kFinish:
       ReplyTo(sequence, OkStatus());
       return service_.Finish();
+    case wire::kFail:
+      ReplyTo(sequence, OkStatus());
+      return service_.Fail(role_,
+                           frame.ReadString(std::min(frame.remaining(), state::kMaxFailureBytes)));
     case wire::kParticipant:
       return service_.FromParticipant(peer_, frame.ReadString(frame.remaining()));
     default:
@@ -419,6 +425,11 @@ void PeerSession::SayFinished() {
     finished_ = true;
   }
   connection_.Wake();
+}
+
+void PeerSession::SayFailed(const Status& failure) {
+  if (role_ != PeerRole::kChief && role_ != PeerRole::kTrains) return;
+  connection_.Send({.type = wire::kFailed}, std::string(Message(failure)));
 }
 
 // ---- outgoing frames

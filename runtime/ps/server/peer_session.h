@@ -19,8 +19,8 @@ class Service;
 struct ServerOptions;
 class Staging;
 
-// Any thread may call Answer, Refuse, ReplyTo and SayFinished. Only the connection calls OnFrame
-// and NextFrame.
+// Any thread may call Answer, Refuse, ReplyTo, SayFinished and SayFailed. Only the connection calls
+// OnFrame and NextFrame.
 class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
@@ -40,6 +40,8 @@ class PeerSession : public rpc::ConnectionHandler {
   void ReplyTo(uint64_t sequence, const Status& status);
   // Tells the peer that the job is over, once everything else has been sent.
   void SayFinished();
+  // Tells a training task that the run has failed.
+  void SayFailed(const Status& failure);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
   bool NextFrame(rpc::OutgoingFrame& frame) override;

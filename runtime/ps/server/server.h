@@ -69,7 +69,7 @@ class ParameterServer : public rpc::StreamHandler {
 
   // Waits without a deadline (see ServerOptions::report_every). Returns OK once the chief has ended
   // the job and the peers have been told, but waits for slow peers no longer than 2 s. Returns
-  // Cancelled after Stop.
+  // state::RunFailure if the chief has ended the job with it, and Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
   virtual ServerState State() = 0;

@@ -8,6 +8,7 @@
 #include "runtime/ps/server/coordinator_link.h"
 #include "runtime/ps/server/synchronizer.h"
 #include "runtime/ps/wire.h"
+#include "runtime/state/run_failure.h"
 
 namespace tfjob::ps {
 namespace {
@@ -93,6 +94,7 @@ void Service::Register(PeerSession& session) {
     // that the old connection was dead.
     if (current != nullptr) current->connection().Cancel(Aborted("the task reconnected"));
     current = &session;
+    if (!failure_.ok()) session.SayFailed(failure_);
   }
   Tell(state::PeerEvent::Kind::kConnected, session, "connected");
 }
@@ -113,7 +115,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
       lost.address = session.address();
       lost.health = state::PeerHealth::kLost;
     }
-    was_current = was_current && !finished_ && !stopped_;
+    was_current = was_current && !finished_ && !stopped_ && failure_.ok();
     if (store_ != nullptr) step = store_->step();
   }
   // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
@@ -351,11 +353,25 @@ void Service::Finish() {
   changed_.NotifyAll();
 }
 
+// A server stays until the chief knows: a chief that is restarting hears of the failure as soon as
+// it connects, and can record it.
+void Service::Fail(PeerRole reporter, const std::string& words) {
+  MutexLock lock(mutex_);
+  if (finished_ || chief_has_failed_) return;
+  const Status failure = state::RunFailure(words);
+  chief_has_failed_ = reporter == PeerRole::kChief;
+  changed_.NotifyAll();
+  if (!failure_.ok() && (!chief_has_failed_ || Message(failure) == Message(failure_))) return;
+  failure_ = failure;
+  for (const auto& [task, session] : sessions_) session->SayFailed(failure_);
+}
+
 Status Service::WaitUntilFinished() {
   MutexLock lock(mutex_);
-  while (!finished_ && !stopped_) changed_.Wait(mutex_);
+  while (!finished_ && !stopped_ && !chief_has_failed_) changed_.Wait(mutex_);
   AwaitLastWords();
-  return finished_ ? OkStatus() : Cancelled("the parameter server was stopped");
+  if (finished_) return OkStatus();
+  return chief_has_failed_ ? failure_ : Cancelled("the parameter server was stopped");
 }
 
 void Service::AwaitLastWords() {

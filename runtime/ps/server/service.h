@@ -59,6 +59,8 @@ class Service : public ParameterServer {
   void Renew(const protocol::Worker& worker);
   Status Release(const protocol::Worker& worker);
   void Finish();
+  // Ends the run with an error that a peer of this role has reported. The chief's words win.
+  void Fail(PeerRole reporter, const std::string& words);
   void FromParticipant(const rpc::Identity& peer, const std::string& message);
   // For synchronous states.
   Synchronizer& synchronizer() { return *synchronizer_; }
@@ -116,6 +118,8 @@ class Service : public ParameterServer {
   Duration waiting_since_ ABSL_GUARDED_BY(mutex_) = RealClock().Monotonic();
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
+  bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded it
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, int64_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // the newest seen
   // Tasks that were connected and no longer are.

@@ -1,0 +1,63 @@
+#include "runtime/optimizer/finite.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <functional>
+
+namespace tfjob::optimizer {
+namespace {
+
+constexpr int64_t kFiniteGrain = 65536;  // elements that justify waking another thread
+
+template <typename T>
+struct BitsOf;
+template <>
+struct BitsOf<float> {
+  using Type = uint32_t;
+  static constexpr Type kMagnitude = 0x7fffffff;  // all but the sign
+  static constexpr Type kInfinity = 0x7f800000;   // NaNs are above it
+};
+template <>
+struct BitsOf<double> {
+  using Type = uint64_t;
+  static constexpr Type kMagnitude = 0x7fffffffffffffff;
+  static constexpr Type kInfinity = 0x7ff0000000000000;
+};
+
+// The bits are compared as integers because a maximum of integers, unlike one of floating-point
+// numbers, does not depend on the order, so that the compiler can vectorise it.
+template <typename T>
+bool FiniteRange(const T* values, int64_t count) {
+  using Bits = BitsOf<T>;
+  typename Bits::Type worst = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<typename Bits::Type>(values[i]) & Bits::kMagnitude;
+    worst = std::max(worst, bits);
+  }
+  return worst < Bits::kInfinity;
+}
+
+template <typename T>
+bool FiniteSpan(std::span<const T> values, ThreadPool* pool) {
+  const auto count = static_cast<int64_t>(values.size());
+  if (pool == nullptr || count < 2 * kFiniteGrain) return FiniteRange(values.data(), count);
+  std::atomic<bool> finite{true};
+  const auto check = [&](int64_t begin, int64_t end) {
+    if (!FiniteRange(values.data() + begin, end - begin)) finite = false;
+  };
+  pool->ParallelFor(count, kFiniteGrain, std::cref(check));  // by reference: does not allocate
+  return finite;
+}
+
+}  // namespace
+
+bool AllFinite(std::span<const float> values, ThreadPool* pool) {
+  return FiniteSpan(values, pool);
+}
+bool AllFinite(std::span<const double> values, ThreadPool* pool) {
+  return FiniteSpan(values, pool);
+}
+
+}  // namespace tfjob::optimizer

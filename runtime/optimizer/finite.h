@@ -1,0 +1,15 @@
+// Tells whether numbers are finite, that is, neither NaN nor infinite. One pass over memory,
+// divided among the pool's threads; allocates nothing.
+#pragma once
+
+#include <span>
+
+#include "runtime/base/thread_pool.h"
+
+namespace tfjob::optimizer {
+
+// `pool` may be null; everything then runs in the calling thread.
+bool AllFinite(std::span<const float> values, ThreadPool* pool = nullptr);
+bool AllFinite(std::span<const double> values, ThreadPool* pool = nullptr);
+
+}  // namespace tfjob::optimizer

@@ -1,0 +1,41 @@
+// A run that fails for good ends in all tasks with the same words.
+#include "runtime/state/run_failure.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/ps/test_tasks.h"
+
+namespace tfjob::ps {
+namespace {
+
+class RunFailureTest : public ParameterServerTest {};
+
+TEST_F(RunFailureTest, ReachesEveryTaskAndEndsTheServersOnceTheChiefKnows) {
+  StartServers(2);
+  const Definition definition = TwoVariables();
+  Trainer worker(definition);
+  {
+    Trainer chief(definition), other(definition);
+    ASSERT_EQ(chief.Join(Chief(definition)), OkStatus());
+    ASSERT_EQ(worker.Join(Worker(0)), OkStatus());
+    ASSERT_EQ(other.Join(Worker(1)), OkStatus());
+    ASSERT_EQ(worker.client->Fail(state::RunFailure("step 3: bad\nnews")), OkStatus());
+    const auto train_on = [](Trainer& trainer) {
+      Status status;
+      while (status.ok()) status = trainer.Train();
+      return status;
+    };
+    EXPECT_EQ(train_on(other), state::RunFailure("step 3: bad?news"));
+    EXPECT_EQ(train_on(chief), state::RunFailure("step 3: bad?news"));
+    EXPECT_EQ(chief.client->TakeSnapshot().status(), state::RunFailure("step 3: bad?news"));
+    // The chief dies before it can record the failure.
+  }
+  Trainer chief(definition);
+  EXPECT_EQ(chief.Join(Chief(definition)), state::RunFailure("step 3: bad?news"));
+  EXPECT_EQ(chief.client->Fail(state::RunFailure("step 3: bad?news")), OkStatus());
+  for (auto& task : tasks_)
+    EXPECT_EQ(task->ps().WaitUntilFinished(), state::RunFailure("step 3: bad?news"));
+}
+
+}  // namespace
+}  // namespace tfjob::ps

@@ -1,0 +1,95 @@
+#include "runtime/strategy/number_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "runtime/optimizer/finite.h"
+#include "runtime/state/run_failure.h"
+
+namespace tfjob::strategy {
+namespace {
+
+bool FiniteBytes(DType dtype, const void* data, size_t count, ThreadPool* pool) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return optimizer::AllFinite({static_cast<const float*>(data), count}, pool);
+    case DType::kFloat64:
+      return optimizer::AllFinite({static_cast<const double*>(data), count}, pool);
+    default:
+      return true;  // only these two can be trained
+  }
+}
+
+// The padding between rows may contain anything.
+bool FiniteRows(const variables::Variable& variable, ThreadPool* pool) {
+  const size_t size = SizeOf(variable.dtype());
+  const size_t count = variable.num_bytes() / size;
+  if (variable.dense()) return FiniteBytes(variable.dtype(), variable.data(), count, pool);
+  const auto cols = static_cast<size_t>(variable.shape().dim(-1));
+  const size_t stride = static_cast<size_t>(variable.row_stride()) * size;
+  const auto* row = static_cast<const std::byte*>(variable.data());
+  for (size_t done = 0; done < count; done += cols, row += stride) {
+    if (!FiniteBytes(variable.dtype(), row, cols, nullptr)) return false;
+  }
+  return true;
+}
+
+constexpr char kAdvice[] =
+    ": lower optimizer.learning_rate, clip the gradients (optimizer.global_clipnorm), or look at "
+    "the data; on_non_finite: skip leaves out such batches";
+
+}  // namespace
+
+NumberCheck::NumberCheck(config::OnNonFinite rule, std::string task,
+                         const std::vector<state::Variable>& variables, ThreadPool* pool)
+    : rule_(rule),
+      task_(std::move(task)),
+      variables_(variables),
+      pool_(pool),
+      first_(variables.size()) {}
+
+void NumberCheck::Begin() {
+  first_ = variables_.size();
+  updated_ = false;
+}
+
+bool NumberCheck::Gradient(size_t v, std::span<const std::byte> gradient) {
+  if (!enabled()) return true;
+  const DType dtype = variables_[v].dtype;
+  if (!FiniteBytes(dtype, gradient.data(), gradient.size() / SizeOf(dtype), pool_)) {
+    first_ = std::min(first_, v);
+  }
+  return first_ == variables_.size();
+}
+
+void NumberCheck::Updated(size_t v, const variables::Variable& variable) {
+  if (!enabled() || first_ < variables_.size() || FiniteRows(variable, pool_)) return;
+  first_ = v;
+  updated_ = true;
+}
+
+std::string NumberCheck::Culprit(double loss) const {
+  if (std::isnan(loss)) return "the loss is NaN";
+  if (std::isinf(loss)) return "the loss is infinite";
+  const std::string& name = variables_[first_].name;
+  if (updated_) return StrCat(name, " contains NaN or infinity after its update");
+  return StrCat("the gradient of ", name, " contains NaN or infinity");
+}
+
+StatusOr<bool> NumberCheck::Verdict(double loss, int64_t step) {
+  if (!enabled()) return true;
+  if (std::isfinite(loss) && first_ == variables_.size()) {
+    skipped_in_a_row_ = 0;
+    return true;
+  }
+  const std::string where = StrCat(task_, task_.empty() ? "" : ", ", "step ", step, ": ");
+  if (!skips()) return state::RunFailure(StrCat(where, Culprit(loss), kAdvice));
+  if (++skipped_in_a_row_ <= kMaxSkippedInARow) return false;
+  return state::RunFailure(StrCat(where, Culprit(loss), ", as in the ", kMaxSkippedInARow,
+                                  " batches before, which were skipped: the variables are "
+                                  "damaged, not the data; lower optimizer.learning_rate and go on "
+                                  "from an older checkpoint"));
+}
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,62 @@
+// Checks the loss and the gradients of each batch of a task for NaN and infinity, and decides what
+// becomes of the batch (training_config.h, OnNonFinite).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/base/status.h"
+#include "runtime/base/thread_pool.h"
+#include "runtime/config/training_config.h"
+#include "runtime/state/training_state.h"
+#include "runtime/variables/variable_store.h"
+
+namespace tfjob::strategy {
+
+// So many batches in a row may be skipped. More of them mean that the variables are damaged, not
+// the data, so that the run would never end.
+inline constexpr int kMaxSkippedInARow = 100;
+
+// Owned by one thread. Allocates only for an error.
+class NumberCheck {
+ public:
+  // `task` begins the error, as in "worker 1"; it may be empty. `variables` must outlive the check,
+  // and `pool`, which may be null.
+  NumberCheck(config::OnNonFinite rule, std::string task,
+              const std::vector<state::Variable>& variables, ThreadPool* pool);
+
+  bool enabled() const { return rule_ != config::OnNonFinite::kContinue; }
+  // Whether a batch may be skipped, so that nothing of it may be applied before the verdict.
+  bool skips() const { return rule_ == config::OnNonFinite::kSkip; }
+
+  // Begins with a new batch.
+  void Begin();
+  // Checks the gradient of variable `v`, dense. Returns whether this gradient and all before it,
+  // since Begin, are finite. Always true if not enabled.
+  bool Gradient(size_t v, std::span<const std::byte> gradient);
+  // The same for variable `v` after its update, for programs in which the gradient never exists in
+  // memory: an optimizer turns a gradient that is not finite into a variable that is not.
+  void Updated(size_t v, const variables::Variable& variable);
+
+  // Returns true if the batch may be applied, and false if it is to be skipped. Returns
+  // state::RunFailure, with a message that names the step and the first tensor that is not finite
+  // (the loss, then the variables in the model's order), if the run is to end. `step` is the step
+  // in progress, counted from 1.
+  StatusOr<bool> Verdict(double loss, int64_t step);
+
+ private:
+  std::string Culprit(double loss) const;
+
+  const config::OnNonFinite rule_;
+  const std::string task_;
+  const std::vector<state::Variable>& variables_;
+  ThreadPool* const pool_;
+  size_t first_;  // the first variable that is not finite; their number if all are
+  bool updated_ = false;
+  int skipped_in_a_row_ = 0;
+};
+
+}  // namespace tfjob::strategy

@@ -1,0 +1,98 @@
+#include "runtime/strategy/number_check.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/state/run_failure.h"
+
+namespace tfjob::strategy {
+namespace {
+
+using config::OnNonFinite;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+const std::vector<state::Variable>& Variables() {
+  static const std::vector<state::Variable> variables = {{.name = "a", .shape = {2}},
+                                                         {.name = "b", .shape = {2}}};
+  return variables;
+}
+
+// Returns the verdict about a batch with these gradients: "applied", "skipped", or the error up to
+// its first colon but one.
+std::string Judge(NumberCheck& check, double loss, std::vector<float> a, std::vector<float> b) {
+  check.Begin();
+  check.Gradient(1, std::as_bytes(std::span(b)));  // the last layer's gradient comes first
+  check.Gradient(0, std::as_bytes(std::span(a)));
+  const StatusOr<bool> verdict = check.Verdict(loss, 7);
+  if (verdict.ok()) return *verdict ? "applied" : "skipped";
+  EXPECT_TRUE(state::IsRunFailure(verdict.status()));
+  const std::string message(Message(verdict.status()));
+  return message.substr(0, message.find(": ", message.find(": ") + 1));
+}
+
+TEST(NumberCheck, NamesTheStepAndTheFirstTensorInTheOrderOfTheModel) {
+  NumberCheck check(OnNonFinite::kFail, "worker 1", Variables(), nullptr);
+  EXPECT_EQ(Judge(check, 1, {1, 2}, {3, 4}), "applied");
+  EXPECT_EQ(Judge(check, 1, {1, kNaN}, {kNaN, 4}),
+            "worker 1, step 7: the gradient of a contains NaN or infinity");
+  EXPECT_EQ(Judge(check, 1, {1, 2}, {3, kNaN}),
+            "worker 1, step 7: the gradient of b contains NaN or infinity");
+  EXPECT_EQ(Judge(check, kNaN, {1, kNaN}, {3, 4}), "worker 1, step 7: the loss is NaN");
+  EXPECT_EQ(Judge(check, -kInfinity, {1, 2}, {3, 4}), "worker 1, step 7: the loss is infinite");
+  NumberCheck alone(OnNonFinite::kFail, "", Variables(), nullptr);
+  EXPECT_EQ(Judge(alone, kNaN, {1, 2}, {3, 4}), "step 7: the loss is NaN");
+}
+
+TEST(NumberCheck, TellsWhetherAGradientMayBeSent) {
+  NumberCheck check(OnNonFinite::kFail, "", Variables(), nullptr);
+  const std::vector<float> good = {1, 2}, bad = {1, kNaN};
+  check.Begin();
+  EXPECT_TRUE(check.Gradient(1, std::as_bytes(std::span(good))));
+  EXPECT_FALSE(check.Gradient(0, std::as_bytes(std::span(bad))));
+  EXPECT_FALSE(check.Gradient(0, std::as_bytes(std::span(good)))) << "nothing follows a bad one";
+  check.Begin();
+  EXPECT_TRUE(check.Gradient(0, std::as_bytes(std::span(good))));
+}
+
+TEST(NumberCheck, SkipsUntilTooManyBatchesInARow) {
+  NumberCheck check(OnNonFinite::kSkip, "", Variables(), nullptr);
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < kMaxSkippedInARow; ++i)
+      ASSERT_EQ(Judge(check, kNaN, {1, 2}, {3, 4}), "skipped");
+    EXPECT_EQ(Judge(check, 1, {1, 2}, {3, 4}), "applied");
+  }
+  for (int i = 0; i < kMaxSkippedInARow; ++i) Judge(check, 1, {kNaN, 2}, {3, 4});
+  EXPECT_EQ(Judge(check, 1, {kNaN, 2}, {3, 4}),
+            "step 7: the gradient of a contains NaN or infinity, as in the 100 batches before, "
+            "which were skipped");
+}
+
+TEST(NumberCheck, ContinueChecksNothing) {
+  NumberCheck check(OnNonFinite::kContinue, "", Variables(), nullptr);
+  EXPECT_EQ(Judge(check, kNaN, {kNaN, 2}, {3, 4}), "applied");
+}
+
+TEST(NumberCheck, LooksAtUpdatedVariablesButNotAtTheirPadding) {
+  variables::Variable matrix("b", DType::kFloat32, {3, 4}, variables::Kind::kTrainable, 6);
+  auto* values = static_cast<float*>(matrix.data());
+  const auto judge = [&] {
+    NumberCheck check(OnNonFinite::kFail, "", Variables(), nullptr);
+    check.Begin();
+    check.Updated(1, matrix);
+    const StatusOr<bool> verdict = check.Verdict(1, 7);
+    return verdict.ok() ? "applied" : std::string(Message(verdict.status()).substr(0, 47));
+  };
+  values[4] = values[11] = kNaN;  // padding of the first two rows
+  EXPECT_EQ(judge(), "applied");
+  for (size_t i : {0u, 3u, 6u, 15u}) {
+    values[i] = kNaN;
+    EXPECT_EQ(judge(), "step 7: b contains NaN or infinity after its up") << i;
+    values[i] = 0;
+  }
+}
+
+}  // namespace
+}  // namespace tfjob::strategy
