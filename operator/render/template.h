@@ -12,7 +12,8 @@
 
 namespace tfjob::render {
 
-// The environment variables that a pod has in addition to those of its template.
+// The environment variables that a pod has in addition to those of its template. If the template
+// sets terminationGracePeriodSeconds, the pod also has TFJOB_GRACE_PERIOD_SECONDS.
 struct PodEnvironment {
   std::string job_uid;    // TFJOB_UID
   int32_t attempt = 0;    // TFJOB_ATTEMPT, and the label tfjob.dev/attempt
@@ -39,6 +40,7 @@ class Template {
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
   size_t container_ = 0;  // the index of the container `tensorflow`
+  std::string grace_period_;  // terminationGracePeriodSeconds; "" if the template has none
   std::shared_ptr<const Json> ports_;
 };
 

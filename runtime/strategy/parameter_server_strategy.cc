@@ -56,6 +56,7 @@ class ParameterServerStrategy : public Strategy {
 
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
   Status Leave() override { return client_->Leave(); }
+  Status Withdraw() override { return client_->Withdraw(); }
   Status Finish() override { return client_->Finish(); }
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
 
@@ -106,7 +107,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .identity = std::move(task.identity),
       .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
       .on_event = std::move(task.on_event),
-      .stop_requested = std::move(task.stop_requested)};
+      .stop_requested = std::move(task.stop_requested),
+      .stop_patience = task.stop_patience};
   made.common = std::move(options);
   return MakeParameterServer(std::move(made));
 }
@@ -134,6 +136,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
                            .on_event = options.on_event,
                            .patience = options.patience,
                            .stop_requested = options.stop_requested,
+                           .stop_patience = options.stop_patience,
                            .connector = options.connector,
                            .credentials = options.credentials};
   options.common.definition.build.replica = options.common.replica;
