@@ -39,7 +39,7 @@ class Template {
   objects::ObjectMeta metadata_;  // of services; without the name and the operator's labels
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
-  size_t container_ = 0;  // the index of the container `tensorflow`
+  size_t container_ = 0;      // the index of the container `tensorflow`
   std::string grace_period_;  // terminationGracePeriodSeconds; "" if the template has none
   std::shared_ptr<const Json> ports_;
 };

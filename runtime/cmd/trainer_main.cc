@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/stop.h"
 #include "runtime/base/version.h"
 #include "runtime/cmd/print.h"
@@ -67,7 +67,8 @@ class StopGuard {
     }
     const Duration budget = context_.stop_budget().process;
     const bool waits = context_.board().state() == progress::State::kWaiting;
-    const Duration end = RealClock().Monotonic() + (waits ? std::min<Duration>(1s, budget) : budget);
+    const Duration end =
+        RealClock().Monotonic() + (waits ? std::min<Duration>(1s, budget) : budget);
     while (!ended_ && RealClock().Monotonic() < end)
       changed_.WaitFor(end - RealClock().Monotonic());
     if (ended_) return;

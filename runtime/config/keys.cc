@@ -291,10 +291,11 @@ void AddStrategyKeys(std::vector<Key>& keys) {
       {.path = "strategy.step_lease_factor",
        .type = KeyType::kNumber,
        .binding = Bind<&C::strategy, &S::step_lease_factor>(),
-       .doc = "In synchronous mode, a worker that responds but has kept the others waiting for this "
-              "multiple of the median step time is no longer waited for: others compute another "
-              "batch instead. When it sends its gradient, that is dropped, and the worker takes "
-              "part again. 0: it is waited for without end.",
+       .doc =
+           "In synchronous mode, a worker that responds but has kept the others waiting for this "
+           "multiple of the median step time is no longer waited for: others compute another "
+           "batch instead. When it sends its gradient, that is dropped, and the worker takes "
+           "part again. 0: it is waited for without end.",
        .minimum = 0,
        .maximum = 1e6});
   keys.push_back({.path = "strategy.step_lease_secs",

@@ -16,7 +16,7 @@ namespace tfjob::ps::wire {
 
 enum Type : uint16_t {
   // A request carries a number in `sequence`; its answer repeats the number.
-  kQuery = 1,        // M: asks for the server's state → kState
+  kQuery = 1,  // M: asks for the server's state → kState
   // M: value: epoch; step: global step; flags: kReady, kEnding; body: JSON. Also sent without a
   // request, with the sequence 0, when a task is asked to end.
   kState = 2,
@@ -33,10 +33,10 @@ enum Type : uint16_t {
   kRelease = 11,
   // M: this task contributes nothing more → kReply. With kEnding: because it was asked to end.
   kLeave = 12,
-  kFinish = 13,      // M: chief: the job is over → kReply, and kFinished to every peer
-  kFinished = 14,    // D: the job is over; follows all other frames
-  kRenew = 15,       // M: chief to ps 0, during a copy: extends the hold; no answer
-  kTaken = 16,       // M: chief to a server that ends: its state was copied; no answer
+  kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
+  kFinished = 14,  // D: the job is over; follows all other frames
+  kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
+  kTaken = 16,     // M: chief to a server that ends: its state was copied; no answer
 
   // A contribution: `step`, which is not negative, is the step of the values it was computed from,
   // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment

@@ -25,8 +25,8 @@ std::string_view Name(PeerHealth health) {
 }
 
 PeerHealth ParsePeerHealth(std::string_view name) {
-  for (PeerHealth health : {PeerHealth::kConnected, PeerHealth::kSuspected, PeerHealth::kStuck,
-                            PeerHealth::kLost}) {
+  for (PeerHealth health :
+       {PeerHealth::kConnected, PeerHealth::kSuspected, PeerHealth::kStuck, PeerHealth::kLost}) {
     if (name == Name(health)) return health;
   }
   return PeerHealth::kUnknown;

@@ -23,8 +23,8 @@ constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
 // How long a save for workers that end is put off. If the whole job ends, the chief is asked to end
-// within this time and saves once, instead of waiting for the write of an earlier step first. Nothing
-// is lost meanwhile, because the servers stay.
+// within this time and saves once, instead of waiting for the write of an earlier step first.
+// Nothing is lost meanwhile, because the servers stay.
 constexpr Duration kAfterWorkersEnd = 1s;
 
 // How often the chief asks whether the evaluator is done.

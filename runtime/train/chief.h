@@ -69,7 +69,7 @@ class Chief : public StepObserver {
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
   std::optional<Duration> save_at_;  // a save for tasks that were asked to end
-  state::Snapshot last_;  // set by SaveLast
+  state::Snapshot last_;             // set by SaveLast
 };
 
 }  // namespace tfjob::train

@@ -75,18 +75,18 @@ std::string ChiefTypeOf(const cluster::TfConfig& config) {
 
 Status RunParameterServer(TaskContext& context) {
   const config::StrategyConfig& strategy = context.config().strategy;
-  ps::ServerOptions options{.identity = context.identity(),
-                            .chief_type = ChiefTypeOf(context.tf_config()),
-                            .chief_index = 0,
-                            .may_have =
-                                [&context](const std::string& type, int32_t index) {
-                                  return cluster::MayHave(context.tf_config(), {type, index});
-                                },
-                            .pool = context.pool(),
-                            .on_event = Log,
-                            .step_lease_factor = strategy.step_lease_factor,
-                            .step_lease_least = Duration(
-                                static_cast<int64_t>(strategy.step_lease_secs * 1e6))};
+  ps::ServerOptions options{
+      .identity = context.identity(),
+      .chief_type = ChiefTypeOf(context.tf_config()),
+      .chief_index = 0,
+      .may_have =
+          [&context](const std::string& type, int32_t index) {
+            return cluster::MayHave(context.tf_config(), {type, index});
+          },
+      .pool = context.pool(),
+      .on_event = Log,
+      .step_lease_factor = strategy.step_lease_factor,
+      .step_lease_least = Duration(static_cast<int64_t>(strategy.step_lease_secs * 1e6))};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));
   ASSIGN_OR_RETURN(auto server, context.Serve({{ps::kParameterService, ps.get()}}));
   ServerProgress progress(context.board(), *ps);

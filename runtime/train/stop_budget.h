@@ -11,9 +11,9 @@ struct StopBudget {
   Duration serving;  // a parameter server still serves
   Duration process;  // the process ends, whatever it is doing
 };
-// With Kubernetes' default grace period of 30 s: 5 s, 20 s and 25 s. A longer period leaves the same
-// rest, so that the chief has nearly all of it to save a checkpoint; a shorter one is divided in the
-// same proportion.
+// With Kubernetes' default grace period of 30 s: 5 s, 20 s and 25 s. A longer period leaves the
+// same rest, so that the chief has nearly all of it to save a checkpoint; a shorter one is divided
+// in the same proportion.
 StopBudget BudgetOf(Duration grace_period);
 
 }  // namespace tfjob::train

@@ -94,7 +94,8 @@ class Trainer {
   bool joined_ = false;    // the strategy has started
   bool filled_ = false;    // this task has provided a state
   bool job_over_ = false;  // the chief ended the job
-  // Set on any thread: tasks that train, or servers, were asked to end, and the observer is not told.
+  // Set on any thread: tasks that train, or servers, were asked to end, and the observer was not
+  // told.
   std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;

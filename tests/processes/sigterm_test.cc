@@ -1,5 +1,5 @@
-// Sends SIGTERM to single tasks of a job of processes. The step at which each was asked to end is in
-// a checkpoint, although none is due otherwise, and the job goes on from there.
+// Sends SIGTERM to single tasks of a job of processes. The step at which each was asked to end is
+// in a checkpoint, although none is due otherwise, and the job goes on from there.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -49,7 +49,9 @@ strategy: {name: parameter_server, mode: )",
   }
 
   void TearDown() override {
-    for (auto& [task, program] : programs_) program->Signal(SIGTERM);
+    for (auto& [task, program] : programs_) {
+      if (!program->Ended()) program->Signal(SIGTERM);
+    }
   }
 
   void Start(const Task& task) {
@@ -59,10 +61,9 @@ strategy: {name: parameter_server, mode: )",
         config.cluster.jobs.push_back({.name = one.type});
       config.cluster.jobs.back().addresses[one.index] = addresses_[one];
     }
-    const std::map<std::string, std::string> environment = {
-        {"TF_CONFIG", cluster::Print(config)},
-        {"TFJOB_UID", "uid"},
-        {"TFJOB_GRACE_PERIOD_SECONDS", "90"}};
+    const std::map<std::string, std::string> environment = {{"TF_CONFIG", cluster::Print(config)},
+                                                            {"TFJOB_UID", "uid"},
+                                                            {"TFJOB_GRACE_PERIOD_SECONDS", "90"}};
     programs_[task] = std::make_unique<Program>(
         Runfile("runtime/cmd/tfjob-trainer"),
         std::vector{StrCat("--config=", folder_, "/training.yaml")}, environment,

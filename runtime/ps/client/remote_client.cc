@@ -268,8 +268,8 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// Giving up a step may close connections that the chief needs for its last copy, and loses a part of
-// an asynchronous contribution.
+// Giving up a step may close connections that the chief needs for its last copy, and loses a part
+// of an asynchronous contribution.
 bool RemoteClient::EndsStepFirst() {
   // A worker's synchronous step may depend on tasks that end, too.
   if ((!context_.options.chief && synchronous()) || !StopRequested()) return false;

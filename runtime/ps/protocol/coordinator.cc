@@ -195,8 +195,8 @@ void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
   const std::optional<Duration> lease = lease_.Length();
   // A member is late only in comparison with others. During a hold, the step waits for the holder.
   const bool waits = active() && !holder_ && std::ranges::any_of(members_, [](const auto& entry) {
-    return entry.second.waiting.has_value();
-  });
+                       return entry.second.waiting.has_value();
+                     });
   for (auto& [worker, member] : members_) {
     if (!lease || !waits || !member.computes()) {
       member.awaited.reset();

@@ -35,8 +35,8 @@ class StepLease {
   std::optional<Duration> Length() const;
 
  private:
-  // Returns the median of the last steps. While there are fewer than five, one that was held up would
-  // count too much, so this is the shortest; 0 before the first one.
+  // Returns the median of the last steps. While there are fewer than five, one that was held up
+  // would count too much, so this is the shortest; 0 before the first one.
   Duration Typical() const;
 
   const LeaseRule rule_;

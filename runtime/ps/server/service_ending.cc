@@ -92,10 +92,10 @@ void Service::TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker
 }
 
 void Service::TellLapse(int64_t step, const protocol::Lapse& lapse) {
-  TellOf(state::PeerEvent::Kind::kStuck, lapse.worker,
-         StrCat("is connected but has kept step ", step, " waiting for ",
-                FormatDuration(lapse.waited),
-                ": it is no longer waited for, and others compute what is missing"));
+  TellOf(
+      state::PeerEvent::Kind::kStuck, lapse.worker,
+      StrCat("is connected but has kept step ", step, " waiting for ", FormatDuration(lapse.waited),
+             ": it is no longer waited for, and others compute what is missing"));
 }
 
 void Service::TellReturn(const protocol::Worker& worker) {

@@ -133,7 +133,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   const int64_t step = store->step();
   if (index_ == 0) {
     if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {
-      coordinator_ = std::make_unique<protocol::Coordinator>(store->servers(), service_.lease_rule());
+      coordinator_ =
+          std::make_unique<protocol::Coordinator>(store->servers(), service_.lease_rule());
     }
     // Fill the coordinator first: it must already have the new epoch when this server's participant
     // says hello (below).
