@@ -199,6 +199,7 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
       state::Snapshot next = *std::move(shared->next);
       shared->next.reset();
       shared->Begin(std::move(next));
+      continue;
     }
     shared->written.Set();
   }
