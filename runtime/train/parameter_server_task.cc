@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "runtime/base/stop.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "runtime/train/log.h"
@@ -26,7 +27,10 @@ void Log(const state::PeerEvent& event) {
 class Stopper {
  public:
   Stopper(TaskContext& context, ps::ParameterServer& ps)
-      : context_(context), ps_(ps), thread_([this] { Watch(); }) {}
+      : context_(context), ps_(ps), thread_([this] {
+          SetThreadName("ps-stop");
+          Watch();
+        }) {}
   ~Stopper() {
     ended_ = true;
     changed_.Set();
