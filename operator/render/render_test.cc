@@ -322,6 +322,39 @@ TEST(Pod, WithoutAKeyNamesNone) {
   }
 }
 
+// A program learns how long it may take to end from a variable, in a job of any kind.
+TEST(Pod, KnowsItsGracePeriodIfTheTemplateGivesOne) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"300", "300"}, {"0", "0"}, {"-5", "0"}, {"9223372036854775807", "9223372036854775807"}};
+  for (const bool dynamic : {false, true}) {
+    for (const auto& [given, told] : kCases) {
+      api::TFJob job = MakeJob({{kPS}, {kWorker, 2}});
+      job.spec.enable_dynamic_worker = dynamic;
+      SetTemplate(job, kPS,
+                  StrCat(R"({"spec": {"terminationGracePeriodSeconds": )", given,
+                         R"(, "containers": [{"name": "tensorflow", "image": "t"}]}})"));
+      const Json env = BuildFirst(job, Kind::kPod, "mnist-ps-0")["spec"]["containers"][0]["env"];
+      EXPECT_EQ(env[2], (Json{{"name", "TFJOB_GRACE_PERIOD_SECONDS"}, {"value", told}}));
+      const Json other =
+          BuildFirst(job, Kind::kPod, "mnist-worker-0")["spec"]["containers"][0]["env"];
+      EXPECT_NE(other[2]["name"], "TFJOB_GRACE_PERIOD_SECONDS") << "each type has its own template";
+    }
+  }
+}
+
+// The API server refuses these; the operator passes them on.
+TEST(Pod, LeavesAGracePeriodThatIsNoNumberToTheServer) {
+  for (const char* given : {"\"300\"", "1.5", "null", "[]", "{}"}) {
+    api::TFJob job = MakeJob({{kWorker, 2}});
+    SetTemplate(job, kWorker,
+                StrCat(R"({"spec": {"terminationGracePeriodSeconds": )", given,
+                       R"(, "containers": [{"name": "tensorflow", "image": "t"}]}})"));
+    const Json spec = BuildFirst(job, Kind::kPod, "mnist-worker-0")["spec"];
+    EXPECT_EQ(spec["terminationGracePeriodSeconds"], Parse(given));
+    EXPECT_EQ(spec["containers"][0]["env"].size(), 3u);
+  }
+}
+
 // With enableDynamicWorker, the type of the chief is not in a worker's TF_CONFIG but in a variable
 // of its own.
 TEST(Pod, OfADynamicJobIsToldWhoTheChiefIs) {

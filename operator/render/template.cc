@@ -1,5 +1,6 @@
 #include "operator/render/template.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -84,6 +85,14 @@ void HideKeysOf(Json& container) {
   }
 }
 
+// Returns "" if the pod ends within Kubernetes' default of 30 s, which programs expect if they are
+// told nothing. A value that is no number is left to the API server, which refuses it.
+std::string GracePeriod(const Json& spec) {
+  const auto found = spec.find("terminationGracePeriodSeconds");
+  if (found == spec.end() || !found->is_number_integer()) return "";
+  return StrCat(std::max<int64_t>(found->get<int64_t>(), 0));
+}
+
 }  // namespace
 
 StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type,
@@ -116,6 +125,7 @@ StatusOr<Template> Template::Create(const api::TFJob& job, api::ReplicaType type
     Json& scheduler = spec["schedulerName"];
     if (gang.enforced || scheduler.is_null() || scheduler == "") scheduler = gang.scheduler_name;
   }
+  result.grace_period_ = GracePeriod(spec);
   Json& variables = spec["containers"][result.container_]["env"];
   if (variables.is_null()) variables = Json::array();
   result.pod_spec_ = std::make_shared<const Json>(std::move(spec));
@@ -142,6 +152,7 @@ Json Template::Pod(const policy::Slot& slot, bool master_role,
   if (!environment.key.empty()) AddVariable(kKeyVariable, environment.key, env);
   AddVariable("TFJOB_UID", environment.job_uid, env);
   AddVariable("TFJOB_ATTEMPT", StrCat(environment.attempt), env);
+  if (!grace_period_.empty()) AddVariable("TFJOB_GRACE_PERIOD_SECONDS", grace_period_, env);
   if (!environment.chief.empty()) AddVariable("TFJOB_CHIEF", environment.chief, env);
   if (!environment.tf_config.empty()) AddVariable("TF_CONFIG", environment.tf_config, env);
   return pod;

@@ -12,7 +12,8 @@
 
 namespace tfjob::render {
 
-// The environment variables that a pod has in addition to those of its template.
+// The environment variables that a pod has in addition to those of its template. If the template
+// sets terminationGracePeriodSeconds, the pod also has TFJOB_GRACE_PERIOD_SECONDS.
 struct PodEnvironment {
   std::string key_id;     // the annotation tfjob.dev/key-id; omitted if ""
   std::string key;        // TFJOB_KEY, the first of these variables; omitted if ""
@@ -40,7 +41,8 @@ class Template {
   objects::ObjectMeta metadata_;  // of services; without the name and the operator's labels
   objects::ObjectMeta pod_metadata_;
   std::shared_ptr<const Json> pod_spec_;
-  size_t container_ = 0;  // the index of the container `tensorflow`
+  size_t container_ = 0;      // the index of the container `tensorflow`
+  std::string grace_period_;  // terminationGracePeriodSeconds; "" if the template has none
   std::shared_ptr<const Json> ports_;
 };
 

@@ -126,4 +126,15 @@ StatusOr<JobIdentity> JobIdentityFromEnvironment() {
   return identity;
 }
 
+StatusOr<Duration> GracePeriodFromEnvironment() {
+  constexpr int64_t kYear = 365 * 24 * 3600;
+  const std::string text = GetEnv("TFJOB_GRACE_PERIOD_SECONDS").value_or("30");
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0) {
+    return InvalidArgument(
+        "TFJOB_GRACE_PERIOD_SECONDS: expected a whole number of seconds from 0, got '", text, "'");
+  }
+  return std::chrono::seconds(std::min(seconds, kYear));
+}
+
 }  // namespace tfjob::cluster

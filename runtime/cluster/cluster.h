@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
 namespace tfjob::cluster {
@@ -117,6 +118,11 @@ struct JobIdentity {
 
   bool operator==(const JobIdentity&) const = default;
 };
+
+// Returns how long this process may take to end after SIGTERM: TFJOB_GRACE_PERIOD_SECONDS or, if
+// that is not set, Kubernetes' default of 30 s. A period of more than a year counts as a year.
+// Returns InvalidArgument if the variable is not a whole number from 0.
+StatusOr<Duration> GracePeriodFromEnvironment();
 
 // Read this process's TF_CONFIG and TFJOB_CHIEF, and its TFJOB_UID and TFJOB_ATTEMPT.
 StatusOr<TfConfig> TfConfigFromEnvironment();

@@ -88,6 +88,24 @@ TEST(TfConfig, TheEnvironmentSaysWhoTheChiefOfASparseJobIs) {
   unsetenv("TF_CONFIG");
 }
 
+TEST(GracePeriod, ComesFromTheEnvironment) {
+  EXPECT_EQ(*GracePeriodFromEnvironment(), 30s);
+  const auto given = [](const char* text) {
+    setenv("TFJOB_GRACE_PERIOD_SECONDS", text, 1);
+    const StatusOr<Duration> grace = GracePeriodFromEnvironment();
+    unsetenv("TFJOB_GRACE_PERIOD_SECONDS");
+    return grace;
+  };
+  EXPECT_EQ(*given("300"), 300s);
+  EXPECT_EQ(*given("0"), 0s);
+  EXPECT_EQ(*given("9223372036854775807"), 24h * 365);
+  for (const char* bad : {"", "-1", "30s", "1e3", "0.5", "9223372036854775808", "NaN"}) {
+    EXPECT_EQ(Message(given(bad).status()),
+              StrCat("TFJOB_GRACE_PERIOD_SECONDS: expected a whole number of seconds from 0, got '",
+                     bad, "'"));
+  }
+}
+
 TEST(TfConfig, AloneWhenEmpty) {
   for (const char* text : {"", "{}"}) {
     StatusOr<TfConfig> config = ParseTfConfig(text);

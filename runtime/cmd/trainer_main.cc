@@ -3,15 +3,17 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
 #include <iostream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/mutex.h"
 #include "runtime/base/stop.h"
 #include "runtime/base/version.h"
 #include "runtime/cmd/print.h"
@@ -24,8 +26,6 @@ namespace tfjob {
 namespace {
 
 constexpr Logger kLog("trainer");
-// How long a task that was asked to stop may take to finish its step and its checkpoint.
-constexpr Duration kStopDeadline = 25s;
 
 struct Flags {
   std::string config = "/etc/tfjob/training.yaml";
@@ -50,45 +50,39 @@ StatusOr<config::TrainingConfig> ReadConfig(const Flags& flags) {
 }
 
 // Exits the process if a task that was asked to stop does not end in time: within a second if it is
-// only waiting for other tasks, otherwise within kStopDeadline.
+// only waiting for other tasks, otherwise within the stop budget.
 class StopGuard {
  public:
   StopGuard(const StopSource& stop, train::TaskContext& context)
       : stop_(stop), context_(context), thread_([this] { Watch(); }) {}
   ~StopGuard() {
-    {
-      MutexLock lock(mutex_);
-      ended_ = true;
-    }
-    changed_.NotifyAll();
+    ended_ = true;
+    changed_.Set();
     thread_.join();
   }
 
  private:
-  bool Ended(Duration timeout) {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
-    MutexLock lock(mutex_);
-    while (!ended_ && changed_.WaitUntil(mutex_, deadline)) {
-    }
-    return ended_;
-  }
-
   void Watch() {
-    while (!stop_.requested()) {
-      if (Ended(100ms)) return;
+    while (!stop_.WaitFor(24h, changed_)) {
+      if (ended_) return;
     }
-    const bool waits = context_.board().Get().state == progress::State::kWaiting;
-    if (Ended(waits ? Duration(1s) : kStopDeadline)) return;
-    kLog.Warning("exiting at once: the task did not reach its next step",
-                 {{"state", Name(context_.board().Get().state)}});
+    const Duration budget = context_.stop_budget().process;
+    const bool waits = context_.board().state() == progress::State::kWaiting;
+    const Duration end =
+        RealClock().Monotonic() + (waits ? std::min<Duration>(1s, budget) : budget);
+    while (!ended_ && RealClock().Monotonic() < end)
+      changed_.WaitFor(end - RealClock().Monotonic());
+    if (ended_) return;
+    kLog.Warning("exiting at once: the task did not end in time",
+                 {{"state", Name(context_.board().state())},
+                  {"grace_period", FormatDuration(context_.grace_period())}});
     _exit(128 + stop_.signal());
   }
 
   const StopSource& stop_;
   train::TaskContext& context_;
-  Mutex mutex_;
-  CondVar changed_;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> ended_ = false;
+  Event changed_;
   std::thread thread_;
 };
 
@@ -117,6 +111,7 @@ Status Run(const Flags& flags, StopSource& stop) {
   ASSIGN_OR_RETURN(options.credentials.key, wire::TakeJobKey());
   ASSIGN_OR_RETURN(options.tf_config, cluster::TfConfigFromEnvironment());
   ASSIGN_OR_RETURN(options.job, cluster::JobIdentityFromEnvironment());
+  ASSIGN_OR_RETURN(options.grace_period, cluster::GracePeriodFromEnvironment());
   if (flags.print == "cluster") {
     std::cout << cmd::PrintCluster(options.tf_config);
     return OkStatus();

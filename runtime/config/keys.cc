@@ -297,6 +297,23 @@ void AddStrategyKeys(std::vector<Key>& keys) {
        .binding = Bind<&C::strategy, &S::shard_bytes>(),
        .doc = "Variables larger than this are split across the servers. 0: no variable is split.",
        .minimum = 0});
+  keys.push_back(
+      {.path = "strategy.step_lease_factor",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::strategy, &S::step_lease_factor>(),
+       .doc =
+           "In synchronous mode, a worker that responds but has kept the others waiting for this "
+           "multiple of the median step time is no longer waited for: others compute another "
+           "batch instead. When it sends its gradient, that is dropped, and the worker takes "
+           "part again. 0: it is waited for without end.",
+       .minimum = 0,
+       .maximum = 1e6});
+  keys.push_back({.path = "strategy.step_lease_secs",
+                  .type = KeyType::kNumber,
+                  .binding = Bind<&C::strategy, &S::step_lease_secs>(),
+                  .doc = "The others wait at least this long, however short the steps are.",
+                  .minimum = 0,
+                  .maximum = 1e9});
 }
 
 Key Plain(const char* path, KeyType type, Binding binding, double minimum, const char* doc,

@@ -102,6 +102,10 @@ struct StrategyConfig {
   int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
   int64_t shard_bytes = 32 << 20;  // variables above this are split across servers; 0: never
+  // Synchronous: how long the others wait for a worker, in median steps and at least; 0 median
+  // steps: without end.
+  double step_lease_factor = 10;
+  double step_lease_secs = 60;
 };
 
 // What happens when a loss or a gradient is NaN or infinite.

@@ -28,7 +28,7 @@ std::string_view Name(State state);  // "training"
 struct Peer {
   std::string task;     // "/job:ps/task:0"
   std::string address;  // "host:port"
-  std::string state;    // "connected", "suspected", "lost", "unknown"
+  std::string state;    // "connected", "suspected", "stuck", "lost", "unknown"
   double silent_s = 0;  // seconds since its last message
 
   bool operator==(const Peer&) const = default;

@@ -16,8 +16,10 @@ namespace tfjob::ps::wire {
 
 enum Type : uint16_t {
   // A request carries a number in `sequence`; its answer repeats the number.
-  kQuery = 1,        // M: asks for the server's state → kState
-  kState = 2,        // M: value: epoch; step: global step; flags: kReady; body: JSON
+  kQuery = 1,  // M: asks for the server's state → kState
+  // M: value: epoch; step: global step; flags: kReady, kEnding; body: JSON. Also sent without a
+  // request, with the sequence 0, when a task is asked to end.
+  kState = 2,
   kDefine = 3,       // M: chief; value: the new epoch; body: an Assignment → kReply
   kFill = 4,         // D: chief; per segment: a shard; flags: the slot (0: the value itself)
   kFilled = 5,       // D: chief; value: epoch; step; one segment: the ledger → kReply
@@ -26,11 +28,15 @@ enum Type : uint16_t {
   kShard = 8,        // D: segments as in kFill; a shard and its slots as of one moment
   kSnapshotEnd = 9,  // D: step; value: epoch; one segment: the ledger
   kHold = 10,        // M: chief to ps 0: stop committing → kReply once all servers are at one step
-  kRelease = 11,     // M: chief to ps 0: resume committing → kReply
-  kLeave = 12,       // M: this task contributes nothing more → kReply
-  kFinish = 13,      // M: chief: the job is over → kReply, and kFinished to every peer
-  kFinished = 14,    // D: the job is over; follows all other frames
-  kRenew = 15,       // M: chief to ps 0, during a copy: extends the hold; no answer
+  // M: chief to ps 0: resume committing → kReply. With kEnding, commits are not resumed: the answer
+  // says whether nothing was committed since kHold.
+  kRelease = 11,
+  // M: this task contributes nothing more → kReply. With kEnding: because it was asked to end.
+  kLeave = 12,
+  kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
+  kFinished = 14,  // D: the job is over; follows all other frames
+  kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
+  kTaken = 16,     // M: chief to a server that ends: its state was copied; no answer
   // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
   // also to those that connect later. The server exits once the chief has said so.
   kFail = 18,
@@ -57,6 +63,7 @@ enum Flag : uint16_t {
   kDropped = 4,
   kAgain = 8,
   kReady = 16,
+  kEnding = 32,
 };
 
 }  // namespace tfjob::ps::wire

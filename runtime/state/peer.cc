@@ -14,6 +14,8 @@ std::string_view Name(PeerHealth health) {
       return "connected";
     case PeerHealth::kSuspected:
       return "suspected";
+    case PeerHealth::kStuck:
+      return "stuck";
     case PeerHealth::kLost:
       return "lost";
     case PeerHealth::kUnknown:
@@ -23,7 +25,8 @@ std::string_view Name(PeerHealth health) {
 }
 
 PeerHealth ParsePeerHealth(std::string_view name) {
-  for (PeerHealth health : {PeerHealth::kConnected, PeerHealth::kSuspected, PeerHealth::kLost}) {
+  for (PeerHealth health :
+       {PeerHealth::kConnected, PeerHealth::kSuspected, PeerHealth::kStuck, PeerHealth::kLost}) {
     if (name == Name(health)) return health;
   }
   return PeerHealth::kUnknown;

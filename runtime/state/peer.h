@@ -20,6 +20,7 @@ PeerRole RoleOfTask(std::string_view task);
 enum class PeerHealth {
   kConnected,
   kSuspected,  // connected, but silent for 2 s
+  kStuck,      // responds, but the others no longer wait for its gradient (the step lease is over)
   kLost,       // no longer connected
   kUnknown,    // not connected yet
 };
@@ -48,6 +49,12 @@ struct PeerEvent {
     kLost,       // the peer's connection closed, or its lease of 10 s expired
     kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
     kRestoring,  // the chief fills servers that have no state
+    kStuck,      // a worker that responds has lost its token: others compute what is missing
+    kReturned,   // such a worker contributes again
+    // A peer was asked to end. A training task has left, or is about to. A server keeps its state
+    // until the chief has copied it, or until its time is over.
+    kEnding,
+    kServerEnding,
   };
   Kind kind = Kind::kWaiting;
   std::string peer;     // "ps 1"; a wait may list several peers, separated by ", "

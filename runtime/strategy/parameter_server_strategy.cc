@@ -67,6 +67,7 @@ class ParameterServerStrategy : public Strategy {
 
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
   Status Leave() override { return client_->Leave(); }
+  Status Withdraw() override { return client_->Withdraw(); }
   Status Finish() override { return client_->Finish(); }
   Status Fail(const Status& failure) override { return client_->Fail(failure); }
   std::vector<state::PeerState> Peers() override { return client_->Peers(); }
@@ -120,6 +121,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
       .on_event = std::move(task.on_event),
       .stop_requested = std::move(task.stop_requested),
+      .stop_patience = task.stop_patience,
       .credentials = std::move(task.credentials)};
   made.common = std::move(options);
   return MakeParameterServer(std::move(made));
@@ -148,6 +150,7 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
                            .on_event = options.on_event,
                            .patience = options.patience,
                            .stop_requested = options.stop_requested,
+                           .stop_patience = options.stop_patience,
                            .connector = options.connector,
                            .credentials = options.credentials};
   options.common.definition.build.replica = options.common.replica;

@@ -33,6 +33,7 @@ struct ParameterServerOptions {
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.
   std::function<bool()> stop_requested;
+  Duration stop_patience{5s};           // see ps::ClientOptions
   Duration patience{0};                 // longest wait for other tasks; 0: no limit
   rpc::Connector* connector = nullptr;  // null: gRPC
   rpc::Credentials credentials;

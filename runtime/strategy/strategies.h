@@ -28,6 +28,8 @@ struct TrainingTask {
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.
   std::function<bool()> stop_requested;
+  // How long a step may go on after that, if it is likely to end by itself.
+  Duration stop_patience{5s};
 };
 
 struct StrategyEntry {

@@ -44,6 +44,9 @@ class Strategy {
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Announces that this task makes no further steps. Other tasks may continue.
   virtual Status Leave() = 0;
+  // Leaves because the task was asked to end. The chief, if it is another task, then saves a
+  // checkpoint.
+  virtual Status Withdraw() { return Leave(); }
   // Ends the job. The parameter-server tasks then exit. Only the chief calls this, as its last
   // call.
   virtual Status Finish() = 0;

@@ -57,6 +57,7 @@ struct CheckpointSaver::Shared {
   Clock* clock ABSL_GUARDED_BY(mutex);
   SaveSchedule schedule ABSL_GUARDED_BY(mutex);
   std::optional<state::Snapshot> state ABSL_GUARDED_BY(mutex);  // being written
+  std::optional<state::Snapshot> next ABSL_GUARDED_BY(mutex);   // written after `state`
   bool mark ABSL_GUARDED_BY(mutex) = false;                     // only the mark is being written
   Time begun_at ABSL_GUARDED_BY(mutex);
   std::string shown ABSL_GUARDED_BY(mutex);
@@ -108,6 +109,15 @@ void CheckpointSaver::Save(state::Snapshot snapshot) {
   shared_->Begin(std::move(snapshot));
 }
 
+void CheckpointSaver::SaveNext(state::Snapshot snapshot) {
+  MutexLock lock(shared_->mutex);
+  if (shared_->state) {
+    shared_->next = std::move(snapshot);
+  } else {
+    shared_->Begin(std::move(snapshot));
+  }
+}
+
 void CheckpointSaver::Require() {
   MutexLock lock(shared_->mutex);
   shared_->schedule.Require();
@@ -115,11 +125,13 @@ void CheckpointSaver::Require() {
 
 void CheckpointSaver::Restored(int64_t step) {
   MutexLock lock(shared_->mutex);
+  if (shared_->next && shared_->next->global_step == step) return;  // it is not saved yet
   shared_->schedule.OnRestored(step, clock_.Monotonic());
 }
 
 std::optional<state::Snapshot> CheckpointSaver::InFlight() const {
   MutexLock lock(shared_->mutex);
+  if (shared_->next) return shared_->next;
   if (shared_->mark) return std::nullopt;
   return shared_->state;
 }
@@ -146,6 +158,7 @@ Status CheckpointSaver::Await(const state::Snapshot& last, const StopSource* sto
     {
       MutexLock lock(shared_->mutex);
       shared_->written.Clear();
+      shared_->next.reset();  // `last` is at least as new
       const Duration now = clock_.Monotonic();
       SaveSchedule& schedule = shared_->schedule;
       SaveActions actions = asked   ? schedule.OnStop(step, now)
@@ -182,6 +195,12 @@ void CheckpointSaver::Run(const std::shared_ptr<Shared>& shared) {
     shared->state.reset();
     if (!shared->abandoned)
       shared->Log(shared->schedule.OnWritten(result, shared->clock->Monotonic()));
+    if (shared->next && !shared->abandoned) {
+      state::Snapshot next = *std::move(shared->next);
+      shared->next.reset();
+      shared->Begin(std::move(next));
+      continue;
+    }
     shared->written.Set();
   }
 }

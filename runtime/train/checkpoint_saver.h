@@ -42,12 +42,16 @@ class CheckpointSaver {
   bool Due(int64_t step);
   // Call only if Due has just returned true.
   void Save(state::Snapshot snapshot);
+  // Saves a state that cannot be copied again. If a write is in progress, this one follows it at
+  // once. Replaces a state that still waits for its turn.
+  void SaveNext(state::Snapshot snapshot);
   // Makes Due return true as soon as no write is in progress.
   void Require();
   // Tells that the variables have the state of a checkpoint of `step`.
   void Restored(int64_t step);
 
-  // Returns the snapshot that is being written, which is newer than all checkpoints.
+  // Returns the newest snapshot that is being written, or will be next: it is newer than all
+  // checkpoints.
   std::optional<state::Snapshot> InFlight() const;
   // Returns the step of the newest checkpoint that is known to be whole.
   std::optional<int64_t> saved_step() const;

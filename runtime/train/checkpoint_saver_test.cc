@@ -96,6 +96,33 @@ TEST_F(CheckpointSaverTest, WritesInTheBackgroundWhenDue) {
   EXPECT_FALSE(saver.Due(6));
 }
 
+TEST_F(CheckpointSaverTest, AStateThatCannotBeCopiedAgainFollowsTheWriteInProgress) {
+  {
+    CheckpointSaver saver(Options({.every_steps = 10}), clock_);
+    disk_.Hang(true);
+    ASSERT_TRUE(saver.Due(10));
+    saver.Save(EmptySnapshot(10));
+    ASSERT_TRUE(disk_.AwaitHangingWrite());
+    EXPECT_FALSE(saver.Due(20));
+    saver.SaveNext(EmptySnapshot(13));
+    saver.SaveNext(EmptySnapshot(14));
+    EXPECT_EQ(saver.InFlight()->global_step, 14) << "it is what lost servers are filled with";
+    saver.Restored(14);
+    EXPECT_NE(saver.saved_step(), 14);
+    disk_.Hang(false);
+  }  // waits for both writes
+  EXPECT_EQ(Newest(), 14);
+  const std::string log = Log();
+  EXPECT_EQ(log.find("step=13"), std::string::npos) << "it was replaced";
+}
+
+TEST_F(CheckpointSaverTest, AStateThatCannotBeCopiedAgainIsWrittenAtOnceIfNothingElseIs) {
+  CheckpointSaver saver(Options({.every_steps = 10}), clock_);
+  saver.SaveNext(EmptySnapshot(3));
+  EXPECT_EQ(saver.SaveBeforeExit(EmptySnapshot(3)), OkStatus());
+  EXPECT_EQ(Newest(), 3);
+}
+
 TEST_F(CheckpointSaverTest, AFullDiskIsToldAndTheNextSaveIsMade) {
   CheckpointSaver saver(Options({.every_steps = 10}), clock_);
   disk_.Fill(true);

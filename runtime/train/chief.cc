@@ -22,6 +22,11 @@ constexpr Duration kWorkersDeadline = 10s;
 constexpr Duration kSilentEvaluatorDeadline = 30s;
 constexpr Duration kEvaluatorDeadline = 600s;
 
+// How long a save for workers that end is put off. If the whole job ends, the chief is asked to end
+// within this time and saves once, instead of waiting for the write of an earlier step first.
+// Nothing is lost meanwhile, because the servers stay.
+constexpr Duration kAfterWorkersEnd = 1s;
+
 // How often the chief asks whether the evaluator is done.
 constexpr Duration kEvaluatorPoll = 500ms;
 
@@ -148,6 +153,7 @@ Status Chief::OnStep(const strategy::MetricTotals& batch, const strategy::StepOu
     return OkStatus();
   }
   window_.Add(batch, outcome);
+  RequirePutOffSave();
   const int64_t every = context_.config().save_summary_steps;
   if (summaries_ != nullptr && outcome.global_step / every > window_.start_step() / every)
     Summarise(outcome.global_step);
@@ -183,12 +189,37 @@ Status Chief::OnStop() {
   const int64_t step = trainer_.global_step();
   if (!saver_.enabled() || saver_.saved_step() == step) return OkStatus();
   StatusOr<state::Snapshot> last = StateOf(step);
+  // Servers that were asked to end are gone after the last copy (OnOthersEnding), which no step has
+  // followed.
+  if (!last.ok() && saver_.saved_step().value_or(-1) >= step) return OkStatus();
+  if (!last.ok()) {
+    std::optional<state::Snapshot> copied = saver_.InFlight();
+    if (copied && copied->global_step >= step) last = *std::move(copied);
+  }
   const Status saved = last.ok() ? saver_.SaveBeforeExit(*std::move(last)) : last.status();
   if (!saved.ok()) {
     kChiefLog.Error("ends without a checkpoint of its last step",
                     {{"step", step}, {"error", saved}});
   }
   return OkStatus();
+}
+
+Status Chief::OnOthersEnding(bool servers) {
+  if (!saver_.enabled()) return OkStatus();
+  if (!servers) {
+    if (!save_at_) save_at_ = context_.clock().Monotonic() + kAfterWorkersEnd;
+    return OkStatus();
+  }
+  save_at_.reset();
+  ASSIGN_OR_RETURN(state::Snapshot snapshot, trainer_.strategy().TakeSnapshot());
+  saver_.SaveNext(std::move(snapshot));
+  return OkStatus();
+}
+
+void Chief::RequirePutOffSave() {
+  if (!save_at_ || context_.clock().Monotonic() < *save_at_) return;
+  save_at_.reset();
+  if (saver_.enabled()) saver_.Require();
 }
 
 StatusOr<bool> Chief::SaveLast() {

@@ -31,6 +31,7 @@ class Chief : public StepObserver {
   Status OnStep(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome) override;
   std::optional<state::Snapshot> OnRestore() override;
   Status OnStop() override;
+  Status OnOthersEnding(bool servers) override;
 
   // Call after the last step. Waits up to 10 s for the other tasks to finish their last steps,
   // saves the last checkpoint, and marks the run as ended. Returns false if the variables were
@@ -51,6 +52,8 @@ class Chief : public StepObserver {
   SaverOptions SaverOptionsOf() const;
   std::unique_ptr<SummaryWriter> WriteSummariesTo(const std::string& folder);
   Status SaveIfDue(int64_t step);
+  // Requires the save that was put off by OnOthersEnding, once it is time.
+  void RequirePutOffSave();
   // Returns a copy of the state; the one that is being written, if it is of this step.
   StatusOr<state::Snapshot> StateOf(int64_t step);
   void Summarise(int64_t step);
@@ -65,7 +68,8 @@ class Chief : public StepObserver {
   std::unique_ptr<Evaluation> evaluation_;    // null unless Evaluates()
   std::unique_ptr<SummaryWriter> summaries_;  // null without model_dir or summaries
   ReportWindow window_;
-  state::Snapshot last_;  // set by SaveLast
+  std::optional<Duration> save_at_;  // a save for tasks that were asked to end
+  state::Snapshot last_;             // set by SaveLast
 };
 
 }  // namespace tfjob::train

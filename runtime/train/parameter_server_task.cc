@@ -1,8 +1,9 @@
 // Implements the role of a ps task.
-#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "runtime/base/stop.h"
+#include "runtime/base/thread_pool.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/rpc/server.h"
 #include "runtime/train/log.h"
@@ -11,30 +12,61 @@
 namespace tfjob::train {
 namespace {
 
-constexpr Duration kShowServerEvery = 100ms;
-// How long, at most, the server keeps serving after it was asked to stop. All tasks of a job are
-// asked to stop together, but the chief still needs the server to save a checkpoint, and the
-// workers need it to finish their steps.
-constexpr Duration kStopGrace = 20s;
+constexpr Duration kForever = 24h;
 
-void ShowProgress(ps::ParameterServer& ps, ProgressBoard& board) {
-  const ps::ServerState state = ps.State();
-  board.Update([&](progress::Progress& p) { p.step = state.global_step; });
+void Log(const state::PeerEvent& event) {
+  using Kind = state::PeerEvent::Kind;
+  if (event.kind == Kind::kStuck || event.kind == Kind::kEnding) {
+    kServerLog.Warning(event.message, {{"peer", event.peer}});
+  } else {
+    kServerLog.Info(event.message, {{"peer", event.peer}});
+  }
 }
 
-bool Serves(const ps::ServerState& state) {
-  return std::any_of(state.members.begin(), state.members.end(),
-                     [](const state::PeerState& member) {
-                       return member.role == state::PeerRole::kTrains &&
-                              member.health == state::PeerHealth::kConnected;
-                     });
-}
+// Makes the server end in an orderly way when the task is asked to stop.
+class Stopper {
+ public:
+  Stopper(TaskContext& context, ps::ParameterServer& ps)
+      : context_(context), ps_(ps), thread_([this] {
+          SetThreadName("ps-stop");
+          Watch();
+        }) {}
+  ~Stopper() {
+    ended_ = true;
+    changed_.Set();
+    thread_.join();
+  }
 
-void AwaitTrainingTasks(ps::ParameterServer& ps, Clock& clock, const std::atomic<bool>& ended) {
-  const Duration deadline = clock.Monotonic() + kStopGrace;
-  while (!ended && Serves(ps.State()) && clock.Monotonic() < deadline)
-    std::this_thread::sleep_for(20ms);
-}
+ private:
+  void Watch() {
+    while (!context_.stop().WaitFor(kForever, changed_)) {
+      if (ended_) return;
+    }
+    if (ended_) return;
+    kServerLog.Info("asked to end: waits until the chief has the state",
+                    {{"at_most", FormatDuration(context_.stop_budget().serving)}});
+    ps_.End(context_.stop_budget().serving);
+  }
+
+  TaskContext& context_;
+  ps::ParameterServer& ps_;
+  std::atomic<bool> ended_ = false;
+  Event changed_;
+  std::thread thread_;
+};
+
+// Shows the server's step whenever somebody asks for the task's progress.
+class ServerProgress {
+ public:
+  ServerProgress(ProgressBoard& board, ps::ParameterServer& ps) : board_(board) {
+    board.Update([](progress::Progress& p) { p.state = progress::State::kServing; });
+    board.SetRefresh([&ps](progress::Progress& p) { p.step = ps.State().global_step; });
+  }
+  ~ServerProgress() { board_.SetRefresh(nullptr); }
+
+ private:
+  ProgressBoard& board_;
+};
 
 // Returns "" if the chief is unknown: the sparse form of TF_CONFIG does not name it, and not every
 // operator sets TFJOB_CHIEF.
@@ -46,34 +78,29 @@ std::string ChiefTypeOf(const cluster::TfConfig& config) {
 }  // namespace
 
 Status RunParameterServer(TaskContext& context) {
-  ps::ServerOptions options{.identity = context.identity(),
-                            .chief_type = ChiefTypeOf(context.tf_config()),
-                            .chief_index = 0,
-                            .may_have =
-                                [&context](const std::string& type, int32_t index) {
-                                  return cluster::MayHave(context.tf_config(), {type, index});
-                                },
-                            .pool = context.pool(),
-                            .on_event =
-                                [](const state::PeerEvent& event) {
-                                  kServerLog.Info(event.message, {{"peer", event.peer}});
-                                },
-                            .credentials = context.credentials()};
+  const config::StrategyConfig& strategy = context.config().strategy;
+  ps::ServerOptions options{
+      .identity = context.identity(),
+      .chief_type = ChiefTypeOf(context.tf_config()),
+      .chief_index = 0,
+      .may_have =
+          [&context](const std::string& type, int32_t index) {
+            return cluster::MayHave(context.tf_config(), {type, index});
+          },
+      .pool = context.pool(),
+      .on_event = Log,
+      .credentials = context.credentials(),
+      .step_lease_factor = strategy.step_lease_factor,
+      .step_lease_least = Duration(static_cast<int64_t>(strategy.step_lease_secs * 1e6))};
   ASSIGN_OR_RETURN(auto ps, ps::ParameterServer::Create(std::move(options)));
   ASSIGN_OR_RETURN(auto server, context.Serve({{ps::kParameterService, ps.get()}}));
-  context.board().Update([](progress::Progress& p) { p.state = progress::State::kServing; });
+  ServerProgress progress(context.board(), *ps);
   kServerLog.Info("serving", {{"task", context.board().Get().task}, {"port", server->port()}});
-
-  std::atomic<bool> ended{false};
-  std::thread stopper([&] {
-    while (!ended && !context.stop().WaitFor(kShowServerEvery)) ShowProgress(*ps, context.board());
-    if (ended) return;
-    AwaitTrainingTasks(*ps, context.clock(), ended);
-    ps->Stop();
-  });
-  Status result = ps->WaitUntilFinished();
-  ended = true;
-  stopper.join();
+  Status result;
+  {
+    Stopper stopper(context, *ps);
+    result = ps->WaitUntilFinished();
+  }
   server->Shutdown(1s);
   kServerLog.Info(result.ok() ? "the chief ended the job" : "stopped");
   return result;

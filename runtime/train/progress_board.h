@@ -1,7 +1,8 @@
-// Holds the task's progress. The task's loop updates it, and the progress service on the task's
-// port reads it. Thread-safe.
+// Holds the task's progress. The task's loop updates it, or is asked when it is read; the progress
+// service on the task's port reads it. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -15,8 +16,26 @@ class ProgressBoard {
   explicit ProgressBoard(std::string task) { progress_.task = std::move(task); }
 
   progress::Progress Get() const {
+    progress::Progress progress;
+    {
+      MutexLock lock(mutex_);
+      progress = progress_;
+    }
+    MutexLock lock(refresh_mutex_);
+    if (refresh_) refresh_(progress);
+    return progress;
+  }
+  // Never waits for the refresh, which may hang.
+  progress::State state() const {
     MutexLock lock(mutex_);
-    return progress_;
+    return progress_.state;
+  }
+
+  // From now on, Get completes what it returns with refresh(progress). Null: it no longer does, and
+  // once this function has returned, the earlier function is not running.
+  void SetRefresh(std::function<void(progress::Progress&)> refresh) {
+    MutexLock lock(refresh_mutex_);
+    refresh_ = std::move(refresh);
   }
 
   // Calls change(Progress&) under the lock.
@@ -39,6 +58,8 @@ class ProgressBoard {
  private:
   mutable Mutex mutex_;
   progress::Progress progress_ ABSL_GUARDED_BY(mutex_);
+  mutable Mutex refresh_mutex_;
+  std::function<void(progress::Progress&)> refresh_ ABSL_GUARDED_BY(refresh_mutex_);
 };
 
 }  // namespace tfjob::train

@@ -17,6 +17,7 @@
 #include "runtime/rpc/identity.h"
 #include "runtime/train/progress_board.h"
 #include "runtime/train/run_mark.h"
+#include "runtime/train/stop_budget.h"
 
 namespace grpc {
 class Service;
@@ -40,6 +41,8 @@ struct TaskOptions {
   // Address at which progress is served if TF_CONFIG has no cluster. If empty, such a task serves
   // no progress.
   std::string lone_address;
+  // Time between the request to stop and the end of the process by force.
+  Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
   FileSystem* files = &RealFileSystem();
 };
@@ -59,6 +62,8 @@ class TaskContext {
   // earlier runs, may not have started yet.
   RunMark run() const;
   const StopSource& stop() const { return stop_; }
+  Duration grace_period() const { return options_.grace_period; }
+  StopBudget stop_budget() const { return BudgetOf(options_.grace_period); }
   Clock& clock() const { return clock_; }
   FileSystem& files() const { return *options_.files; }
   ProgressBoard& board() { return board_; }

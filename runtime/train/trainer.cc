@@ -62,7 +62,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       // Only workers ask whether the run is over. The chief decides it, and afterwards it must
       // still tell the servers.
       .stop_requested = [this,
-                         chief] { return chief ? context_.stop().requested() : ShouldNotWait(); }};
+                         chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
+      .stop_patience = context_.stop_budget().answer};
   return strategy::MakeStrategy(std::move(task),
                                 {.definition = *definition_,
                                  .device = exec::CpuDevice(context_.pool()),
@@ -103,7 +104,10 @@ bool Trainer::ShouldNotWait() {
 
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
-  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected) {
+  if (event.kind == Kind::kEnding) trainers_end_ = true;
+  if (event.kind == Kind::kServerEnding) servers_end_ = true;
+  if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
+      event.kind == Kind::kServerEnding) {
     kTrainLog.Warning(event.message, {{"peer", event.peer}});
   } else {
     kTrainLog.Info(event.message, {{"peer", event.peer}});
@@ -148,6 +152,8 @@ Status Trainer::Train(StepObserver* observer) {
 
 Status Trainer::Stop() {
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStop());
+  const Status left = strategy_->Withdraw();
+  if (!left.ok()) kTrainLog.Info("left without notifying all servers", {{"because", left}});
   return Stopped();
 }
 
@@ -155,6 +161,7 @@ Status Trainer::Loop() {
   strategy::MetricTotals batch_totals;
   while (global_step_ < total_steps_ && !job_over_) {
     if (context_.stop().requested()) return Stop();
+    RETURN_IF_ERROR(TellOfEndings());
     batch_totals.loss_sum = 0;
     batch_totals.examples = 0;
     std::fill(batch_totals.metric_sums.begin(), batch_totals.metric_sums.end(), 0.0);
@@ -176,6 +183,15 @@ Status Trainer::Loop() {
   }
   ShowProgress();
   return OkStatus();
+}
+
+Status Trainer::TellOfEndings() {
+  if (!trainers_end_ && !servers_end_) return OkStatus();
+  trainers_end_ = false;
+  const bool servers = servers_end_.exchange(false);
+  const Status told = observer_ == nullptr ? OkStatus() : observer_->OnOthersEnding(servers);
+  // The loop sees the request to stop next.
+  return context_.stop().requested() ? OkStatus() : told;
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
@@ -247,6 +263,17 @@ void Trainer::ShowProgress() {
     }
   });
   progress_window_.Reset(global_step_);
+  ShowStuck(peers);
+}
+
+void Trainer::ShowStuck(const std::vector<state::PeerState>& peers) {
+  std::string stuck;
+  for (const state::PeerState& peer : peers) {
+    if (peer.health != state::PeerHealth::kStuck) continue;
+    stuck += StrCat(stuck.empty() ? "" : ", ", peer.task, " (", peer.address, ")");
+  }
+  if (!stuck.empty()) stuck += ": no longer waited for; others compute what is missing";
+  context_.board().ShowProblem("stuck workers", stuck);
 }
 
 }  // namespace tfjob::train

@@ -2,6 +2,7 @@
 // global step, and reports to the log and the task's ProgressBoard.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 
@@ -39,6 +40,9 @@ class StepObserver {
   // Called if the task is asked to stop, after the step in progress has ended or has been
   // abandoned.
   virtual Status OnStop() = 0;
+  // Called between two steps if other tasks were asked to end. If `servers`, some of them
+  // are servers, whose state is lost unless the observer copies it now.
+  virtual Status OnOthersEnding(bool servers) = 0;
 };
 
 // Owned by one thread.
@@ -73,11 +77,13 @@ class Trainer {
   void OnPeerEvent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
+  Status TellOfEndings();
   Status Stopped();
   Status Stop();
   void Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome);
   void LogProgress();
   void ShowProgress();
+  void ShowStuck(const std::vector<state::PeerState>& peers);
 
   TaskContext& context_;
   const int rank_;   // rank among the tasks that compute gradients
@@ -90,6 +96,9 @@ class Trainer {
   bool joined_ = false;    // the strategy has started
   bool filled_ = false;    // this task has provided a state
   bool job_over_ = false;  // the chief ended the job
+  // Set on any thread: tasks that train, or servers, were asked to end, and the observer was not
+  // told.
+  std::atomic<bool> trainers_end_ = false, servers_end_ = false;
   int64_t total_steps_ = 0;
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;

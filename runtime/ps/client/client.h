@@ -50,10 +50,14 @@ struct ClientOptions {
   // Called every 250 ms during a wait, on the waiting thread. If it returns true, the wait and its
   // step end with Cancelled. To stop a task, use this function rather than a short patience, so
   // that a stop can be told from a stall. Patience should be minutes or unlimited, since it takes
-  // 10 s (the lease) just to give up a silent peer. The chief must still be able to save after a
-  // stop: while all servers are connected, it waits up to 5 s longer for the answer to its
-  // gradient, and TakeSnapshot still makes one attempt to recover lost servers.
+  // 10 s (the lease) just to give up a silent peer. While all servers are connected, the chief
+  // and, in asynchronous mode, every task waits up to stop_patience longer for the answer to its
+  // gradient. The chief must still be able to save after a stop: TakeSnapshot makes one attempt to
+  // recover lost servers.
   std::function<bool()> stop_requested;
+  // This is longer than an exchange takes, and shorter than the time that a process is given to
+  // end.
+  Duration stop_patience{5s};
   // Decides when a silent server is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
   // During a wait, the client reports at this interval, through on_event, what it waits for.
@@ -116,11 +120,16 @@ class ParameterClient {
   // to exactly one step. In asynchronous mode, each shard is copied with its slots and ledger as of
   // one moment, which may differ from shard to shard. Call between steps only. Recovers from losses
   // as EndStep does. If the servers are rolled back during the call, the next EndStep reports it.
+  // Servers that were asked to end (PeerEvent::Kind::kServerEnding) do so after the copy. Until
+  // their successors are there, no step is applied, so that the copy is the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;
   // Announces that this task computes no further gradients (its data or its work has ended).
   virtual Status Leave() = 0;
+  // As Leave, for a task that was asked to end before its work is done. Also tells the chief.
+  // Waits up to 2 s for each server's answer.
+  virtual Status Withdraw() = 0;
   // Makes every server process exit. Retries unreachable servers, which may be restarting, for
   // 20 s, then skips them.
   virtual Status Finish() = 0;

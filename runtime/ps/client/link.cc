@@ -70,6 +70,7 @@ Status Link::Connect(Duration timeout) {
   {
     MutexLock lock(context_.mutex);
     up_ = true;
+    ending_ = false;
     why_ = OkStatus();
     live_ = connection_.get();
   }
@@ -276,6 +277,7 @@ void Link::OnState(rpc::IncomingFrame& frame) {
     MutexLock lock(context_.mutex);
     context_.members = std::move(members);
   }
+  NoteEndings((frame.header.flags & wire::kEnding) != 0, body);
   // Sequence 0 marks the answer to Poll, for which no caller waits.
   if (frame.header.sequence != 0) Settle(frame.header, OkStatus(), std::move(body));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,7 @@ struct LinkContext {
   bool interrupted ABSL_GUARDED_BY(mutex) = false;               // waits for answers must end
   bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for a copy
   std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
+  std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);     // those that were asked to end
 };
 
 // State of a server, as it last reported it.
@@ -88,6 +90,10 @@ class Link : public rpc::ConnectionHandler {
   // Asks ps 0 to keep holding commits while the state is being copied. No effect if no copy is
   // in progress.
   void RenewHold();
+  // Returns whether the server has said that it was asked to end.
+  bool Ending() ABSL_LOCKS_EXCLUDED(context_.mutex);
+  // Tells a server that ends that all servers' states were copied.
+  void SayTaken();
 
   // Fills the server with its part of the state, under `epoch`. Takes as long as bytes move.
   Status Fill(const state::Snapshot& snapshot, int64_t epoch);
@@ -178,6 +184,7 @@ class Link : public rpc::ConnectionHandler {
   // Returns this server's shard that contains the segment; DataLoss if there is none.
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
   void OnState(rpc::IncomingFrame& frame);
+  void NoteEndings(bool ending, const std::string& body);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   StatusOr<Answer> AwaitTransfer(uint64_t number);
@@ -212,6 +219,7 @@ class Link : public rpc::ConnectionHandler {
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
   Status why_ ABSL_GUARDED_BY(context_.mutex);  // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
+  bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to end
 
   bool started_ ABSL_GUARDED_BY(context_.mutex) = false;
   bool first_ ABSL_GUARDED_BY(context_.mutex) = false;

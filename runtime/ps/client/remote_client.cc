@@ -8,13 +8,6 @@
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
-namespace {
-
-// How long a chief that was asked to stop still waits for the answer to its step. This is longer
-// than an exchange takes and shorter than any grace period.
-constexpr Duration kStopPatience{5s};
-
-}  // namespace
 
 RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector> own_connector)
     : context_(options, Place(options.definition, static_cast<int>(options.servers.size()))),
@@ -276,11 +269,13 @@ bool RemoteClient::StopRequested() const {
   return context_.options.stop_requested && context_.options.stop_requested();
 }
 
-// Giving up a step may close connections that the chief needs for its last copy.
+// Giving up a step may close connections that the chief needs for its last copy, and loses a part
+// of an asynchronous contribution.
 bool RemoteClient::EndsStepFirst() {
-  if (!context_.options.chief || !StopRequested()) return false;
+  // A worker's synchronous step may depend on tasks that end, too.
+  if ((!context_.options.chief && synchronous()) || !StopRequested()) return false;
   if (stop_seen_ == Deadline{}) stop_seen_ = Now();
-  if (Now() - stop_seen_ >= kStopPatience) return false;
+  if (Now() - stop_seen_ >= context_.options.stop_patience) return false;
   MutexLock lock(context_.mutex);
   const bool whole = std::ranges::none_of(
       links_, [](const auto& link) { return link->part() == Link::Part::kDown; });

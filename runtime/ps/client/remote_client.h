@@ -29,6 +29,7 @@ class RemoteClient : public ParameterClient {
   StatusOr<state::Snapshot> TakeSnapshot() override;
   Status Restore(const state::Snapshot& snapshot) override;
   Status Leave() override;
+  Status Withdraw() override;
   Status Finish() override;
   Status Fail(const Status& failure) override;
   std::vector<state::PeerState> Peers() override;
@@ -44,8 +45,8 @@ class RemoteClient : public ParameterClient {
   // Returns true once the step is answered, false if a link needs repair.
   StatusOr<bool> AwaitAnswers();
   bool StopRequested() const;
-  // Returns whether a chief that was asked to stop should still wait for the answer to its
-  // gradient, which may arrive soon.
+  // Returns whether a task that was asked to stop should still wait for the answer to its gradient,
+  // which may arrive soon.
   bool EndsStepFirst();
   Status CheckStop();
   std::vector<Status> InParallel(const std::vector<size_t>& servers,
@@ -68,6 +69,8 @@ class RemoteClient : public ParameterClient {
   Status Fill(const std::vector<size_t>& servers, const state::Snapshot& snapshot);
   Status FillFromChief(const std::vector<size_t>& servers);
   Status TryCopy(state::Snapshot& snapshot);
+  std::vector<size_t> EndingServers();
+  Status SayLeave(rpc::FrameHeader header, Duration timeout);
   void SetHolding(bool holding);
   Status Copy(state::Snapshot& snapshot);
   Status TellAll(uint16_t type, const std::string& body);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Duration kFinishPatience{20s};
 constexpr Duration kFinishInterval{200ms};
+constexpr Duration kWithdrawTimeout{2s};
 
 // Returns the error that another round of repair cannot correct, if there is one, else the first.
 Status Worst(const std::vector<Status>& statuses) {
@@ -67,6 +68,7 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snaps
   int64_t epoch = epoch_;
   for (size_t i : servers) epoch = std::max(epoch, states_[i].epoch);
   epoch = std::max(epoch + 1, rpc::NewIncarnation());
+  SetHolding(false);  // a hold does not outlive the state
   const std::vector<Status> statuses = InParallel(
       servers, [&](size_t i) { return links_[i]->Fill(snapshot, epoch); },
       [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
@@ -131,15 +133,35 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
 }
 
 Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
-  if (!synchronous()) return Copy(snapshot);
-  // The hold keeps all servers at one step during the copy. A failed release means that the hold
-  // ended early, so the copy may mix several steps and is not returned.
-  RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
-  SetHolding(true);
-  Status status = Copy(snapshot);
-  SetHolding(false);
-  Status released = links_[0]->Request({.type = wire::kRelease}, "", kRequestTimeout).status();
-  return status.ok() ? released : status;
+  // Servers that begin to end during the copy are left to the next one.
+  const std::vector<size_t> ending = EndingServers();
+  Status status;
+  if (synchronous()) {
+    // The hold keeps all servers at one step during the copy. A failed release means that the hold
+    // ended early, so the copy may mix several steps and is not returned.
+    RETURN_IF_ERROR(links_[0]->Request({.type = wire::kHold}, "", kRequestTimeout).status());
+    SetHolding(true);
+    status = Copy(snapshot);
+    // The hold outlasts the copy if a server ends: a later step would be lost with that server. It
+    // ends when the servers are filled again.
+    const bool keep = status.ok() && !ending.empty();
+    if (!keep) SetHolding(false);
+    const uint16_t flags = keep ? wire::kEnding : 0;
+    Status released =
+        links_[0]->Request({.type = wire::kRelease, .flags = flags}, "", kRequestTimeout).status();
+    if (status.ok()) status = released;
+  } else {
+    status = Copy(snapshot);
+  }
+  if (!status.ok()) return status;
+  for (size_t i : ending) links_[i]->SayTaken();
+  return OkStatus();
+}
+
+std::vector<size_t> RemoteClient::EndingServers() {
+  std::vector<size_t> ending = AllServers();
+  std::erase_if(ending, [this](size_t i) { return !links_[i]->Ending(); });
+  return ending;
 }
 
 void RemoteClient::SetHolding(bool holding) {
@@ -173,10 +195,16 @@ Status RemoteClient::Copy(state::Snapshot& snapshot) {
 }
 
 Status RemoteClient::Leave() {
+  return SayLeave({.type = wire::kLeave}, kRequestTimeout);
+}
+
+Status RemoteClient::Withdraw() {
+  return SayLeave({.type = wire::kLeave, .flags = wire::kEnding}, kWithdrawTimeout);
+}
+
+Status RemoteClient::SayLeave(rpc::FrameHeader header, Duration timeout) {
   // Tells every server, even if one of them cannot be reached.
-  const auto leave = [this](size_t i) {
-    return links_[i]->Request({.type = wire::kLeave}, "", kRequestTimeout).status();
-  };
+  const auto leave = [&](size_t i) { return links_[i]->Request(header, "", timeout).status(); };
   return Worst(InParallel(AllServers(), leave, [](const std::vector<size_t>&) {}));
 }
 

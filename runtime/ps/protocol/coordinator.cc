@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 namespace tfjob::ps::protocol {
 namespace {
@@ -51,6 +52,7 @@ void Coordinator::Break(CoordinatorActions& actions) {
   // next state.
   for (auto& [worker, member] : members_) {
     member.waiting.reset();
+    member.awaited.reset();
     member.granted = 0;
   }
 }
@@ -118,6 +120,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   if (!std::ranges::all_of(where, std::identity())) return;
   OnComplete(report.name, actions);
   if (member != nullptr) {
+    Return(report.name.worker, *member, actions);
     member->waiting = report.name.sequence;
     member->order = ++order_;
   }
@@ -140,7 +143,12 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   CoordinatorActions actions;
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
   // A restarted worker replaces its predecessor, whose departure may not have been noticed yet.
-  if (found->second.incarnation < incarnation) found->second = {.incarnation = incarnation};
+  if (found->second.incarnation < incarnation) {
+    Return(worker, found->second, actions);
+    found->second = {.incarnation = incarnation};
+  } else if (found->second.incarnation == incarnation) {
+    Return(worker, found->second, actions);
+  }
   if (added) {
     // A worker that left and now rejoins may already have a contribution staged.
     for (const Name& name : complete_) {
@@ -170,9 +178,36 @@ std::vector<Worker> Coordinator::Awaited() const {
       members_, [](const auto& entry) { return entry.second.waiting.has_value(); });
   if (!active() || !waits) return awaited;
   for (const auto& [worker, member] : members_) {
-    if (!member.waiting) awaited.push_back(worker);
+    if (member.computes()) awaited.push_back(worker);
   }
   return awaited;
+}
+
+void Coordinator::Return(const Worker& worker, Member& member, CoordinatorActions& actions) {
+  if (!std::exchange(member.lapsed, false)) return;
+  member.awaited.reset();
+  actions.returned.push_back(worker);
+}
+
+void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
+  lease_.Observe(now, step_);
+  if (!active() || holder_) lease_.Discount();
+  const std::optional<Duration> lease = lease_.Length();
+  // A member is late only in comparison with others. During a hold, the step waits for the holder.
+  const bool waits = active() && !holder_ && std::ranges::any_of(members_, [](const auto& entry) {
+                       return entry.second.waiting.has_value();
+                     });
+  for (auto& [worker, member] : members_) {
+    if (!lease || !waits || !member.computes()) {
+      member.awaited.reset();
+    } else if (!member.awaited) {
+      member.awaited = now;
+    } else if (now - *member.awaited >= *lease) {
+      member.lapsed = true;
+      lease_.Discount();
+      actions.lapses.push_back({worker, now - *member.awaited});
+    }
+  }
 }
 
 // ---- the step
@@ -211,14 +246,17 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
   complete_.clear();
   tree_.Clear();
   // The servers answer all waiting members with the new values, so these members compute again.
-  for (auto& [worker, member] : members_) member.waiting.reset();
+  for (auto& [worker, member] : members_) {
+    member.waiting.reset();
+    member.awaited.reset();
+  }
 }
 
 void Coordinator::GrantTokens(CoordinatorActions& actions) {
   // Each missing contribution needs one computing member. If too few are computing, the members
   // that have waited longest get a token to compute another batch.
   const auto computing = static_cast<size_t>(
-      std::ranges::count_if(members_, [](const auto& entry) { return !entry.second.waiting; }));
+      std::ranges::count_if(members_, [](const auto& entry) { return entry.second.computes(); }));
   size_t wanted = aggregate_ - std::min(aggregate_, complete_.size());
   wanted -= std::min(wanted, computing);
   while (wanted-- > 0) {
@@ -270,6 +308,7 @@ void Coordinator::EndHold(CoordinatorActions& actions) {
 CoordinatorActions Coordinator::Tick(Duration now) {
   CoordinatorActions actions;
   if (holder_ && now >= hold_until_) EndHold(actions);
+  ExpireTokens(now, actions);
   if (last_commit_ && now - repeated_ >= kRepeatAfter) {
     repeated_ = now;
     for (size_t i = 0; i < participants_.size(); ++i) {

@@ -13,6 +13,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/ps/protocol/merge_tree.h"
 #include "runtime/ps/protocol/messages.h"
+#include "runtime/ps/protocol/step_lease.h"
 
 namespace tfjob::ps::protocol {
 
@@ -33,16 +34,26 @@ struct HoldResult {
   bool granted = false;
 };
 
+// A worker that is connected lost its token: the others no longer wait for its contribution.
+struct Lapse {
+  Worker worker;
+  Duration waited{0};  // how long they have waited
+  bool operator==(const Lapse&) const = default;
+};
+
 struct CoordinatorActions {
   std::vector<std::pair<int, ToParticipant>> messages;  // receiver and message
   std::vector<Again> again;
   std::vector<HoldResult> holds;
+  std::vector<Lapse> lapses;
+  std::vector<Worker> returned;  // workers that had lost their token and contribute again
 };
 
 // Not thread-safe. The caller passes in every event and the time.
 class Coordinator {
  public:
-  explicit Coordinator(int servers) : participants_(static_cast<size_t>(servers)) {}
+  explicit Coordinator(int servers, const LeaseRule& lease = {})
+      : participants_(static_cast<size_t>(servers)), lease_(lease) {}
   int servers() const { return static_cast<int>(participants_.size()); }
 
   // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
@@ -69,7 +80,8 @@ class Coordinator {
   void Renew(Duration now, const Worker& worker);
   CoordinatorActions Release(const Worker& worker);
   // Called periodically. Repeats the last commit to servers that have not applied it, and ends an
-  // expired hold.
+  // expired hold. Takes the tokens of members that have kept others waiting for longer than the
+  // step's lease, except during a hold. Such a member counts again as soon as it sends anything.
   CoordinatorActions Tick(Duration now);
 
   // Returns whether `worker` was granted a hold that has not ended.
@@ -77,7 +89,8 @@ class Coordinator {
 
   bool active() const;
   int64_t step() const { return step_; }
-  // Returns the members that are still computing for the current step while others wait for them.
+  // Returns the members that are still computing for the current step while others wait for them,
+  // and have not lost their token.
   std::vector<Worker> Awaited() const;
 
  private:
@@ -91,6 +104,9 @@ class Coordinator {
     std::optional<uint64_t> waiting;  // sequence of its last contribution, once staged everywhere
     uint64_t order = 0;               // position in the order in which members began to wait
     uint64_t granted = 0;             // the sequence that was answered with a token
+    std::optional<Duration> awaited;  // since when others have waited for it; set by Tick
+    bool lapsed = false;              // it lost its token and has not been heard from since
+    bool computes() const { return !waiting && !lapsed; }
   };
 
   void OnHello(int server, const Hello& hello, CoordinatorActions& actions);
@@ -101,6 +117,8 @@ class Coordinator {
   void Proceed(CoordinatorActions& actions);
   void CommitStep(CoordinatorActions& actions);
   void GrantTokens(CoordinatorActions& actions);
+  void ExpireTokens(Duration now, CoordinatorActions& actions);
+  static void Return(const Worker& worker, Member& member, CoordinatorActions& actions);
   void EndHold(CoordinatorActions& actions);
   bool AllApplied() const;
 
@@ -118,6 +136,7 @@ class Coordinator {
 
   std::map<Worker, Member> members_;
   uint64_t order_ = 0;
+  StepLease lease_;
 
   std::optional<Worker> holder_;
   bool hold_granted_ = false;

@@ -17,6 +17,8 @@ namespace {
 
 constexpr Duration kFaultsEnd{3s};
 constexpr Duration kEnd{6s};
+// Much longer than a step takes, unless a worker is stuck.
+constexpr LeaseRule kLease{.factor = 5, .least = 500ms};
 
 // The history of a state: the contributions to each step.
 using Lineage = std::vector<std::vector<Name>>;
@@ -51,6 +53,7 @@ class Simulation {
     EXPECT_GE(Step(), calm_step + 10) << "the job stands still";
   }
   int merges() const { return merges_; }
+  int lapses() const { return lapses_; }
 
  private:
   struct Server {
@@ -68,6 +71,7 @@ class Simulation {
     bool alive = false;
     bool ended = false;  // no more data
     int64_t incarnation = 0;
+    Duration stuck_until{0};
     int64_t epoch = 0;  // 0: must pull
     int64_t step = 0;
     uint64_t sequence = 0;
@@ -118,7 +122,7 @@ class Simulation {
     Server& s = server(i);
     s = {.alive = true, .incarnation = s.incarnation + 1};
     s.participant = std::make_unique<Participant>(s.incarnation);
-    if (i == 0) s.coordinator = std::make_unique<Coordinator>(servers());
+    if (i == 0) s.coordinator = std::make_unique<Coordinator>(servers(), kLease);
     Carry(i, s.participant->Connected(now_));
   }
 
@@ -218,6 +222,8 @@ class Simulation {
         if (w.sequence == again.sequence && w.epoch != 0) Compute(Index(again.worker));
       });
     }
+    lapses_ += static_cast<int>(actions.lapses.size());
+    for (const Lapse& lapse : actions.lapses) ASSERT_GE(lapse.waited, kLease.least);
     for (const HoldResult& hold : actions.holds) {
       if (hold.granted) Save();
       holding_ = hold.granted && holding_;
@@ -303,7 +309,8 @@ class Simulation {
     Worker_& w = worker(i);
     w.awaiting = false;
     if (i > 0 && w.sequence > 30 && Chance(0.05)) return EndOfData(i);
-    After(1, Chance(0.05) ? 200 : 30, [this, i, incarnation = w.incarnation] {
+    const auto computes = std::chrono::milliseconds(Between(1, Chance(0.05) ? 200 : 30));
+    At(std::max(now_, w.stuck_until) + computes, [this, i, incarnation = w.incarnation] {
       if (worker(i).alive && worker(i).incarnation == incarnation) Next(i);
     });
   }
@@ -381,12 +388,19 @@ class Simulation {
   void PlanFaults() {
     for (int n = Between(1, 5); n > 0; --n) {
       const auto at = std::chrono::milliseconds(Between(100, 2200));
-      if (Chance(0.5)) {
+      if (Chance(0.2)) {
+        At(at, [this, i = Between(0, workers() - 1)] { Stick(i); });
+      } else if (Chance(0.5)) {
         At(at, [this, i = Between(0, workers() - 1)] { CrashWorker(i); });
       } else {
         At(at, [this, i = Between(0, servers() - 1)] { CrashServer(i); });
       }
     }
+  }
+
+  // The worker computes nothing for a while; its connections stay open.
+  void Stick(int i) {
+    if (i > 0) worker(i).stuck_until = now_ + std::chrono::milliseconds(Between(500, 1800));
   }
 
   void CrashWorker(int i) {
@@ -417,18 +431,20 @@ class Simulation {
   std::map<std::pair<int64_t, int64_t>, std::vector<Name>> commits_;
   Lineage checkpoint_;
   int64_t greatest_epoch_ = 0;
-  int merges_ = 0;
+  int merges_ = 0, lapses_ = 0;
   bool filling_ = false, holding_ = false;
 };
 
 TEST(Simulation, KeepsItsPromisesUnderFaults) {
-  int merges = 0;
+  int merges = 0, lapses = 0;
   for (uint64_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Simulation simulation(seed);
     simulation.Run();
     merges += simulation.merges();
+    lapses += simulation.lapses();
   }
+  EXPECT_GT(lapses, 50);
   EXPECT_GT(merges, 10'000);
 }
 

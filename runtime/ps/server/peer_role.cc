@@ -18,6 +18,7 @@ bool MaySend(PeerRole role, uint16_t type) {
     case wire::kHold:
     case wire::kRelease:
     case wire::kRenew:
+    case wire::kTaken:
     case wire::kFinish:
       return role == PeerRole::kChief;
     case wire::kParticipant:

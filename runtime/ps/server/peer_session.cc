@@ -41,6 +41,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
   switch (header.type) {
     case wire::kFill:
     case wire::kRenew:
+    case wire::kTaken:
     case wire::kParticipant:
       return false;  // these have no answer
     case wire::kPush:
@@ -75,6 +76,7 @@ void PeerSession::OnFrame(rpc::IncomingFrame& frame) {
 
 void PeerSession::Request(rpc::IncomingFrame& frame) {
   const uint64_t sequence = frame.header.sequence;
+  const bool ending = (frame.header.flags & wire::kEnding) != 0;
   switch (frame.header.type) {
     case wire::kQuery: {
       auto [header, body] = service_.DescribeState();
@@ -83,13 +85,18 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
     }
     case wire::kLeave:
       service_.Leave(worker(), peer_.incarnation);
-      return ReplyTo(sequence, OkStatus());
+      // Answered first, since a server that ends may close this connection once the task has left.
+      ReplyTo(sequence, OkStatus());
+      if (ending) service_.OnTaskEnding(*this);
+      return;
     case wire::kHold:
       return service_.Hold(*this, sequence);
     case wire::kRenew:
       return service_.Renew(worker());
     case wire::kRelease:
-      return ReplyTo(sequence, service_.Release(worker()));
+      return ReplyTo(sequence, service_.Release(worker(), ending));
+    case wire::kTaken:
+      return service_.OnTaken();
     case wire::kFinish:
       ReplyTo(sequence, OkStatus());
       return service_.Finish();
@@ -155,6 +162,7 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
 // ---- copying the state
 
 void PeerSession::BeginCopy(uint64_t sequence) {
+  service_.OnCopyBegins();
   StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
   if (!store.ok()) return ReplyTo(sequence, store.status());
   {
@@ -283,6 +291,8 @@ bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
 
 void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if ((frame.header.flags & wire::kFirst) != 0 && !BeginPush(frame.header)) return;
+  // What came after the last copy would be lost with this server. Its sender repeats it.
+  if (service_.frozen()) return;
   // Skips the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {

@@ -45,6 +45,10 @@ struct ServerOptions {
   rpc::Credentials credentials;
   // Decides when a silent peer is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
+  // Synchronous: a worker that has kept the others waiting for this multiple of the median step
+  // time, and at least for step_lease_least, is no longer waited for. 0: it always is.
+  double step_lease_factor = 10;
+  Duration step_lease_least{60s};
   // While the server has no state or no training task is connected, it reports at this interval,
   // through on_event, what it is waiting for.
   Duration report_every{10s};
@@ -72,6 +76,11 @@ class ParameterServer : public rpc::StreamHandler {
   // state::RunFailure if the chief has ended the job with it, and Cancelled after Stop.
   virtual Status WaitUntilFinished() = 0;
   virtual void Stop() = 0;
+  // Stops the server in an orderly way, for a process that was asked to end: tells the training
+  // tasks, so that the chief copies the state, and keeps serving until it has, until every training
+  // task has gone, or until `budget` is over. Then calls Stop. In asynchronous mode, what arrives
+  // after the chief's copy has begun is not applied here; its senders repeat it to the successor.
+  virtual void End(Duration budget) = 0;
   virtual ServerState State() = 0;
 };
 

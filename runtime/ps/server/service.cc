@@ -89,6 +89,8 @@ void Service::Register(PeerSession& session) {
     const protocol::Worker task = session.worker();
     incarnations_[task] = session.peer().incarnation;
     lost_.erase(task);
+    endings_.erase(task);
+    stuck_.erase(task);
     PeerSession*& current = sessions_[task];
     // If there is a session already, the task reconnected or restarted before this server noticed
     // that the old connection was dead.
@@ -110,6 +112,8 @@ void Service::Unregister(PeerSession& session, const Status& why) {
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
       sessions_.erase(found);
+      stuck_.erase(task);
+      changed_.NotifyAll();
       state::PeerState& lost = lost_[task];
       lost = state::PeerOf(task.type, task.index);
       lost.address = session.address();
@@ -263,7 +267,9 @@ std::vector<state::PeerState> Service::MembersLocked() {
     member.address = session->address();
     member.silence = session->connection().Silence();
     const bool alive = options_.liveness.Judge(member.silence) == rpc::Health::kAlive;
-    member.health = alive ? state::PeerHealth::kConnected : state::PeerHealth::kSuspected;
+    member.health = !alive                  ? state::PeerHealth::kSuspected
+                    : stuck_.contains(task) ? state::PeerHealth::kStuck
+                                            : state::PeerHealth::kConnected;
   }
   for (const auto& [task, peer] : lost_) members.push_back(peer);
   return members;
@@ -279,8 +285,11 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
                                {"state", std::string(state::Name(peer.health))},
                                {"silence_us", peer.silence.count()}});
   }
+  for (const protocol::Worker& task : endings_)
+    body["ending"].push_back(state::PeerOf(task.type, task.index).task);
+  if (ending_) header.flags |= wire::kEnding;
   if (store_ != nullptr) {
-    header.flags = wire::kReady;
+    header.flags |= wire::kReady;
     header.step = store_->step();
     body["fingerprint"] = StrCat(store_->fingerprint());
     body["servers"] = store_->servers();
@@ -414,8 +423,8 @@ void Service::Renew(const protocol::Worker& worker) {
   synchronizer_->Renew(worker);
 }
 
-Status Service::Release(const protocol::Worker& worker) {
-  if (synchronizer_->Release(worker)) return OkStatus();
+Status Service::Release(const protocol::Worker& worker, bool keep) {
+  if (keep ? synchronizer_->Holds(worker) : synchronizer_->Release(worker)) return OkStatus();
   return Aborted("the hold had ended: the copy may mix several steps");
 }
 
@@ -460,6 +469,7 @@ void Service::Forget(const std::shared_ptr<Store>& store) {
   MutexLock lock(mutex_);
   // The chief may have filled the server again since the protocol gave up `store`.
   if (store_ == store) store_ = nullptr;
+  changed_.NotifyAll();
 }
 
 void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaited) {

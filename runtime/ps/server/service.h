@@ -5,10 +5,12 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "runtime/base/mutex.h"
+#include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/server/peer_session.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/store.h"
@@ -30,6 +32,7 @@ class Service : public ParameterServer {
              rpc::Transport& transport) override;
   Status WaitUntilFinished() override;
   void Stop() override;
+  void End(Duration budget) override;
   ServerState State() override;
 
   // For sessions.
@@ -57,10 +60,18 @@ class Service : public ParameterServer {
   void Leave(const protocol::Worker& worker, int64_t incarnation);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
-  Status Release(const protocol::Worker& worker);
+  // Ends the hold or, with `keep`, only returns whether it lasted until now.
+  Status Release(const protocol::Worker& worker, bool keep);
   void Finish();
   // Ends the run with an error that a peer of this role has reported. The chief's words win.
   void Fail(PeerRole reporter, const std::string& words);
+  // The task of this session was asked to end, and contributes nothing more.
+  void OnTaskEnding(const PeerSession& session);
+  // The chief begins to copy the state, or has copied the state of all servers.
+  void OnCopyBegins();
+  void OnTaken();
+  // Returns whether this server's last copy has begun, so that its values must not change.
+  bool frozen() const { return frozen_; }
   void FromParticipant(const rpc::Identity& peer, const std::string& message);
   // For synchronous states.
   Synchronizer& synchronizer() { return *synchronizer_; }
@@ -72,6 +83,12 @@ class Service : public ParameterServer {
   // Takes `store` out of service, unless another store has replaced it.
   void Forget(const std::shared_ptr<Store>& store);
   void TellWait(int64_t step, const std::vector<protocol::Worker>& awaited);
+  // The worker has lost its token, or contributes again.
+  void TellLapse(int64_t step, const protocol::Lapse& lapse);
+  void TellReturn(const protocol::Worker& worker);
+  protocol::LeaseRule lease_rule() const {
+    return {options_.step_lease_factor, options_.step_lease_least};
+  }
   // Calls act(session) if the process of `worker` that has this incarnation is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
@@ -99,6 +116,12 @@ class Service : public ParameterServer {
   // Waits, up to a time limit, until everything queued for the peers has been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends the server's state to the chief or, with `all`, to every training task.
+  void SendState(bool all);
+  void TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker,
+              const std::string& message);
+  // Returns whether a server that was asked to end must still serve.
+  bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
   bool ServesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Describes what this server waits for while it does not serve.
@@ -108,6 +131,7 @@ class Service : public ParameterServer {
   const std::unique_ptr<rpc::Connector> own_connector_;
   const std::unique_ptr<Synchronizer> synchronizer_;
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
+  std::atomic<bool> frozen_ = false;
 
   Mutex mutex_;
   CondVar changed_;
@@ -120,10 +144,16 @@ class Service : public ParameterServer {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
   bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded it
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;  // the process was asked to end
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since then
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // and the chief has all of it
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, int64_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // the newest seen
   // Tasks that were connected and no longer are.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
+
+  std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end
+  std::set<protocol::Worker> stuck_ ABSL_GUARDED_BY(mutex_);    // tasks that lost their token
 
   rpc::PeerWatch watch_;
 };

@@ -133,7 +133,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   const int64_t step = store->step();
   if (index_ == 0) {
     if (coordinator_ == nullptr || coordinator_->servers() != store->servers()) {
-      coordinator_ = std::make_unique<protocol::Coordinator>(store->servers());
+      coordinator_ =
+          std::make_unique<protocol::Coordinator>(store->servers(), service_.lease_rule());
     }
     // Fill the coordinator first: it must already have the new epoch when this server's participant
     // says hello (below).
@@ -257,6 +258,11 @@ bool Synchronizer::Release(const protocol::Worker& worker) {
   return held;
 }
 
+bool Synchronizer::Holds(const protocol::Worker& worker) {
+  MutexLock lock(mutex_);
+  return coordinator_ != nullptr && coordinator_->Holds(worker);
+}
+
 // ---- messages
 
 void Synchronizer::FromParticipant(int server, const std::string& message) {
@@ -341,6 +347,9 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
                       hold.granted ? OkStatus() : Aborted("the servers hold different states"));
     });
   }
+  for (const protocol::Lapse& lapse : actions.lapses)
+    service_.TellLapse(coordinator_->step(), lapse);
+  for (const protocol::Worker& worker : actions.returned) service_.TellReturn(worker);
   for (const protocol::Again& again : actions.again) {
     service_.WithSession(again.worker, again.incarnation, [&](PeerSession& session) {
       session.Answer(again.sequence, again.step, wire::kAgain, false);

@@ -93,6 +93,8 @@ class Synchronizer {
   void Renew(const protocol::Worker& worker);
   // Ends the hold. Returns whether it lasted until now.
   bool Release(const protocol::Worker& worker);
+  // Returns whether the hold lasts.
+  bool Holds(const protocol::Worker& worker);
 
   void FromParticipant(int server, const std::string& message);
   void FromCoordinator(const std::string& message);

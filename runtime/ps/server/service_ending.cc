@@ -1,0 +1,105 @@
+// Implements how a server ends when its process is asked to, and what it reports about tasks that
+// end or are stuck.
+#include <algorithm>
+
+#include "runtime/ps/server/service.h"
+#include "runtime/ps/server/synchronizer.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+
+// ---- this server was asked to end
+
+void Service::End(Duration budget) {
+  const auto deadline = std::chrono::steady_clock::now() + budget;
+  {
+    MutexLock lock(mutex_);
+    ending_ = true;
+  }
+  SendState(/*all=*/true);
+  {
+    MutexLock lock(mutex_);
+    while (NeededLocked() && changed_.WaitUntil(mutex_, deadline)) {
+    }
+    if (finished_) return;
+  }
+  Stop();
+}
+
+bool Service::NeededLocked() const {
+  if (finished_ || stopped_ || store_ == nullptr || taken_) return false;
+  return std::ranges::any_of(sessions_, [&](const auto& session) {
+    return session.first.type != "ps" && !endings_.contains(session.first);
+  });
+}
+
+void Service::OnCopyBegins() {
+  MutexLock lock(mutex_);
+  copied_ = ending_;
+  // In synchronous mode, the chief's hold has the same effect for all servers together.
+  frozen_ = ending_ && !synchronous_;
+}
+
+void Service::OnTaken() {
+  MutexLock lock(mutex_);
+  taken_ = copied_;
+  changed_.NotifyAll();
+}
+
+void Service::SendState(bool all) {
+  const auto [header, body] = DescribeState();
+  MutexLock lock(mutex_);
+  for (const auto& [task, session] : sessions_) {
+    const PeerRole role = RoleOf(session->peer());
+    if (role == PeerRole::kChief || (all && role == PeerRole::kTrains))
+      session->connection().Send(header, body);
+  }
+}
+
+// ---- tasks that end or are stuck
+
+void Service::OnTaskEnding(const PeerSession& session) {
+  {
+    MutexLock lock(mutex_);
+    endings_.insert(session.worker());
+    changed_.NotifyAll();
+  }
+  Tell(state::PeerEvent::Kind::kEnding, session, "was asked to end and has left");
+  // A client reads the list of tasks in the state of ps 0 only.
+  if (index() == 0) SendState(/*all=*/false);
+}
+
+void Service::TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker,
+                     const std::string& message) {
+  std::string address;
+  {
+    MutexLock lock(mutex_);
+    auto found = sessions_.find(worker);
+    if (found == sessions_.end()) return;  // its loss is reported
+    address = found->second->address();
+    if (kind == state::PeerEvent::Kind::kStuck) {
+      stuck_.insert(worker);
+    } else {
+      stuck_.erase(worker);
+    }
+  }
+  if (!options_.on_event) return;
+  const std::string name = protocol::ToString(worker);
+  options_.on_event({.kind = kind,
+                     .peer = name,
+                     .address = address,
+                     .message = StrCat(name, " (", address, ") ", message)});
+}
+
+void Service::TellLapse(int64_t step, const protocol::Lapse& lapse) {
+  TellOf(
+      state::PeerEvent::Kind::kStuck, lapse.worker,
+      StrCat("is connected but has kept step ", step, " waiting for ", FormatDuration(lapse.waited),
+             ": it is no longer waited for, and others compute what is missing"));
+}
+
+void Service::TellReturn(const protocol::Worker& worker) {
+  TellOf(state::PeerEvent::Kind::kReturned, worker, "contributes again");
+}
+
+}  // namespace tfjob::ps
