@@ -140,8 +140,9 @@ TEST_F(TrainerTest, TheLastErrorIsTheTerminationMessage) {
 
 TEST_F(TrainerTest, TheKeyIsErasedFromTheEnvironmentAndNeverShown) {
   const std::string key(64, '5');
-  const std::string worker =
-      R"({"cluster":{"worker":["127.0.0.1:0"]},"task":{"type":"worker","index":0}})";
+  const int port = (*rpc::Server::Start({.host = "127.0.0.1"}))->port();  // free again at once
+  const std::string worker = StrCat(R"({"cluster":{"worker":["127.0.0.1:)", port,
+                                    R"("]},"task":{"type":"worker","index":0}})");
   Program trainer = Start(1'000'000'000, {{"TFJOB_KEY", key}, {"TF_CONFIG", worker}});
   ASSERT_TRUE(trainer.AwaitOutput("step step=", 60s)) << trainer.Output();
   EXPECT_EQ(ReadFile(StrCat("/proc/", trainer.pid(), "/environ"))->find(key), std::string::npos);
