@@ -98,6 +98,7 @@ Status TrainSteps(const std::string& optimizer, const Rule& rule, const Options&
       .Add("rule", rule.name)
       .Add("batch", options.batch)
       .Add("ms_per_step", times.wall_s * 1e3 / static_cast<double>(steps))
+      .Add("cpu_ms_per_step", times.cpu_s * 1e3 / static_cast<double>(steps))
       .Print(times);
   return OkStatus();
 }
