@@ -36,7 +36,6 @@ enum Type : uint16_t {
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames
   kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
-  kTaken = 16,     // M: chief to a server that ends: its state was copied; no answer
 
   // A contribution: `step`, which is not negative, is the step of the values it was computed from,
   // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment
@@ -47,6 +46,7 @@ enum Type : uint16_t {
   // step in `step`, and the staleness in `value`.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
+  kTaken = 24,    // M: chief to a server that ends: its state was copied; no answer
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
   kParticipant = 30,  // M: to ps 0
