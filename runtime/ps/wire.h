@@ -36,10 +36,6 @@ enum Type : uint16_t {
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames
   kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
-  // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
-  // also to those that connect later. The server exits once the chief has said so.
-  kFail = 25,
-  kFailed = 26,  // M: the run has failed; body: why
 
   // A contribution: `step`, which is not negative, is the step of the values it was computed from,
   // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment
@@ -51,6 +47,10 @@ enum Type : uint16_t {
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
   kTaken = 24,    // M: chief to a server that ends: its state was copied; no answer
+  // M: a training task: the run has failed; body: why → kReply, and kFailed to every training task,
+  // also to those that connect later. The server exits once the chief has said so.
+  kFail = 25,
+  kFailed = 26,  // M: the run has failed; body: why
 
   // Between ps 0 and the other servers. The body is a message of protocol/messages.h.
   kParticipant = 30,  // M: to ps 0
