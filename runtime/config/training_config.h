@@ -100,7 +100,8 @@ struct StrategyConfig {
   PsMode mode = PsMode::kAsync;
   int64_t replicas_to_aggregate = 0;  // 0: the number of training tasks
   Placement placement = Placement::kRoundRobin;
-  int64_t shard_bytes = 32 << 20;  // variables above this are split across servers; 0: never
+  int64_t shard_bytes = 32 << 20;   // variables above this are split across servers; 0: never
+  double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
 struct EvalConfig {

@@ -30,7 +30,14 @@ class RawPeer {
     admitted = stream.status();
     if (stream.ok()) transport_ = std::move(stream->transport);
   }
+  // Registers the process before its first contribution, unless the test does it.
   Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
+    if (header.type == wire::kRegister) registers = false;
+    if ((header.type == wire::kPush || header.type == wire::kPull) &&
+        std::exchange(registers, false)) {
+      RETURN_IF_ERROR(transport_->Write({.header = {.type = wire::kRegister}, .segments = {}}));
+      EXPECT_NE(Next().header.type, 0);
+    }
     rpc::OutgoingFrame frame{.header = header, .segments = {}};
     for (const Bytes& part : parts) {
       frame.segments.push_back({.index = part.index,
@@ -59,6 +66,7 @@ class RawPeer {
   }
 
   Status admitted;
+  bool registers = true;
 
  private:
   std::unique_ptr<rpc::Transport> transport_;

@@ -48,6 +48,7 @@ struct PeerEvent {
     kLost,       // the peer's connection closed, or its lease of 10 s expired
     kWaiting,    // sent every 10 s during a wait; says what is awaited, and from which peers
     kRestoring,  // the chief fills servers that have no state
+    kAbsent,     // training began without the tasks that the message names; "": all have joined now
   };
   Kind kind = Kind::kWaiting;
   std::string peer;     // "ps 1"; a wait may list several peers, separated by ", "

@@ -21,7 +21,7 @@ class OneDevice : public Strategy {
     return programs_.ForBatchSize(batch_size).status();  // also creates the slots
   }
 
-  StatusOr<int64_t> Start() override {
+  StatusOr<StepOutcome> Start() override {
     ASSIGN_OR_RETURN(state::Snapshot snapshot, options_.provide_state());
     const state::TrainingState& training = options_.definition.state;
     RETURN_IF_ERROR(state::CheckFits(snapshot, training));
@@ -34,14 +34,15 @@ class OneDevice : public Strategy {
       }
     }
     global_step_ = snapshot.global_step;
-    return global_step_;
+    return StepOutcome{.global_step = global_step_, .drawn = global_step_};
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
     program->AddTotals(totals);
-    return StepOutcome{.global_step = ++global_step_};
+    ++global_step_;
+    return StepOutcome{.global_step = global_step_, .drawn = global_step_};
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override {

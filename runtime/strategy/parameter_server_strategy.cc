@@ -29,11 +29,10 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  StatusOr<int64_t> Start() override {
+  StatusOr<StepOutcome> Start() override {
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->WaitReady(values_));
     RETURN_IF_ERROR(TakeValues());
-    global_step_ = result.global_step;
-    return global_step_;
+    return Outcome(result);
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
@@ -41,17 +40,13 @@ class ParameterServerStrategy : public Strategy {
     gradients_.clear();
     for (size_t v = 0; v < variables_.size(); ++v)
       gradients_.push_back(program->Gradient(static_cast<int>(v)));
-    RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
+    RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed,
                                  [&](int variable) { client_->MarkReady(variable); }));
     program->AddTotals(totals);
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
-    global_step_ = result.global_step;
-    return StepOutcome{.global_step = result.global_step,
-                       .staleness = result.staleness,
-                       .dropped = result.dropped,
-                       .rolled_back = result.rolled_back};
+    return Outcome(result);
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
@@ -68,6 +63,16 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
+  StepOutcome Outcome(const ps::StepResult& result) {
+    global_step_ = result.global_step;
+    drawn_ = result.drawn;
+    return {.global_step = result.global_step,
+            .staleness = result.staleness,
+            .dropped = result.dropped,
+            .rolled_back = result.rolled_back,
+            .drawn = result.drawn};
+  }
+
   const StrategyOptions options_;
   variables::VariableStore store_;
   ProgramCache programs_;
@@ -77,6 +82,7 @@ class ParameterServerStrategy : public Strategy {
   std::vector<std::span<const std::byte>> gradients_;  // of the current step
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
+  int64_t drawn_ = 0;  // this task's position in its data
 };
 
 // Returns the addresses of the servers, by index.
@@ -107,6 +113,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
       .on_event = std::move(task.on_event),
       .stop_requested = std::move(task.stop_requested)};
+  for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
+    made.parameters.tasks.push_back({trains.type, trains.index});
   made.common = std::move(options);
   return MakeParameterServer(std::move(made));
 }
@@ -120,6 +128,7 @@ ps::Definition DefineParameters(const config::StrategyConfig& config,
       .mode =
           config.mode == config::PsMode::kSync ? ps::Mode::kSynchronous : ps::Mode::kAsynchronous,
       .replicas_to_aggregate = static_cast<int>(config::GradientsPerStep(config, training_tasks)),
+      .start_timeout = Duration(static_cast<int64_t>(config.start_timeout_secs * 1e6)),
       .placement = config.placement == config::Placement::kBalanced ? ps::Placement::kBalanced
                                                                     : ps::Placement::kRoundRobin,
       .max_shard_bytes = config.shard_bytes > 0 ? config.shard_bytes : int64_t{1} << 62};

@@ -25,6 +25,10 @@ struct StepOutcome {
   int64_t staleness = 0;  // updates by others between reading the values and applying this gradient
   bool dropped = false;   // the gradient came too late for its synchronous step
   bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
+  // How many of this task's batches the variables count as drawn. If it is less than the number of
+  // batches that the task has drawn, those after it must be drawn again: the variables were rolled
+  // back, or a gradient was dropped although no other task stands in for it.
+  int64_t drawn = 0;
 };
 
 class Strategy {
@@ -32,10 +36,10 @@ class Strategy {
   virtual ~Strategy() = default;
 
   // Waits until the variables have values. The chief fills them if they have none. Returns the
-  // global step to continue from.
-  virtual StatusOr<int64_t> Start() = 0;
-  // Runs forward, backward and update. Adds the batch's loss and metrics, as they were before the
-  // update, to `totals`.
+  // global step and the position in the data to continue from.
+  virtual StatusOr<StepOutcome> Start() = 0;
+  // Takes the next batch after the last outcome's `drawn`. Runs forward, backward and update. Adds
+  // the batch's loss and metrics, as they were before the update, to `totals`.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;

@@ -9,6 +9,8 @@ bool MaySend(PeerRole role, uint16_t type) {
     case wire::kPush:
     case wire::kPull:
     case wire::kLeave:
+    case wire::kRegister:
+    case wire::kAnnounce:
       return role == PeerRole::kChief || role == PeerRole::kTrains;
     case wire::kDefine:
     case wire::kFill:
