@@ -162,7 +162,8 @@ StatusOr<StepResult> RemoteClient::Result() {
     // After `again`, a link that has not answered still holds its answer to an earlier step.
     if (!link->answered()) continue;
     const rpc::FrameHeader& answer = link->answer();
-    if (!synchronous()) result.staleness = std::max(result.staleness, answer.value);
+    const bool position = synchronous() && link == links_[0];
+    if (!position) result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
     // The servers may have answered with values of different steps. The next gradient then counts
     // as computed from the oldest of these steps.
