@@ -77,14 +77,16 @@ Json ToJson(const Definition& definition) {
                          {"shape", variable.shape.dims()},
                          {"update", static_cast<int>(variable.update)}});
   }
-  return {{"variables", std::move(variables)},
-          {"optimizer", ToJson(definition.state.optimizer)},
-          {"mode", static_cast<int>(definition.mode)},
-          {"replicas_to_aggregate", definition.replicas_to_aggregate},
-          {"tasks", ToJson(definition.tasks)},
-          {"start_timeout_us", definition.start_timeout.count()},
-          {"placement", static_cast<int>(definition.placement)},
-          {"max_shard_bytes", definition.max_shard_bytes}};
+  Json json = {{"variables", std::move(variables)},
+               {"optimizer", ToJson(definition.state.optimizer)},
+               {"mode", static_cast<int>(definition.mode)},
+               {"replicas_to_aggregate", definition.replicas_to_aggregate},
+               {"placement", static_cast<int>(definition.placement)},
+               {"max_shard_bytes", definition.max_shard_bytes}};
+  if (!definition.tasks.empty()) json["tasks"] = ToJson(definition.tasks);
+  const int64_t timeout = definition.start_timeout.count();
+  if (timeout != 0) json["start_timeout_us"] = timeout;
+  return json;
 }
 
 StatusOr<std::vector<TaskId>> ParseTasks(const JsonField& json) {
