@@ -314,6 +314,15 @@ void AddStrategyKeys(std::vector<Key>& keys) {
                   .doc = "The others wait at least this long, however short the steps are.",
                   .minimum = 0,
                   .maximum = 1e9});
+  keys.push_back(
+      {.path = "strategy.start_timeout_secs",
+       .type = KeyType::kNumber,
+       .binding = Bind<&C::strategy, &S::start_timeout_secs>(),
+       .doc = "Mode sync: the first step waits until all training tasks have started, but not "
+              "longer than this many seconds after the variables have got their values. Then "
+              "training begins without those that are missing.",
+       .minimum = 0,
+       .maximum = 31536000});
 }
 
 Key Plain(const char* path, KeyType type, Binding binding, double minimum, const char* doc,

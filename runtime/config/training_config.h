@@ -106,6 +106,7 @@ struct StrategyConfig {
   // steps: without end.
   double step_lease_factor = 10;
   double step_lease_secs = 60;
+  double start_timeout_secs = 600;  // synchronous: how long the first step waits for all tasks
 };
 
 // What happens when a loss or a gradient is NaN or infinite.

@@ -28,6 +28,7 @@ class Pipeline::Maker {
   bool Fill(BatchSlot& slot);
 
   Position next() const { return next_; }
+  void Seek(Position next) { next_ = next; }
   int64_t batches_per_epoch() const { return batches_; }
   int64_t remainder() const { return remainder_; }
   // Returns the position after this one.

@@ -91,7 +91,7 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Create(std::shared_ptr<const Datas
 }
 
 Pipeline::Pipeline(std::unique_ptr<Maker> maker, const PipelineOptions& options)
-    : maker_(std::move(maker)), next_(options.start) {
+    : maker_(std::move(maker)), prefetch_(options.prefetch), next_(options.start) {
   if (options.prefetch > 0) {
     ring_ = std::make_unique<Ring>(*maker_, options.prefetch);
   } else {
@@ -115,6 +115,18 @@ const Batch* Pipeline::Next() {
 Position Pipeline::position() const {
   return next_;
 }
+int64_t Pipeline::drawn() const {
+  return next_.epoch * batches_per_epoch() + next_.batch;
+}
+
+void Pipeline::Seek(int64_t drawn) {
+  if (drawn == this->drawn()) return;
+  next_ = {drawn / batches_per_epoch(), drawn % batches_per_epoch()};
+  ring_.reset();  // ends the thread that uses the maker
+  maker_->Seek(next_);
+  if (prefetch_ > 0) ring_ = std::make_unique<Ring>(*maker_, prefetch_);
+}
+
 int64_t Pipeline::batches_per_epoch() const {
   return maker_->batches_per_epoch();
 }

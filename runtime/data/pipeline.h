@@ -75,6 +75,13 @@ class Pipeline {
   // Returns the position of the batch that Next will return. A pipeline that is created with this
   // position as `start` continues from there.
   Position position() const;
+  // Returns how many batches have been taken since the beginning of epoch 0 (that is, from all
+  // batches that precede `position`).
+  int64_t drawn() const;
+  // Goes on as if `drawn` batches, 0 or more, had been taken since the beginning of epoch 0. The
+  // last batch becomes invalid. Allocates memory, and prepares batches anew, unless this is the
+  // present position.
+  void Seek(int64_t drawn);
   int64_t batches_per_epoch() const;  // of this worker
   // Returns the size of the last, smaller batch of an epoch, or 0 if there is none. All other
   // batches have batch_size examples.
@@ -88,6 +95,7 @@ class Pipeline {
   std::unique_ptr<Maker> maker_;     // produces the batches; used by one thread
   std::unique_ptr<Ring> ring_;       // null without prefetching
   std::unique_ptr<BatchSlot> slot_;  // used without prefetching
+  int64_t prefetch_ = 0;
   Position next_;
 };
 

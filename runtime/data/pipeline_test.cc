@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <new>
 
@@ -235,6 +236,65 @@ TEST(Pipeline, AllocatesNothingAfterItsStart) {
     const int64_t before = allocations;
     for (int i = 0; i < 200; ++i) pipeline->Next();
     EXPECT_EQ(allocations, before) << prefetch;
+  }
+}
+
+TEST(Pipeline, SeeksToAnyPositionWithAndWithoutPrefetching) {
+  for (const int64_t prefetch : {0, 3}) {
+    PipelineOptions options = Options();
+    options.epochs = 3;
+    options.prefetch = prefetch;
+    auto whole = Make(Rows(10), options);
+    std::vector<std::vector<int>> batches;
+    while (const Batch* batch = whole->Next()) {
+      EXPECT_EQ(whole->drawn(), static_cast<int64_t>(batches.size()) + 1);
+      std::vector<int>& rows = batches.emplace_back();
+      for (size_t i = 0; i < static_cast<size_t>(batch->size()); ++i)
+        rows.push_back(static_cast<int>(batch->features.data<float>()[2 * i]));
+    }
+    ASSERT_EQ(batches.size(), 9u);
+    auto pipeline = Make(Rows(10), options);
+    for (const int64_t drawn : {0, 7, 2, 2, 5, 0, 9, 8}) {
+      pipeline->Seek(drawn);
+      EXPECT_EQ(pipeline->drawn(), drawn);
+      const Batch* batch = pipeline->Next();
+      if (drawn == 9) {
+        EXPECT_EQ(batch, nullptr);
+        continue;
+      }
+      ASSERT_NE(batch, nullptr);
+      const std::vector<int>& rows = batches[static_cast<size_t>(drawn)];
+      ASSERT_EQ(batch->size(), static_cast<int64_t>(rows.size()));
+      EXPECT_EQ(batch->features.data<float>()[0], static_cast<float>(rows[0]));
+    }
+    pipeline->Seek(std::numeric_limits<int64_t>::max());
+    EXPECT_EQ(pipeline->Next(), nullptr);
+  }
+}
+
+TEST(Pipeline, AStepOfAllWorkersHasTheExamplesOfOneLargerBatch) {
+  for (const bool shuffle : {false, true}) {
+    PipelineOptions options = Options();
+    options.shuffle = shuffle;
+    options.batch_size = 12;
+    auto alone = Make(Rows(48), options);
+    options.batch_size = 4;
+    options.workers = 3;
+    std::vector<std::unique_ptr<Pipeline>> workers;
+    for (options.worker = 0; options.worker < 3; ++options.worker)
+      workers.push_back(Make(Rows(48), options));
+    while (const Batch* all = alone->Next()) {
+      std::vector<int> expected, got;
+      for (size_t i = 0; i < 12; ++i)
+        expected.push_back(static_cast<int>(all->features.data<float>()[2 * i]));
+      for (auto& worker : workers) {
+        const Batch* batch = worker->Next();
+        ASSERT_NE(batch, nullptr);
+        for (size_t i = 0; i < 4; ++i)
+          got.push_back(static_cast<int>(batch->features.data<float>()[2 * i]));
+      }
+      EXPECT_EQ(Sorted(got), Sorted(expected));
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/ps/definition.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -62,6 +63,12 @@ StatusOr<state::Variable> ParseVariable(const JsonField& json) {
   return result;
 }
 
+Json ToJson(const std::vector<TaskId>& tasks) {
+  Json array = Json::array();
+  for (const TaskId& task : tasks) array.push_back({{"type", task.type}, {"index", task.index}});
+  return array;
+}
+
 Json ToJson(const Definition& definition) {
   Json variables = Json::array();
   for (const state::Variable& variable : definition.state.variables) {
@@ -70,12 +77,28 @@ Json ToJson(const Definition& definition) {
                          {"shape", variable.shape.dims()},
                          {"update", static_cast<int>(variable.update)}});
   }
-  return {{"variables", std::move(variables)},
-          {"optimizer", ToJson(definition.state.optimizer)},
-          {"mode", static_cast<int>(definition.mode)},
-          {"replicas_to_aggregate", definition.replicas_to_aggregate},
-          {"placement", static_cast<int>(definition.placement)},
-          {"max_shard_bytes", definition.max_shard_bytes}};
+  Json json = {{"variables", std::move(variables)},
+               {"optimizer", ToJson(definition.state.optimizer)},
+               {"mode", static_cast<int>(definition.mode)},
+               {"replicas_to_aggregate", definition.replicas_to_aggregate},
+               {"placement", static_cast<int>(definition.placement)},
+               {"max_shard_bytes", definition.max_shard_bytes}};
+  if (!definition.tasks.empty()) json["tasks"] = ToJson(definition.tasks);
+  const int64_t timeout = definition.start_timeout.count();
+  if (timeout != 0) json["start_timeout_us"] = timeout;
+  return json;
+}
+
+StatusOr<std::vector<TaskId>> ParseTasks(const JsonField& json) {
+  std::vector<TaskId> tasks;
+  if (!json.present()) return tasks;
+  ASSIGN_OR_RETURN(auto elements, json.Elements());
+  for (const JsonField& element : elements) {
+    TaskId& task = tasks.emplace_back();
+    ASSIGN_OR_RETURN(task.type, element["type"].String());
+    ASSIGN_OR_RETURN(task.index, element["index"].Int32());
+  }
+  return tasks;
 }
 
 StatusOr<Definition> ParseDefinition(const JsonField& root) {
@@ -90,12 +113,38 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   if (mode < 0 || mode > 1) return root["mode"].Mismatch("0 or 1");
   result.mode = static_cast<Mode>(mode);
   ASSIGN_OR_RETURN(result.replicas_to_aggregate, root["replicas_to_aggregate"].Int32());
+  ASSIGN_OR_RETURN(result.tasks, ParseTasks(root["tasks"]));
+  ASSIGN_OR_RETURN(int64_t start_timeout, root["start_timeout_us"].IntOr(0));
+  result.start_timeout = Duration(start_timeout);
   ASSIGN_OR_RETURN(int64_t placement, root["placement"].Int());
   if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
   result.placement = static_cast<Placement>(placement);
   ASSIGN_OR_RETURN(result.max_shard_bytes, root["max_shard_bytes"].Int());
   RETURN_IF_ERROR(Validate(result));
   return result;
+}
+
+// Names end up in logs and as keys of maps, so they are short and plain, as in the handshake.
+bool IsTask(const TaskId& task) {
+  return !task.type.empty() && task.type.size() <= 63 && task.index >= 0 &&
+         std::ranges::all_of(task.type, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+         });
+}
+
+Status ValidateTasks(const Definition& definition) {
+  if (definition.tasks.size() > kMaxTrainingTasks) {
+    return InvalidArgument("tasks: expected at most ", kMaxTrainingTasks, ", got ",
+                           definition.tasks.size());
+  }
+  for (const TaskId& task : definition.tasks) {
+    if (!IsTask(task)) return InvalidArgument("tasks: '", task.type, " ", task.index, "'");
+  }
+  if (definition.start_timeout < Duration(0) || definition.start_timeout > kMaxStartTimeout) {
+    return InvalidArgument("start_timeout: expected 0 s to ", FormatDuration(kMaxStartTimeout),
+                           ", got ", FormatDuration(definition.start_timeout));
+  }
+  return OkStatus();
 }
 
 Status ValidateSizes(const Definition& definition) {
@@ -128,6 +177,7 @@ Status Validate(const Definition& definition) {
   if (definition.max_shard_bytes < 1) {
     return InvalidArgument("max_shard_bytes: expected 1 or more, got ", definition.max_shard_bytes);
   }
+  RETURN_IF_ERROR(ValidateTasks(definition));
   return ValidateSizes(definition);
 }
 
@@ -156,7 +206,7 @@ uint64_t Fingerprint(const Definition& definition) {
   // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
   uint64_t hash = 14695981039346656037ull;
   Json shared = ToJson(definition);
-  shared.erase("replicas_to_aggregate");
+  for (const char* own : {"replicas_to_aggregate", "tasks", "start_timeout_us"}) shared.erase(own);
   for (unsigned char byte : PrintJson(shared)) hash = (hash ^ byte) * 1099511628211ull;
   return hash;
 }

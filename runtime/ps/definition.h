@@ -7,10 +7,18 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/state/training_state.h"
 
 namespace tfjob::ps {
+
+// A task that computes gradients.
+struct TaskId {
+  std::string type;  // "worker"
+  int32_t index = 0;
+  bool operator==(const TaskId&) const = default;
+};
 
 enum class Mode : uint8_t { kAsynchronous = 0, kSynchronous = 1 };
 enum class Placement : uint8_t {
@@ -24,6 +32,10 @@ struct Definition {
   // Synchronous only: the number of gradients whose mean is one step. The value that the chief had
   // when it filled the servers applies.
   int replicas_to_aggregate = 1;
+  // Synchronous only: the tasks whose gradients are expected, as far as the chief knows them.
+  // Before the first step, they are awaited for `start_timeout`.
+  std::vector<TaskId> tasks;
+  Duration start_timeout{0};
   Placement placement = Placement::kRoundRobin;
   // A variable with more bytes than this is split by rows (its first axis) into shards of at most
   // this many bytes. A shard is the unit of placement and transfer.
@@ -37,10 +49,12 @@ struct Definition {
 inline constexpr int64_t kMaxVariableBytes = int64_t{1} << 40;
 inline constexpr int64_t kMaxShards = int64_t{1} << 20;
 inline constexpr size_t kMaxServers = size_t{1} << 14;
+inline constexpr size_t kMaxTrainingTasks = size_t{1} << 16;
+inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for an invalid
-// state, replicas_to_aggregate < 1, max_shard_bytes < 1, and for a variable or a number of shards
-// that exceeds its limit.
+// state, replicas_to_aggregate < 1, max_shard_bytes < 1, and for a variable, a number of shards or
+// tasks, a task's name or a timeout that exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers
@@ -56,9 +70,9 @@ std::string Serialize(const Assignment& assignment);
 StatusOr<Assignment> ParseAssignment(const std::string& bytes);
 
 // Returns a 64-bit digest of everything on which all tasks must agree. The digest is the same on
-// every machine. It leaves out replicas_to_aggregate, which by default is the number of training
-// tasks: a worker that is added by scaling sees a larger number than the tasks that started
-// before it.
+// every machine. It leaves out what depends on the number of training tasks (the tasks, and
+// replicas_to_aggregate, which by default is their number) and start_timeout: a worker that is
+// added by scaling sees more tasks than those that started before it.
 uint64_t Fingerprint(const Definition& definition);
 
 }  // namespace tfjob::ps

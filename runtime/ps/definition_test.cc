@@ -53,6 +53,25 @@ TEST(Definition, KeepsItsBytesAndItsFingerprint) {
   EXPECT_EQ(Fingerprint(definition), 1368180430828001073u);
 }
 
+TEST(Definition, CarriesTheTasksOutsideItsFingerprint) {
+  Definition definition;
+  definition.state.variables = {{.name = "w", .shape = {4}}};
+  const uint64_t without = Fingerprint(definition);
+  definition.tasks = {{"chief", 0}, {"worker", 7}};
+  definition.start_timeout = 5s;
+  EXPECT_EQ(Fingerprint(definition), without);
+  EXPECT_EQ(ParseAssignment(Serialize({definition, {"a:1"}}))->definition, definition);
+  for (const TaskId& wrong : std::vector<TaskId>{{"", 0}, {"a b", 0}, {"worker", -1}}) {
+    definition.tasks[1] = wrong;
+    EXPECT_TRUE(absl::IsInvalidArgument(Validate(definition))) << wrong.type;
+  }
+  definition.tasks.assign(kMaxTrainingTasks + 1, {"worker", 0});
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(definition)));
+  definition.tasks.clear();
+  definition.start_timeout = -1s;
+  EXPECT_TRUE(absl::IsInvalidArgument(Validate(definition)));
+}
+
 TEST(Definition, RefusesWhatCannotBeServed) {
   auto error = [](auto change) {
     Definition definition = TwoLayers();

@@ -30,7 +30,14 @@ class RawPeer {
     admitted = stream.status();
     if (stream.ok()) transport_ = std::move(stream->transport);
   }
+  // Registers the process before its first contribution, unless the test does it.
   Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
+    if (header.type == wire::kRegister) registers = false;
+    if ((header.type == wire::kPush || header.type == wire::kPull) &&
+        std::exchange(registers, false)) {
+      RETURN_IF_ERROR(transport_->Write({.header = {.type = wire::kRegister}, .segments = {}}));
+      EXPECT_NE(Next().header.type, 0);
+    }
     rpc::OutgoingFrame frame{.header = header, .segments = {}};
     for (const Bytes& part : parts) {
       frame.segments.push_back({.index = part.index,
@@ -59,6 +66,7 @@ class RawPeer {
   }
 
   Status admitted;
+  bool registers = true;
 
  private:
   std::unique_ptr<rpc::Transport> transport_;
@@ -307,6 +315,30 @@ TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
   // A step that is far ahead.
   EXPECT_EQ(Connect("worker", 1).CodeOf(Push(1, 50, 1), {{.bytes = Floats(4, 1)}}),
             StatusCode::kAborted);
+}
+
+TEST_F(HostileTest, RefusesImpossibleIncarnationsAndPositions) {
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  Start();
+  RawPeer& worker = Connect("worker", 0);
+  const auto registers = [&](int64_t own, int64_t heard) -> rpc::FrameHeader {
+    return {.type = wire::kRegister, .sequence = 5, .step = own, .value = heard};
+  };
+  EXPECT_EQ(worker.CodeOf(registers(0, 0)), StatusCode::kAborted) << "there is no state";
+  Bring(Connect("chief", 0), Mode::kAsynchronous, 1);
+  EXPECT_EQ(worker.CodeOf(Push(1, 0, 1), {{.bytes = Floats(4, 1)}}),
+            StatusCode::kFailedPrecondition)
+      << "not registered";
+  EXPECT_EQ(worker.CodeOf(registers(kNever, 0)), StatusCode::kInvalidArgument);
+  EXPECT_EQ(worker.CodeOf(registers(0, kNever)), StatusCode::kInvalidArgument);
+  EXPECT_EQ(worker.Ask(registers(0, 0)).header.step, 1);
+  const Bytes position = {.index = wire::kDrawn, .offset = uint64_t{1} << 63};
+  EXPECT_EQ(worker.CodeOf(Push(2, 0, 1), {position, {.bytes = Floats(4, 1)}}),
+            StatusCode::kInvalidArgument);
+  const Bytes long_position = {.index = wire::kDrawn, .bytes = "12345678"};
+  EXPECT_EQ(worker.CodeOf(Push(3, 0, 1), {long_position}), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Connect("evaluator", 0).CodeOf(registers(0, 0)), StatusCode::kPermissionDenied);
+  EXPECT_EQ(ps_->State().global_step, 0);
 }
 
 // The answer to a small query lists all members, so a peer that reads no answers would let them

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "runtime/base/clock.h"
 
@@ -14,5 +15,7 @@ inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 // A thread that has at most this many bytes to send writes them itself, because waking the writer
 // thread would cost more.
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
+// The greatest position in the data: a number of batches.
+inline constexpr int64_t kMostDrawn = int64_t{1} << 60;
 
 }  // namespace tfjob::ps

@@ -79,7 +79,7 @@ TEST_F(MemoryTest, GradientsThatAreCertainToCountAreSummedBeforeTheLastArrives) 
   }
   for (unsigned sent = 1; sent < 8; ++sent) {
     Trainer& trainer = *trainers[sent - 1];
-    ASSERT_EQ(trainer.client->BeginStep(trainer.gradient_spans(), trainer.value_spans()),
+    ASSERT_EQ(trainer.client->BeginStep(trainer.gradient_spans(), trainer.value_spans(), 0),
               OkStatus());
     trainer.client->MarkReady(0);
     const int64_t expected = std::popcount(sent) * 4 * kMegabyte;

@@ -47,6 +47,22 @@ TEST_F(SynchronousTest, AStepIsTheMeanOfAllWorkers) {
   EXPECT_EQ(worker.Value(), 80);
 }
 
+TEST_F(SynchronousTest, SumsInPairsEvenIfNoMergeIsAskedFor) {
+  StartServers(1);
+  const Definition definition = Synchronous(4);
+  std::vector<std::unique_ptr<Trainer>> tasks;
+  std::vector<Trainer*> all;
+  for (const float gradient : {1.f, 1e8f, -1e8f, 1.f}) {
+    const int index = static_cast<int>(tasks.size()) - 1;
+    all.push_back(tasks.emplace_back(std::make_unique<Trainer>(definition)).get());
+    all.back()->SetGradients(gradient);
+    ASSERT_EQ(all.back()->Join(index < 0 ? Chief(definition) : Worker(index)), OkStatus());
+  }
+  TrainUntil(all, 1);
+  // (1 + 1e8) + (-1e8 + 1) is 0 in float32; from left to right, the sum would be 1.
+  EXPECT_EQ(all[0]->Value(), 100);
+}
+
 TEST_F(SynchronousTest, AStepOfALargeAndASmallShardIsTheMeanOfBoth) {
   StartServers(1);
   Definition definition{.mode = Mode::kSynchronous};

@@ -36,14 +36,23 @@ enum Type : uint16_t {
   kFinish = 13,    // M: chief: the job is over → kReply, and kFinished to every peer
   kFinished = 14,  // D: the job is over; follows all other frames
   kRenew = 15,     // M: chief to ps 0, during a copy: extends the hold; no answer
+  // A task that trains must register its process with ps 0 before its first contribution on a
+  // connection. `step` is the process's incarnation, or 0 if it has none yet; `value` is the
+  // greatest incarnation of the task that other servers have reported.
+  kRegister = 16,    // M: to ps 0 → kRegistered, or kReply with an error
+  kRegistered = 17,  // M: step: the incarnation; value: how many batches the task has drawn
+  kAnnounce = 18,    // M: to the other servers, likewise; value: the incarnation; no answer
 
   // A contribution: `step`, which is not negative, is the step of the values it was computed from,
   // `value` the epoch. Every shard of the server is sent once: all its bytes, or one empty segment
-  // if there is no update for it. The first frame has the flag kFirst.
+  // if there is no update for it. The first frame has the flag kFirst. To ps 0, it may have an
+  // empty segment with the index kDrawn, whose offset says how many batches the task has drawn,
+  // with the one that this contribution was computed from.
   kPush = 20,  // D
   kPull = 21,  // M: a push without updates
   // The answer to kPush and kPull, in one or more frames. The last frame has the flag kLast, the
-  // step in `step`, and the staleness in `value`.
+  // step in `step`. `value` is the staleness or, from ps 0 in synchronous mode, how many batches of
+  // the task the state counts as drawn: any further ones must be drawn again.
   kValues = 22,   // D: segments: fresh values of shards
   kRefused = 23,  // M: sequence; value: a status code; body: its message
   kTaken = 24,    // M: chief to a server that ends: its state was copied; no answer
@@ -56,6 +65,8 @@ enum Type : uint16_t {
   kParticipant = 30,  // M: to ps 0
   kCoordinator = 31,  // M: from ps 0
 };
+
+inline constexpr uint32_t kDrawn = 0xFFFFFFFF;
 
 enum Flag : uint16_t {
   kFirst = 1,

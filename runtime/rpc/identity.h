@@ -17,8 +17,8 @@ struct Identity {
   int32_t attempt = 0;
   std::string task_type;  // "worker"
   int32_t task_index = 0;
-  // The start time of the process, in microseconds. It distinguishes a restarted process, which has
-  // a greater value, from its predecessor.
+  // The start time of the process, in microseconds. It distinguishes a restarted process from its
+  // predecessor. Clocks differ, so a greater value does not mean a later start.
   int64_t incarnation = 0;
 
   bool operator==(const Identity&) const = default;

@@ -71,7 +71,7 @@ class OneDevice : public Strategy {
     return OkStatus();
   }
 
-  StatusOr<int64_t> Start() override {
+  StatusOr<StepOutcome> Start() override {
     ASSIGN_OR_RETURN(state::Snapshot snapshot, options_.provide_state());
     const state::TrainingState& training = options_.definition.state;
     RETURN_IF_ERROR(state::CheckFits(snapshot, training));
@@ -84,7 +84,7 @@ class OneDevice : public Strategy {
       }
     }
     global_step_ = snapshot.global_step;
-    return global_step_;
+    return StepOutcome{.global_step = global_step_, .drawn = global_step_};
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
@@ -93,7 +93,8 @@ class OneDevice : public Strategy {
     ASSIGN_OR_RETURN(const bool applied, Apply(*program));
     if (!applied) return StepOutcome{.global_step = global_step_, .skipped = true};
     program->AddTotals(totals);
-    return StepOutcome{.global_step = ++global_step_};
+    ++global_step_;
+    return StepOutcome{.global_step = global_step_, .drawn = global_step_};
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override {

@@ -32,11 +32,10 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
-  StatusOr<int64_t> Start() override {
+  StatusOr<StepOutcome> Start() override {
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->WaitReady(values_));
     RETURN_IF_ERROR(TakeValues());
-    global_step_ = result.global_step;
-    return global_step_;
+    return Outcome(result);
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
@@ -46,23 +45,19 @@ class ParameterServerStrategy : public Strategy {
       gradients_.push_back(program->Gradient(static_cast<int>(v)));
     // A batch that may be skipped is sent only once it is known to be finite.
     const bool early = !check_.skips();
-    if (early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
+    if (early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
     check_.Begin();
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
       const auto v = static_cast<size_t>(variable);
       if (check_.Gradient(v, gradients_[v]) && early) client_->MarkReady(variable);
     }));
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program->loss_sum(), global_step_ + 1));
-    if (!fine) return StepOutcome{.global_step = global_step_, .skipped = true};
+    if (!fine) return Skipped();
     program->AddTotals(totals);
-    if (!early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_));
+    if (!early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
-    global_step_ = result.global_step;
-    return StepOutcome{.global_step = result.global_step,
-                       .staleness = result.staleness,
-                       .dropped = result.dropped,
-                       .rolled_back = result.rolled_back};
+    return Outcome(result);
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override { return client_->TakeSnapshot(); }
@@ -81,6 +76,21 @@ class ParameterServerStrategy : public Strategy {
     return OkStatus();
   }
 
+  // The batch counts as drawn: the next contribution says so.
+  StepOutcome Skipped() {
+    return {.global_step = global_step_, .skipped = true, .drawn = ++drawn_};
+  }
+
+  StepOutcome Outcome(const ps::StepResult& result) {
+    global_step_ = result.global_step;
+    drawn_ = result.drawn;
+    return {.global_step = result.global_step,
+            .staleness = result.staleness,
+            .dropped = result.dropped,
+            .rolled_back = result.rolled_back,
+            .drawn = result.drawn};
+  }
+
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
@@ -91,6 +101,7 @@ class ParameterServerStrategy : public Strategy {
   std::vector<std::span<const std::byte>> gradients_;  // of the current step
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
+  int64_t drawn_ = 0;  // this task's position in its data
 };
 
 // Returns the addresses of the servers, by index.
@@ -123,6 +134,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .stop_requested = std::move(task.stop_requested),
       .stop_patience = task.stop_patience,
       .credentials = std::move(task.credentials)};
+  for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
+    made.parameters.tasks.push_back({trains.type, trains.index});
   made.common = std::move(options);
   return MakeParameterServer(std::move(made));
 }
@@ -136,6 +149,7 @@ ps::Definition DefineParameters(const config::StrategyConfig& config,
       .mode =
           config.mode == config::PsMode::kSync ? ps::Mode::kSynchronous : ps::Mode::kAsynchronous,
       .replicas_to_aggregate = static_cast<int>(config::GradientsPerStep(config, training_tasks)),
+      .start_timeout = Duration(static_cast<int64_t>(config.start_timeout_secs * 1e6)),
       .placement = config.placement == config::Placement::kBalanced ? ps::Placement::kBalanced
                                                                     : ps::Placement::kRoundRobin,
       .max_shard_bytes = config.shard_bytes > 0 ? config.shard_bytes : int64_t{1} << 62};

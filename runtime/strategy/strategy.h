@@ -26,6 +26,10 @@ struct StepOutcome {
   bool dropped = false;   // the gradient came too late for its synchronous step
   bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
   bool skipped = false;      // the batch was left out because its numbers are not finite
+  // How many of this task's batches the variables count as drawn. If it is less than the number of
+  // batches that the task has drawn, those after it must be drawn again: the variables were rolled
+  // back, or a gradient was dropped although no other task stands in for it.
+  int64_t drawn = 0;
 };
 
 class Strategy {
@@ -33,12 +37,12 @@ class Strategy {
   virtual ~Strategy() = default;
 
   // Waits until the variables have values. The chief fills them if they have none. Returns the
-  // global step to continue from.
-  virtual StatusOr<int64_t> Start() = 0;
-  // Runs forward, backward and update. Adds the batch's loss and metrics, as they were before the
-  // update, to `totals`, unless the batch is skipped. Returns state::RunFailure if the run must
-  // end, because this or another task found numbers that are not finite; the variables may then be
-  // damaged.
+  // global step and the position in the data to continue from.
+  virtual StatusOr<StepOutcome> Start() = 0;
+  // Takes the next batch after the last outcome's `drawn`. Runs forward, backward and update. Adds
+  // the batch's loss and metrics, as they were before the update, to `totals`, unless the batch is
+  // skipped. Returns state::RunFailure if the run must end, because this or another task found
+  // numbers that are not finite; the variables may then be damaged.
   virtual StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) = 0;
   // Returns a copy of variables, slots and step. Call between steps.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;

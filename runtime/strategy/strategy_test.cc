@@ -77,7 +77,7 @@ double Train(Strategy& strategy, int steps) {
 TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   const ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
   auto strategy = *MakeOneDevice(Options(definition));
-  ASSERT_EQ(*strategy->Start(), 0);
+  ASSERT_EQ(strategy->Start()->global_step, 0);
   EXPECT_LT(Train(*strategy, 400), 0.02);
 
   StatusOr<state::Snapshot> snapshot = strategy->TakeSnapshot();
@@ -86,7 +86,8 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   StrategyOptions again = Options(definition);
   again.provide_state = [&]() -> StatusOr<state::Snapshot> { return *snapshot; };
   auto restored = *MakeOneDevice(std::move(again));
-  ASSERT_EQ(*restored->Start(), 400);
+  ASSERT_EQ(restored->Start()->global_step, 400);
+  EXPECT_EQ(restored->Start()->drawn, 400);
   auto pipeline = Batches();
   MetricTotals ignored;
   ASSERT_TRUE(strategy->Step(*pipeline->Next(), ignored).ok());
@@ -233,7 +234,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
                                             .chief = true,
                                             .patience = 30s,
                                             .connector = &pipes});
-      StatusOr<int64_t> start = strategy->Start();
+      StatusOr<StepOutcome> start = strategy->Start();
       ASSERT_TRUE(start.ok()) << start.status();
       Train(*strategy, 20);
       const std::vector<float> expected = ValuesOf(*alone->TakeSnapshot());

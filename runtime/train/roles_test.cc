@@ -24,51 +24,12 @@
 #include "runtime/train/job_definition.h"
 #include "runtime/train/run_mark.h"
 #include "runtime/train/task.h"
+#include "runtime/train/test_job.h"
 
 namespace tfjob::train {
 namespace {
 
-using cluster::Task;
-
-// Runs one task on a thread of its own.
-class RunningTask {
- public:
-  RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0,
-              rpc::Credentials credentials = {})
-      : context_({.config = std::move(config),
-                  .tf_config = std::move(tf_config),
-                  .job = {"uid", attempt},
-                  .credentials = std::move(credentials)},
-                 stop_, RealClock()),
-        thread_([this] { status_ = RunTask(context_); }) {}
-  ~RunningTask() {
-    if (thread_.joinable()) (void)Stop();
-  }
-
-  Status End() {
-    thread_.join();
-    return status_;
-  }
-  Status Stop() {
-    stop_.Request(SIGTERM);
-    return End();
-  }
-  progress::Progress Progress() { return context_.board().Get(); }
-  bool AwaitStep(int64_t step) {
-    const Duration deadline = RealClock().Monotonic() + 60s;
-    while (Progress().step < step && RealClock().Monotonic() < deadline)
-      std::this_thread::sleep_for(5ms);
-    return Progress().step >= step;
-  }
-
- private:
-  StopSource stop_;
-  TaskContext context_;
-  Status status_;
-  std::thread thread_;
-};
-
-class RolesTest : public testing::Test {
+class RolesTest : public testing::Test, public TestCluster {
  protected:
   void SetUp() override {
     std::filesystem::remove_all(folder_);
@@ -95,30 +56,6 @@ model_dir: )",
     return *std::move(config);
   }
 
-  // Returns the task's address, which is the same at every call. Its port is reserved until
-  // FreeAddresses() is called.
-  const std::string& AddressOf(const Task& task) {
-    std::string& address = addresses_[task];
-    if (address.empty()) {
-      held_.push_back(*rpc::Server::Start({.host = "127.0.0.1"}));
-      address = StrCat("127.0.0.1:", held_.back()->port());
-    }
-    return address;
-  }
-  // Releases the reserved ports, so that the tasks can listen on them. Call this when no further
-  // address is needed.
-  void FreeAddresses() { held_.clear(); }
-
-  cluster::TfConfig Static(const Task& task, const std::vector<Task>& all) {
-    std::map<std::string, cluster::Job> jobs;
-    for (const Task& one : all) {
-      jobs[one.type].name = one.type;
-      jobs[one.type].addresses[one.index] = AddressOf(one);
-    }
-    cluster::TfConfig config{.task = task};
-    for (auto& [name, job] : jobs) config.cluster.jobs.push_back(std::move(job));
-    return config;
-  }
   // Returns the TF_CONFIG that the operator writes under enableDynamicWorker for a job with
   // two servers.
   cluster::TfConfig Sparse(const Task& task, const std::string& chief) {
@@ -166,8 +103,6 @@ model_dir: )",
 
   const std::string folder_ = StrCat(testing::TempDir(), "/roles_test_",
                                      testing::UnitTest::GetInstance()->current_test_info()->name());
-  std::map<Task, std::string> addresses_;
-  std::vector<std::unique_ptr<rpc::Server>> held_;
 };
 
 const std::vector<Task> kAll = {{"chief", 0},  {"ps", 0},     {"ps", 1},
@@ -298,33 +233,6 @@ TEST_F(RolesTest, NumbersThatAreNotFiniteEndTheRunInAllTasksWithTheSameWords) {
   }
   EXPECT_FALSE(Finished("/model"));
 }
-
-// A ps task that can be killed abruptly.
-class Mortal {
- public:
-  Mortal(int index, const std::string& address) : index_(index), address_(address) {}
-  void Start(int64_t incarnation) {
-    const rpc::Identity self{"uid", 0, "ps", index_, incarnation};
-    ps_ = *ps::ParameterServer::Create({.identity = self});
-    auto server = rpc::Server::Start({.host = "127.0.0.1",
-                                      .port = std::stoi(address_.substr(address_.find(':') + 1)),
-                                      .identity = self,
-                                      .streams = {{ps::kParameterService, ps_.get()}}});
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-  void Kill() {
-    server_.reset();
-    ps_.reset();
-  }
-  Status AwaitEnd() { return ps_->WaitUntilFinished(); }
-
- private:
-  const int index_;
-  const std::string address_;
-  std::unique_ptr<ps::ParameterServer> ps_;
-  std::unique_ptr<rpc::Server> server_;
-};
 
 TEST_F(RolesTest, AServerThatStartsAgainAfterTheLastCheckpointIsToldTheEnd) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"evaluator", 0}};

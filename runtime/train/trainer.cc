@@ -104,6 +104,7 @@ bool Trainer::ShouldNotWait() {
 
 void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   using Kind = state::PeerEvent::Kind;
+  if (event.kind == Kind::kAbsent) return ShowAbsent(event);
   if (event.kind == Kind::kEnding) trainers_end_ = true;
   if (event.kind == Kind::kServerEnding) servers_end_ = true;
   if (event.kind == Kind::kLost || event.kind == Kind::kSuspected ||
@@ -116,6 +117,11 @@ void Trainer::OnPeerEvent(const state::PeerEvent& event) {
   context_.board().Update([&](progress::Progress& p) { p.waiting_for = event.message; });
 }
 
+void Trainer::ShowAbsent(const state::PeerEvent& event) {
+  if (!event.message.empty()) kTrainLog.Warning(event.message);
+  context_.board().ShowProblem("start", event.message);
+}
+
 Status Trainer::Stopped() {
   return Cancelled("asked to stop at step ", global_step_);
 }
@@ -123,7 +129,7 @@ Status Trainer::Stopped() {
 Status Trainer::Train(StepObserver* observer) {
   observer_ = observer;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kWaiting; });
-  StatusOr<int64_t> start = strategy_->Start();
+  const StatusOr<strategy::StepOutcome> start = strategy_->Start();
   joined_ = start.ok();
   if (state::IsRunFailure(start.status())) return start.status();
   RETURN_IF_ERROR(run_end_.Failure());
@@ -134,9 +140,11 @@ Status Trainer::Train(StepObserver* observer) {
     return OkStatus();
   }
   RETURN_IF_ERROR(start.status());
-  global_step_ = *start;
+  global_step_ = start->global_step;
+  pipeline_->Seek(start->drawn);
   kTrainLog.Info("training", {{"from_step", global_step_},
                               {"to_step", total_steps_},
+                              {"from_batch", start->drawn},
                               {"rank", rank_},
                               {"tasks", tasks_ > 0 ? StrCat(tasks_) : std::string("unknown")}});
   if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStart(global_step_));
@@ -204,6 +212,7 @@ StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {
   }
   RETURN_IF_ERROR(outcome.status());
   if (outcome->global_step < global_step_) outcome->rolled_back = true;
+  pipeline_->Seek(outcome->drawn);
   return outcome;
 }
 

@@ -75,6 +75,7 @@ class Trainer {
   // the run is over.
   bool ShouldNotWait();
   void OnPeerEvent(const state::PeerEvent& event);
+  void ShowAbsent(const state::PeerEvent& event);
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   Status TellOfEndings();

@@ -10,6 +10,7 @@
 #include "runtime/ps/placement.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/store.h"
+#include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
 
 namespace tfjob::fuzz {
@@ -97,6 +98,16 @@ struct Run {
   std::vector<std::string_view> frames;
 };
 
+// A frame that registers the sender's process, without which no contribution is read.
+const std::string& Registration() {
+  static const std::string* const frame = [] {
+    auto* made = new std::string;
+    rpc::AppendPrefix({.header = {.type = ps::wire::kRegister}, .segments = {}}, *made);
+    return made;
+  }();
+  return *frame;
+}
+
 std::vector<Run> Split(std::string_view bytes) {
   std::vector<Run> runs;
   while (bytes.size() >= 3) {
@@ -104,6 +115,7 @@ std::vector<Run> Split(std::string_view bytes) {
     const rpc::Identity sender = Sender(at(0));
     const size_t length = std::min<size_t>(at(1) | at(2) << 8, bytes.size() - 3);
     if (runs.empty() || !(runs.back().sender == sender)) runs.push_back({sender, {}});
+    runs.back().frames.push_back(Registration());
     runs.back().frames.push_back(bytes.substr(3, length));
     bytes.remove_prefix(3 + length);
   }

@@ -7,8 +7,8 @@ namespace tfjob::ps {
 
 StatusOr<StepResult> ParameterClient::Exchange(
     std::span<const std::span<const std::byte>> gradients,
-    std::span<const std::span<std::byte>> values) {
-  RETURN_IF_ERROR(BeginStep(gradients, values));
+    std::span<const std::span<std::byte>> values, int64_t drawn) {
+  RETURN_IF_ERROR(BeginStep(gradients, values, drawn));
   return EndStep();
 }
 

@@ -5,7 +5,7 @@
 //   ASSIGN_OR_RETURN(StepResult start, client->WaitReady(values));   // joins; values are filled
 //   while (start.global_step < max_steps) {
 //     … forward, backward …
-//     client->BeginStep(gradients, values);
+//     client->BeginStep(gradients, values, start.drawn + 1);
 //     client->MarkReady(i);                     // as soon as backward has gradient i, any order
 //     ASSIGN_OR_RETURN(start, client->EndStep());
 //   }
@@ -86,6 +86,10 @@ struct StepResult {
   // Since the previous result, the servers were rolled back to a checkpoint; the gradient was
   // not used.
   bool rolled_back = false;
+  // This task's position in its data: how many of its batches the servers' state counts as drawn.
+  // If it is less than BeginStep was told, the batches after it must be drawn again. 0 if BeginStep
+  // was never told.
+  int64_t drawn = 0;
 };
 
 // Only one thread at a time may use a client, but any thread may call MarkReady and Peers.
@@ -105,16 +109,17 @@ class ParameterClient {
   // Begins the exchange of one step. gradients[i] must have the size of variable i, or be empty if
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
   // gradients[i], and values[i] may be overwritten with the fresh value at any time (after a
-  // rollback, from BeginStep on). The outer spans are copied.
+  // rollback, from BeginStep on). The outer spans are copied. `drawn` says how many batches this
+  // task has drawn, with the one of these gradients; 0: it does not count them.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
-                           std::span<const std::span<std::byte>> values) = 0;
+                           std::span<const std::span<std::byte>> values, int64_t drawn) = 0;
   virtual void MarkReady(int variable) = 0;
   // Marks the remaining gradients ready and waits until every server has answered.
   virtual StatusOr<StepResult> EndStep() = 0;
 
   // Performs a whole step: BeginStep, MarkReady for all variables, EndStep.
   StatusOr<StepResult> Exchange(std::span<const std::span<const std::byte>> gradients,
-                                std::span<const std::span<std::byte>> values);
+                                std::span<const std::span<std::byte>> values, int64_t drawn = 0);
 
   // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
   // to exactly one step. In asynchronous mode, each shard is copied with its slots and ledger as of

@@ -88,13 +88,14 @@ TEST_F(ClientTest, ChecksTheCallersMemoryAndTheOrderOfCalls) {
   values.push_back(values_[0]);
   EXPECT_EQ(client_->WaitReady(values).status(), InvalidArgument("b: expected 4 bytes, got 24"));
   gradients.pop_back();
-  EXPECT_EQ(client_->BeginStep(gradients, values_), InvalidArgument("expected 2 gradients, got 1"));
+  EXPECT_EQ(client_->BeginStep(gradients, values_, 0),
+            InvalidArgument("expected 2 gradients, got 1"));
   gradients.push_back(gradients_[0]);
-  EXPECT_EQ(client_->BeginStep(gradients, values_),
+  EXPECT_EQ(client_->BeginStep(gradients, values_, 0),
             InvalidArgument("b: the gradient has 24 bytes, the variable 4"));
   EXPECT_EQ(client_->EndStep().status(), FailedPrecondition("no step was begun"));
-  EXPECT_EQ(client_->BeginStep(gradients_, values_), OkStatus());
-  EXPECT_EQ(client_->BeginStep(gradients_, values_),
+  EXPECT_EQ(client_->BeginStep(gradients_, values_, 0), OkStatus());
+  EXPECT_EQ(client_->BeginStep(gradients_, values_, 0),
             FailedPrecondition("the previous step has not ended"));
   EXPECT_EQ(client_->Leave(), Unavailable("ps 0 (here): not connected"));
   EXPECT_TRUE(server_.heard.empty());

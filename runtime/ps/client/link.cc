@@ -14,11 +14,9 @@ namespace {
 
 constexpr Duration kReleaseTimeout{10s};
 
-std::vector<state::PeerState> ParseMembers(const std::string& body) {
+std::vector<state::PeerState> ParseMembers(const Json& document) {
   std::vector<state::PeerState> members;
-  StatusOr<Json> document = ParseJson(body, "server state");
-  if (!document.ok()) return members;
-  StatusOr<std::vector<JsonField>> list = JsonField(*document)["members"].Elements();
+  StatusOr<std::vector<JsonField>> list = JsonField(document)["members"].Elements();
   if (!list.ok()) return members;
   for (const JsonField& peer : *list) {
     const std::string task = peer["task"].StringOr("").value_or("");
@@ -71,6 +69,8 @@ Status Link::Connect(Duration timeout) {
     MutexLock lock(context_.mutex);
     up_ = true;
     ending_ = false;
+    registered_ = false;
+    announced_ = 0;
     why_ = OkStatus();
     live_ = connection_.get();
   }
@@ -187,6 +187,8 @@ void Link::OnFrame(rpc::IncomingFrame& frame) {
       return OnCopy(frame);
     case wire::kState:
       return OnState(frame);
+    case wire::kRegistered:
+      return Settle(frame.header, OkStatus(), "");
     case wire::kReply: {
       std::string body = frame.ReadString(frame.remaining());
       return Settle(frame.header, rpc::StatusFromWire(frame.header.value, body), "");
@@ -256,7 +258,22 @@ StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Json body, ParseJson(answer.body, StrCat(name_, ": state")));
   ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
   ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));
+  ASSIGN_OR_RETURN(state.incarnation, JsonField(body)["incarnation"].IntOr(0));
   return state;
+}
+
+void Link::OnAttendance(const Json& state) {
+  const std::string absent = JsonField(state)["absent"].StringOr("").value_or("");
+  {
+    MutexLock lock(context_.mutex);
+    context_.missing = JsonField(state)["missing"].StringOr("").value_or("");
+    if (context_.absent == absent) return;
+    context_.absent = absent;
+  }
+  Say(state::PeerEvent::Kind::kAbsent,
+      absent.empty() ? ""
+                     : StrCat("training goes on without ", absent,
+                              ", which did not start within strategy.start_timeout_secs"));
 }
 
 void Link::Poll() {
@@ -272,8 +289,10 @@ void Link::RenewHold() {
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
   // One server's list of members is enough, since every task connects to every server.
-  if (server_ == 0) {
-    std::vector<state::PeerState> members = ParseMembers(body);
+  StatusOr<Json> document = server_ == 0 ? ParseJson(body, "server state") : Json();
+  if (server_ == 0 && document.ok()) {
+    std::vector<state::PeerState> members = ParseMembers(*document);
+    OnAttendance(*document);
     MutexLock lock(context_.mutex);
     context_.members = std::move(members);
   }

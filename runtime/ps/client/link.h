@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/base/json.h"
 #include "runtime/base/mutex.h"
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/placement.h"
@@ -21,7 +22,8 @@ struct Step {
   bool active = false;
   bool pull = false;  // only read the values
   uint64_t sequence = 0;
-  int64_t step = 0;  // step of the values that the gradients were computed from
+  int64_t step = 0;   // step of the values that the gradients were computed from
+  int64_t drawn = 0;  // see ParameterClient::BeginStep
   std::vector<std::span<const std::byte>> gradients;
   std::vector<std::span<std::byte>> values;
   std::vector<bool> marked;
@@ -49,6 +51,9 @@ struct LinkContext {
   bool holding ABSL_GUARDED_BY(mutex) = false;                   // ps 0 holds commits for a copy
   std::vector<state::PeerState> members ABSL_GUARDED_BY(mutex);  // as last reported by ps 0
   std::set<std::string> ending_tasks ABSL_GUARDED_BY(mutex);     // those that were asked to end
+  // Tasks for which the first step waits, and those without which it began, as last reported.
+  std::string missing ABSL_GUARDED_BY(mutex), absent ABSL_GUARDED_BY(mutex);
+  int64_t incarnation ABSL_GUARDED_BY(mutex) = 0;  // of this process, from ps 0; 0: none yet
 };
 
 // State of a server, as it last reported it.
@@ -58,6 +63,7 @@ struct RemoteState {
   int64_t step = 0;
   std::string fingerprint;  // "" unless ready
   int64_t servers = 0;      // number of servers that share the state; 0 unless ready
+  int64_t incarnation = 0;  // the greatest of this task that the server knows
 };
 
 // One thread at a time may use a link: the one that calls the ParameterClient, or one that it has
@@ -141,6 +147,10 @@ class Link : public rpc::ConnectionHandler {
   // exchange itself.
   void Flush() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
+  // ps 0 only: whether this process is registered on the present connection. The caller sets it.
+  bool registered() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return up_ && registered_; }
+  void set_registered() ABSL_NO_THREAD_SAFETY_ANALYSIS { registered_ = up_; }
+
   state::PeerState Describe() ABSL_LOCKS_EXCLUDED(context_.mutex);
 
   void OnFrame(rpc::IncomingFrame& frame) override;
@@ -185,6 +195,7 @@ class Link : public rpc::ConnectionHandler {
   StatusOr<const Shard*> ShardOf(const rpc::SegmentInfo& segment) const;
   void OnState(rpc::IncomingFrame& frame);
   void NoteEndings(bool ending, const std::string& body);
+  void OnAttendance(const Json& state);
   void Settle(const rpc::FrameHeader& header, Status status, std::string body);
   StatusOr<Answer> Await(uint64_t number, Duration timeout);
   StatusOr<Answer> AwaitTransfer(uint64_t number);
@@ -217,7 +228,9 @@ class Link : public rpc::ConnectionHandler {
   int in_flight_ ABSL_GUARDED_BY(flight_mutex_) = 0;  // segments that the connection may still read
 
   bool up_ ABSL_GUARDED_BY(context_.mutex) = false;
-  Status why_ ABSL_GUARDED_BY(context_.mutex);  // the reason, if down or refused
+  bool registered_ ABSL_GUARDED_BY(context_.mutex) = false;
+  int64_t announced_ ABSL_GUARDED_BY(context_.mutex) = 0;  // incarnation; 0: none
+  Status why_ ABSL_GUARDED_BY(context_.mutex);             // the reason, if down or refused
   rpc::Connection* live_ ABSL_GUARDED_BY(context_.mutex) = nullptr;
   bool ending_ ABSL_GUARDED_BY(context_.mutex) = false;  // the server was asked to end
 

@@ -1,5 +1,6 @@
 // Implements a link's part of a step: sends the gradients and receives the values.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/ps/client/link.h"
 #include "runtime/ps/limits.h"
@@ -31,6 +32,10 @@ void Link::Start(int64_t epoch) {
   // After a restart of the exchange, all values are sent again, so the count starts over.
   bytes_to_come_ = bytes_;
   if (live_ == nullptr) return;
+  if (server_ != 0 && announced_ != context_.incarnation) {
+    announced_ = context_.incarnation;
+    live_->Send({.type = wire::kAnnounce, .value = announced_});
+  }
   if (step.pull) {
     live_->Send(
         {.type = wire::kPull, .sequence = step.sequence, .step = step.step, .value = epoch});
@@ -82,7 +87,10 @@ bool Link::NextPush(rpc::OutgoingFrame& frame) {
                   .sequence = step.sequence,
                   .step = step.step,
                   .value = epoch_};
-  first_ = false;
+  if (std::exchange(first_, false) && server_ == 0 && step.drawn > 0) {
+    frame.segments.push_back(
+        {.index = wire::kDrawn, .offset = static_cast<uint64_t>(step.drawn), .bytes = {}});
+  }
   size_t total = 0;
   while (sent_ < ready_.size() && total < rpc::kFrameTargetBytes &&
          frame.segments.size() < rpc::kFrameTargetSegments) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "runtime/ps/limits.h"
@@ -69,20 +70,21 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     step.active = step.pull = true;
     ++step.sequence;
     step.step = step_;
+    step.drawn = 0;
     step.gradients.clear();
     step.values.assign(values.begin(), values.end());
     step.unmarked = 0;
     // Makes every server report its state before it is asked for values.
     for (auto& link : links_) link->Reset();
   }
-  epoch_ = 0;
+  epoch_ = registered_epoch_ = 0;
   rolled_back_ = false;
   RETURN_IF_ERROR(Complete());
   return Result();
 }
 
 Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradients,
-                               std::span<const std::span<std::byte>> values) {
+                               std::span<const std::span<std::byte>> values, int64_t drawn) {
   RETURN_IF_ERROR(CheckValues(values));
   if (gradients.size() != values.size()) {
     return InvalidArgument("expected ", values.size(), " gradients, got ", gradients.size());
@@ -103,6 +105,8 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
   step.pull = rolled_back_;
   ++step.sequence;
   step.step = step_;
+  // The state of another ps 0 does not contain the batches before this one.
+  step.drawn = position_ ? 0 : drawn;
   step.gradients.assign(gradients.begin(), gradients.end());
   step.values.assign(values.begin(), values.end());
   step.marked.assign(values.size(), false);
@@ -151,7 +155,8 @@ StatusOr<StepResult> RemoteClient::Result() {
     // After `again`, a link that has not answered still holds its answer to an earlier step.
     if (!link->answered()) continue;
     const rpc::FrameHeader& answer = link->answer();
-    result.staleness = std::max(result.staleness, answer.value);
+    const bool position = synchronous() && link == links_[0];
+    if (!position) result.staleness = std::max(result.staleness, answer.value);
     result.dropped = result.dropped || (answer.flags & wire::kDropped) != 0;
     // The servers may have answered with values of different steps. The next gradient then counts
     // as computed from the oldest of these steps.
@@ -160,6 +165,9 @@ StatusOr<StepResult> RemoteClient::Result() {
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
   if (result.again) result.global_step = links_[0]->answer().step;
   if (pulled && rolled_back_) result.dropped = true;
+  result.drawn = synchronous() ? links_[0]->answer().value
+                               : std::exchange(position_, {}).value_or(context_.step.drawn);
+  result.drawn = std::clamp(result.drawn, int64_t{0}, kMostDrawn);
   rolled_back_ = false;
   step_ = result.global_step;
   return result;
@@ -256,12 +264,16 @@ std::string RemoteClient::Awaited(std::string& peers) {
   }
   peers += absl::StrJoin(names, ", ");
   return StrCat(rpc::TaskName(context_.options.identity), " waits for ", what, " from ",
-                absl::StrJoin(described, ", "));
+                absl::StrJoin(described, ", "),
+                context_.missing.empty()
+                    ? ""
+                    : StrCat("; the first step waits until ", context_.missing, " has started"));
 }
 
 void RemoteClient::ReportWait() {
   std::string peers;
   const std::string message = Awaited(peers);
+  links_[0]->Poll();  // the next report may then say more
   Say(state::PeerEvent::Kind::kWaiting, peers, message);
 }
 

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class RemoteClient : public ParameterClient {
 
   StatusOr<StepResult> WaitReady(std::span<const std::span<std::byte>> values) override;
   Status BeginStep(std::span<const std::span<const std::byte>> gradients,
-                   std::span<const std::span<std::byte>> values) override;
+                   std::span<const std::span<std::byte>> values, int64_t drawn) override;
   void MarkReady(int variable) override;
   StatusOr<StepResult> EndStep() override;
   StatusOr<state::Snapshot> TakeSnapshot() override;
@@ -62,6 +63,9 @@ class RemoteClient : public ParameterClient {
   std::vector<Status> RepairLinks();
   Status RepairLink(size_t server);
   bool NeedsRepair() ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
+  // Makes this process known to ps 0 unless it is, and returns whether it is. Also asks for the
+  // position in the data, if ps 0 was filled since. A refusal is kept in registration_.
+  bool Registered();
   Status ContinueAsynchronous();
   Status ContinueSynchronous();
   // Fills the given servers under one new epoch, which is greater than any earlier epoch of
@@ -90,10 +94,15 @@ class RemoteClient : public ParameterClient {
   // Used only by the caller's thread.
   std::vector<RemoteState> states_;  // indexed by server, as of the last query
   std::vector<bool> known_;          // indexed by server: whether its state is known
+  Status registration_;              // of the last attempt to register with ps 0
   int64_t epoch_ = 0;                // synchronous: epoch of the step
   int64_t step_ = 0;                 // step of the values that the caller holds
-  bool rolled_back_ = false;         // the servers were rolled back since the last result
-  Deadline deadline_{};              // when `patience` runs out
+  // Asynchronous: the epoch in which this process registered with ps 0, and the position that the
+  // next result must report, because ps 0's state is another one.
+  int64_t registered_epoch_ = 0;
+  std::optional<int64_t> position_;
+  bool rolled_back_ = false;  // the servers were rolled back since the last result
+  Deadline deadline_{};       // when `patience` runs out
   Deadline refused_since_{};
   Deadline stop_seen_{};  // when the chief first saw the request to stop
   Deadline next_report_{};

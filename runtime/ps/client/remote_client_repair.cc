@@ -7,6 +7,7 @@
 #include "runtime/base/thread_pool.h"
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
+#include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
 namespace {
@@ -90,6 +91,7 @@ Status RemoteClient::Repair() {
       refusal = statuses[i];
     }
   }
+  if (refusal.ok() && absl::IsFailedPrecondition(registration_)) refusal = registration_;
   // A refusal may come from a predecessor at the same address that is about to exit, so it is final
   // only after refusal_patience.
   if (refusal.ok()) {
@@ -153,6 +155,37 @@ Status RemoteClient::RepairLink(size_t server) {
   return OkStatus();
 }
 
+bool RemoteClient::Registered() {
+  // Other servers may know a greater incarnation than a ps 0 that was restored from a checkpoint.
+  int64_t own = 0, heard = 0;
+  for (size_t i = 1; i < links_.size(); ++i) {
+    if (known_[i]) heard = std::max(heard, states_[i].incarnation);
+  }
+  {
+    MutexLock lock(context_.mutex);
+    own = context_.incarnation;
+    // In synchronous mode, every answer contains the position.
+    const bool current = synchronous() || registered_epoch_ == states_[0].epoch;
+    if (links_[0]->registered() && own >= heard && current) return true;
+  }
+  if (!known_[0] || !states_[0].ready) return false;
+  const auto ask = [&](size_t) -> Status {
+    ASSIGN_OR_RETURN(const Link::Answer answer,
+                     links_[0]->Request({.type = wire::kRegister, .step = own, .value = heard}, "",
+                                        kRequestTimeout));
+    MutexLock lock(context_.mutex);
+    context_.incarnation = answer.header.step;
+    links_[0]->set_registered();
+    if (synchronous() || registered_epoch_ == states_[0].epoch) return OkStatus();
+    registered_epoch_ = states_[0].epoch;
+    position_ = answer.header.value;
+    context_.step.drawn = 0;
+    return OkStatus();
+  };
+  registration_ = InParallel({0}, ask, [this](const std::vector<size_t>&) { ReportWait(); })[0];
+  return registration_.ok();
+}
+
 Status RemoteClient::ContinueAsynchronous() {
   std::vector<size_t> empty;
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -161,6 +194,7 @@ Status RemoteClient::ContinueAsynchronous() {
   // Servers that still hold their part keep it: in asynchronous mode, shards may be at
   // different steps.
   if (!empty.empty() && context_.options.chief) RETURN_IF_ERROR(FillFromChief(empty));
+  if (!Registered()) return OkStatus();
   MutexLock lock(context_.mutex);
   if (!context_.step.active) return OkStatus();
   for (size_t i = 0; i < links_.size(); ++i) {
@@ -185,6 +219,7 @@ Status RemoteClient::ContinueSynchronous() {
     // If a server was lost while it was being filled, the next round fills all of them again.
     if (!usable()) return OkStatus();
   }
+  if (!Registered()) return OkStatus();
   const bool other = epoch_ != states_[0].epoch;
   // A new epoch means that the state was replaced: the gradients of this or the next step were
   // computed from values that no longer exist.

@@ -63,7 +63,9 @@ class ScriptedServer : public rpc::StreamHandler {
         while (answers_queries != nullptr && !*answers_queries) std::this_thread::sleep_for(1ms);
         Send(transport, request, {state, {{.bytes = body}}});
         if (late) Send(transport, {.sequence = push_}, *std::exchange(late, std::nullopt));
-      } else {
+      } else if (request.type == wire::kRegister) {
+        Send(transport, request, {{.type = wire::kRegistered, .step = 1}, {}});
+      } else if (request.type != wire::kAnnounce) {
         for (const Answer& answer : Hear(frame)) Send(transport, request, answer);
       }
     }

@@ -57,6 +57,22 @@ void Coordinator::Break(CoordinatorActions& actions) {
   }
 }
 
+// ---- the start
+
+void Coordinator::Gather(std::vector<Worker> workers, Duration until) {
+  gathering_ = std::move(workers);
+  gather_until_ = until;
+}
+
+std::vector<Worker> Coordinator::Missing() const {
+  std::vector<Worker> missing;
+  if (gathered_) return missing;
+  for (const Worker& worker : gathering_) {
+    if (!members_.contains(worker) && !departed_.contains(worker)) missing.push_back(worker);
+  }
+  return missing;
+}
+
 // ---- messages
 
 CoordinatorActions Coordinator::OnMessage(int server, const ToCoordinator& message) {
@@ -100,12 +116,14 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   Member* member = found != members_.end() && found->second.incarnation == report.name.incarnation
                        ? &found->second
                        : nullptr;
-  if (staged_.size() >= kMostStaged && !staged_.contains(report.name)) return;
-  auto [entry, added] =
-      staged_.try_emplace(report.name, std::vector<bool>(participants_.size(), false));
+  const bool refused = staged_.size() >= kMostStaged || IsOlder(report.name);
+  if (refused && !staged_.contains(report.name)) return;
+  auto [entry, added] = staged_.try_emplace(
+      report.name, Contribution{.where = std::vector<bool>(participants_.size(), false)});
+  if (server == 0) entry->second.drawn = report.drawn;  // positions are kept on ps 0 alone
   // A contribution counts only after all servers have staged it, because all must apply the
   // same set.
-  std::vector<bool>& where = entry->second;
+  std::vector<bool>& where = entry->second.where;
   const bool was_complete = std::ranges::all_of(where, std::identity());
   where[static_cast<size_t>(server)] = true;
   if (was_complete) {
@@ -137,10 +155,32 @@ void Coordinator::OnComplete(const Name& name, CoordinatorActions& actions) {
   }
 }
 
+bool Coordinator::IsOlder(const Name& name) const {
+  const auto found = newest_.find(name.worker);
+  return found != newest_.end() && name.incarnation < found->second;
+}
+
+int64_t Coordinator::DrawnBy(const Worker& worker) const {
+  int64_t drawn = 0;
+  for (const Name& name : complete_) {
+    if (name.worker == worker) drawn = std::max(drawn, staged_.at(name).drawn);
+  }
+  return drawn;
+}
+
 // ---- members
 
 CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) {
   CoordinatorActions actions;
+  departed_.erase(worker);
+  if (int64_t& newest = newest_[worker]; newest < incarnation) {
+    newest = incarnation;
+    // The new process computes the batch again, so the old one's gradient must not arrive later.
+    std::erase_if(staged_, [&](const auto& staged) {
+      return staged.first.worker == worker && IsOlder(staged.first) &&
+             !std::ranges::all_of(staged.second.where, std::identity());
+    });
+  }
   auto [found, added] = members_.try_emplace(worker, Member{.incarnation = incarnation});
   // A restarted worker replaces its predecessor, whose departure may not have been noticed yet.
   if (found->second.incarnation < incarnation) {
@@ -162,11 +202,12 @@ CoordinatorActions Coordinator::Join(const Worker& worker, int64_t incarnation) 
   return actions;
 }
 
-CoordinatorActions Coordinator::Leave(const Worker& worker, int64_t incarnation) {
+CoordinatorActions Coordinator::Leave(const Worker& worker, int64_t incarnation, bool for_good) {
   CoordinatorActions actions;
   auto found = members_.find(worker);
   if (found == members_.end() || found->second.incarnation != incarnation) return actions;
   members_.erase(found);
+  if (for_good) departed_.insert(worker);
   if (holder_ == worker) EndHold(actions);
   Proceed(actions);
   return actions;
@@ -214,16 +255,17 @@ void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
 
 void Coordinator::Proceed(CoordinatorActions& actions) {
   if (!active()) return;
+  gathered_ = gathered_ || Missing().empty();
   // During a hold nothing is committed, so all servers reach the same step.
   if (holder_) {
     if (!hold_granted_ && AllApplied()) {
       hold_granted_ = true;
       actions.holds.push_back({*holder_, true});
     }
-  } else if (complete_.size() >= aggregate_) {
+  } else if (gathered_ && complete_.size() >= aggregate_) {
     CommitStep(actions);
   }
-  GrantTokens(actions);
+  if (gathered_) GrantTokens(actions);
 }
 
 bool Coordinator::AllApplied() const {
@@ -309,6 +351,10 @@ CoordinatorActions Coordinator::Tick(Duration now) {
   CoordinatorActions actions;
   if (holder_ && now >= hold_until_) EndHold(actions);
   ExpireTokens(now, actions);
+  if (active() && !gathered_ && now >= gather_until_) {
+    actions.absent = Missing();
+    gathered_ = true;
+  }
   if (last_commit_ && now - repeated_ >= kRepeatAfter) {
     repeated_ = now;
     for (size_t i = 0; i < participants_.size(); ++i) {

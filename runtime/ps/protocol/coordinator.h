@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,8 @@ struct CoordinatorActions {
   std::vector<HoldResult> holds;
   std::vector<Lapse> lapses;
   std::vector<Worker> returned;  // workers that had lost their token and contribute again
+  // The first step no longer waits for these workers, because they did not join in time.
+  std::vector<Worker> absent;
 };
 
 // Not thread-safe. The caller passes in every event and the time.
@@ -55,6 +58,14 @@ class Coordinator {
   explicit Coordinator(int servers, const LeaseRule& lease = {})
       : participants_(static_cast<size_t>(servers)), lease_(lease) {}
   int servers() const { return static_cast<int>(participants_.size()); }
+
+  // Makes the first commit wait until all these workers are members, so that every run begins with
+  // the same sets. A worker that has left because its data ended is not awaited. At `until`, the
+  // wait ends. Called before the first Fill; has no effect after a first commit was possible, since
+  // tasks that are lost while they train must not keep the others waiting.
+  void Gather(std::vector<Worker> workers, Duration until);
+  // Returns those whom the first step still waits for.
+  std::vector<Worker> Missing() const;
 
   // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
   // have reported that epoch. With `merges`, servers are asked to sum contributions as soon as both
@@ -66,11 +77,15 @@ class Coordinator {
   CoordinatorActions Void();
 
   CoordinatorActions OnMessage(int server, const ToCoordinator& message);
-  // Join: the worker takes part from now on. Leave: it no longer does, because its data ended, its
-  // connection closed or its lease expired. Leave has no effect unless `incarnation` is the
-  // current one.
+  // Join: the worker takes part from now on. Contributions of an earlier incarnation that some
+  // server lacks no longer count. Leave: it no longer takes part, because its data ended
+  // (`for_good`), its connection closed or its lease expired. Leave has no effect unless
+  // `incarnation` is the current one.
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
-  CoordinatorActions Leave(const Worker& worker, int64_t incarnation);
+  CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
+  // Returns the greatest StagedReport::drawn among the worker's contributions to the current step
+  // that every server keeps, or 0. They will be committed, or dropped as those of a backup worker.
+  int64_t DrawnBy(const Worker& worker) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
   // the state becomes void. The hold is granted once all servers have applied the same steps.
@@ -121,14 +136,18 @@ class Coordinator {
   static void Return(const Worker& worker, Member& member, CoordinatorActions& actions);
   void EndHold(CoordinatorActions& actions);
   bool AllApplied() const;
+  bool IsOlder(const Name& name) const;
 
   std::vector<Server> participants_;
   int64_t epoch_ = 0;  // 0: void
   int64_t step_ = 0;
   size_t aggregate_ = 1;
-  // The contributions to the current step, and whether each server has staged them.
-  std::map<Name, std::vector<bool>> staged_;
-  std::vector<Name> complete_;  // staged on all servers, oldest first
+  struct Contribution {
+    std::vector<bool> where;  // whether each server has staged it
+    int64_t drawn = 0;
+  };
+  std::map<Name, Contribution> staged_;  // those to the current step
+  std::vector<Name> complete_;           // staged on all servers, oldest first
   bool merges_ = false;
   MergeTree tree_;
   std::optional<Commit> last_commit_;
@@ -137,6 +156,12 @@ class Coordinator {
   std::map<Worker, Member> members_;
   uint64_t order_ = 0;
   StepLease lease_;
+  std::map<Worker, int64_t> newest_;  // incarnation that has joined
+
+  bool gathered_ = false;
+  std::vector<Worker> gathering_;
+  Duration gather_until_{0};
+  std::set<Worker> departed_;  // for good
 
   std::optional<Worker> holder_;
   bool hold_granted_ = false;

@@ -18,8 +18,8 @@ struct Worker {
 std::string ToString(const Worker& worker);  // "worker 1"
 
 // Identifies a contribution, that is, one set of gradients from one worker. A worker's
-// sequence increases with every exchange. A restarted worker has a greater incarnation and
-// restarts its sequence.
+// sequence increases with every exchange. A restarted worker has a greater incarnation, which ps 0
+// gives it, and restarts its sequence.
 struct Name {
   Worker worker;
   int64_t incarnation = 0;

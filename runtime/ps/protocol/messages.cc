@@ -30,7 +30,8 @@ std::string Encode(const ToCoordinator& message) {
   if (const auto* hello = std::get_if<Hello>(&message)) {
     out << "hello " << hello->incarnation << ' ' << hello->epoch << ' ' << hello->step;
   } else if (const auto* staged = std::get_if<StagedReport>(&message)) {
-    out << "staged " << staged->epoch << ' ' << staged->step << staged->name;
+    out << "staged " << staged->epoch << ' ' << staged->step << staged->name << ' '
+        << staged->drawn;
   } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
     out << "applied " << applied->epoch << ' ' << applied->step;
   }
@@ -61,7 +62,7 @@ std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text) {
   }
   if (kind == "staged") {
     StagedReport staged;
-    in >> staged.epoch >> staged.step >> staged.name;
+    in >> staged.epoch >> staged.step >> staged.name >> staged.drawn;
     return IfGood<ToCoordinator>(in, staged);
   }
   if (kind == "applied") {

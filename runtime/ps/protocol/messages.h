@@ -18,16 +18,17 @@ namespace tfjob::ps::protocol {
 inline constexpr Duration kRepeatAfter = std::chrono::milliseconds(500);
 
 // Participant → coordinator.
-struct Hello {  // sent on connecting, then repeated
-  int64_t incarnation = 0;
-  int64_t epoch = 0;  // 0: no state
-  int64_t step = 0;   // all commits to earlier steps are applied
+struct Hello {              // sent on connecting, then repeated
+  int64_t incarnation = 0;  // on ps 0, the one that it has given to the sending process
+  int64_t epoch = 0;        // 0: no state
+  int64_t step = 0;         // all commits to earlier steps are applied
   bool operator==(const Hello&) const = default;
 };
 struct StagedReport {  // all bytes of the contribution have arrived and are kept
   int64_t epoch = 0;
   int64_t step = 0;  // step it was computed for
   Name name;
+  int64_t drawn = 0;  // how many batches the worker had drawn with this one; 0: it does not count
   bool operator==(const StagedReport&) const = default;
 };
 struct AppliedReport {
@@ -49,8 +50,8 @@ struct Abort {  // the states of this and all earlier epochs are void
   bool operator==(const Abort&) const = default;
 };
 // Sum `from` into `into` and free its bytes: both will be in the commit of the step. The sum is
-// kept under the name `into`. A participant that misses this message sums both when the commit
-// arrives.
+// kept under the name `into`. A participant that misses this message sums both, in the same order,
+// when the commit arrives.
 struct Merge {
   int64_t epoch = 0;
   int64_t step = 0;

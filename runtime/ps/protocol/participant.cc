@@ -11,9 +11,10 @@ constexpr int64_t kMostAhead = 1;
 
 }  // namespace
 
-ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) {
+ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step, bool backups) {
   ParticipantActions actions = Void();
   actions.voided = false;
+  backups_ = backups;
   epoch_ = epoch;
   step_ = step;
   // This ledger covers only one epoch. The ledgers in the Store record what the new state
@@ -26,7 +27,7 @@ ParticipantActions Participant::Fill(Duration now, int64_t epoch, int64_t step) 
 ParticipantActions Participant::Void() {
   ParticipantActions actions;
   actions.voided = epoch_ != 0;
-  for (const auto& [name, step] : staged_) {
+  for (const auto& [name, contribution] : staged_) {
     actions.forget.push_back(name);
     actions.refused.push_back(name);
   }
@@ -42,7 +43,8 @@ bool Participant::Wants(int64_t epoch, int64_t step, const Name& name) const {
          !applied_.Contains(name);
 }
 
-ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& name) {
+ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& name,
+                                       int64_t drawn) {
   ParticipantActions actions;
   if (!Current(epoch) || step > step_ + kMostAhead) {
     actions.forget.push_back(name);
@@ -53,16 +55,17 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
   } else if (staged_.contains(name)) {
     // The worker repeats the contribution before its step is decided. The report may have been
     // lost, too, so it is repeated.
-    actions.messages.push_back(StagedReport{epoch, step, name});
+    actions.messages.push_back(StagedReport{epoch, step, name, staged_[name].drawn});
   } else if (step < step_) {
     actions.forget.push_back(name);
+    if (backups_ && drawn > 0) actions.drawn.push_back({name.worker, drawn});
     actions.answers.push_back({.name = name, .step = step_, .dropped = true});
   } else {
-    staged_[name] = step;
+    staged_[name] = {step, drawn};
     // If the step is already being committed, this contribution is too late to be reported.
     // Applied() will answer it with the values that the commit produces.
     if (!applying_ || step > applying_->step) {
-      actions.messages.push_back(StagedReport{epoch, step, name});
+      actions.messages.push_back(StagedReport{epoch, step, name, drawn});
     }
   }
   return actions;
@@ -121,13 +124,17 @@ ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
   merged_.clear();
   for (const Name& name : commit.set) applied_.Record(name);
   for (auto it = staged_.begin(); it != staged_.end();) {
-    if (it->second > commit.step) {
+    const auto& [name, contribution] = *it;
+    if (contribution.step > commit.step) {
       ++it;
       continue;
     }
-    const bool used = std::ranges::find(commit.set, it->first) != commit.set.end();
-    actions.answers.push_back({.name = it->first, .step = step_, .dropped = !used});
-    actions.forget.push_back(it->first);
+    const bool used = std::ranges::find(commit.set, name) != commit.set.end();
+    if ((used || backups_) && contribution.drawn > 0) {
+      actions.drawn.push_back({name.worker, contribution.drawn});
+    }
+    actions.answers.push_back({.name = name, .step = step_, .dropped = !used});
+    actions.forget.push_back(name);
     it = staged_.erase(it);
   }
   actions.messages.push_back(AppliedReport{epoch_, step_});
@@ -150,8 +157,8 @@ void Participant::Repeat(Duration now, ParticipantActions& actions) {
   repeated_ = now;
   actions.messages.push_back(Hello{incarnation_, epoch_, step_});
   // A coordinator that lost its connection to this server may have missed any of these.
-  for (const auto& [name, step] : staged_) {
-    actions.messages.push_back(StagedReport{epoch_, step, name});
+  for (const auto& [name, contribution] : staged_) {
+    actions.messages.push_back(StagedReport{epoch_, contribution.step, name, contribution.drawn});
   }
 }
 

@@ -21,6 +21,13 @@ struct Answer {
   bool operator==(const Answer&) const = default;
 };
 
+// A position in a worker's data: of its batches, the first `count` have been drawn.
+struct Drawn {
+  Worker worker;
+  int64_t count = 0;
+  bool operator==(const Drawn&) const = default;
+};
+
 // The actions that the caller must take. `merge` and `apply` must be carried out one after the
 // other, in the order in which they were returned. `apply` must come before `forget`, because it
 // needs staged bytes that `forget` frees. `messages` must come last, because on ps 0 the
@@ -32,6 +39,8 @@ struct ParticipantActions {
   std::optional<Commit> apply;
   // Sum the second contribution into the first, whose bytes will be the sum.
   std::optional<Merge> merge;
+  // Positions that the state has reached. Must be recorded before `answers` are sent.
+  std::vector<Drawn> drawn;
   std::vector<Answer> answers;
   // Free the staged bytes of these contributions.
   std::vector<Name> forget;
@@ -46,8 +55,9 @@ class Participant {
   explicit Participant(int64_t incarnation) : incarnation_(incarnation) {}
 
   // Called when the server has been filled with the state of `step` under `epoch`. Voids any
-  // earlier state.
-  ParticipantActions Fill(Duration now, int64_t epoch, int64_t step);
+  // earlier state. If `backups`, more workers train than a step needs, so a batch has been drawn
+  // even if its gradient is dropped; otherwise, its worker is expected to compute it again.
+  ParticipantActions Fill(Duration now, int64_t epoch, int64_t step, bool backups = false);
   // Called when the server no longer has a valid state. Drops and refuses everything that
   // is staged.
   ParticipantActions Void();
@@ -56,8 +66,9 @@ class Participant {
   // step is decided or too far ahead, or if `epoch` is not the current one.
   bool Wants(int64_t epoch, int64_t step, const Name& name) const;
   // Called when all bytes of the contribution have arrived, whether or not they were needed.
-  // Reports the contribution to the coordinator, or answers or refuses its exchange.
-  ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name);
+  // Reports the contribution to the coordinator, or answers or refuses its exchange. `drawn` is
+  // that of StagedReport.
+  ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name, int64_t drawn = 0);
   ParticipantActions OnMessage(const ToParticipant& message);
   // Called when an `apply` has been carried out. Answers the contributions whose step is now
   // decided, and reports the step to the coordinator.
@@ -75,13 +86,18 @@ class Participant {
   void Repeat(Duration now, ParticipantActions& actions);
   void OnCommit(const Commit& commit, ParticipantActions& actions);
   void OnMerge(const Merge& merge, ParticipantActions& actions);
+  struct Contribution {
+    int64_t step = 0;  // the step it was computed for
+    int64_t drawn = 0;
+  };
   bool Current(int64_t epoch) const { return epoch_ != 0 && epoch == epoch_; }
 
   const int64_t incarnation_;
   int64_t epoch_ = 0;  // 0: no state
   int64_t step_ = 0;
-  std::map<Name, int64_t> staged_;  // value: the step it was computed for
-  std::set<Name> merged_;           // those of them that were summed into another
+  bool backups_ = false;
+  std::map<Name, Contribution> staged_;
+  std::set<Name> merged_;  // those of them that were summed into another
   std::optional<Commit> applying_;
   Ledger applied_;  // since the state was filled
   Duration repeated_{0};

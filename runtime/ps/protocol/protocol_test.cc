@@ -36,7 +36,7 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   EXPECT_EQ(DecodeToParticipant(Encode(merge)), merge);
   EXPECT_FALSE(DecodeToParticipant("merge 2 7 worker 0 1 3 worker 1"));
   for (const ToCoordinator& message :
-       {ToCoordinator(Hello{4, 5, 6}), ToCoordinator(StagedReport{1, 2, Of(kB, 3)}),
+       {ToCoordinator(Hello{4, 5, 6}), ToCoordinator(StagedReport{1, 2, Of(kB, 3), 4}),
         ToCoordinator(AppliedReport{8, 9})}) {
     EXPECT_EQ(DecodeToCoordinator(Encode(message)), message);
   }
@@ -247,6 +247,85 @@ TEST(Participant, RefusesWhatWasMeantForAVoidState) {
   EXPECT_TRUE(actions.voided);
   EXPECT_EQ(actions.refused, std::vector{Of(kA, 1)});
   EXPECT_EQ(participant.Staged(3, 5, Of(kA, 1)).refused, std::vector{Of(kA, 1)});
+}
+
+TEST_F(CoordinatorTest, TheFirstStepWaitsForAllTasks) {
+  coordinator_.Gather({kA, kB, kC}, 600s);
+  Begin(2);
+  coordinator_.Join(kA, 1);
+  coordinator_.Join(kB, 1);
+  EXPECT_EQ(coordinator_.Missing(), std::vector{kC});
+  EXPECT_TRUE(Stage(kA, 1).again.empty());
+  EXPECT_TRUE(Committed(Stage(kB, 1)).empty());
+  // Holds are granted meanwhile, since the chief saves the first state.
+  EXPECT_EQ(coordinator_.Hold(1s, kA).holds.size(), 1u);
+  coordinator_.Release(kA);
+  coordinator_.Leave(kB, 1);
+  EXPECT_EQ(coordinator_.Missing(), (std::vector{kB, kC}));
+  coordinator_.Join(kC, 1);
+  EXPECT_EQ(coordinator_.Missing(), std::vector{kB});
+  EXPECT_EQ(Committed(coordinator_.Join(kB, 2)), (std::vector{Of(kA, 1), Of(kB, 1)}));
+  // A task that is lost later is not awaited, nor after the next state is filled.
+  coordinator_.Leave(kC, 1);
+  EXPECT_TRUE(coordinator_.Missing().empty());
+  coordinator_.Gather({kA, kB, kC}, 900s);
+  coordinator_.Fill(2, 5, 2);
+  EXPECT_TRUE(coordinator_.Missing().empty());
+}
+
+TEST_F(CoordinatorTest, GoesOnWithoutTasksThatDoNotComeInTime) {
+  coordinator_.Gather({kA, kB, kC}, 600s);
+  Begin(2);
+  coordinator_.Join(kA, 1);
+  coordinator_.Join(kB, 1);
+  coordinator_.Leave(kB, 1, /*for_good=*/true);
+  EXPECT_TRUE(Stage(kA, 1).again.empty());
+  EXPECT_TRUE(coordinator_.Tick(599s).absent.empty());
+  const CoordinatorActions late = coordinator_.Tick(600s);
+  EXPECT_EQ(late.absent, std::vector{kC}) << "B's data has ended, so nobody waits for it";
+  EXPECT_EQ(late.again.size(), 1u);
+  EXPECT_TRUE(coordinator_.Missing().empty());
+  EXPECT_TRUE(coordinator_.Tick(700s).absent.empty());
+}
+
+TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
+  Begin(2);
+  const auto report = [&](int server, uint64_t sequence, int64_t drawn) {
+    return coordinator_.OnMessage(server, StagedReport{1, 5, Of(kA, sequence), drawn});
+  };
+  coordinator_.Join(kA, 1);
+  coordinator_.Join(kB, 1);
+  report(0, 1, 7);
+  EXPECT_EQ(coordinator_.DrawnBy(kA), 0);
+  report(1, 1, int64_t{1} << 62);  // only ps 0 keeps positions
+  EXPECT_EQ(coordinator_.DrawnBy(kA), 7);
+  report(0, 2, 8);
+  // The second gradient never reached server 1 before its process died. The new process computes
+  // the eighth batch again, so the gradient must not count if it arrives after all.
+  coordinator_.Join(kA, 2);
+  EXPECT_EQ(coordinator_.DrawnBy(kA), 7);
+  EXPECT_TRUE(Committed(report(1, 2, 8)).empty());
+  EXPECT_TRUE(Committed(report(0, 2, 8)).empty());
+  EXPECT_EQ(Committed(Stage(kB, 1)), (std::vector{Of(kA, 1), Of(kB, 1)}));
+  EXPECT_EQ(coordinator_.DrawnBy(kA), 0);
+}
+
+TEST(Participant, SaysWhichBatchesCountAsDrawn) {
+  for (const bool backups : {false, true}) {
+    Participant participant(1);
+    participant.Fill(0s, 3, 5, backups);
+    participant.Staged(3, 5, Of(kA, 1), 7);
+    participant.Staged(3, 5, Of(kB, 1), 9);
+    participant.Staged(3, 5, Of(kC, 1));
+    participant.OnMessage(Commit{3, 5, {Of(kB, 1), Of(kC, 1)}});
+    std::vector<Drawn> expected = {{kB, 9}};
+    if (backups) expected.insert(expected.begin(), {kA, 7});
+    EXPECT_EQ(participant.Applied(3, 5).drawn, expected);
+    // One that is late altogether.
+    expected.clear();
+    if (backups) expected.push_back({kA, 8});
+    EXPECT_EQ(participant.Staged(3, 5, Of(kA, 2), 8).drawn, expected);
+  }
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/protocol/participant.h"
+#include "runtime/ps/protocol/simulated_batches.h"
 
 namespace tfjob::ps::protocol {
 namespace {
@@ -29,6 +30,7 @@ class Simulation {
     servers_.resize(static_cast<size_t>(Between(1, 3)));
     workers_.resize(static_cast<size_t>(Between(1, 4)));
     aggregate_ = Between(1, static_cast<int>(workers_.size()) + 2);
+    gathers_ = Between(0, 1) == 1;
     loss_ = Between(0, 2) * 0.05;
     duplication_ = Between(0, 2) * 0.05;
     for (int i = 0; i < servers(); ++i) StartServer(i);
@@ -54,6 +56,8 @@ class Simulation {
   }
   int merges() const { return merges_; }
   int lapses() const { return lapses_; }
+  int redrawn() const { return batches_.redrawn(); }
+  bool waited() const { return waited_; }
 
  private:
   struct Server {
@@ -66,6 +70,11 @@ class Simulation {
     // The contributions summed under a name since the last commit, that name included.
     std::map<Name, std::vector<Name>> sums;
     int64_t summed_epoch = 0, summed_step = 0;
+    std::map<Worker, int64_t> drawn;  // on server 0: positions in the data, as it reports them
+    UsedBatches used;                 // of the lineage
+    std::set<Worker> joined;
+    Duration gather_until{0};
+    bool committed = false;
   };
   struct Worker_ {
     bool alive = false;
@@ -75,6 +84,7 @@ class Simulation {
     int64_t epoch = 0;  // 0: must pull
     int64_t step = 0;
     uint64_t sequence = 0;
+    int64_t drawn = 0;  // position in its data, as server 0 last reported it
     bool awaiting = false;
     std::map<int, std::pair<int64_t, int64_t>> answers;  // by server → epoch, step
   };
@@ -152,11 +162,23 @@ class Simulation {
         if (server(i).incarnation == incarnation && server(i).alive) Apply(i, commit);
       });
     }
+    for (const Drawn& drawn : actions.drawn) Draw(i, drawn);
     for (const Answer& answer : actions.answers) {
       Reply(i, answer.name, server(i).participant->epoch(), answer.step);
     }
     for (const Name& name : actions.refused) Reply(i, name, 0, 0);
   }
+
+  void Draw(int i, const Drawn& drawn) {
+    int64_t& known = server(i).drawn[drawn.worker];
+    known = std::max(known, drawn.count);
+  }
+  int64_t DrawnBy(int i, const Worker& id) {
+    if (i > 0) return 0;
+    return std::max(server(0).drawn[id], server(0).coordinator->DrawnBy(id));
+  }
+
+  bool backups() const { return aggregate_ < workers(); }
 
   // A merge before the commit of its step is carried out at once.
   void MergeOn(int i, const Merge& merge) {
@@ -200,12 +222,26 @@ class Simulation {
       }
       ASSERT_EQ(static_cast<int64_t>(s.lineage.size()), commit.step);
       s.lineage.push_back(commit.set);
+      batches_.Check(commit.set, backups(), s.used);
     }
     Carry(i, s.participant->Applied(commit.epoch, commit.step));
   }
 
+  // The first commit waits until all workers have joined.
+  void CheckGathering(const ToParticipant& message) {
+    Server& s = server(0);
+    if (!std::holds_alternative<Commit>(message) || std::exchange(s.committed, true)) return;
+    if (now_ >= s.gather_until) return;
+    for (int i = 0; i < workers(); ++i) {
+      ASSERT_TRUE(s.joined.contains(Id(i)) || worker(i).ended) << "did not wait for " << i;
+    }
+    waited_ = true;
+  }
+
   void Carry(const CoordinatorActions& actions) {
+    ASSERT_TRUE(actions.absent.empty() || now_ >= server(0).gather_until) << "gave up too early";
     for (const auto& [to, message] : actions.messages) {
+      CheckGathering(message);
       auto deliver = [this, to = to, message = message] {
         if (server(to).alive) Carry(to, server(to).participant->OnMessage(message));
       };
@@ -216,10 +252,12 @@ class Simulation {
       }
     }
     for (const Again& again : actions.again) {
-      Send([this, again] {
+      Send([this, again, drawn = DrawnBy(0, again.worker)] {
         Worker_& w = worker(Index(again.worker));
         if (!w.alive || w.incarnation != again.incarnation || !w.awaiting) return;
-        if (w.sequence == again.sequence && w.epoch != 0) Compute(Index(again.worker));
+        if (w.sequence != again.sequence || w.epoch == 0) return;
+        w.drawn = drawn;
+        Compute(Index(again.worker));
       });
     }
     lapses_ += static_cast<int>(actions.lapses.size());
@@ -245,6 +283,9 @@ class Simulation {
     ++w.sequence;
     w.awaiting = true;
     w.answers.clear();
+    if (w.epoch != 0) {
+      batches_.Compute({Id(i), w.incarnation, w.sequence}, w.drawn + 1);
+    }
     Transmit(i, w.incarnation, w.sequence);
   }
 
@@ -268,6 +309,7 @@ class Simulation {
     newest = name.incarnation;
     const bool present = worker(from).alive && worker(from).incarnation == name.incarnation;
     if (to == 0 && present && !worker(from).ended) {
+      s.joined.insert(name.worker);
       Carry(s.coordinator->Join(name.worker, name.incarnation));
     }
     if (epoch == 0) {
@@ -275,11 +317,11 @@ class Simulation {
         Reply(to, name, s.participant->epoch(), s.participant->step());
       return;
     }
-    Carry(to, s.participant->Staged(epoch, step, name));
+    Carry(to, s.participant->Staged(epoch, step, name, batches_.Of(name)));
   }
 
   void Reply(int from, const Name& name, int64_t epoch, int64_t step) {
-    Send([this, from, name, epoch, step] {
+    Send([this, from, name, epoch, step, drawn = DrawnBy(from, name.worker)] {
       const int i = Index(name.worker);
       Worker_& w = worker(i);
       if (!w.alive || w.incarnation != name.incarnation || w.sequence != name.sequence) return;
@@ -289,6 +331,7 @@ class Simulation {
         return Next(i);
       }
       w.answers[from] = {epoch, step};
+      if (from == 0) w.drawn = drawn;
       if (w.answers.size() == servers_.size()) Answered(i);
     });
   }
@@ -325,7 +368,8 @@ class Simulation {
   void Departs(int i) {
     const int64_t incarnation = worker(i).incarnation;
     After(1, 100, [this, i, incarnation] {
-      if (server(0).alive) Carry(server(0).coordinator->Leave(Id(i), incarnation));
+      if (!server(0).alive) return;
+      Carry(server(0).coordinator->Leave(Id(i), incarnation, worker(i).ended));
     });
   }
 
@@ -356,11 +400,22 @@ class Simulation {
         if (!s.alive || !worker(0).alive) return;
         const auto step = static_cast<int64_t>(checkpoint_.size());
         s.lineage = checkpoint_;
-        Carry(i, s.participant->Fill(now_, epoch, step));
+        s.used = batches_.UsedBy(s.lineage);
+        s.drawn = s.used;
+        if (i == 0) GatherOn(s);
+        Carry(i, s.participant->Fill(now_, epoch, step, backups()));
         if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_, true));
       });
     }
     After(70, 70, [this] { filling_ = false; });
+  }
+
+  void GatherOn(Server& s) {
+    if (!gathers_) return;
+    std::vector<Worker> all;
+    for (int i = 0; i < workers(); ++i) all.push_back(Id(i));
+    s.gather_until = now_ + std::chrono::milliseconds(Between(0, 800));
+    s.coordinator->Gather(std::move(all), s.gather_until);
   }
 
   void Save() {
@@ -408,7 +463,9 @@ class Simulation {
     worker(i).alive = false;
     if (i == 0) holding_ = false;
     Departs(i);
-    After(150, 700, [this, i] { StartWorker(i); });
+    // A worker that is back soon finds the step that its predecessor took part in.
+    const int least = Chance(0.5) ? 1 : 150;
+    After(least, least == 1 ? 20 : 700, [this, i] { StartWorker(i); });
   }
 
   void CrashServer(int i) {
@@ -432,20 +489,26 @@ class Simulation {
   Lineage checkpoint_;
   int64_t greatest_epoch_ = 0;
   int merges_ = 0, lapses_ = 0;
+  SimulatedBatches batches_;
+  bool gathers_ = false, waited_ = false;
   bool filling_ = false, holding_ = false;
 };
 
 TEST(Simulation, KeepsItsPromisesUnderFaults) {
-  int merges = 0, lapses = 0;
+  int merges = 0, lapses = 0, redrawn = 0, waited = 0;
   for (uint64_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Simulation simulation(seed);
     simulation.Run();
     merges += simulation.merges();
     lapses += simulation.lapses();
+    redrawn += simulation.redrawn();
+    waited += simulation.waited() ? 1 : 0;
   }
   EXPECT_GT(lapses, 50);
   EXPECT_GT(merges, 10'000);
+  EXPECT_GT(redrawn, 1'000) << "batches that were computed again after a crash";
+  EXPECT_GT(waited, 100) << "runs whose tasks gathered before their first step";
 }
 
 }  // namespace

@@ -10,6 +10,8 @@ bool MaySend(PeerRole role, uint16_t type) {
     case wire::kPull:
     case wire::kLeave:
     case wire::kFail:
+    case wire::kRegister:
+    case wire::kAnnounce:
       return role == PeerRole::kChief || role == PeerRole::kTrains;
     case wire::kDefine:
     case wire::kFill:

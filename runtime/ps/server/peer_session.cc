@@ -43,6 +43,7 @@ bool PeerSession::Allowed(const rpc::FrameHeader& header) {
     case wire::kRenew:
     case wire::kTaken:
     case wire::kParticipant:
+    case wire::kAnnounce:
       return false;  // these have no answer
     case wire::kPush:
     case wire::kPull:
@@ -79,16 +80,20 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
   const bool ending = (frame.header.flags & wire::kEnding) != 0;
   switch (frame.header.type) {
     case wire::kQuery: {
-      auto [header, body] = service_.DescribeState();
+      auto [header, body] = service_.DescribeState(*this);
       header.sequence = sequence;
       return connection_.Send(header, std::move(body));
     }
     case wire::kLeave:
-      service_.Leave(worker(), peer_.incarnation);
+      service_.Leave(worker(), incarnation());
       // Answered first, since a server that ends may close this connection once the task has left.
       ReplyTo(sequence, OkStatus());
       if (ending) service_.OnTaskEnding(*this);
       return;
+    case wire::kRegister:
+      return Register(frame.header);
+    case wire::kAnnounce:
+      return Announce(frame.header.value);
     case wire::kHold:
       return service_.Hold(*this, sequence);
     case wire::kRenew:
@@ -105,10 +110,28 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return service_.Fail(role_,
                            frame.ReadString(std::min(frame.remaining(), state::kMaxFailureBytes)));
     case wire::kParticipant:
-      return service_.FromParticipant(peer_, frame.ReadString(frame.remaining()));
+      return service_.FromParticipant(*this, frame.ReadString(frame.remaining()));
     default:
       return ReplyTo(sequence, Unimplemented("no request of type ", frame.header.type));
   }
+}
+
+void PeerSession::Register(const rpc::FrameHeader& header) {
+  const StatusOr<Service::Registration> own =
+      service_.RegisterProcess(*this, header.step, header.value);
+  if (!own.ok()) return ReplyTo(header.sequence, own.status());
+  incarnation_ = own->incarnation;
+  connection_.Send({.type = wire::kRegistered,
+                    .sequence = header.sequence,
+                    .step = own->incarnation,
+                    .value = own->drawn});
+}
+
+void PeerSession::Announce(int64_t incarnation) {
+  const Status known = service_.Announce(*this, incarnation);
+  // A process that a later one has superseded would otherwise take turns with it.
+  if (absl::IsFailedPrecondition(known)) return connection_.Cancel(known);
+  if (known.ok()) incarnation_ = incarnation;
 }
 
 void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
@@ -149,90 +172,15 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
   if (status.ok()) status = CheckStep(frame.header.step);
   // The ledger is set before the state goes into service, because a contribution that is repeated
   // after a restore must be recognised from its first frame on.
-  if (status.ok())
-    status = fill_->SetLedger(frame.ReadString(frame.remaining()), service_.run_line());
   if (status.ok()) {
     fill_->step() = frame.header.step;
+    status = fill_->SetLedger(frame.ReadString(frame.remaining()));
+  }
+  if (status.ok()) {
     status = service_.Activate(std::move(fill_));
   }
   fill_ = nullptr;
   ReplyTo(frame.header.sequence, status);
-}
-
-// ---- copying the state
-
-void PeerSession::BeginCopy(uint64_t sequence) {
-  service_.OnCopyBegins();
-  StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
-  if (!store.ok()) return ReplyTo(sequence, store.status());
-  {
-    MutexLock lock(mutex_);
-    copy_request_ = {*std::move(store), sequence};
-  }
-  connection_.Wake();
-}
-
-bool PeerSession::NextCopiedShard() {
-  Store& store = *copy_.of.store;
-  if (copy_.next == store.shards().size()) return false;
-  const int shard = store.shards()[copy_.next++];
-  const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
-  copy_.state.reset(buffers_->Take(store.bytes_of(shard) * parts));
-  copy_.part = copy_.offset = 0;
-  // Copies the whole shard at once, although it is sent in pieces, because value, slots and ledger
-  // must be of the same moment.
-  store.CopyState(shard, copy_.state->data(), copy_.ledger);
-  return true;
-}
-
-bool PeerSession::NextCopy(rpc::OutgoingFrame& frame) {
-  {
-    MutexLock lock(mutex_);
-    if (copy_request_.store != nullptr) {
-      copy_ = {};
-      copy_.of = std::exchange(copy_request_, {});
-    }
-  }
-  if (copy_.of.store == nullptr) return false;
-  const Store& store = *copy_.of.store;
-  frame.header = {.type = wire::kShard, .sequence = copy_.of.sequence, .value = store.epoch()};
-  if (copy_.state != nullptr || NextCopiedShard()) {
-    AppendCopy(frame);
-    return true;
-  }
-  // The text is a member because the frame refers to its bytes until the frame is written.
-  text_ = service_.run_line() + copy_.ledger;
-  // The job's steps are those that ps 0 counted, so its counter is the one to be restored.
-  if (service_.index() == 0) text_ += copy_.of.store->CounterLedger();
-  frame.header.type = wire::kSnapshotEnd;
-  frame.header.step = copy_.of.store->step();
-  frame.segments.push_back({.bytes = std::as_bytes(std::span(text_))});
-  copy_ = {};
-  return true;
-}
-
-void PeerSession::AppendCopy(rpc::OutgoingFrame& frame) {
-  const Store& store = *copy_.of.store;
-  const int shard = store.shards()[copy_.next - 1];
-  const size_t bytes = store.bytes_of(shard);
-  const auto parts = static_cast<size_t>(1 + store.slots_of(shard));
-  for (size_t total = 0; copy_.part < parts && total < rpc::kFrameTargetBytes;) {
-    const size_t count = std::min(bytes - copy_.offset, rpc::kFrameTargetBytes);
-    frame.segments.push_back(
-        {.index = static_cast<uint32_t>(shard),
-         .flags = static_cast<uint32_t>(copy_.part),
-         .offset = copy_.offset,
-         .bytes =
-             copy_.state->bytes(bytes * parts).subspan(copy_.part * bytes + copy_.offset, count),
-         .release = rpc::BufferPool::Lease::Release,
-         .argument = copy_.state->Hold()});
-    total += count;
-    copy_.offset += count;
-    if (copy_.offset < bytes) continue;
-    copy_.offset = 0;
-    ++copy_.part;
-  }
-  if (copy_.part == parts) copy_.state = nullptr;
 }
 
 // ---- contributions
@@ -249,7 +197,7 @@ void PeerSession::Pull(const rpc::FrameHeader& header) {
   if (!BeginExchange(header)) return;
   push_.remaining = 0;
   if (push_.synchronous) return service_.synchronizer().Pull(push_.name, header.value);
-  Answer(header.sequence, push_.store->step(), 0, true);
+  Answer(header.sequence, push_.store->step(), 0, 0, true);
 }
 
 bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
@@ -261,6 +209,9 @@ bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
   }
   Status status = store.status();
   if (status.ok()) status = CheckStep(header.step);
+  if (status.ok() && incarnation() == 0) {
+    status = FailedPrecondition(rpc::TaskName(peer_), " has not registered its process");
+  }
   if (!status.ok()) {
     Refuse(header.sequence, status);
     return false;
@@ -269,7 +220,7 @@ bool PeerSession::BeginExchange(const rpc::FrameHeader& header) {
   // The exchange keeps the mode that it began with: the state may be replaced while its bytes
   // arrive.
   push_.synchronous = push_.store->definition().mode == Mode::kSynchronous;
-  push_.name = {worker(), peer_.incarnation, header.sequence};
+  push_.name = {worker(), incarnation(), header.sequence};
   push_.step = header.step;
   push_.remaining = push_.store->shards().size();
   return true;
@@ -306,6 +257,13 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
 }
 
 Status PeerSession::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {
+  if (segment.index == wire::kDrawn) {
+    if (segment.length > 0 || segment.offset > static_cast<uint64_t>(kMostDrawn)) {
+      return InvalidArgument("position: expected up to ", kMostDrawn, " batches");
+    }
+    push_.drawn = static_cast<int64_t>(segment.offset);
+    return OkStatus();
+  }
   Store& store = *push_.store;
   const auto shard = static_cast<int>(segment.index);
   const bool goes_on = push_.received > 0 && shard == push_.shard;
@@ -355,7 +313,7 @@ void PeerSession::TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo
 void PeerSession::EndPush() {
   std::shared_ptr<Store> store = std::move(push_.store);
   if (push_.synchronous) {
-    return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step,
+    return service_.synchronizer().Staged(push_.name, store->epoch(), push_.step, push_.drawn,
                                           std::move(push_.staging));
   }
   // If the store was replaced meanwhile, its values are outdated.
@@ -364,7 +322,7 @@ void PeerSession::EndPush() {
   }
   // Every server counts, since a contribution visits them all and each needs the step for its
   // updates. The counter of ps 0 is the job's global step, from which staleness is computed.
-  const int64_t before = store->Count(push_.name);
+  const int64_t before = store->Count(push_.name, push_.drawn);
   const int64_t step = store->step();
   const int64_t staleness = service_.index() == 0 ? std::max<int64_t>(0, before - push_.step) : 0;
   {
@@ -392,7 +350,8 @@ void PeerSession::SendValues(bool from_here) {
   connection_.Wake();
 }
 
-void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values) {
+void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_t value,
+                         bool with_values) {
   {
     MutexLock lock(mutex_);
     // Does nothing if the exchange was refused, or if the peer has begun another one in
@@ -406,7 +365,8 @@ void PeerSession::Answer(uint64_t sequence, int64_t step, uint16_t flags, bool w
     reply_.final = {.type = wire::kValues,
                     .flags = static_cast<uint16_t>(flags | wire::kLast),
                     .sequence = sequence,
-                    .step = step};
+                    .step = step,
+                    .value = value};
     reply_.last = true;
   }
   connection_.Wake();

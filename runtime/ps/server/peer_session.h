@@ -2,6 +2,7 @@
 // values and state back. Private to this package.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,12 +30,15 @@ class PeerSession : public rpc::ConnectionHandler {
 
   rpc::Connection& connection() { return connection_; }
   const rpc::Identity& peer() const { return peer_; }
+  // Returns the incarnation of the peer's process (incarnations.h), or 0 while it is unknown.
+  int64_t incarnation() const { return incarnation_; }
+  void set_incarnation(int64_t incarnation) { incarnation_ = incarnation; }
   const std::string& address() const { return address_; }
   protocol::Worker worker() const { return {peer_.task_type, peer_.task_index}; }
 
   // Ends the exchange `sequence`, if it is the current one, by sending all values (`with_values`)
-  // or none. `step` and `flags` are those of wire::kValues.
-  void Answer(uint64_t sequence, int64_t step, uint16_t flags, bool with_values);
+  // or none. `step`, `flags` and `value` are those of wire::kValues.
+  void Answer(uint64_t sequence, int64_t step, uint16_t flags, int64_t value, bool with_values);
   void Refuse(uint64_t sequence, const Status& why);
   // Answers the request `sequence`.
   void ReplyTo(uint64_t sequence, const Status& status);
@@ -53,6 +57,7 @@ class PeerSession : public rpc::ConnectionHandler {
     bool synchronous = false;      // the mode of `store`
     protocol::Name name;
     int64_t step = 0;
+    int64_t drawn = 0;                 // see wire::kDrawn
     size_t remaining = 0;              // shards still to come
     std::shared_ptr<Staging> staging;  // synchronous; null if the bytes are not needed
     // The shard in progress, of which the first `received` bytes have arrived.
@@ -97,6 +102,8 @@ class PeerSession : public rpc::ConnectionHandler {
   // Returns whether the peer's role lets it send this frame. If not, the peer is told.
   bool Allowed(const rpc::FrameHeader& header);
   void Request(rpc::IncomingFrame& frame);
+  void Register(const rpc::FrameHeader& header);
+  void Announce(int64_t incarnation);
   void BeginFill(rpc::IncomingFrame& frame);
   void Fill(rpc::IncomingFrame& frame);
   void EndFill(rpc::IncomingFrame& frame);
@@ -122,6 +129,7 @@ class PeerSession : public rpc::ConnectionHandler {
   Service& service_;
   const rpc::Identity peer_;
   const PeerRole role_;
+  std::atomic<int64_t> incarnation_ = 0;
   const std::string address_;
   kernels::Stream stream_;
   std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();

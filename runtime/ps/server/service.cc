@@ -20,6 +20,13 @@ std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
 
+// Returns "worker 1, worker 2".
+std::string Names(const std::vector<protocol::Worker>& tasks) {
+  return absl::StrJoin(tasks, ", ", [](std::string* out, const protocol::Worker& task) {
+    out->append(protocol::ToString(task));
+  });
+}
+
 // Removes gRPC's prefix, as in "ipv4:127.0.0.1:5000".
 std::string PlainAddress(const std::string& address) {
   for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
@@ -49,13 +56,9 @@ Status Service::Admit(const rpc::Identity& peer) {
     return FailedPrecondition("refused: the job has no task ", rpc::TaskName(peer), " as far as ",
                               rpc::TaskName(options_.identity), " knows");
   }
-  // A ledger orders the contributions of a task by incarnation first, so it would treat everything
-  // that an older process sends as already applied.
-  auto found = incarnations_.find({peer.task_type, peer.task_index});
-  if (found != incarnations_.end() && found->second > peer.incarnation) {
-    return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer), " is known (",
-                              found->second, " > ", peer.incarnation,
-                              "): stop the older process, or set its node's clock");
+  if (incarnations_.IsSuperseded({peer.task_type, peer.task_index}, peer.incarnation)) {
+    return FailedPrecondition("refused: a later start of ", rpc::TaskName(peer),
+                              " is known: stop the older process");
   }
   return OkStatus();
 }
@@ -87,10 +90,17 @@ void Service::Register(PeerSession& session) {
   {
     MutexLock lock(mutex_);
     const protocol::Worker task = session.worker();
-    incarnations_[task] = session.peer().incarnation;
     lost_.erase(task);
     endings_.erase(task);
     stuck_.erase(task);
+    if (index() == 0 && RoleOf(session.peer()) != PeerRole::kNone) {
+      session.set_incarnation(incarnations_.Connect(task, session.peer().incarnation));
+    }
+    // Servers do not ask for their incarnations: only ps 0 needs these.
+    if (index() == 0 && task.type == "ps" && session.incarnation() == 0) {
+      session.set_incarnation(
+          incarnations_.Register(task, session.peer().incarnation, 0, 0).value_or(0));
+    }
     PeerSession*& current = sessions_[task];
     // If there is a session already, the task reconnected or restarted before this server noticed
     // that the old connection was dead.
@@ -124,7 +134,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
   }
   // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
   const bool awaited = was_current && synchronizer_->Awaits(task);
-  synchronizer_->Disconnected(task, session.peer().incarnation);
+  synchronizer_->Disconnected(task, session.incarnation());
   if (!was_current) return;
   std::string when = "before this server had state";
   if (step >= 0) {
@@ -243,21 +253,10 @@ Status Service::Activate(std::shared_ptr<Store> store) {
   MutexLock lock(mutex_);
   // Checked again: another store may have been defined while the lock was not held.
   if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
-  RefuseOlderThan(incarnations);
+  Learn(incarnations);
   filling_ = nullptr;
   store_ = std::move(store);
   return OkStatus();
-}
-
-void Service::RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations) {
-  for (const auto& [task, incarnation] : incarnations) {
-    int64_t& newest = incarnations_[task];
-    newest = std::max(newest, incarnation);
-    auto found = sessions_.find(task);
-    // The session is cancelled, not erased, because it belongs to the thread that serves it.
-    if (found == sessions_.end() || found->second->peer().incarnation >= newest) continue;
-    found->second->connection().Cancel(Aborted("a later start of the task is known"));
-  }
 }
 
 std::vector<state::PeerState> Service::MembersLocked() {
@@ -275,10 +274,14 @@ std::vector<state::PeerState> Service::MembersLocked() {
   return members;
 }
 
-std::pair<rpc::FrameHeader, std::string> Service::DescribeState() {
+std::pair<rpc::FrameHeader, std::string> Service::DescribeState(const PeerSession& session) {
+  // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
+  const Synchronizer::Attendance attendance = synchronizer_->GetAttendance();
   MutexLock lock(mutex_);
   rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
-  Json body = {{"members", Json::array()}};
+  Json body = {{"members", Json::array()}, {"incarnation", incarnations_.Newest(session.worker())}};
+  if (!attendance.missing.empty()) body["missing"] = Names(attendance.missing);
+  if (!attendance.absent.empty()) body["absent"] = Names(attendance.absent);
   for (const state::PeerState& peer : MembersLocked()) {
     body["members"].push_back({{"task", peer.task},
                                {"address", peer.address},
@@ -414,7 +417,7 @@ void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
 
 void Service::Hold(PeerSession& session, uint64_t sequence) {
   if (synchronous_ && index() == 0) {
-    return synchronizer_->Hold(session.worker(), session.peer().incarnation, sequence);
+    return synchronizer_->Hold(session.worker(), session.incarnation(), sequence);
   }
   session.ReplyTo(sequence, FailedPrecondition("only ps 0 of a synchronous job can be held"));
 }
@@ -428,10 +431,11 @@ Status Service::Release(const protocol::Worker& worker, bool keep) {
   return Aborted("the hold had ended: the copy may mix several steps");
 }
 
-void Service::FromParticipant(const rpc::Identity& peer, const std::string& message) {
+void Service::FromParticipant(const PeerSession& session, const std::string& message) {
+  const rpc::Identity& peer = session.peer();
   // ps 0 reports to its coordinator directly; other tasks have no part in the protocol.
   if (peer.task_type != "ps" || peer.task_index < 1) return;
-  synchronizer_->FromParticipant(peer.task_index, message);
+  synchronizer_->FromParticipant(peer.task_index, session.incarnation(), message);
 }
 
 std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
@@ -488,6 +492,26 @@ void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaite
                      .peer = absl::StrJoin(peers, ", "),
                      .message = StrCat("step ", step, " waits for gradients from ",
                                        absl::StrJoin(described, ", "))});
+}
+
+void Service::TellGathering(const std::vector<protocol::Worker>& missing, Duration left) {
+  if (!options_.on_event) return;
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
+                     .peer = Names(missing),
+                     .address = "",
+                     .message = StrCat("the first step waits until ", Names(missing),
+                                       " has started, for at most ", FormatDuration(left),
+                                       " more (strategy.start_timeout_secs)")});
+}
+
+void Service::TellAbsent(const std::vector<protocol::Worker>& absent) {
+  if (!options_.on_event) return;
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
+                     .peer = Names(absent),
+                     .address = "",
+                     .message = StrCat("training goes on without ", Names(absent),
+                                       ", which did not start within "
+                                       "strategy.start_timeout_secs")});
 }
 
 }  // namespace tfjob::ps

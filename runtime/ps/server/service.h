@@ -11,6 +11,7 @@
 
 #include "runtime/base/mutex.h"
 #include "runtime/ps/protocol/coordinator.h"
+#include "runtime/ps/server/incarnations.h"
 #include "runtime/ps/server/peer_session.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/store.h"
@@ -37,10 +38,6 @@ class Service : public ParameterServer {
 
   // For sessions.
   int index() const { return options_.identity.task_index; }
-  // Returns Store::RunLine of this run.
-  std::string run_line() const {
-    return Store::RunLine(options_.identity.job_uid, options_.identity.attempt);
-  }
   // Both return the store that is in service, or FailedPrecondition if there is none. StoreOf also
   // returns FailedPrecondition if the store belongs to another epoch.
   StatusOr<std::shared_ptr<Store>> ReadyStore();
@@ -56,7 +53,18 @@ class Service : public ParameterServer {
   void Abandon(const std::shared_ptr<Store>& store);
   // Puts the filled store into service. Returns Aborted if another store was defined meanwhile.
   Status Activate(std::shared_ptr<Store> store);
-  std::pair<rpc::FrameHeader, std::string> DescribeState();
+  // Describes the state, for the process behind `session`.
+  std::pair<rpc::FrameHeader, std::string> DescribeState(const PeerSession& session);
+  // ps 0: determines the incarnation of the session's process (Incarnations::Register). Returns
+  // Aborted if there is no state yet, since only its ledger says which incarnations are taken.
+  struct Registration {
+    int64_t incarnation = 0;
+    int64_t drawn = 0;  // the task's position in its data
+  };
+  StatusOr<Registration> RegisterProcess(const PeerSession& session, int64_t own, int64_t heard);
+  // Other servers: see Incarnations::Announce.
+  Status Announce(const PeerSession& session, int64_t incarnation);
+  // The task contributes nothing more.
   void Leave(const protocol::Worker& worker, int64_t incarnation);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
@@ -72,7 +80,7 @@ class Service : public ParameterServer {
   void OnTaken();
   // Returns whether this server's last copy has begun, so that its values must not change.
   bool frozen() const { return frozen_; }
-  void FromParticipant(const rpc::Identity& peer, const std::string& message);
+  void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
   Synchronizer& synchronizer() { return *synchronizer_; }
 
@@ -89,12 +97,16 @@ class Service : public ParameterServer {
   protocol::LeaseRule lease_rule() const {
     return {options_.step_lease_factor, options_.step_lease_least};
   }
+  // The first step waits for these tasks to join, until `left` has passed; or, after TellAbsent, no
+  // longer.
+  void TellGathering(const std::vector<protocol::Worker>& missing, Duration left);
+  void TellAbsent(const std::vector<protocol::Worker>& absent);
   // Calls act(session) if the process of `worker` that has this incarnation is connected.
   template <typename Act>
   void WithSession(const protocol::Worker& worker, int64_t incarnation, const Act& act) {
     MutexLock lock(mutex_);
     auto found = sessions_.find(worker);
-    if (found != sessions_.end() && found->second->peer().incarnation == incarnation) {
+    if (found != sessions_.end() && found->second->incarnation() == incarnation) {
       act(*found->second);
     }
   }
@@ -107,10 +119,9 @@ class Service : public ParameterServer {
   void Unregister(PeerSession& session, const Status& why);
   void Tell(state::PeerEvent::Kind kind, const PeerSession& session,
             const std::string& message) const;
-  // Disconnects, and from now on refuses, processes that are older than the incarnation of their
-  // task in `incarnations`. These incarnations come from the ledgers, which would treat everything
-  // that an older process sends as already applied.
-  void RefuseOlderThan(const std::map<protocol::Worker, int64_t>& incarnations)
+  // Notes the incarnations that the ledgers name. Disconnects, and from now on refuses, processes
+  // that are older, because the ledgers would treat everything that they send as already applied.
+  void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits, up to a time limit, until everything queued for the peers has been written.
@@ -144,11 +155,11 @@ class Service : public ParameterServer {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
   bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded it
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;  // the process was asked to end
-  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since then
-  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // and the chief has all of it
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to end
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;            // a copy has begun since then
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;             // and the chief has all of it
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::map<protocol::Worker, int64_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // the newest seen
+  Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
   // Tasks that were connected and no longer are.
   std::map<protocol::Worker, state::PeerState> lost_ ABSL_GUARDED_BY(mutex_);
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "runtime/optimizer/optimizer.h"
+#include "runtime/ps/limits.h"
 
 namespace tfjob::ps {
 namespace {
@@ -61,10 +62,10 @@ void Blend(DType dtype, std::span<std::byte> value, std::span<const std::byte> u
   }
 }
 
-// The prefix of a run line (see RunLine); it stands where an entry has its shard number. A run line
-// has the same fields as an entry, so readers that do not know about run lines skip it like an
-// entry of another server's shard.
-constexpr char kRun[] = "-2 ";
+// What stands instead of a shard's number in the lines that are not about a shard. Older versions
+// wrote lines with -2, which need not be read.
+constexpr int kCounter = -1;
+constexpr int kPosition = -3;
 
 void AppendEntries(int shard, const protocol::Ledger& ledger, std::string& text) {
   for (const protocol::Name& name : ledger.entries()) {
@@ -246,10 +247,6 @@ std::span<std::byte> Store::FillTarget(uint32_t shard, uint32_t slot, uint64_t o
   return entry.Part(static_cast<int>(slot)).subspan(offset, length);
 }
 
-std::string Store::RunLine(const std::string& job_uid, int32_t attempt) {
-  return StrCat(kRun, job_uid.empty() ? "-" : job_uid, " ", attempt, " 0 0\n");
-}
-
 std::map<protocol::Worker, int64_t> Store::Incarnations() {
   std::map<protocol::Worker, int64_t> newest;
   const auto add = [&](const protocol::Ledger& ledger) {
@@ -266,12 +263,7 @@ std::map<protocol::Worker, int64_t> Store::Incarnations() {
   return newest;
 }
 
-Status Store::SetLedger(const std::string& text, const std::string& run_line) {
-  // A ledger of another run is not read: incarnations are start times, so if a clock was ahead
-  // during that run, this run's contributions would look like repeats. A ledger without a run line
-  // is accepted.
-  const size_t run = text.starts_with(kRun) ? 0 : text.find(StrCat("\n", kRun));
-  if (run != std::string::npos && text.find(run_line, run) == std::string::npos) return OkStatus();
+Status Store::SetLedger(const std::string& text) {
   std::istringstream lines(text);
   int shard = 0;
   protocol::Name name;
@@ -279,9 +271,11 @@ Status Store::SetLedger(const std::string& text, const std::string& run_line) {
     if (!(lines >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence)) {
       return InvalidArgument("the ledger has an invalid line: shard ", shard);
     }
-    if (shard == -1) {
+    if (shard == kCounter) {
       MutexLock lock(counter_mutex_);
       counter_ledger_.Record(name);
+    } else if (shard == kPosition) {
+      Drew(name.worker, static_cast<int64_t>(std::min<uint64_t>(name.sequence, INT64_MAX)));
     } else if (Owns(static_cast<uint32_t>(shard))) {
       Entry& entry = At(shard);
       MutexLock lock(entry.mutex);
@@ -289,22 +283,49 @@ Status Store::SetLedger(const std::string& text, const std::string& run_line) {
     }
   }
   if (!lines.eof()) return InvalidArgument("the ledger cannot be read");
+  MutexLock lock(counter_mutex_);
+  if (drawn_.empty()) DerivePositions();
   return OkStatus();
+}
+
+void Store::DerivePositions() {
+  const auto tasks = static_cast<double>(definition_.tasks.size());
+  const bool synchronous = definition_.mode == Mode::kSynchronous;
+  const double batches =
+      static_cast<double>(step_.load()) * (synchronous ? definition_.replicas_to_aggregate : 1);
+  for (const TaskId& task : definition_.tasks) {
+    drawn_[{task.type, task.index}] = static_cast<int64_t>(std::min(batches / tasks, 1e18));
+  }
 }
 
 std::string Store::CounterLedger() {
   std::string text;
   MutexLock lock(counter_mutex_);
-  AppendEntries(-1, counter_ledger_, text);
+  AppendEntries(kCounter, counter_ledger_, text);
+  for (const auto& [task, drawn] : drawn_) {
+    text += StrCat(kPosition, " ", task.type, " ", task.index, " 0 ", drawn, "\n");
+  }
   return text;
 }
 
-int64_t Store::Count(const protocol::Name& name) {
+int64_t Store::Count(const protocol::Name& name, int64_t drawn) {
   MutexLock lock(counter_mutex_);
   // A worker whose answer was lost repeats its push, but the step must be counted only once.
   if (counter_ledger_.Contains(name)) return step_;
   counter_ledger_.Record(name);
+  if (drawn > 0) drawn_[name.worker] = std::max(drawn_[name.worker], drawn);
   return step_++;
+}
+
+void Store::Drew(const protocol::Worker& task, int64_t drawn) {
+  MutexLock lock(counter_mutex_);
+  drawn_[task] = std::max(drawn_[task], std::min(drawn, kMostDrawn));
+}
+
+int64_t Store::DrawnBy(const protocol::Worker& task) {
+  MutexLock lock(counter_mutex_);
+  const auto found = drawn_.find(task);
+  return found == drawn_.end() ? 0 : found->second;
 }
 
 }  // namespace tfjob::ps

@@ -83,19 +83,23 @@ class Store {
 
   // SetLedger reads a ledger from text, with one entry per line: "shard type index incarnation
   // sequence". CopyState writes the entries of a shard, and CounterLedger those of the step
-  // counter, which have shard -1. SetLedger skips entries of other servers' shards. RunLine
-  // identifies the run that wrote a ledger. A ledger from another run is ignored: the tasks of that
-  // run can no longer repeat contributions, and because incarnations are start times, a clock that
-  // was ahead during that run would make new contributions look like repeats.
-  Status SetLedger(const std::string& text, const std::string& run_line);
+  // counter, which have shard -1, and the positions, which have shard -3 and, instead of the
+  // sequence, the number of batches. SetLedger skips entries of other servers' shards. If the
+  // ledger of a state at step() > 0 has no positions, because an older version wrote it, the tasks
+  // of the definition begin where that many steps would have brought them.
+  Status SetLedger(const std::string& text);
   std::string CounterLedger();
-  static std::string RunLine(const std::string& job_uid, int32_t attempt);
   // Returns the newest incarnation of each task that a ledger of this server names.
   std::map<protocol::Worker, int64_t> Incarnations();
 
-  // Asynchronous only. Counts a step for `name`, unless it was counted before. Returns the step
-  // before the call.
-  int64_t Count(const protocol::Name& name);
+  // Asynchronous only. Counts a step for `name`, unless it was counted before, and records its
+  // position (see Drew). Returns the step before the call.
+  int64_t Count(const protocol::Name& name, int64_t drawn = 0);
+
+  // The position of each task in its data: how many batches it has drawn for the steps of this
+  // state. Only ps 0's are used. Drew never lowers it, and takes at most 2^60.
+  void Drew(const protocol::Worker& task, int64_t drawn);
+  int64_t DrawnBy(const protocol::Worker& task);
 
  private:
   struct Entry {
@@ -116,6 +120,7 @@ class Store {
   };
 
   Entry& At(int shard) const;
+  void DerivePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(counter_mutex_);
   void ApplyLocked(Entry& entry, std::span<const std::byte> update, int64_t step, double scale,
                    kernels::Stream& stream);
 
@@ -131,6 +136,7 @@ class Store {
 
   Mutex counter_mutex_;
   protocol::Ledger counter_ledger_ ABSL_GUARDED_BY(counter_mutex_);
+  std::map<protocol::Worker, int64_t> drawn_ ABSL_GUARDED_BY(counter_mutex_);
 };
 
 }  // namespace tfjob::ps

@@ -117,31 +117,57 @@ TEST_F(StoreTest, TakesTheMeanOfThoseThatHaveOne) {
 }
 
 TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
-  EXPECT_EQ(store_.Count(Of(0, 1)), 0);
+  EXPECT_EQ(store_.Count(Of(0, 1), 9), 0);
   EXPECT_EQ(store_.Count(Of(1, 1)), 1);
-  EXPECT_EQ(store_.Count(Of(0, 1)), 2);
+  EXPECT_EQ(store_.Count(Of(0, 1), 10), 2);
   EXPECT_EQ(store_.step(), 2);
   store_.Apply(0, Of(0, 1), Bytes<float>({2, 4, 6}), 0, stream_);
   std::string ledger = store_.CounterLedger();
   std::vector<std::byte> state(64);
   store_.CopyState(0, state.data(), ledger);
-  const std::string run = Store::RunLine("uid", 0);
-  Store restored(Kinds(), 0, 1, 2), next(Kinds(), 0, 1, 2), older(Kinds(), 0, 1, 2);
-  ASSERT_EQ(restored.SetLedger(run + ledger, run), OkStatus());
+  Store restored(Kinds(), 0, 1, 2), older(Kinds(), 0, 1, 2);
+  ASSERT_EQ(restored.SetLedger(ledger), OkStatus());
   EXPECT_EQ(restored.Incarnations(), store_.Incarnations());
   EXPECT_EQ(restored.Incarnations().size(), 2u);
   EXPECT_FALSE(restored.Apply(0, Of(0, 1), Bytes<float>({2, 4, 6}), 0, stream_));
   EXPECT_TRUE(restored.Apply(2, Of(0, 1), Bytes<float>({2, 4}), 0, stream_));
   EXPECT_EQ(restored.Count(Of(1, 1)), 0);
   EXPECT_EQ(restored.step(), 0);
-  // A ledger of another attempt is ignored. One without a run line, as an older version wrote it,
-  // is accepted.
-  ASSERT_EQ(next.SetLedger(run + ledger, Store::RunLine("uid", 1)), OkStatus());
-  EXPECT_TRUE(next.Incarnations().empty());
-  ASSERT_EQ(older.SetLedger(ledger, run), OkStatus());
+  // Older versions also wrote a line that identifies the run.
+  ASSERT_EQ(older.SetLedger("-2 uid 7 0 0\n" + ledger), OkStatus());
   EXPECT_EQ(older.Incarnations().size(), 2u);
-  EXPECT_FALSE(restored.SetLedger("0 worker x", run).ok());
-  EXPECT_FALSE(restored.SetLedger("what", run).ok());
+  EXPECT_FALSE(restored.SetLedger("0 worker x").ok());
+  EXPECT_FALSE(restored.SetLedger("what").ok());
+}
+
+TEST_F(StoreTest, KeepsThePositionsOfTheTasks) {
+  EXPECT_EQ(store_.Count(Of(0, 1), 9), 0);
+  EXPECT_EQ(store_.Count(Of(0, 1), 10), 1) << "a repeated contribution";
+  store_.Drew(Of(1, 1).worker, 4);
+  store_.Drew(Of(1, 1).worker, 3);
+  Store restored(Kinds(), 0, 1, 2);
+  ASSERT_EQ(restored.SetLedger(store_.CounterLedger()), OkStatus());
+  for (Store* store : {&store_, &restored}) {
+    EXPECT_EQ(store->DrawnBy(Of(0, 1).worker), 9);
+    EXPECT_EQ(store->DrawnBy(Of(1, 1).worker), 4);
+    EXPECT_EQ(store->DrawnBy(Of(2, 1).worker), 0);
+  }
+  ASSERT_EQ(restored.SetLedger("-3 worker 2 0 18446744073709551615\n"), OkStatus());
+  EXPECT_EQ(restored.DrawnBy(Of(2, 1).worker), int64_t{1} << 60);
+}
+
+TEST_F(StoreTest, DerivesPositionsFromTheStepOfAnOlderLedger) {
+  Definition definition = Kinds();
+  definition.tasks = {{"chief", 0}, {"worker", 0}, {"worker", 1}};
+  definition.replicas_to_aggregate = 2;
+  for (const Mode mode : {Mode::kAsynchronous, Mode::kSynchronous}) {
+    definition.mode = mode;
+    Store older(definition, 0, 1, 2);
+    older.step() = 30;
+    ASSERT_EQ(older.SetLedger("0 worker 0 1 5\n"), OkStatus());
+    EXPECT_EQ(older.DrawnBy({"worker", 1}), mode == Mode::kSynchronous ? 20 : 10);
+    EXPECT_EQ(older.DrawnBy({"worker", 2}), 0);
+  }
 }
 
 TEST_F(StoreTest, RefusesFillsThatDoNotFit) {

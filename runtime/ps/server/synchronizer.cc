@@ -31,6 +31,20 @@ Duration Now() {
   return RealClock().Monotonic();
 }
 
+// Adds the contributions of a commit as the merge tree pairs them, whether or not the merges were
+// asked for or arrived in time. The bits of the sum thus depend on the set alone.
+void SumInPairs(const std::vector<protocol::Name>& set,
+                const std::vector<std::shared_ptr<Staging>>& updates) {
+  const auto staging = [&](const protocol::Name& name) -> Staging& {
+    return *updates[static_cast<size_t>(std::ranges::find(set, name) - set.begin())];
+  };
+  protocol::MergeTree tree;
+  for (const protocol::Name& name : set) {
+    // Absorb does nothing for what was merged before.
+    for (const auto& [into, from] : tree.Add(name)) staging(into).Absorb(staging(from));
+  }
+}
+
 }  // namespace
 
 // ---- staging
@@ -136,6 +150,10 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
       coordinator_ =
           std::make_unique<protocol::Coordinator>(store->servers(), service_.lease_rule());
     }
+    std::vector<protocol::Worker> tasks;
+    for (const TaskId& task : store->definition().tasks) tasks.push_back({task.type, task.index});
+    gather_until_ = Now() + store->definition().start_timeout;
+    coordinator_->Gather(std::move(tasks), gather_until_);
     // Fill the coordinator first: it must already have the new epoch when this server's participant
     // says hello (below).
     Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate,
@@ -148,7 +166,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   const auto aggregate = static_cast<size_t>(store->definition().replicas_to_aggregate);
   const bool few = values == 0 || aggregate <= kMostFreeBytes / values;
   buffers_->KeepAtMost(few ? values * aggregate : kMostFreeBytes);
-  Carry(participant_.Fill(Now(), store->epoch(), step));
+  const bool backups = aggregate < store->definition().tasks.size();
+  Carry(participant_.Fill(Now(), store->epoch(), step, backups));
 }
 
 void Synchronizer::Void() {
@@ -184,12 +203,29 @@ StatusOr<std::shared_ptr<Staging>> Synchronizer::Stage(const protocol::Name& nam
                              " contributions here that no step has used");
   }
   // A push also readmits a worker that was considered gone because its connection broke.
-  if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
+  Joined(name);
   if (!participant_.Wants(store->epoch(), step, name)) return std::shared_ptr<Staging>();
   return std::make_shared<Staging>(store, buffers_, name, std::move(slot));
 }
 
-void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step,
+void Synchronizer::Joined(const protocol::Name& name) {
+  if (coordinator_ == nullptr) return;
+  std::erase(absent_, name.worker);
+  Carry(coordinator_->Join(name.worker, name.incarnation));
+}
+
+int64_t Synchronizer::DrawnBy(const protocol::Worker& worker) {
+  if (store_ == nullptr || coordinator_ == nullptr) return 0;
+  return std::max(store_->DrawnBy(worker), coordinator_->DrawnBy(worker));
+}
+
+Synchronizer::Attendance Synchronizer::GetAttendance() {
+  MutexLock lock(mutex_);
+  if (coordinator_ == nullptr || store_ == nullptr) return {};
+  return {coordinator_->Missing(), absent_};
+}
+
+void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t step, int64_t drawn,
                           std::shared_ptr<Staging> staging) {
   if (staging != nullptr) staging->EndIntake();
   MutexLock lock(mutex_);
@@ -203,7 +239,7 @@ void Synchronizer::Staged(const protocol::Name& name, int64_t epoch, int64_t ste
     Carry({.refused = {name}});
     return;
   }
-  Carry(participant_.Staged(epoch, step, name));
+  Carry(participant_.Staged(epoch, step, name, drawn));
 }
 
 void Synchronizer::Pull(const protocol::Name& name, int64_t epoch) {
@@ -212,13 +248,13 @@ void Synchronizer::Pull(const protocol::Name& name, int64_t epoch) {
     Carry({.refused = {name}});
     return;
   }
-  if (coordinator_ != nullptr) Carry(coordinator_->Join(name.worker, name.incarnation));
+  Joined(name);
   Carry({.answers = {{.name = name, .step = participant_.step()}}});
 }
 
 void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation) {
   MutexLock lock(mutex_);
-  if (coordinator_ != nullptr) Carry(coordinator_->Leave(worker, incarnation));
+  if (coordinator_ != nullptr) Carry(coordinator_->Leave(worker, incarnation, /*for_good=*/true));
 }
 
 void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnation) {
@@ -265,11 +301,14 @@ bool Synchronizer::Holds(const protocol::Worker& worker) {
 
 // ---- messages
 
-void Synchronizer::FromParticipant(int server, const std::string& message) {
+void Synchronizer::FromParticipant(int server, int64_t incarnation, const std::string& message) {
   // An unreadable message is dropped like a lost one; the protocol repeats both.
   std::optional<protocol::ToCoordinator> read = protocol::DecodeToCoordinator(message);
+  if (!read) return;
+  // The sender knows only when it started, by its own clock.
+  if (auto* hello = std::get_if<protocol::Hello>(&*read)) hello->incarnation = incarnation;
   MutexLock lock(mutex_);
-  if (coordinator_ == nullptr || server >= coordinator_->servers() || !read) return;
+  if (coordinator_ == nullptr || server >= coordinator_->servers()) return;
   Carry(coordinator_->OnMessage(server, *read));
 }
 
@@ -300,6 +339,9 @@ void Synchronizer::ReportWait() {
   }
   if (Now() - waited_since_ < kReportInterval) return;
   waited_since_ = Now();
+  if (const std::vector<protocol::Worker> missing = coordinator_->Missing(); !missing.empty()) {
+    return service_.TellGathering(missing, std::max(gather_until_ - Now(), Duration(0)));
+  }
   service_.TellWait(waited_step_, coordinator_->Awaited());
 }
 
@@ -324,10 +366,14 @@ void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
       session.Refuse(name.sequence, Aborted("the state is rolled back to a checkpoint"));
     });
   }
+  for (const protocol::Drawn& drawn : actions.drawn) {
+    if (store_ != nullptr) store_->Drew(drawn.worker, drawn.count);
+  }
   for (const protocol::Answer& answer : actions.answers) {
+    const int64_t drawn = DrawnBy(answer.name.worker);
     const uint16_t flags = answer.dropped ? wire::kDropped : 0;
     service_.WithSession(answer.name.worker, answer.name.incarnation, [&](PeerSession& session) {
-      session.Answer(answer.name.sequence, answer.step, flags, true);
+      session.Answer(answer.name.sequence, answer.step, flags, drawn, true);
     });
   }
   if (actions.voided && store_ != nullptr) {
@@ -350,9 +396,14 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
   for (const protocol::Lapse& lapse : actions.lapses)
     service_.TellLapse(coordinator_->step(), lapse);
   for (const protocol::Worker& worker : actions.returned) service_.TellReturn(worker);
+  if (!actions.absent.empty()) {
+    absent_ = actions.absent;
+    service_.TellAbsent(absent_);
+  }
   for (const protocol::Again& again : actions.again) {
+    const int64_t drawn = DrawnBy(again.worker);
     service_.WithSession(again.worker, again.incarnation, [&](PeerSession& session) {
-      session.Answer(again.sequence, again.step, wire::kAgain, false);
+      session.Answer(again.sequence, again.step, wire::kAgain, drawn, false);
     });
   }
   for (const auto& [server, message] : actions.messages) {
@@ -397,6 +448,7 @@ void Synchronizer::ApplyLoop() {
       work.updates[0]->Absorb(*work.updates[1]);
       continue;
     }
+    SumInPairs(work.commit->set, work.updates);
     Apply(work, *work.commit);
     // The participant ignores this if the state was voided in the meantime.
     MutexLock lock(mutex_);

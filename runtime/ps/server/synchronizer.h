@@ -78,11 +78,12 @@ class Synchronizer {
   // the task already has more contributions here than the protocol ever asks a task for.
   StatusOr<std::shared_ptr<Staging>> Stage(const protocol::Name& name, int64_t step,
                                            const std::shared_ptr<Store>& store);
-  void Staged(const protocol::Name& name, int64_t epoch, int64_t step,
+  // `drawn` is that of protocol::StagedReport.
+  void Staged(const protocol::Name& name, int64_t epoch, int64_t step, int64_t drawn,
               std::shared_ptr<Staging> staging);
   // The task has requested the current values, and takes part from now on.
   void Pull(const protocol::Name& name, int64_t epoch);
-  void Leave(const protocol::Worker& worker, int64_t incarnation);
+  void Leave(const protocol::Worker& worker, int64_t incarnation);  // for good
   // One of the task's sessions has ended. The task leaves unless it has another session by now.
   void Disconnected(const protocol::Worker& worker, int64_t incarnation);
   // Returns whether, as far as this server knows, the step waits for the task's gradient.
@@ -96,10 +97,17 @@ class Synchronizer {
   // Returns whether the hold lasts.
   bool Holds(const protocol::Worker& worker);
 
-  void FromParticipant(int server, const std::string& message);
+  // `incarnation` is that of the process that sent the message.
+  void FromParticipant(int server, int64_t incarnation, const std::string& message);
   void FromCoordinator(const std::string& message);
   void Connected();  // the link to the coordinator is up
   void Tick();
+  // ps 0 only; elsewhere, both lists are empty.
+  struct Attendance {
+    std::vector<protocol::Worker> missing;  // the first step waits for them
+    std::vector<protocol::Worker> absent;  // it did not wait any longer, and they are still missing
+  };
+  Attendance GetAttendance();
   // Returns the size of the gradients that wait for their step. Takes no lock of the synchronizer.
   size_t staged_bytes() const { return buffers_->lent_bytes(); }
 
@@ -121,6 +129,9 @@ class Synchronizer {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueCommit(const protocol::Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueMerge(const protocol::Merge& merge) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the position of a task in its data, counting contributions that are certain to be used.
+  int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Joined(const protocol::Name& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t StagedBy(const protocol::Worker& worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();
@@ -140,6 +151,8 @@ class Synchronizer {
   std::map<protocol::Name, std::shared_ptr<Staging>> staged_ ABSL_GUARDED_BY(mutex_);
   std::map<protocol::Worker, PendingHold> holds_ ABSL_GUARDED_BY(mutex_);
   std::deque<Work> work_ ABSL_GUARDED_BY(mutex_);
+  std::vector<protocol::Worker> absent_ ABSL_GUARDED_BY(mutex_);
+  Duration gather_until_ ABSL_GUARDED_BY(mutex_){0};
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t waited_step_ ABSL_GUARDED_BY(mutex_) = -1;
   Duration waited_since_ ABSL_GUARDED_BY(mutex_){0};

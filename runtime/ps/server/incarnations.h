@@ -1,0 +1,58 @@
+// Knows which process of each task is the latest, and numbers the processes. Private to this
+// package.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "runtime/base/status.h"
+#include "runtime/ps/protocol/ledger.h"
+
+namespace tfjob::ps {
+
+// A process introduces itself with an instance (rpc::Identity::incarnation), which tells processes
+// apart but does not order them, since clocks may differ. Its incarnation orders them: ps 0 counts
+// the processes of each task in the order in which they connect, and continues from the greatest
+// incarnation in the ledgers of the state. The other servers learn incarnations from the processes.
+// A value type.
+class Incarnations {
+ public:
+  // Returns whether a later process of the task is known. The instance must then be refused.
+  bool IsSuperseded(const protocol::Worker& task, int64_t instance) const;
+
+  // ps 0 only. The process has connected, which supersedes any other process of the task. Returns
+  // its incarnation, or 0 if it has none yet.
+  int64_t Connect(const protocol::Worker& task, int64_t instance);
+  // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
+  // that ps 0, or its predecessor, has already given it, or 0. `heard` is the greatest that other
+  // servers know of this task; they may know more than the ledgers from which ps 0 was restored.
+  // Returns FailedPrecondition if a later process is known, and InvalidArgument for numbers that
+  // are never issued.
+  StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
+                             int64_t heard);
+
+  // Servers other than ps 0. The process says which incarnation it has. Returns FailedPrecondition
+  // if a later one is known, and InvalidArgument for numbers that are never issued.
+  Status Announce(const protocol::Worker& task, int64_t instance, int64_t incarnation);
+
+  // A ledger names this incarnation.
+  void Learn(const protocol::Worker& task, int64_t incarnation);
+  // Returns the greatest known incarnation of the task; 0 if none is known.
+  int64_t Newest(const protocol::Worker& task) const;
+
+ private:
+  struct Entry {
+    std::optional<int64_t> instance;  // of the latest process
+    int64_t incarnation = 0;          // of the latest process; 0: it has none yet
+    int64_t newest = 0;               // greatest known
+    std::deque<int64_t> superseded;   // earlier instances, the latest last
+  };
+  static void Supersede(Entry& entry, int64_t instance);
+  static Status IsOver(const protocol::Worker& task, int64_t own, int64_t newest);
+
+  std::map<protocol::Worker, Entry> entries_;
+};
+
+}  // namespace tfjob::ps

@@ -1,0 +1,82 @@
+#include "runtime/ps/server/incarnations.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace tfjob::ps {
+namespace {
+
+const protocol::Worker kTask = {"worker", 1};
+
+TEST(Incarnations, CountsTheProcessesOfATaskAndKeepsTheNumberOfEach) {
+  Incarnations known;
+  EXPECT_EQ(known.Connect(kTask, 500), 0);
+  EXPECT_EQ(*known.Register(kTask, 500, 0, 0), 1);
+  EXPECT_EQ(known.Connect(kTask, 500), 1);  // reconnects
+  EXPECT_EQ(*known.Register(kTask, 500, 1, 0), 1);
+  EXPECT_EQ(*known.Register(kTask, 500, 0, 0), 1);  // the answer was lost
+  // A restarted process is newer, even if its clock is behind.
+  EXPECT_EQ(known.Connect(kTask, 20), 0);
+  EXPECT_EQ(*known.Register(kTask, 20, 0, 0), 2);
+  EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+  EXPECT_FALSE(known.IsSuperseded(kTask, 20));
+  EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 500, 1, 0).status()));
+  EXPECT_EQ(known.Newest(kTask), 2);
+  EXPECT_EQ(known.Newest({"worker", 2}), 0);
+}
+
+TEST(Incarnations, GoesOnFromTheLedger) {
+  Incarnations known;
+  known.Connect(kTask, 500);
+  known.Learn(kTask, 1'700'000'000'000'000);
+  known.Learn(kTask, 3);
+  EXPECT_EQ(*known.Register(kTask, 500, 0, 0), 1'700'000'000'000'001);
+}
+
+TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow) {
+  Incarnations known;
+  known.Learn(kTask, 3);
+  known.Connect(kTask, 500);
+  EXPECT_EQ(*known.Register(kTask, 500, 5, 5), 5);
+  known.Connect(kTask, 600);
+  EXPECT_EQ(*known.Register(kTask, 600, 0, 7), 8);
+  // Another server is heard of only later.
+  EXPECT_EQ(*known.Register(kTask, 600, 8, 9), 10);
+  // A process that the ledger has left behind.
+  known.Learn(kTask, 20);
+  EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 600, 10, 10).status()));
+}
+
+TEST(Incarnations, OtherServersBelieveTheLaterProcess) {
+  Incarnations known;
+  EXPECT_EQ(known.Announce(kTask, 500, 1), OkStatus());
+  EXPECT_EQ(known.Announce(kTask, 20, 2), OkStatus());
+  EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+  EXPECT_TRUE(absl::IsFailedPrecondition(known.Announce(kTask, 30, 1)));
+  EXPECT_TRUE(known.IsSuperseded(kTask, 30));
+  EXPECT_EQ(known.Announce(kTask, 20, 2), OkStatus());
+  EXPECT_FALSE(known.IsSuperseded(kTask, 20));
+}
+
+TEST(Incarnations, RefusesNumbersThatAreNeverIssued) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  Incarnations known;
+  known.Connect(kTask, 500);
+  EXPECT_TRUE(absl::IsInvalidArgument(known.Register(kTask, 500, kMost, 0).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(known.Register(kTask, 500, 0, kMost).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(known.Register(kTask, 500, -1, 0).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(known.Announce(kTask, 500, kMost)));
+  EXPECT_FALSE(known.Announce(kTask, 500, 0).ok());
+  EXPECT_EQ(known.Newest(kTask), 0);
+}
+
+TEST(Incarnations, RemembersOnlySoManyEarlierProcesses) {
+  Incarnations known;
+  for (int64_t instance = 0; instance < 1000; ++instance) known.Connect(kTask, instance);
+  EXPECT_TRUE(known.IsSuperseded(kTask, 998));
+  EXPECT_FALSE(known.IsSuperseded(kTask, 1));
+}
+
+}  // namespace
+}  // namespace tfjob::ps
