@@ -34,7 +34,7 @@ image() {
     path=${target#//}
     programs+=(--program "$bin/${path/://}=/usr/bin/${path#*:}")
   done
-  deploy/docker/oci_image.py ${tree:-} --name "ghcr.io/tfjob/$name:$version" --name "ghcr.io/tfjob/$name:latest" \
+  deploy/docker/oci_image.py ${tree:-} --name "registry.invalid/tfjob/$name:$version" --name "registry.invalid/tfjob/$name:latest" \
     --output "$output" "${list[@]}" "${programs[@]}" --user 65532:65532 --at-most 40 --file deploy/docker/passwd=/etc/passwd \
     --file deploy/docker/nsswitch.conf=/etc/nsswitch.conf --file /etc/ssl/certs/ca-certificates.crt=/etc/ssl/certs/ca-certificates.crt
 }

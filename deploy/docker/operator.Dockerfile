@@ -1,6 +1,6 @@
 # Builds the operator's image with Docker, with the same files as deploy/docker/build.sh.
 #
-#   docker build -f deploy/docker/operator.Dockerfile -t ghcr.io/tfjob/operator .
+#   docker build -f deploy/docker/operator.Dockerfile -t registry.invalid/tfjob/operator .
 FROM debian:bookworm AS build
 WORKDIR /src
 COPY . .

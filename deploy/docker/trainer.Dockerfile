@@ -1,6 +1,6 @@
 # Builds the trainer's image with Docker, with the same files as deploy/docker/build.sh.
 #
-#   docker build -f deploy/docker/trainer.Dockerfile -t ghcr.io/tfjob/trainer .
+#   docker build -f deploy/docker/trainer.Dockerfile -t registry.invalid/tfjob/trainer .
 FROM debian:bookworm AS build
 WORKDIR /src
 COPY . .

@@ -39,9 +39,8 @@ void RunVerb::AddFlags(FlagSet& flags) {
             "Program to run for the image tfjob/trainer (default: tfjob-trainer beside "
             "this program or in PATH)")
       .Complete(CompleteWith::kFiles);
-  flags
-      .Repeated("--image", options_.images,
-                "REPOSITORY=PROGRAM: run PROGRAM for this image; may be repeated");
+  flags.Repeated("--image", options_.images,
+                 "REPOSITORY=PROGRAM: run PROGRAM for this image; may be repeated");
   flags
       .Seconds("--crash-backoff", options_.crash_backoff,
                "Seconds before the second restart of a container; doubles up to 5 minutes")

@@ -207,6 +207,17 @@ TEST_F(CacheTest, AsksToReadWhatAListShowsAlthoughWeDeletedIt) {
   EXPECT_TRUE(cache_.ObjectsToRead(kKey, 10s).empty());
 }
 
+// The clocks of the server and of the operator may differ by days.
+TEST_F(CacheTest, ShowsTheServersTimeOfADeletionRatherThanItsOwn) {
+  scope_.jobs.OnReplaced({Job("1")});
+  auto terminating =
+      std::make_shared<objects::Pod>(*client::As<objects::Pod>(client::Object(MakePod("a", "1"))));
+  terminating->metadata.deletion_timestamp = clock_.Now() - 24h;
+  cache_.RecordCreate(kKey, objects::Kind::kPod, std::shared_ptr<const objects::Pod>(terminating));
+  cache_.RecordDelete(kKey, "1", {clock_.Now(), 30});
+  EXPECT_EQ(cache_.SnapshotOf(kKey, kUid).pods[0]->metadata.deletion_timestamp, clock_.Now() - 24h);
+}
+
 TEST_F(CacheTest, ShowsAgainWhatTheServerShowsAlthoughItWasTakenForGone) {
   scope_.jobs.OnReplaced({Job("1")});
   scope_.pods.OnReplaced({MakePod("a", "1")});

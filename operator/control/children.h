@@ -157,6 +157,8 @@ class Children {
     const auto deleted = deleted_.find(object->metadata.uid);
     if (deleted == deleted_.end()) return view.push_back(object);
     if (!deleted->second) return;
+    // The server's own time, if it is known, is better than the assumed one.
+    if (object->metadata.terminating()) return view.push_back(object);
     auto terminating = std::make_shared<T>(*object);
     const std::chrono::seconds grace(deleted->second->grace_seconds);
     terminating->metadata.deletion_timestamp = deleted->second->requested + grace;

@@ -35,7 +35,7 @@ spec:
         spec:
           containers:
             - name: tensorflow
-              image: ghcr.io/tfjob/trainer:latest
+              image: registry.invalid/tfjob/trainer:latest
     Worker:
       replicas: 2
       restartPolicy: ExitCode
@@ -43,7 +43,7 @@ spec:
         spec:
           containers:
             - name: tensorflow
-              image: ghcr.io/tfjob/trainer:latest
+              image: registry.invalid/tfjob/trainer:latest
 ```
 )";
 

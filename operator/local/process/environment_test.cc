@@ -117,8 +117,9 @@ class CommandTest : public ::testing::Test {
 };
 
 TEST_F(CommandTest, MapsTheTrainersImageWhateverRegistryAndTag) {
-  for (const char* image : {"tfjob/trainer", "tfjob/trainer:1.2", "ghcr.io/tfjob/trainer:latest",
-                            "localhost:5000/tfjob/trainer", "ghcr.io/tfjob/trainer@sha256:abc"}) {
+  for (const char* image :
+       {"tfjob/trainer", "tfjob/trainer:1.2", "registry.invalid/tfjob/trainer:latest",
+        "localhost:5000/tfjob/trainer", "registry.invalid/tfjob/trainer@sha256:abc"}) {
     const auto line = Resolve(image, {}, {"--config=$(FILE)"});
     ASSERT_TRUE(line.ok()) << image << ": " << line.status();
     EXPECT_EQ(line->programs, std::vector<std::string>{"/opt/tfjob-trainer"});

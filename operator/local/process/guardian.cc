@@ -39,8 +39,8 @@ constexpr size_t kMaximumGroups = 8192;
   _exit(0);
 }
 
-// Closes every file except the socket. Otherwise the guardian might keep open, for example, the write
-// end of another pipe, whose reader would never see its end.
+// Closes every file except the socket. Otherwise the guardian might keep open, for example, the
+// write end of a pipe, whose reader would never see its end.
 int KeepOnly(int fd) {
   dup2(fd, 0);
   close_range(1, ~0U, 0);

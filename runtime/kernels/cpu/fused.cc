@@ -12,8 +12,8 @@
 namespace tfjob::kernels::cpu {
 namespace {
 
-constexpr int64_t kBlock = 256;  // elements
-constexpr int kMaxSteps = 24;    // their results are on the stack: 24 KiB of floats
+constexpr int64_t kBlock = 256;              // elements
+constexpr int kMaxSteps = 24;                // their results are on the stack: 24 KiB of floats
 constexpr int kMaxLiterals = 2 * kMaxSteps;  // no step has more than two
 
 struct Source {
@@ -187,9 +187,10 @@ class Fused : public Kernel {
       std::array<const T*, 3> from{};
       for (size_t i = 0; i < step.operands; ++i) {
         const Source& source = step.sources[i];
-        from[i] = source.kind == Source::kStep      ? results[source.index]
-                  : source.kind == Source::kLiteral ? literals_[static_cast<size_t>(source.index)].data()
-                                                    : At(inputs, source.index, row, at);
+        from[i] = source.kind == Source::kStep ? results[source.index]
+                  : source.kind == Source::kLiteral
+                      ? literals_[static_cast<size_t>(source.index)].data()
+                      : At(inputs, source.index, row, at);
       }
       step.loop(count, s + 1 == program_.steps.size() ? out : results[s], from.data());
     }

@@ -8,6 +8,15 @@ std::string ToString(const Worker& worker) {
   return worker.type + " " + std::to_string(worker.index);
 }
 
+std::string NamesOf(const std::vector<Worker>& workers) {
+  std::string names;
+  for (const Worker& worker : workers) {
+    if (!names.empty()) names += ", ";
+    names += ToString(worker);
+  }
+  return names;
+}
+
 std::string ToString(const Name& name) {
   return ToString(name.worker) + " #" + std::to_string(name.sequence);
 }

@@ -15,7 +15,8 @@ struct Worker {
 
   auto operator<=>(const Worker&) const = default;
 };
-std::string ToString(const Worker& worker);  // "worker 1"
+std::string ToString(const Worker& worker);               // "worker 1"
+std::string NamesOf(const std::vector<Worker>& workers);  // "worker 1, worker 2"
 
 // Identifies a contribution, that is, one set of gradients from one worker. A worker's
 // sequence increases with every exchange. A restarted worker has a greater incarnation, which ps 0

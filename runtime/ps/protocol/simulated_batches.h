@@ -33,8 +33,8 @@ class SimulatedBatches {
     }
     return used;
   }
-  // Checks a commit to a state, and updates `used`. If there are backup workers, batches may be left
-  // out.
+  // Checks a commit to a state, and updates `used`. If there are backup workers, batches may be
+  // left out.
   void Check(const std::vector<Name>& set, bool backups, UsedBatches& used) const {
     for (const Name& name : set) {
       int64_t& last = used[name.worker];

@@ -12,6 +12,7 @@
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/protocol/participant.h"
 #include "runtime/ps/protocol/simulated_batches.h"
+#include "runtime/ps/protocol/simulated_tasks.h"
 
 namespace tfjob::ps::protocol {
 namespace {
@@ -20,9 +21,6 @@ constexpr Duration kFaultsEnd{3s};
 constexpr Duration kEnd{6s};
 // Much longer than a step takes, unless a worker is stuck.
 constexpr LeaseRule kLease{.factor = 5, .least = 500ms};
-
-// The history of a state: the contributions to each step.
-using Lineage = std::vector<std::vector<Name>>;
 
 class Simulation {
  public:
@@ -60,34 +58,8 @@ class Simulation {
   bool waited() const { return waited_; }
 
  private:
-  struct Server {
-    bool alive = false;
-    int64_t incarnation = 0;
-    std::unique_ptr<Participant> participant;
-    std::unique_ptr<Coordinator> coordinator;  // on server 0
-    Lineage lineage;                           // history of its state
-    std::map<Worker, int64_t> newest;          // newest incarnations seen
-    // The contributions summed under a name since the last commit, that name included.
-    std::map<Name, std::vector<Name>> sums;
-    int64_t summed_epoch = 0, summed_step = 0;
-    std::map<Worker, int64_t> drawn;  // on server 0: positions in the data, as it reports them
-    UsedBatches used;                 // of the lineage
-    std::set<Worker> joined;
-    Duration gather_until{0};
-    bool committed = false;
-  };
-  struct Worker_ {
-    bool alive = false;
-    bool ended = false;  // no more data
-    int64_t incarnation = 0;
-    Duration stuck_until{0};
-    int64_t epoch = 0;  // 0: must pull
-    int64_t step = 0;
-    uint64_t sequence = 0;
-    int64_t drawn = 0;  // position in its data, as server 0 last reported it
-    bool awaiting = false;
-    std::map<int, std::pair<int64_t, int64_t>> answers;  // by server → epoch, step
-  };
+  using Server = SimulatedServer;
+  using Worker_ = SimulatedWorker;
   struct Event {
     Duration at;
     uint64_t order;

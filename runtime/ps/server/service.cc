@@ -20,13 +20,6 @@ std::string Described(const rpc::Identity& peer, const std::string& address) {
   return StrCat(rpc::TaskName(peer), " (", address, ")");
 }
 
-// Returns "worker 1, worker 2".
-std::string Names(const std::vector<protocol::Worker>& tasks) {
-  return absl::StrJoin(tasks, ", ", [](std::string* out, const protocol::Worker& task) {
-    out->append(protocol::ToString(task));
-  });
-}
-
 // Removes gRPC's prefix, as in "ipv4:127.0.0.1:5000".
 std::string PlainAddress(const std::string& address) {
   for (const std::string_view prefix : {"ipv4:", "ipv6:"}) {
@@ -276,12 +269,17 @@ std::vector<state::PeerState> Service::MembersLocked() {
 
 std::pair<rpc::FrameHeader, std::string> Service::DescribeState(const PeerSession& session) {
   // Called without mutex_, because the synchronizer's lock must be taken before mutex_.
-  const Synchronizer::Attendance attendance = synchronizer_->GetAttendance();
+  const Attendance attendance = synchronizer_->GetAttendance();
   MutexLock lock(mutex_);
+  return DescribeStateLocked(session.worker(), attendance);
+}
+
+std::pair<rpc::FrameHeader, std::string> Service::DescribeStateLocked(
+    const protocol::Worker& to, const Attendance& attendance) {
   rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
-  Json body = {{"members", Json::array()}, {"incarnation", incarnations_.Newest(session.worker())}};
-  if (!attendance.missing.empty()) body["missing"] = Names(attendance.missing);
-  if (!attendance.absent.empty()) body["absent"] = Names(attendance.absent);
+  Json body = {{"members", Json::array()}, {"incarnation", incarnations_.Newest(to)}};
+  if (!attendance.missing.empty()) body["missing"] = protocol::NamesOf(attendance.missing);
+  if (!attendance.absent.empty()) body["absent"] = protocol::NamesOf(attendance.absent);
   for (const state::PeerState& peer : MembersLocked()) {
     body["members"].push_back({{"task", peer.task},
                                {"address", peer.address},
@@ -407,111 +405,6 @@ void Service::Stop() {
   for (const auto& [task, session] : sessions_) {
     session->connection().Cancel(Cancelled("the parameter server was stopped"));
   }
-}
-
-// ---- the synchronous protocol
-
-void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
-  synchronizer_->Leave(worker, incarnation);
-}
-
-void Service::Hold(PeerSession& session, uint64_t sequence) {
-  if (synchronous_ && index() == 0) {
-    return synchronizer_->Hold(session.worker(), session.incarnation(), sequence);
-  }
-  session.ReplyTo(sequence, FailedPrecondition("only ps 0 of a synchronous job can be held"));
-}
-
-void Service::Renew(const protocol::Worker& worker) {
-  synchronizer_->Renew(worker);
-}
-
-Status Service::Release(const protocol::Worker& worker, bool keep) {
-  if (keep ? synchronizer_->Holds(worker) : synchronizer_->Release(worker)) return OkStatus();
-  return Aborted("the hold had ended: the copy may mix several steps");
-}
-
-void Service::FromParticipant(const PeerSession& session, const std::string& message) {
-  const rpc::Identity& peer = session.peer();
-  // ps 0 reports to its coordinator directly; other tasks have no part in the protocol.
-  if (peer.task_type != "ps" || peer.task_index < 1) return;
-  synchronizer_->FromParticipant(peer.task_index, session.incarnation(), message);
-}
-
-std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
-  std::string address;
-  {
-    MutexLock lock(mutex_);
-    address = coordinator_;
-  }
-  return std::make_unique<CoordinatorLink>(
-      synchronizer, *options_.connector, watch_,
-      CoordinatorLink::Options{
-          .address = std::move(address),
-          .self = options_.identity,
-          .on_event = [this](const state::PeerEvent& event) { TellOfCoordinator(event); },
-          .liveness = options_.liveness});
-}
-
-// Drops events after the end of the job: ps 0 exits then, too, which is not a loss.
-void Service::TellOfCoordinator(const state::PeerEvent& event) {
-  {
-    MutexLock lock(mutex_);
-    if (finished_ || stopped_) return;
-  }
-  if (options_.on_event) options_.on_event(event);
-}
-
-void Service::SendToServer(int server, std::string message) {
-  MutexLock lock(mutex_);
-  auto found = sessions_.find({"ps", server});
-  if (found == sessions_.end()) return;  // the protocol repeats it
-  found->second->connection().Send({.type = wire::kCoordinator}, std::move(message));
-}
-
-void Service::Forget(const std::shared_ptr<Store>& store) {
-  MutexLock lock(mutex_);
-  // The chief may have filled the server again since the protocol gave up `store`.
-  if (store_ == store) store_ = nullptr;
-  changed_.NotifyAll();
-}
-
-void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaited) {
-  if (!options_.on_event || awaited.empty()) return;
-  std::vector<std::string> peers, described;
-  {
-    MutexLock lock(mutex_);
-    for (const protocol::Worker& worker : awaited) {
-      auto found = sessions_.find(worker);
-      const std::string address = found == sessions_.end() ? "" : found->second->address();
-      peers.push_back(protocol::ToString(worker));
-      described.push_back(StrCat(protocol::ToString(worker), " (", address, ")"));
-    }
-  }
-  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
-                     .peer = absl::StrJoin(peers, ", "),
-                     .message = StrCat("step ", step, " waits for gradients from ",
-                                       absl::StrJoin(described, ", "))});
-}
-
-void Service::TellGathering(const std::vector<protocol::Worker>& missing, Duration left) {
-  if (!options_.on_event) return;
-  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
-                     .peer = Names(missing),
-                     .address = "",
-                     .message = StrCat("the first step waits until ", Names(missing),
-                                       " has started, for at most ", FormatDuration(left),
-                                       " more (strategy.start_timeout_secs)")});
-}
-
-void Service::TellAbsent(const std::vector<protocol::Worker>& absent) {
-  if (!options_.on_event) return;
-  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
-                     .peer = Names(absent),
-                     .address = "",
-                     .message = StrCat("training goes on without ", Names(absent),
-                                       ", which did not start within "
-                                       "strategy.start_timeout_secs")});
 }
 
 }  // namespace tfjob::ps

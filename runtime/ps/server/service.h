@@ -21,6 +21,7 @@ namespace tfjob::ps {
 
 class CoordinatorLink;
 class Synchronizer;
+struct Attendance;
 
 // Thread-safe. Lock order: the service's lock before a session's.
 class Service : public ParameterServer {
@@ -124,6 +125,9 @@ class Service : public ParameterServer {
   void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const protocol::Worker& to,
+                                                               const Attendance& attendance)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits, up to a time limit, until everything queued for the peers has been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

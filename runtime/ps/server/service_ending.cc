@@ -47,12 +47,13 @@ void Service::OnTaken() {
 }
 
 void Service::SendState(bool all) {
-  const auto [header, body] = DescribeState();
+  const Attendance attendance = synchronizer_->GetAttendance();
   MutexLock lock(mutex_);
   for (const auto& [task, session] : sessions_) {
     const PeerRole role = RoleOf(session->peer());
-    if (role == PeerRole::kChief || (all && role == PeerRole::kTrains))
-      session->connection().Send(header, body);
+    if (role != PeerRole::kChief && !(all && role == PeerRole::kTrains)) continue;
+    auto [header, body] = DescribeStateLocked(task, attendance);
+    session->connection().Send(header, std::move(body));
   }
 }
 

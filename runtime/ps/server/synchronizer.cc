@@ -219,7 +219,7 @@ int64_t Synchronizer::DrawnBy(const protocol::Worker& worker) {
   return std::max(store_->DrawnBy(worker), coordinator_->DrawnBy(worker));
 }
 
-Synchronizer::Attendance Synchronizer::GetAttendance() {
+Attendance Synchronizer::GetAttendance() {
   MutexLock lock(mutex_);
   if (coordinator_ == nullptr || store_ == nullptr) return {};
   return {coordinator_->Missing(), absent_};

@@ -22,6 +22,12 @@
 
 namespace tfjob::ps {
 
+// Who has joined a synchronous run. Known to ps 0 only; elsewhere, both lists are empty.
+struct Attendance {
+  std::vector<protocol::Worker> missing;  // the first step waits for them
+  std::vector<protocol::Worker> absent;   // it did not wait any longer, and they are still missing
+};
+
 class CoordinatorLink;
 class Service;
 
@@ -102,11 +108,6 @@ class Synchronizer {
   void FromCoordinator(const std::string& message);
   void Connected();  // the link to the coordinator is up
   void Tick();
-  // ps 0 only; elsewhere, both lists are empty.
-  struct Attendance {
-    std::vector<protocol::Worker> missing;  // the first step waits for them
-    std::vector<protocol::Worker> absent;  // it did not wait any longer, and they are still missing
-  };
   Attendance GetAttendance();
   // Returns the size of the gradients that wait for their step. Takes no lock of the synchronizer.
   size_t staged_bytes() const { return buffers_->lent_bytes(); }

@@ -1,0 +1,50 @@
+// The tasks of a simulated job: what each of them knows, and what the simulation knows about it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "runtime/ps/protocol/coordinator.h"
+#include "runtime/ps/protocol/participant.h"
+#include "runtime/ps/protocol/simulated_batches.h"
+
+namespace tfjob::ps::protocol {
+
+// The history of a state: the contributions to each step.
+using Lineage = std::vector<std::vector<Name>>;
+
+struct SimulatedServer {
+  bool alive = false;
+  int64_t incarnation = 0;
+  std::unique_ptr<Participant> participant;
+  std::unique_ptr<Coordinator> coordinator;  // on server 0
+  Lineage lineage;                           // history of its state
+  std::map<Worker, int64_t> newest;          // newest incarnations seen
+  // The contributions summed under a name since the last commit, that name included.
+  std::map<Name, std::vector<Name>> sums;
+  int64_t summed_epoch = 0, summed_step = 0;
+  std::map<Worker, int64_t> drawn;  // on server 0: positions in the data, as it reports them
+  UsedBatches used;                 // of the lineage
+  std::set<Worker> joined;
+  Duration gather_until{0};
+  bool committed = false;
+};
+
+struct SimulatedWorker {
+  bool alive = false;
+  bool ended = false;  // no more data
+  int64_t incarnation = 0;
+  Duration stuck_until{0};
+  int64_t epoch = 0;  // 0: must pull
+  int64_t step = 0;
+  uint64_t sequence = 0;
+  int64_t drawn = 0;  // position in its data, as server 0 last reported it
+  bool awaiting = false;
+  std::map<int, std::pair<int64_t, int64_t>> answers;  // by server → epoch, step
+};
+
+}  // namespace tfjob::ps::protocol

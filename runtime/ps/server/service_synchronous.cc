@@ -1,0 +1,116 @@
+// Implements ps 0's side of synchronous steps: passes on what tasks and servers send, and tells them
+// whom a step waits for.
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_join.h"
+#include "runtime/ps/server/coordinator_link.h"
+#include "runtime/ps/server/service.h"
+#include "runtime/ps/server/synchronizer.h"
+#include "runtime/ps/wire.h"
+
+namespace tfjob::ps {
+
+void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
+  synchronizer_->Leave(worker, incarnation);
+}
+
+void Service::Hold(PeerSession& session, uint64_t sequence) {
+  if (synchronous_ && index() == 0) {
+    return synchronizer_->Hold(session.worker(), session.incarnation(), sequence);
+  }
+  session.ReplyTo(sequence, FailedPrecondition("only ps 0 of a synchronous job can be held"));
+}
+
+void Service::Renew(const protocol::Worker& worker) {
+  synchronizer_->Renew(worker);
+}
+
+Status Service::Release(const protocol::Worker& worker, bool keep) {
+  if (keep ? synchronizer_->Holds(worker) : synchronizer_->Release(worker)) return OkStatus();
+  return Aborted("the hold had ended: the copy may mix several steps");
+}
+
+void Service::FromParticipant(const PeerSession& session, const std::string& message) {
+  const rpc::Identity& peer = session.peer();
+  // ps 0 reports to its coordinator directly; other tasks have no part in the protocol.
+  if (peer.task_type != "ps" || peer.task_index < 1) return;
+  synchronizer_->FromParticipant(peer.task_index, session.incarnation(), message);
+}
+
+std::unique_ptr<CoordinatorLink> Service::LinkToCoordinator(Synchronizer& synchronizer) {
+  std::string address;
+  {
+    MutexLock lock(mutex_);
+    address = coordinator_;
+  }
+  return std::make_unique<CoordinatorLink>(
+      synchronizer, *options_.connector, watch_,
+      CoordinatorLink::Options{
+          .address = std::move(address),
+          .self = options_.identity,
+          .on_event = [this](const state::PeerEvent& event) { TellOfCoordinator(event); },
+          .liveness = options_.liveness});
+}
+
+// Drops events after the end of the job: ps 0 exits then, too, which is not a loss.
+void Service::TellOfCoordinator(const state::PeerEvent& event) {
+  {
+    MutexLock lock(mutex_);
+    if (finished_ || stopped_) return;
+  }
+  if (options_.on_event) options_.on_event(event);
+}
+
+void Service::SendToServer(int server, std::string message) {
+  MutexLock lock(mutex_);
+  auto found = sessions_.find({"ps", server});
+  if (found == sessions_.end()) return;  // the protocol repeats it
+  found->second->connection().Send({.type = wire::kCoordinator}, std::move(message));
+}
+
+void Service::Forget(const std::shared_ptr<Store>& store) {
+  MutexLock lock(mutex_);
+  // The chief may have filled the server again since the protocol gave up `store`.
+  if (store_ == store) store_ = nullptr;
+  changed_.NotifyAll();
+}
+
+void Service::TellWait(int64_t step, const std::vector<protocol::Worker>& awaited) {
+  if (!options_.on_event || awaited.empty()) return;
+  std::vector<std::string> peers, described;
+  {
+    MutexLock lock(mutex_);
+    for (const protocol::Worker& worker : awaited) {
+      auto found = sessions_.find(worker);
+      const std::string address = found == sessions_.end() ? "" : found->second->address();
+      peers.push_back(protocol::ToString(worker));
+      described.push_back(StrCat(protocol::ToString(worker), " (", address, ")"));
+    }
+  }
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
+                     .peer = absl::StrJoin(peers, ", "),
+                     .message = StrCat("step ", step, " waits for gradients from ",
+                                       absl::StrJoin(described, ", "))});
+}
+
+void Service::TellGathering(const std::vector<protocol::Worker>& missing, Duration left) {
+  if (!options_.on_event) return;
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
+                     .peer = protocol::NamesOf(missing),
+                     .address = "",
+                     .message = StrCat("the first step waits until ", protocol::NamesOf(missing),
+                                       " has started, for at most ", FormatDuration(left),
+                                       " more (strategy.start_timeout_secs)")});
+}
+
+void Service::TellAbsent(const std::vector<protocol::Worker>& absent) {
+  if (!options_.on_event) return;
+  options_.on_event({.kind = state::PeerEvent::Kind::kWaiting,
+                     .peer = protocol::NamesOf(absent),
+                     .address = "",
+                     .message = StrCat("training goes on without ", protocol::NamesOf(absent),
+                                       ", which did not start within "
+                                       "strategy.start_timeout_secs")});
+}
+
+}  // namespace tfjob::ps
