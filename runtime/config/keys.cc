@@ -297,6 +297,10 @@ void AddStrategyKeys(std::vector<Key>& keys) {
        .binding = Bind<&C::strategy, &S::shard_bytes>(),
        .doc = "Variables larger than this are split across the servers. 0: no variable is split.",
        .minimum = 0});
+}
+
+void AddSynchronousKeys(std::vector<Key>& keys) {
+  using S = StrategyConfig;
   keys.push_back(
       {.path = "strategy.step_lease_factor",
        .type = KeyType::kNumber,
@@ -402,6 +406,7 @@ const std::vector<Key>& Keys() {
     AddOptimizerKeys(*keys);
     AddDataKeys(*keys);
     AddStrategyKeys(*keys);
+    AddSynchronousKeys(*keys);
     AddRunKeys(*keys);
     return keys;
   }();

@@ -1,5 +1,5 @@
-// Implements ps 0's side of synchronous steps: passes on what tasks and servers send, and tells them
-// whom a step waits for.
+// Implements ps 0's side of synchronous steps: passes on what tasks and servers send, and tells
+// them whom a step waits for.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_join.h"
