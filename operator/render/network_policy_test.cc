@@ -43,7 +43,7 @@ bool Selects(const Json& selector, const PodLabels& labels) {
   EXPECT_EQ(selector.size(), 1u) << selector << ": the evaluator knows only matchLabels";
   for (const auto& [key, value] : selector.at("matchLabels").items()) {
     const auto found = labels.find(key);
-    if (found == labels.end() || found->second != value) return false;
+    if (found == labels.end() || found->second != value.get<std::string>()) return false;
   }
   return true;
 }
@@ -51,7 +51,7 @@ bool Selects(const Json& selector, const PodLabels& labels) {
 // A peer without a namespaceSelector selects pods of the policy's own namespace.
 bool MatchesPeer(const Json& policy, const Json& peer, const Connection& connection) {
   EXPECT_EQ(peer.size(), 1u) << peer << ": the evaluator knows only podSelector";
-  return connection.from_namespace == policy.at("metadata").at("namespace") &&
+  return connection.from_namespace == policy.at("metadata").at("namespace").get<std::string>() &&
          Selects(peer.at("podSelector"), connection.from);
 }
 

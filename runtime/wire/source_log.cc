@@ -17,7 +17,8 @@ std::optional<uint64_t> SourceLog::Note(const std::string& source, Duration now)
   Entry* entry = Find(source, now, is_new);
   if (entry == nullptr) {
     is_new = !others_;
-    entry = &(others_ ? *others_ : others_.emplace());
+    if (is_new) others_ = Entry{};
+    entry = &*others_;
   }
   if (!is_new && now - entry->logged < kSilence) {
     ++entry->left_out;

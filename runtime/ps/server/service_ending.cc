@@ -28,9 +28,10 @@ void Service::End(Duration budget) {
 
 bool Service::NeededLocked() const {
   if (finished_ || stopped_ || store_ == nullptr || taken_) return false;
-  return std::ranges::any_of(sessions_, [&](const auto& session) {
-    return session.first.type != "ps" && !endings_.contains(session.first);
-  });
+  for (const auto& [task, session] : sessions_) {
+    if (task.type != "ps" && !endings_.contains(task)) return true;
+  }
+  return false;
 }
 
 void Service::OnCopyBegins() {
