@@ -14,6 +14,7 @@
 #include "operator/local/process/pod_spec.h"
 #include "operator/local/run/dry_run.h"
 #include "operator/local/run/field_warnings.h"
+#include "operator/objects/metadata.h"
 #include "operator/policy/rules/managed_by.h"
 #include "runtime/base/yaml.h"
 
