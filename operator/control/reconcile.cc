@@ -47,6 +47,9 @@ std::optional<Outcome> DoubtJob(const Decision& decision, Memory& memory) {
   const policy::Verdict& verdict = decision.verdict;
   // An operator with an old spec would undo what another one has done, again and again.
   if (decision.plan.change_pod_group) return ReadAgain("the pod group changes");
+  if (decision.plan.change_network_policy || verdict.delete_network_policy) {
+    return ReadAgain("the NetworkPolicy changes");
+  }
   // The services of a deleted job are deleted with it, again and again.
   const bool all_exist =
       verdict.stage == policy::Stage::kRunning && verdict.create_services.empty();

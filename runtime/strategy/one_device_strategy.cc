@@ -84,17 +84,21 @@ class OneDevice : public Strategy {
       }
     }
     global_step_ = snapshot.global_step;
-    return StepOutcome{.global_step = global_step_, .drawn = global_step_};
+    drawn_ = global_step_;
+    return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed));
     ASSIGN_OR_RETURN(const bool applied, Apply(*program));
-    if (!applied) return StepOutcome{.global_step = global_step_, .skipped = true};
+    ++drawn_;
+    if (!applied) {
+      return StepOutcome{.global_step = global_step_, .skipped = true, .drawn = drawn_};
+    }
     program->AddTotals(totals);
     ++global_step_;
-    return StepOutcome{.global_step = global_step_, .drawn = global_step_};
+    return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
   StatusOr<state::Snapshot> TakeSnapshot() override {
@@ -146,6 +150,7 @@ class OneDevice : public Strategy {
   std::unique_ptr<Updates> updates_;  // null: the programs update the variables themselves
   std::vector<variables::Variable*> variables_;
   int64_t global_step_ = 0;
+  int64_t drawn_ = 0;  // batches, with those that were skipped
 };
 
 Status CheckAlone(const cluster::TfConfig& tf_config) {

@@ -140,6 +140,7 @@ void ExpectSkipped(Strategy& strategy, int64_t at_step) {
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_TRUE(outcome->skipped);
   EXPECT_EQ(outcome->global_step, at_step);
+  EXPECT_EQ(outcome->drawn, at_step + 1) << "a batch that is skipped is drawn";
   EXPECT_EQ(totals.examples, 0);
   EXPECT_EQ(ValuesOf(*strategy.TakeSnapshot()), before);
 }

@@ -168,6 +168,8 @@ class NodeTest(unittest.TestCase):
                     "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "hostPath": {"path": str(path)},
                     "claimRef": {"namespace": "default", "name": name}}}))
             self.addCleanup(self.kubectl, "delete", "pv", name, "--timeout=60s")
+        # Runs before the other cleanups: after a failure, the job still uses the volumes.
+        self.addCleanup(self.kubectl, "delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--ignore-not-found", "--timeout=120s")
 
     def train(self, example, meanwhile, seconds=900):
         """Applies an example, calls meanwhile(), and waits until the job has succeeded. Returns the
@@ -187,7 +189,7 @@ class NodeTest(unittest.TestCase):
 
     def remove(self, example):
         """Deletes an example, and waits until its pods and services are gone."""
-        self.kubectl("delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--timeout=60s")
+        self.kubectl("delete", "-f", str(EXAMPLES / f"{example}.yaml"), "--timeout=120s")
         poll("nothing of the job is left", 60, lambda: not self.get(
             "pods,services", "-l", f"training.kubeflow.org/job-name={example}")["items"])
 

@@ -76,7 +76,7 @@ class KillTest : public FaultTest {
     const bool synchronous = GetParam().example == std::string("fashion-mnist-sync.yaml");
     settings_ = {{"units", 128}, {"save_checkpoints_steps", 200}};
     if (synchronous) {
-      settings_["epochs"] = 10;
+      settings_["epochs"] = 13;
     } else {
       settings_.insert({{"epochs", 20}, {"decay_steps", 6000}});
     }

@@ -90,8 +90,9 @@ void Builder::Add(manifest::ManifestObject object) {
     return;
   }
   if (object.kind == kClaimKind) return AddClaim(object);
-  workload_.warnings.push_back(
-      StrCat(object.where, ": skipped: only TFJobs and ConfigMaps are used on this machine"));
+  workload_.warnings.push_back(StrCat(
+      object.where,
+      ": skipped: only TFJobs, ConfigMaps and PersistentVolumeClaims are used on this machine"));
 }
 
 void Builder::AddClaim(const manifest::ManifestObject& object) {

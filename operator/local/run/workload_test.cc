@@ -196,8 +196,8 @@ TEST_F(WorkloadTest, WarnsOfWhatHasNoEffect) {
   ASSERT_EQ(workload->warnings.size(), 2u);
   EXPECT_NE(workload->warnings[0].find("spec.nodeSelector has no effect"), std::string::npos);
   EXPECT_EQ(workload->warnings[1],
-            "job.yaml, document 2 (Secret \"s\"): skipped: only TFJobs and ConfigMaps are used on "
-            "this machine");
+            "job.yaml, document 2 (Secret \"s\"): skipped: only TFJobs, ConfigMaps and "
+            "PersistentVolumeClaims are used on this machine");
 }
 
 constexpr char kClaim[] = R"(

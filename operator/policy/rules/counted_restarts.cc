@@ -60,16 +60,15 @@ bool IsCounted(const objects::Pod& pod, api::ReplicaType type, const api::TFJobS
 void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
                     api::TFJobStatus& status) {
   const std::set<std::string_view> gone = CountedAndGone(status, snapshot);
-  std::vector<Duration> times;
-  for (const std::string_view uid : gone) times.push_back(GoneFor(uid, snapshot, options));
-  Duration limit = options.keep_counted;
-  if (times.size() > kMaxGonePods) {
-    std::nth_element(times.begin(), times.begin() + kMaxGonePods, times.end());
-    limit = std::min(limit, times[kMaxGonePods]);
-  }
-  std::set<std::string> forgotten;
+  std::vector<std::pair<Duration, std::string_view>> latest_first;
   for (const std::string_view uid : gone) {
-    if (GoneFor(uid, snapshot, options) >= limit) forgotten.emplace(uid);
+    latest_first.emplace_back(GoneFor(uid, snapshot, options), uid);
+  }
+  std::ranges::sort(latest_first);
+  std::set<std::string> forgotten;
+  for (size_t i = 0; i < latest_first.size(); ++i) {
+    const auto& [time, uid] = latest_first[i];
+    if (i >= kMaxGonePods || time >= options.keep_counted) forgotten.emplace(uid);
   }
   for (auto& [type, replica] : status.replica_statuses) {
     std::erase_if(replica.replacing,

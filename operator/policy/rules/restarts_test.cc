@@ -129,6 +129,16 @@ TEST(Restart, RemembersAtMost256GonePods) {
   EXPECT_THAT(kept, Not(Contains("1000")));
 }
 
+// All of them went at the same time, so none is older than another.
+TEST(Restart, RemembersAsManyOfThePodsThatWentAtOnce) {
+  Scene scene(StartedJob({{kWorker, 2, kExitCode}}));
+  std::vector<std::string>& counted = scene.job.status.replica_statuses[kWorker].replacing;
+  for (int i = 1000; i < 1300; ++i) counted.push_back(StrCat(i));
+  scene.Put(Running("mnist-worker-0"));
+  const Verdict verdict = scene.Reconcile(2);
+  EXPECT_EQ(verdict.status.replica_statuses.at(kWorker).replacing.size(), kMaxGonePods);
+}
+
 // Checks, for failures under each policy, which pods are deleted, what is counted, and the
 // job's conditions.
 TEST(Restart, FollowsThePolicy) {

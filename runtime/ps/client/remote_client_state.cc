@@ -74,11 +74,13 @@ Status RemoteClient::Fill(const std::vector<size_t>& servers, const state::Snaps
       [this](const std::vector<size_t>& left) { ReportTransfer("fills", left); });
   for (size_t k = 0; k < servers.size(); ++k) {
     if (!statuses[k].ok()) continue;
-    states_[servers[k]] = {.ready = true,
-                           .epoch = epoch,
-                           .step = snapshot.global_step,
-                           .fingerprint = StrCat(fingerprint_),
-                           .servers = static_cast<int64_t>(links_.size())};
+    // The incarnation that the server knows stays: ps 0, if it is new, learns it from this task.
+    RemoteState& filled = states_[servers[k]];
+    filled.ready = true;
+    filled.epoch = epoch;
+    filled.step = snapshot.global_step;
+    filled.fingerprint = StrCat(fingerprint_);
+    filled.servers = static_cast<int64_t>(links_.size());
   }
   return Worst(statuses);
 }

@@ -140,6 +140,7 @@ void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorAc
   if (member != nullptr) {
     Return(report.name.worker, *member, actions);
     member->waiting = report.name.sequence;
+    member->awaited.reset();
     member->order = ++order_;
   }
 }
@@ -232,12 +233,14 @@ void Coordinator::Return(const Worker& worker, Member& member, CoordinatorAction
 
 void Coordinator::ExpireTokens(Duration now, CoordinatorActions& actions) {
   lease_.Observe(now, step_);
-  if (!active() || holder_) lease_.Discount();
+  // While the tasks gather or the state is copied, the step waits for something else.
+  const bool paused = !active() || holder_ || !gathered_;
+  if (paused) lease_.Discount();
   const std::optional<Duration> lease = lease_.Length();
-  // A member is late only in comparison with others. During a hold, the step waits for the holder.
-  const bool waits = active() && !holder_ && std::ranges::any_of(members_, [](const auto& entry) {
-                       return entry.second.waiting.has_value();
-                     });
+  // A member is late only in comparison with others.
+  const bool waits = !paused && std::ranges::any_of(members_, [](const auto& entry) {
+    return entry.second.waiting.has_value();
+  });
   for (auto& [worker, member] : members_) {
     if (!lease || !waits || !member.computes()) {
       member.awaited.reset();

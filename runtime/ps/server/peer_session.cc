@@ -85,7 +85,8 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return connection_.Send(header, std::move(body));
     }
     case wire::kLeave:
-      service_.Leave(worker(), incarnation());
+      // A task that was asked to end comes back, unless the whole job ends.
+      service_.Leave(worker(), incarnation(), /*for_good=*/!ending);
       // Answered first, since a server that ends may close this connection once the task has left.
       ReplyTo(sequence, OkStatus());
       if (ending) service_.OnTaskEnding(*this);

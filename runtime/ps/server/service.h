@@ -66,7 +66,7 @@ class Service : public ParameterServer {
   // Other servers: see Incarnations::Announce.
   Status Announce(const PeerSession& session, int64_t incarnation);
   // The task contributes nothing more.
-  void Leave(const protocol::Worker& worker, int64_t incarnation);
+  void Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good);
   void Hold(PeerSession& session, uint64_t sequence);
   void Renew(const protocol::Worker& worker);
   // Ends the hold or, with `keep`, only returns whether it lasted until now.

@@ -27,7 +27,7 @@ void Service::End(Duration budget) {
 }
 
 bool Service::NeededLocked() const {
-  if (finished_ || stopped_ || store_ == nullptr || taken_) return false;
+  if (finished_ || stopped_ || chief_has_failed_ || store_ == nullptr || taken_) return false;
   for (const auto& [task, session] : sessions_) {
     if (task.type != "ps" && !endings_.contains(task)) return true;
   }

@@ -10,8 +10,8 @@
 
 namespace tfjob::ps {
 
-void Service::Leave(const protocol::Worker& worker, int64_t incarnation) {
-  synchronizer_->Leave(worker, incarnation);
+void Service::Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good) {
+  synchronizer_->Leave(worker, incarnation, for_good);
 }
 
 void Service::Hold(PeerSession& session, uint64_t sequence) {

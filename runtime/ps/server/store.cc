@@ -10,6 +10,9 @@
 namespace tfjob::ps {
 namespace {
 
+// Below what a peer may name, so that the numbers of later processes remain possible.
+constexpr int64_t kGreatestIncarnation = int64_t{1} << 59;
+
 template <typename T>
 std::span<T> As(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
@@ -270,6 +273,9 @@ Status Store::SetLedger(const std::string& text) {
   while (lines >> shard) {
     if (!(lines >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence)) {
       return InvalidArgument("the ledger has an invalid line: shard ", shard);
+    }
+    if (name.incarnation < 0 || name.incarnation > kGreatestIncarnation) {
+      return InvalidArgument("the ledger has an impossible incarnation: ", name.incarnation);
     }
     if (shard == kCounter) {
       MutexLock lock(counter_mutex_);

@@ -138,6 +138,8 @@ TEST_F(StoreTest, CountsANameOnceAndKeepsItsLedger) {
   EXPECT_EQ(older.Incarnations().size(), 2u);
   EXPECT_FALSE(restored.SetLedger("0 worker x").ok());
   EXPECT_FALSE(restored.SetLedger("what").ok());
+  EXPECT_FALSE(restored.SetLedger("0 worker 0 9223372036854775807 1\n").ok());
+  EXPECT_FALSE(restored.SetLedger("0 worker 0 -1 1\n").ok());
 }
 
 TEST_F(StoreTest, KeepsThePositionsOfTheTasks) {

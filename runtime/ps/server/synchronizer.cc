@@ -252,9 +252,9 @@ void Synchronizer::Pull(const protocol::Name& name, int64_t epoch) {
   Carry({.answers = {{.name = name, .step = participant_.step()}}});
 }
 
-void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation) {
+void Synchronizer::Leave(const protocol::Worker& worker, int64_t incarnation, bool for_good) {
   MutexLock lock(mutex_);
-  if (coordinator_ != nullptr) Carry(coordinator_->Leave(worker, incarnation, /*for_good=*/true));
+  if (coordinator_ != nullptr) Carry(coordinator_->Leave(worker, incarnation, for_good));
 }
 
 void Synchronizer::Disconnected(const protocol::Worker& worker, int64_t incarnation) {
