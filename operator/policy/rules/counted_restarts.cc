@@ -64,7 +64,10 @@ void ForgetGonePods(const Snapshot& snapshot, const DecisionOptions& options,
   for (const std::string_view uid : gone) {
     latest_first.emplace_back(GoneFor(uid, snapshot, options), uid);
   }
-  std::ranges::sort(latest_first);
+  // Of pods that went at once, any may be forgotten; it must only be the same ones every time.
+  std::ranges::sort(latest_first, [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  });
   std::set<std::string> forgotten;
   for (size_t i = 0; i < latest_first.size(); ++i) {
     const auto& [time, uid] = latest_first[i];
