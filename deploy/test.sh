@@ -8,7 +8,8 @@
 #                           (Helm chart), tests/interop (TensorFlow and TensorBoard from PyPI), tests/cluster
 #                           (Kubernetes; needs root)
 #   deploy/test.sh --deep   the same as --all, and long runs: every fuzzer for minutes, linear regression, the quickstart
-#                           with ten seeds, whole jobs under the sanitizers, every test ten times, benchmarks
+#                           with ten seeds, a hundred jobs whose tasks are killed and stopped at random times, whole
+#                           jobs under the sanitizers, every test ten times, benchmarks
 source "$(dirname "${BASH_SOURCE[0]}")/dev/lib.sh"
 
 level=plain
@@ -16,14 +17,14 @@ case "${1:-}" in
   "") ;;
   --all) level=all ;;
   --deep) level=deep ;;
-  -h | --help) sed -n '2,12s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
+  -h | --help) sed -n '2,13s/^# \{0,1\}//p' deploy/test.sh; exit 0 ;;
   *) echo "unknown argument $1; try --help" >&2; exit 2 ;;
 esac
 
 # The packages that use threads.
 THREADED=(//runtime/base/... //runtime/wire/... //runtime/rpc/... //runtime/ps/... //runtime/data/...
-  //runtime/progress/... //operator/control/... //operator/events/... //operator/kube/... //operator/local/...
-  //operator/metrics/... //operator/serve/...)
+  //runtime/exec/... //runtime/strategy/... //runtime/train/... //runtime/progress/... //operator/control/...
+  //operator/events/... //operator/kube/... //operator/local/... //operator/metrics/... //operator/serve/...)
 
 # The kernels, layouts or arithmetic of these packages depend on the configuration, so --all also
 # tests them in the configuration that ships. The simulation runs more seeds there than under the
@@ -60,6 +61,8 @@ if [ $level = deep ]; then
   step "linear regression" bazel_tests --config=release //tests/processes:linear_regression_test
   step "the quickstart's accuracy with ten seeds" \
     bazel_tests --config=release --test_output=streamed //tests/processes:seeds_test
+  step "tasks killed and stopped at random times" \
+    bazel_tests --config=release --test_output=streamed //tests/processes:random_faults_deep_test
   step "whole jobs with the address and undefined sanitizers" \
     bazel_tests --config=sanitize --test_tag_filters=whole_job //tests/processes/...
   step "every test as it ships, ten times each" bazel_tests --config=release --runs_per_test=10 //...

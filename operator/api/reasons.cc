@@ -88,7 +88,15 @@ std::string PodGroupKeptMessage(std::string_view group, int64_t kept, int64_t wa
 std::string NoNetworkPoliciesMessage() {
   return StrCat("the annotation ", kNetworkPolicyAnnotation,
                 " asks for a NetworkPolicy, but this operator creates none (its flag "
-                "--job-network-policies is none)");
+                "--job-network-policies is none): remove the annotation, or set the flag to "
+                "annotated or all");
+}
+
+std::string NetworkPolicyKeepsChangingMessage(std::string_view policy,
+                                              std::string_view difference) {
+  return StrCat("Something keeps changing ", difference, " of NetworkPolicy ", policy,
+                ", such as an admission webhook, so the operator restores it less and less often: "
+                "exclude the policies with the label training.kubeflow.org/operator-name from it");
 }
 
 std::string SchedulingGroupDroppedMessage(std::string_view pod) {

@@ -96,6 +96,9 @@ std::string SchedulingGroupDroppedMessage(std::string_view pod);
 std::string NoNativeGangsMessage(std::string_view served);
 // The job asks for a NetworkPolicy, but the operator's flag does not let it create any.
 std::string NoNetworkPoliciesMessage();
+// The operator has restored the rules of a NetworkPolicy several times. `difference` is the path of
+// the first field that is wrong again.
+std::string NetworkPolicyKeepsChangingMessage(std::string_view policy, std::string_view difference);
 std::string FailedCreateMessage(std::string_view error);
 std::string FailedDeleteMessage(std::string_view error);
 std::string FailedChangeMessage(std::string_view error);

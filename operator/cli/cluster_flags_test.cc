@@ -115,6 +115,7 @@ TEST_F(ClusterFlagsTest, CompletesVerbsFlagsValuesAndNames) {
       {{"-n", "ns", "describe", "o"}, "other\n:4\n"},
       {{"logs", "mnist", ""}, ":4\n"},
       {{"get", "-o", ""}, "json\nname\nwide\nyaml\n:4\n"},
+      {{"explain", "-o", ""}, "json\nyaml\n:4\n"},
       {{"get", "--output=y"}, "--output=yaml\n:4\n"},
       {{"get", "--output", "=", "y"}, "yaml\n:4\n"},
       {{"wait", "mnist", "--for", "S"}, "Succeeded\nSuspended\n:4\n"},

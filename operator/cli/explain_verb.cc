@@ -63,7 +63,7 @@ void ExplainVerb::AddOutputFlags(FlagSet& flags) {
   flags.Text("-o,--output", output_, "Output format")
       .AllowOnly({"yaml", "json"})
       .ShowDefault()
-      .CompleteWords({"json", "name", "wide", "yaml"});
+      .CompleteWords({"json", "yaml"});
   flags.Check([this] {
     using Format = ExplainOptions::Format;
     options_.format = output_ == "json" ? Format::kJson : Format::kYaml;

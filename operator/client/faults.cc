@@ -41,6 +41,21 @@ void FaultyClient::Inject(Fault fault) {
   faults_.push_back({std::move(fault)});
 }
 
+void FaultyClient::Admit(std::function<void(Kind, Json&)> webhook) {
+  MutexLock lock(mutex_);
+  webhook_ = std::move(webhook);
+}
+
+Json FaultyClient::Admitted(Kind kind, Json object) {
+  std::function<void(Kind, Json&)> webhook;
+  {
+    MutexLock lock(mutex_);
+    webhook = webhook_;
+  }
+  if (webhook) webhook(kind, object);
+  return object;
+}
+
 void FaultyClient::Clear() {
   MutexLock lock(mutex_);
   faults_.clear();
@@ -92,7 +107,8 @@ StatusOr<std::vector<Object>> FaultyClient::List(Kind kind, const std::string& n
 }
 
 StatusOr<Object> FaultyClient::Create(Kind kind, const Json& object) {
-  return Run({Verb::kCreate, KeyOf(kind, object)}, [&] { return inner_.Create(kind, object); });
+  return Run({Verb::kCreate, KeyOf(kind, object)},
+             [&] { return inner_.Create(kind, Admitted(kind, object)); });
 }
 
 StatusOr<Object> FaultyClient::Update(Kind kind, const Json& object) {
@@ -105,7 +121,8 @@ StatusOr<Object> FaultyClient::UpdateStatus(Kind kind, const Json& object) {
 }
 
 StatusOr<Object> FaultyClient::Patch(const Key& key, const Json& merge_patch) {
-  return Run({Verb::kPatch, key}, [&] { return inner_.Patch(key, merge_patch); });
+  return Run({Verb::kPatch, key},
+             [&] { return inner_.Patch(key, Admitted(key.kind, merge_patch)); });
 }
 
 Status FaultyClient::Delete(const Key& key, const DeleteOptions& options) {

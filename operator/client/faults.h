@@ -37,6 +37,8 @@ class FaultyClient : public Client {
   explicit FaultyClient(Client& inner) : inner_(inner) {}
 
   void Inject(Fault fault);
+  // Passes what later creates and patches send through `webhook`, as a mutating webhook does.
+  void Admit(std::function<void(Kind, Json&)> webhook);
   // Removes all faults.
   void Clear();
   // Returns every call so far, in order.
@@ -56,6 +58,8 @@ class FaultyClient : public Client {
                                                     WatchSink& sink) override;
 
  private:
+  // Returns the object as the webhook changes it.
+  Json Admitted(Kind kind, Json object);
   struct Armed {
     Fault fault;
     int seen = 0;
@@ -71,6 +75,7 @@ class FaultyClient : public Client {
 
   Client& inner_;
   Mutex mutex_;
+  std::function<void(Kind, Json&)> webhook_ ABSL_GUARDED_BY(mutex_);
   std::vector<Armed> faults_ ABSL_GUARDED_BY(mutex_);
   std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
 };

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operator/control/act_context.h"
+#include "operator/control/admitted_policy.h"
 #include "operator/control/cache.h"
 #include "operator/control/call_errors.h"
 #include "operator/control/memory.h"
@@ -71,11 +72,21 @@ Status Actor::ChangeAll(const ActContext& context) {
 
 Status Actor::ChangeOne(const ActContext& context, const plan::Change& change) {
   const client::Key key{change.kind, context.name_space(), change.name};
-  const Status status = dependencies_.client.Patch(key, *change.patch).status();
+  const StatusOr<client::Object> changed = dependencies_.client.Patch(key, *change.patch);
+  Status status = changed.status();
   if (IsGoneOrTaken(status)) {
     // Pods may do without the latest pod group, but not without protection.
     if (change.kind != Kind::kNetworkPolicy) return OkStatus();
     return Unavailable("changing ", client::ToString(key), ": ", Message(status));
+  }
+  if (status.ok() && change.kind == Kind::kNetworkPolicy) {
+    policy::History& history = context.memory.history;
+    ++history.policy_changes;
+    history.policy_changed_at = dependencies_.clock.Monotonic();
+    const std::string difference = DifferenceOfPolicy(context.job(), *changed);
+    if (!difference.empty()) {
+      status = PermissionDenied(ChangedByWebhookMessage(change.name, difference));
+    }
   }
   if (IsRefusal(status)) context.ReportOnce(ChangeFailedEvent(context.job(), change.kind, status));
   return Annotate(status, StrCat("changing ", client::ToString(key)));
@@ -90,8 +101,7 @@ Outcome Actor::WriteStatus(const ActContext& context) {
   if (written.ok()) {
     dependencies_.cache.RecordWrite(context.observation.key, job.metadata.resource_version,
                                     *written);
-    dependencies_.observer.OnStatus(job.metadata, job.status, verdict.status,
-                                    dependencies_.clock.Now());
+    dependencies_.observer.OnStatus(job.metadata, job.status, verdict.status);
     return {};
   }
   // The conflict may be with this write itself: if a connection breaks, the request is sent again.

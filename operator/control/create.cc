@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "operator/control/act_context.h"
+#include "operator/control/admitted_policy.h"
 #include "operator/control/cache.h"
 #include "operator/control/call_errors.h"
 #include "operator/control/memory.h"
@@ -35,6 +36,19 @@ bool LacksItsGroup(const client::Object& created, const policy::Gang& gang) {
   const auto pod = client::As<objects::Pod>(created);
   return pod != nullptr && gang.scheduler == policy::GangScheduler::kNative && !gang.alone &&
          !pod->in_scheduling_group;
+}
+
+// Returns an error if pods would run under other rules than the job needs.
+Status CheckRules(const ActContext& context, const DesiredObject& wanted,
+                  const client::Object& object, bool was_there) {
+  if (wanted.kind != Kind::kNetworkPolicy) return OkStatus();
+  const std::string difference = DifferenceOfPolicy(context.job(), object);
+  if (difference.empty()) return OkStatus();
+  // The watch has not reported the policy yet. Once it has, the policy is changed.
+  if (was_there) {
+    return Unavailable(difference, " of NetworkPolicy ", wanted.name, " is still to be restored");
+  }
+  return PermissionDenied(ChangedByWebhookMessage(wanted.name, difference));
 }
 
 }  // namespace
@@ -170,6 +184,9 @@ Outcome Creator::Record(const ActContext& context, const DesiredObject& wanted, 
   if (result.holder && objects::IsOnePerJob(wanted.kind)) {
     result.status = InvalidArgument(Name(wanted.kind), " ", wanted.name, " belongs to ",
                                     result.holder->holder, ", not to this job");
+  }
+  if (result.status.ok() && result.object) {
+    result.status = CheckRules(context, wanted, *result.object, result.was_there);
   }
   if (!result.status.ok()) return RecordFailure(context, wanted, std::move(result.status));
   if (result.holder) {

@@ -1,15 +1,9 @@
 #include "operator/control/fair_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tfjob::control {
-namespace {
-
-std::string NamespaceOf(const std::string& key) {
-  return key.substr(0, key.find('/'));
-}
-
-}  // namespace
 
 FairQueue::Keys::iterator FairQueue::AddTo(Lane& lane, const std::string& key) {
   const std::string name_space = NamespaceOf(key);
@@ -35,29 +29,38 @@ void FairQueue::Push(const std::string& key, Urgency urgency) {
   places_[key] = {urgency, AddTo(LaneOf(urgency), key)};
 }
 
-std::string FairQueue::TakeFrom(Lane& lane) {
-  const auto keys = lane.keys.find(lane.turns.front());
+FairQueue::Turns::iterator FairQueue::FindTurn(Lane& lane, const MayTake& may_take) {
+  return std::find_if(lane.turns.begin(), lane.turns.end(), [&](const std::string& name_space) {
+    return may_take == nullptr || may_take(name_space);
+  });
+}
+
+std::string FairQueue::TakeFrom(Lane& lane, Turns::iterator turn) {
+  const auto keys = lane.keys.find(*turn);
   std::string key = std::move(keys->second.front());
   keys->second.pop_front();
   if (keys->second.empty()) {
     lane.keys.erase(keys);
-    lane.turns.pop_front();
+    lane.turns.erase(turn);
   } else {
-    lane.turns.splice(lane.turns.end(), lane.turns, lane.turns.begin());
+    lane.turns.splice(lane.turns.end(), lane.turns, turn);
   }
   places_.erase(key);
   return key;
 }
 
-std::optional<std::string> FairQueue::Pop() {
-  if (empty()) return std::nullopt;
-  const bool listed_has_its_turn = news_in_a_row_ >= kNewsInARow && !listed_.turns.empty();
-  if (news_.turns.empty() || listed_has_its_turn) {
+std::optional<std::string> FairQueue::Pop(const MayTake& may_take) {
+  const auto news = FindTurn(news_, may_take);
+  const auto listed = FindTurn(listed_, may_take);
+  const bool has_news = news != news_.turns.end(), has_listed = listed != listed_.turns.end();
+  if (!has_news && !has_listed) return std::nullopt;
+  const bool listed_has_its_turn = news_in_a_row_ >= kNewsInARow && has_listed;
+  if (!has_news || listed_has_its_turn) {
     news_in_a_row_ = 0;
-    return TakeFrom(listed_);
+    return TakeFrom(listed_, listed);
   }
   ++news_in_a_row_;
-  return TakeFrom(news_);
+  return TakeFrom(news_, news);
 }
 
 }  // namespace tfjob::control

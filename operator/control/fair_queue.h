@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <optional>
 #include <string>
@@ -24,18 +25,24 @@ class FairQueue {
 
   // Adds a key of the form "namespace/name". If it is already queued, only raises its urgency.
   void Push(const std::string& key, Urgency urgency);
-  // Removes and returns the next key; nullopt if the queue is empty.
-  std::optional<std::string> Pop();
+  // Returns whether the keys of a namespace may be taken.
+  using MayTake = std::function<bool(const std::string& name_space)>;
+  // Removes and returns the next key; nullopt if there is none. Passes over the namespaces for
+  // which `may_take` returns false; they keep their turn.
+  std::optional<std::string> Pop(const MayTake& may_take = nullptr);
+
+  static std::string NamespaceOf(const std::string& key) { return key.substr(0, key.find('/')); }
 
   bool empty() const { return places_.empty(); }
   size_t size() const { return places_.size(); }
 
  private:
   using Keys = std::list<std::string>;
+  using Turns = std::list<std::string>;  // namespaces with keys; the next one first
 
   // The keys of one urgency.
   struct Lane {
-    std::list<std::string> turns;                // namespaces with keys; the next one first
+    Turns turns;
     std::unordered_map<std::string, Keys> keys;  // by namespace; never empty
   };
   struct Place {
@@ -46,7 +53,9 @@ class FairQueue {
   Lane& LaneOf(Urgency urgency) { return urgency == Urgency::kNews ? news_ : listed_; }
   static Keys::iterator AddTo(Lane& lane, const std::string& key);
   static void RemoveFrom(Lane& lane, Keys::iterator key);
-  std::string TakeFrom(Lane& lane);
+  // Returns the first turn of a namespace whose keys may be taken; turns.end() if there is none.
+  static Turns::iterator FindTurn(Lane& lane, const MayTake& may_take);
+  std::string TakeFrom(Lane& lane, Turns::iterator turn);
 
   Lane news_;
   Lane listed_;

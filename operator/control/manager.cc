@@ -44,6 +44,11 @@ std::set<std::string> NamespacesOf(const ManagerOptions& options) {
   return name_spaces;
 }
 
+// One worker is left for the other namespaces. If there are no threads, there is only one worker.
+size_t MostPerNamespace(int workers) {
+  return static_cast<size_t>(std::max(1, workers - 1));
+}
+
 Result ResultOf(const Outcome& outcome) {
   switch (outcome.next) {
     case Next::kReadAgain:
@@ -62,7 +67,8 @@ Result ResultOf(const Outcome& outcome) {
 Manager::Manager(client::Client& client, ManagerOptions options)
     : options_(std::move(options)),
       client_(client),
-      queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer)),
+      queue_(std::make_unique<WorkQueue>(*options_.clock, kBackoff, *options_.observer,
+                                         MostPerNamespace(options_.workers))),
       cache_(std::make_unique<Cache>(
           *options_.clock,
           [this](const std::string& key, Urgency urgency) { queue_->Add(key, urgency); })),
@@ -161,10 +167,7 @@ bool Manager::WatchPodGroups(policy::GangScheduler scheduler, bool required) {
 }
 
 void Manager::WatchNetworkPolicies() {
-  const policy::NetworkPolicies setting = options_.settings.policy.network_policies;
-  if (setting == policy::NetworkPolicies::kNone || setting == policy::NetworkPolicies::kIgnored) {
-    return;
-  }
+  if (!policy::LetsJobsHaveOne(options_.settings.policy.network_policies)) return;
   MutexLock lock(mutex_);
   network_policies_.since = options_.clock->Monotonic();
   SubscribeToGroups(objects::Kind::kNetworkPolicy, OurObjects(), network_policies_);

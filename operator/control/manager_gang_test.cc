@@ -6,36 +6,17 @@
 
 #include "operator/client/faults.h"
 #include "operator/control/manager.h"
+#include "operator/control/test_fixtures.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::control {
 namespace {
 
+using fixtures::CountPods;
+using fixtures::DeliveredByHand;
+using fixtures::Job;
 using objects::Kind;
-
-Json Job(const std::string& name, int workers) {
-  const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
-  const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};
-  const Json worker = {
-      {"replicas", workers}, {"restartPolicy", "OnFailure"}, {"template", pod_template}};
-  return {{"apiVersion", "kubeflow.org/v1"},
-          {"kind", "TFJob"},
-          {"metadata", {{"name", name}, {"namespace", "ns"}}},
-          {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
-}
-
-size_t CountPods(store::Store& store) {
-  return store.List(Kind::kPod, "", {})->size();
-}
-
-store::StoreOptions DeliveredByHand(Clock& clock) {
-  store::StoreOptions options;
-  options.clock = &clock;
-  options.deliver_by_hand = true;
-  options.node_name = "node-1";
-  return options;
-}
 
 // If a job is deleted while the watch of jobs is behind, its pod group must not be created again,
 // although the watch of pod groups reports immediately that the garbage collector deleted it.

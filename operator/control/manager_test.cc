@@ -7,24 +7,17 @@
 #include <thread>
 
 #include "operator/client/faults.h"
+#include "operator/control/test_fixtures.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/log.h"
 
 namespace tfjob::control {
 namespace {
 
+using fixtures::CountPods;
+using fixtures::DeliveredByHand;
+using fixtures::Job;
 using objects::Kind;
-
-Json Job(const std::string& name, int workers) {
-  const Json container = {{"name", "tensorflow"}, {"image", "trainer"}};
-  const Json pod_template = {{"spec", {{"containers", Json::array({container})}}}};
-  const Json worker = {
-      {"replicas", workers}, {"restartPolicy", "OnFailure"}, {"template", pod_template}};
-  return {{"apiVersion", "kubeflow.org/v1"},
-          {"kind", "TFJob"},
-          {"metadata", {{"name", name}, {"namespace", "ns"}}},
-          {"spec", {{"tfReplicaSpecs", {{"Worker", worker}}}}}};
-}
 
 // Returns the number of calls other than get, list and watch.
 int Writes(client::FaultyClient& client) {
@@ -36,23 +29,10 @@ int Writes(client::FaultyClient& client) {
   return writes;
 }
 
-size_t CountPods(store::Store& store) {
-  return store.List(Kind::kPod, "", {})->size();
-}
-
 // Runs the manager step by step. The watch reports changes only when the test calls Deliver().
 class SteppedManagerTest : public ::testing::Test {
- public:
-  static store::StoreOptions StoreOptions(Clock& clock) {
-    store::StoreOptions options;
-    options.clock = &clock;
-    options.deliver_by_hand = true;
-    options.node_name = "node-1";
-    return options;
-  }
-
  protected:
-  SteppedManagerTest() : store_(StoreOptions(clock_)), client_(store_) {
+  SteppedManagerTest() : store_(DeliveredByHand(clock_)), client_(store_) {
     ConfigureLogging(LogLevel::kError, LogFormat::kText);
     ManagerOptions options;
     options.workers = 0;
@@ -119,6 +99,42 @@ TEST_F(SteppedManagerTest, OneReadThatFailsDoesNotEndTheReconcile) {
   EXPECT_LE(*manager_->NextTimer(), Duration(10s));  // it is read again later
 }
 
+// Each call takes a minute. The probe of liveness asks for `longest_call`.
+TEST_F(SteppedManagerTest, AThreadWithManyCallsIsNotStuck) {
+  Step();
+  Duration longest{0}, longest_call{0};
+  client_.Inject({.matches =
+                      [](const client::Call& call) {
+                        const bool writes = call.verb == client::Verb::kCreate ||
+                                            call.verb == client::Verb::kDelete;
+                        return writes && call.key.kind == Kind::kPod;
+                      },
+                  .times = 1000,
+                  .error = OkStatus(),
+                  .before_call =
+                      [&] {
+                        clock_.Advance(1min);
+                        longest = std::max(longest, manager_->CountQueue().longest);
+                        longest_call = std::max(longest_call, manager_->CountQueue().longest_call);
+                      }});
+  ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 20)).ok());
+  store_.Deliver();
+  Step();
+  EXPECT_GE(longest, 20min);
+  EXPECT_EQ(longest_call, Duration(1min));
+
+  longest = longest_call = Duration(0);
+  store_.Deliver();
+  Step();
+  ASSERT_TRUE(
+      store_.Patch({Kind::kTFJob, "ns", "large"}, {{"spec", {{"runPolicy", {{"suspend", true}}}}}})
+          .ok());
+  store_.Deliver();
+  Step();
+  EXPECT_GE(longest, 20min);
+  EXPECT_EQ(longest_call, Duration(1min));
+}
+
 TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
   ASSERT_TRUE(store_.Create(Kind::kTFJob, Job("large", 40)).ok());
   store_.Deliver();
@@ -144,7 +160,7 @@ TEST_F(SteppedManagerTest, ManyObjectsInDoubtAreReadWithOneList) {
 // After a start, thousands of jobs may wait that need nothing.
 TEST(ManagerTest, ANewJobDoesNotWaitBehindTheFirstList) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(SteppedManagerTest::StoreOptions(clock));
+  store::Store store(DeliveredByHand(clock));
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(store.Create(Kind::kTFJob, Job(StrCat("old-", i), 1)).ok());
   }
@@ -179,7 +195,7 @@ class JobSinkKeeper : public client::FaultyClient {
 // list is old or the server's store was restored to an earlier state.
 TEST(ManagerTest, AJobIsReadWhenAListLacksItsStatusWrite) {
   FakeClock clock{*ParseTime("2026-11-21T09:30:00Z")};
-  store::Store store(SteppedManagerTest::StoreOptions(clock));
+  store::Store store(DeliveredByHand(clock));
   JobSinkKeeper client(store);
   ManagerOptions options;
   options.workers = options.parallel_writes = 0;

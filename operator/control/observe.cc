@@ -46,6 +46,15 @@ void Unblock(const std::vector<std::string>& freed, policy::History& history) {
   std::erase_if(history.blocked_services, is_free);
 }
 
+void SetKeys(const keys::KeyRing& ring, policy::Snapshot& snapshot) {
+  snapshot.key_ids = ring.ids();
+  for (const auto& pod : snapshot.pods) {
+    if (!pod->key_id.empty() && ring.MayGet(pod->key_id)) {
+      snapshot.awaited_key_ids.insert(pod->key_id);
+    }
+  }
+}
+
 }  // namespace
 
 std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, uint64_t id,
@@ -72,7 +81,7 @@ std::variant<Observation, Outcome> JobReader::Observe(const std::string& key, ui
   observation.snapshot = dependencies_.cache.SnapshotOf(key, stored.metadata.uid);
   observation.snapshot.native_version = *std::move(native_version);
   if (settings_.keys) observation.keys = settings_.keys();
-  if (observation.keys != nullptr) observation.snapshot.key_ids = observation.keys->ids();
+  if (observation.keys != nullptr) SetKeys(*observation.keys, observation.snapshot);
   observation.now = dependencies_.clock.Now();
   observation.snapshot.steady_now = dependencies_.clock.Monotonic();
   Unblock(dependencies_.cache.TakeFreed(key), memory.history);
@@ -174,8 +183,7 @@ void JobReader::SettleUnanswered(const CustomResource& found, Memory& memory) {
   // Compares parsed values, because the server adds defaults.
   const Json status = api::StatusToJson(api::ReadStatus(JsonField(*found.object)["status"]));
   if (PrintJson(status) != attempt.status) return;
-  dependencies_.observer.OnStatus(found.metadata, attempt.before, attempt.after,
-                                  dependencies_.clock.Now());
+  dependencies_.observer.OnStatus(found.metadata, attempt.before, attempt.after);
   memory.events.insert(memory.events.end(), attempt.events.begin(), attempt.events.end());
 }
 

@@ -20,7 +20,7 @@ class Observer {
 
   // The server has acknowledged that the status of `job` changed from `before` to `after`.
   virtual void OnStatus(const objects::ObjectMeta& /*job*/, const api::TFJobStatus& /*before*/,
-                        const api::TFJobStatus& /*after*/, Time /*now*/) {}
+                        const api::TFJobStatus& /*after*/) {}
   // Objects of jobs were created or deleted, or could not be created. Deleted objects include
   // TFJobs whose TTL has expired.
   virtual void OnCreated(objects::Kind /*kind*/, const std::string& /*name_space*/) {}

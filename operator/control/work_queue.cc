@@ -64,8 +64,13 @@ void WorkQueue::AddDueLocked() {
 std::optional<std::string> WorkQueue::TakeLocked() {
   AddDueLocked();
   if (stopping_) return std::nullopt;
-  std::optional<std::string> key = ready_.Pop();
+  std::optional<std::string> key =
+      ready_.Pop([this](const std::string& name_space) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+        const auto working = working_in_.find(name_space);
+        return working == working_in_.end() || working->second < most_per_namespace_;
+      });
   if (!key) return std::nullopt;
+  ++working_in_[FairQueue::NamespaceOf(*key)];
   const Duration now = clock_.Monotonic();
   const auto wanted = wanted_.find(*key);
   observer_.OnQueueGet(now - wanted->second.since);
@@ -102,6 +107,8 @@ void WorkQueue::Done(const std::string& key) {
   if (const auto working = working_.find(key); working != working_.end()) {
     observer_.OnQueueDone(clock_.Monotonic() - working->second.since);
     working_.erase(working);
+    const auto in = working_in_.find(FairQueue::NamespaceOf(key));
+    if (--in->second == 0) working_in_.erase(in);
   }
   const auto wanted = wanted_.find(key);
   if (wanted == wanted_.end() || stopping_) return;

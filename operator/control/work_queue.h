@@ -4,6 +4,8 @@
 // order of the keys is that of FairQueue.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,8 +26,14 @@ namespace tfjob::control {
 // only with a real clock.
 class WorkQueue {
  public:
-  explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver())
-      : clock_(clock), backoff_(backoff), observer_(observer) {}
+  // At most `most_per_namespace` keys of a namespace are processed at the same time, so that calls
+  // that hang there, such as those of an admission webhook, do not hold up all workers.
+  explicit WorkQueue(Clock& clock, BackoffPolicy backoff = {}, Observer& observer = NoObserver(),
+                     size_t most_per_namespace = std::numeric_limits<size_t>::max())
+      : clock_(clock),
+        backoff_(backoff),
+        observer_(observer),
+        most_per_namespace_(most_per_namespace) {}
 
   void Add(const std::string& key, Urgency urgency = Urgency::kNews);
   // Adds the key after `delay`. If the key is already delayed, the earlier time applies.
@@ -71,11 +79,13 @@ class WorkQueue {
   Clock& clock_;
   const BackoffPolicy backoff_;
   Observer& observer_;
+  const size_t most_per_namespace_;
   Mutex mutex_;
   CondVar changed_;
   FairQueue ready_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Wanted> wanted_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Working> working_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, size_t> working_in_ ABSL_GUARDED_BY(mutex_);  // by namespace
   std::set<std::pair<Duration, std::string>> delayed_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Duration> due_ ABSL_GUARDED_BY(mutex_);  // when each key is due
   std::unordered_map<std::string, int> failures_ ABSL_GUARDED_BY(mutex_);

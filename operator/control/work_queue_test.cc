@@ -85,6 +85,28 @@ TEST_F(WorkQueueTest, ACompletedCallShowsThatAWorkerIsNotStuck) {
   EXPECT_EQ(queue_.Count().longest_call, Duration(0));
 }
 
+// Calls that hang in one namespace must not hold up all workers.
+TEST(WorkQueue, GivesANamespaceOnlyItsShareOfTheWorkers) {
+  FakeClock clock{Time()};
+  WorkQueue queue(clock, {}, NoObserver(), 2);
+  for (const char* key : {"a/1", "a/2", "a/3", "a/4", "b/1"}) queue.Add(key);
+  EXPECT_EQ(queue.TryGet(), "a/1");
+  EXPECT_EQ(queue.TryGet(), "b/1");
+  EXPECT_EQ(queue.TryGet(), "a/2");
+  EXPECT_EQ(queue.TryGet(), std::nullopt);
+  EXPECT_EQ(queue.Count().depth, 2);
+  queue.Add("b/2", Urgency::kListed);
+  EXPECT_EQ(queue.TryGet(), "b/2");
+  queue.Done("a/2");
+  EXPECT_EQ(queue.TryGet(), "a/3");
+  EXPECT_EQ(queue.TryGet(), std::nullopt);
+  queue.Add("a/1");  // again, once its work is done
+  queue.Done("a/1");
+  EXPECT_EQ(queue.TryGet(), "a/4");
+  queue.Done("a/3");
+  EXPECT_EQ(queue.TryGet(), "a/1");
+}
+
 // A second delayed key must be processed on time although the worker that slept until the first one
 // was due is busy with it.
 TEST(WorkQueue, AnotherWorkerWakesForTheNextDelayedKey) {

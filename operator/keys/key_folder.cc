@@ -76,6 +76,13 @@ void KeyFolder::Read() {
 
 void KeyFolder::Replace(FoundKeys found) {
   LogNew(std::move(found.problems));
+  const bool keeps = found.ring.ids().empty() && !ring_->ids().empty();
+  if (keeps && !keeps_) {
+    kLog.Warning("there are no job keys any more; those from before stay in use until the restart",
+                 {{"folder", folder_}, {"all", absl::StrJoin(ring_->ids(), ",")}});
+  }
+  keeps_ = keeps;
+  if (keeps) return;
   const bool is_new = !(found.ring == *ring_);
   if (is_new) ring_ = std::make_shared<const KeyRing>(std::move(found.ring));
   if (is_new || !logged_) LogRing();

@@ -34,7 +34,8 @@ class KeyFolder {
   KeyFolder(std::string folder, Clock& clock) : folder_(std::move(folder)), clock_(clock) {}
 
   // Returns the keys. Looks at the folder again if the last look was 10 s ago or longer. If the
-  // folder cannot be read now, returns the keys of the last look. Never returns nullptr.
+  // folder cannot be read now, or has no keys any more, returns the keys of the last look: running
+  // jobs need them, and the tasks of a job without a key accept any peer. Never returns nullptr.
   std::shared_ptr<const KeyRing> Ring();
 
  private:
@@ -50,6 +51,7 @@ class KeyFolder {
   std::vector<std::string> problems_ ABSL_GUARDED_BY(mutex_);
   std::optional<Duration> read_at_ ABSL_GUARDED_BY(mutex_);
   bool logged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // the keys are those of an earlier look
 };
 
 }  // namespace tfjob::keys

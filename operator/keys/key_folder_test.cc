@@ -128,6 +128,39 @@ TEST_F(KeyFolderTest, StartsWithoutKeys) {
   EXPECT_EQ(NamesOf(*empty.Ring()), (Names{"1"}));
 }
 
+// As after `kubectl delete secret`: jobs with a key go on, and new ones are not open to everybody.
+TEST_F(KeyFolderTest, KeepsTheKeysOfAFolderThatIsEmptiedAndWarnsOnce) {
+  const auto count = [](const std::string& log, const std::string& words) {
+    size_t times = 0;
+    for (size_t at = log.find(words); at != std::string::npos; at = log.find(words, at + 1))
+      ++times;
+    return times;
+  };
+  const std::string warning = "there are no job keys any more";
+  Project("v1", {{"1", Secret('1')}, {"2", Secret('2')}});
+  KeyFolder keys(folder_, clock_);
+  const auto before = keys.Ring();
+  ::testing::internal::CaptureStderr();
+  Project("v2", {});
+  for (int look = 0; look < 3; ++look) {
+    clock_.Advance(10s);
+    EXPECT_EQ(keys.Ring(), before);
+  }
+  EXPECT_EQ(NamesOf(*KeyFolder(folder_, clock_).Ring()), Names());  // the next operator has none
+  std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(log, warning), 1u) << log;
+  EXPECT_EQ(count(log, "the tasks of new jobs accept any peer"), 1u) << log;
+  ::testing::internal::CaptureStderr();
+  Project("v3", {{"2", Secret('2')}});
+  clock_.Advance(10s);
+  EXPECT_EQ(NamesOf(*keys.Ring()), (Names{"2"}));
+  Project("v4", {});
+  clock_.Advance(10s);
+  EXPECT_EQ(NamesOf(*keys.Ring()), (Names{"2"}));
+  log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count(log, warning), 1u) << log;
+}
+
 TEST_F(KeyFolderTest, NeverLogsASecret) {
   Write("1", Secret('1'));
   Write("2", "topsecret");

@@ -89,6 +89,10 @@ std::vector<std::string> KeyRing::ids() const {
   return ids;
 }
 
+bool KeyRing::MayGet(std::string_view id) const {
+  return keys_.empty() || CompareAge(keys_.back().name, id.substr(0, id.find('.'))) < 0;
+}
+
 std::string KeyRing::JobKey(std::string_view id, std::string_view job_uid) const {
   for (const Key& key : keys_) {
     if (key.id == id) return DeriveJobKey(key.secret, job_uid);

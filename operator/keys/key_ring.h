@@ -35,6 +35,10 @@ class KeyRing {
   // Returns the key of a job under the key with this id (DeriveJobKey); "" if there is no such id.
   std::string JobKey(std::string_view id, std::string_view job_uid) const;
 
+  // Returns true if the key with this id has a newer name than every key of the ring, which may
+  // therefore lack it only for now.
+  bool MayGet(std::string_view id) const;
+
   bool operator==(const KeyRing&) const = default;
 
  private:

@@ -82,6 +82,16 @@ TEST(KeyRing, OrdersNamesWithNumbersByTheirValue) {
   }
 }
 
+TEST(KeyRing, MayGetOnlyKeysThatAreNewerThanItsOwn) {
+  KeyRing ring;
+  EXPECT_TRUE(ring.MayGet("1.2782a2a4"));
+  for (const char* name : {"2", "10"}) ASSERT_TRUE(ring.Add(name, Bytes0To31()).ok());
+  for (const char* id : {"11.2782a2a4", "10-a.2782a2a4"}) EXPECT_TRUE(ring.MayGet(id)) << id;
+  for (const char* id : {"10.291c4cb1", "9.2782a2a4", "1.2782a2a4"}) {
+    EXPECT_FALSE(ring.MayGet(id)) << id;
+  }
+}
+
 TEST(KeyRing, BreaksTiesByTheBytes) {
   KeyRing ring;
   for (const char* name : {"1", "001", "01"}) ASSERT_TRUE(ring.Add(name, Bytes0To31()).ok());

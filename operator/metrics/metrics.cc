@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ using prometheus::Histogram;
 using Buckets = Histogram::BucketBoundaries;
 
 constexpr char kController[] = "tfjob-controller";
+
+// For so long, the numbers of the control loop serve all reads.
+constexpr Duration kFresh = 1s;
 
 // The same buckets as in controller-runtime.
 const Buckets kReconcileBuckets = {0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3,  0.35,
@@ -58,6 +62,8 @@ std::string CodeText(int code) {
 }  // namespace
 
 struct Metrics::Families {
+  explicit Families(Clock& that) : clock(that) {}
+
   // Registers a family with a single series, which has the constant labels `labels`.
   Counter& OneCounter(const char* name, const char* help, const prometheus::Labels& labels = {}) {
     return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
@@ -96,7 +102,9 @@ struct Metrics::Families {
   void Refresh();
   void RefreshEvents();
   void RefreshProcess();
+  void Show(const control::Numbers& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
+  Clock& clock;
   prometheus::Registry registry;
 
   Family<Counter>& created = JobCounter("training_operator_jobs_created_total", "TFJobs created");
@@ -226,8 +234,10 @@ struct Metrics::Families {
   Gauge& open_files = OneGauge("process_open_fds", "Open files");
   Gauge& max_files = OneGauge("process_max_fds", "Maximum number of open files");
 
+  Mutex refreshing;  // taken before `mutex`
   Mutex mutex;
   std::function<control::Numbers()> source ABSL_GUARDED_BY(mutex);
+  std::optional<Duration> asked_at ABSL_GUARDED_BY(mutex);  // when `source` was last called
   std::function<events::Counters()> event_source ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Gauge*> states ABSL_GUARDED_BY(mutex);
   std::map<std::pair<std::string, std::string>, Verb> verbs ABSL_GUARDED_BY(mutex);
@@ -245,14 +255,15 @@ Metrics::Families::Verb& Metrics::Families::VerbOf(const std::string& method,
   return verb;
 }
 
-Metrics::Metrics(const std::string& version) : families_(std::make_unique<Families>()) {
+Metrics::Metrics(const std::string& version, Clock& clock)
+    : families_(std::make_unique<Families>(clock)) {
   families_->OneGauge("tfjob_operator_build_info", "1", {{"version", version}}).Set(1);
 }
 
 Metrics::~Metrics() = default;
 
 void Metrics::OnStatus(const objects::ObjectMeta& job, const api::TFJobStatus& before,
-                       const api::TFJobStatus& after, Time) {
+                       const api::TFJobStatus& after) {
   const Transitions found = Compare(job, before, after);
   Families& all = *families_;
   if (found.created) Families::Count(all.created, job.name_space);
@@ -344,6 +355,7 @@ void Metrics::SetWorkers(int workers) {
 void Metrics::SetSource(std::function<control::Numbers()> source) {
   MutexLock lock(families_->mutex);
   families_->source = std::move(source);
+  families_->asked_at.reset();
 }
 
 void Metrics::SetEventSource(std::function<events::Counters()> source) {
@@ -352,15 +364,24 @@ void Metrics::SetEventSource(std::function<events::Counters()> source) {
 }
 
 void Metrics::Families::Refresh() {
+  // Reads that come at the same time wait for the first one's numbers.
+  MutexLock alone(refreshing);
   std::function<control::Numbers()> ask;
   {
     MutexLock lock(mutex);
+    const Duration now = clock.Monotonic();
+    if (asked_at && now - *asked_at < kFresh) return;
+    asked_at = now;
     ask = source;
   }
   // Called without the lock: the source waits for the caches and walks through them, and OnCall
   // must not have to wait for that.
   const control::Numbers now = ask ? ask() : control::Numbers();
   MutexLock lock(mutex);
+  Show(now);
+}
+
+void Metrics::Families::Show(const control::Numbers& now) {
   cached_pods.Set(static_cast<double>(now.cache.pods));
   cached_services.Set(static_cast<double>(now.cache.services));
   depth.Set(static_cast<double>(now.queue.depth));

@@ -14,16 +14,18 @@
 #include "operator/events/counters.h"
 #include "operator/kube/rest/rest_client.h"
 #include "operator/objects/kind.h"
+#include "runtime/base/clock.h"
 
 namespace tfjob::metrics {
 
 class Metrics : public control::Observer, public kube::RestObserver {
  public:
-  explicit Metrics(const std::string& version);
+  // `clock` must outlive this object.
+  explicit Metrics(const std::string& version, Clock& clock = RealClock());
   ~Metrics() override;
 
   void OnStatus(const objects::ObjectMeta& job, const api::TFJobStatus& before,
-                const api::TFJobStatus& after, Time now) override;
+                const api::TFJobStatus& after) override;
   void OnCreated(objects::Kind kind, const std::string& name_space) override;
   void OnCreateFailed(objects::Kind kind, const std::string& name_space) override;
   void OnDeleted(objects::Kind kind, const std::string& name_space) override;
@@ -40,8 +42,9 @@ class Metrics : public control::Observer, public kube::RestObserver {
   void OnSlowRenewal(const std::string& lease);
   void SetWorkers(int workers);
   // Sets the function that provides the gauges of the control loop; null while the loop is not
-  // running. It is called without holding any lock. A read in progress may still call the
-  // previous function.
+  // running. Its result serves all reads of a second: it walks through the caches, whose lock the
+  // control loop needs. It is called by one read at a time, while OnCall is not held up. A read in
+  // progress may still call the previous function.
   void SetSource(std::function<control::Numbers()> source);
   // Sets the function that provides the event counts. The printed counters never decrease, even if
   // the function returns lower counts.

@@ -20,7 +20,8 @@ class MetricsTest : public ::testing::Test {
     return text_.find("\n" + line + "\n") != std::string::npos;
   }
 
-  Metrics metrics_{"1.2.3"};
+  FakeClock clock_{Time(0s)};
+  Metrics metrics_{"1.2.3", clock_};
   std::string text_;
 };
 
@@ -33,8 +34,8 @@ TEST_F(MetricsTest, CountsJobsUnderTheReferencesNames) {
   succeeded.start_time = Time(1s);
   succeeded.completion_time = Time(4s);
   api::SetCondition(succeeded, ConditionType::kSucceeded, true, "TFJobSucceeded", "", Time(4s));
-  metrics_.OnStatus(job, {}, created, Time(1s));
-  metrics_.OnStatus(job, created, succeeded, Time(4s));
+  metrics_.OnStatus(job, {}, created);
+  metrics_.OnStatus(job, created, succeeded);
   metrics_.OnDeleted(Kind::kTFJob, "ns");
   for (const char* name : {"created", "successful", "deleted"}) {
     EXPECT_TRUE(Has(StrCat("training_operator_jobs_", name,
@@ -70,10 +71,30 @@ TEST_F(MetricsTest, ShowsTheStatesOfJobsAndForgetsThoseThatAreEmpty) {
   EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 12")) << text_;
   EXPECT_NE(text_.find("workqueue_depth{"), std::string::npos) << text_;
   numbers.cache.jobs.clear();
+  clock_.Advance(1s);
   metrics_.Text();
+  clock_.Advance(1s);
   EXPECT_EQ(metrics_.Text().find("tfjob_jobs{"), std::string::npos);
   metrics_.SetSource(nullptr);
   EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 0")) << text_;
+}
+
+TEST_F(MetricsTest, WalksThroughTheCachesOnceASecond) {
+  int walks = 0;
+  metrics_.SetSource([&] {
+    control::Numbers numbers;
+    numbers.cache.pods = ++walks;
+    return numbers;
+  });
+  for (const Duration later : {0ms, 1ms, 998ms}) {
+    clock_.Advance(later);
+    EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 1")) << text_;
+  }
+  clock_.Advance(1ms);
+  EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 2")) << text_;
+  EXPECT_EQ(walks, 2);
+  metrics_.SetSource(nullptr);
+  EXPECT_TRUE(Has("tfjob_cached_objects{kind=\"Pod\"} 0")) << "the loop does not run any more";
 }
 
 TEST_F(MetricsTest, TellsWhatBecameOfEvents) {

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "operator/api/reasons.h"
+#include "operator/policy/facts/history.h"
+#include "operator/policy/rules/recreation_delay.h"
 
 namespace tfjob::policy {
 namespace {
@@ -22,9 +24,12 @@ NetworkPolicyRef RefTo(const objects::CustomResource& policy) {
   return {policy.metadata.name, policy.metadata.uid};
 }
 
-bool HasRules(const objects::CustomResource& policy, const Json& rules) {
+// How many changes of a policy within restart_delay_reset are reported.
+constexpr int32_t kManyChanges = 4;
+
+std::string DifferenceFrom(const objects::CustomResource& policy, const Json& rules) {
   const Json* spec = JsonField(*policy.object)["spec"].value();
-  return spec != nullptr && *spec == rules;
+  return NetworkPolicyDifference(spec == nullptr ? Json() : *spec, rules);
 }
 
 void DropPolicy(Draft& draft) {
@@ -36,6 +41,14 @@ void ReportObstacle(Draft& draft) {
   const std::string obstacle = NetworkPolicyObstacle(draft.job, draft.options.network_policies);
   draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonFailedCreateNetworkPolicy,
                           api::FailedCreateMessage(obstacle), "network-policy", true});
+}
+
+// Reports that something else, such as a webhook, keeps changing the policy.
+void ReportManyChanges(const std::string& name, const std::string& difference, Draft& draft) {
+  if (draft.history() == nullptr || draft.history()->policy_changes < kManyChanges) return;
+  draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonFailedChangeNetworkPolicy,
+                          api::NetworkPolicyKeepsChangingMessage(name, difference),
+                          "network-policy-changes", true});
 }
 
 }  // namespace
@@ -55,9 +68,25 @@ void WantNetworkPolicy(Draft& draft) {
   const objects::CustomResource* policy = FindPolicy(draft);
   if (policy == nullptr) {
     if (!draft.waits_for_queue) draft.verdict.create_network_policy = std::move(wanted);
-  } else if (!HasRules(*policy, NetworkPolicyRules(draft.job.metadata.name, wanted))) {
-    draft.verdict.change_network_policy = NetworkPolicyChange{RefTo(*policy), std::move(wanted)};
+    return;
   }
+  const std::string difference =
+      DifferenceFrom(*policy, NetworkPolicyRules(draft.job.metadata.name, wanted));
+  if (difference.empty()) return;
+  draft.verdict.change_network_policy = NetworkPolicyChange{RefTo(*policy), std::move(wanted)};
+  ReportManyChanges(policy->metadata.name, difference, draft);
+}
+
+void PaceNetworkPolicyChanges(Draft& draft) {
+  const History* history = draft.history();
+  if (!draft.verdict.change_network_policy || !draft.verdict.create_pods.empty()) return;
+  if (history == nullptr || history->policy_changes == 0) return;
+  const Duration left = history->policy_changed_at +
+                        RecreationDelay(history->policy_changes, draft.options) -
+                        draft.snapshot.steady_now;
+  if (left <= Duration::zero()) return;
+  draft.verdict.change_network_policy.reset();
+  draft.RequeueAfter(left);
 }
 
 void DropUnusedNetworkPolicy(Draft& draft) {

@@ -9,10 +9,15 @@ namespace tfjob::policy {
 // If the job asks for a policy that this operator does not create, makes its pods wait.
 void HoldBackUnprotected(Draft& draft);
 
-// Creates the policy, changes it if it differs from the wanted one, or deletes it if the job wants
-// none. Creates nothing while the pods wait for their queue.
+// Creates the policy, changes it if it does not have the wanted rules, or deletes it if the job
+// wants none. Creates nothing while the pods wait for their queue.
 // If the pods wait because the operator creates no policies, reports this.
 void WantNetworkPolicy(Draft& draft);
+
+// Delays repeated changes of a policy, because something else may keep changing it back. The delays
+// are those of recreated replicas. Does not delay a change that new pods need. Call it after
+// WantNetworkPolicy and WantPods.
+void PaceNetworkPolicyChanges(Draft& draft);
 
 // For a job that is suspended or has ended: deletes the policy once no pod of the job is left, or
 // if the job wants none.

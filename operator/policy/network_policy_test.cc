@@ -107,6 +107,50 @@ TEST(NetworkPolicy, IsCreatedWithThePodsAndKeptAsItShouldBe) {
   EXPECT_TRUE(scene.Reconcile(1).delete_network_policy);
 }
 
+// Returns the rules with one value replaced or added.
+Json With(Json rules, const char* pointer, const Json& value) {
+  rules[Json::json_pointer(pointer)] = value;
+  return rules;
+}
+
+TEST(NetworkPolicy, AdditionsThatChangeNothingAreLeft) {
+  const Json rules = NetworkPolicyRules("mnist", NetworkPolicySpec{{2222}});
+  const struct {
+    const char* pointer;
+    Json value;
+    const char* difference;
+  } cases[] = {
+      {"/note", "a field of a later version", ""},
+      {"/ingress/0/priority", 7, ""},
+      {"/ingress/1/ports/0/note", {{"by", "webhook"}}, ""},
+      {"/egress", Json::array(), ""},
+      {"/ingress/1/from", Json::array(), ""},
+      {"/podSelector/matchExpressions", nullptr, ""},
+      {"/podSelector/matchLabels/app", "x", "spec.podSelector.matchLabels.app"},
+      {"/podSelector/matchExpressions", Json::array({{{"key", "a"}, {"operator", "Exists"}}}),
+       "spec.podSelector.matchExpressions"},
+      {"/policyTypes", {"Ingress", "Egress"}, "spec.policyTypes"},
+      {"/ingress/0/from/0/namespaceSelector", Json::object(),
+       "spec.ingress[0].from[0].namespaceSelector"},
+      {"/ingress/0/ports", Json::array({{{"port", 1}}}), "spec.ingress[0].ports"},
+      {"/ingress/1/from", Json::array({{{"ipBlock", {{"cidr", "10.0.0.0/8"}}}}}),
+       "spec.ingress[1].from"},
+      {"/ingress/1/ports/0/endPort", 2222, "spec.ingress[1].ports[0].endPort"},
+      {"/ingress/2", Json::object(), "spec.ingress"},
+      {"/ingress", Json::array(), "spec.ingress"},
+  };
+  for (const auto& each : cases) {
+    EXPECT_EQ(NetworkPolicyDifference(With(rules, each.pointer, each.value), rules),
+              each.difference)
+        << each.pointer;
+  }
+  EXPECT_EQ(NetworkPolicyDifference(rules, rules), "");
+  EXPECT_EQ(NetworkPolicyDifference(Json(), rules), "spec");
+  Json without = rules;
+  without.erase("policyTypes");
+  EXPECT_EQ(NetworkPolicyDifference(without, rules), "spec.policyTypes");
+}
+
 // A policy that is being deleted does not count. The create fails until it is gone.
 TEST(NetworkPolicy, IsCreatedAgainOnceItIsDeleted) {
   Scene scene(MakeJob({{ReplicaType::kWorker}}));

@@ -1,5 +1,8 @@
 #include "operator/policy/pods.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "operator/api/reasons.h"
 #include "operator/policy/blocked.h"
 #include "operator/policy/facts/history.h"
@@ -97,10 +100,33 @@ void WantPod(const Slot& slot, const Replica& replica, Draft& draft) {
   }
 }
 
+// Returns how long the new pods wait for the key of the living ones; nullopt if they do not.
+std::optional<Duration> TimeToAwaitKey(const Draft& draft, const std::string& missing) {
+  if (!draft.snapshot.awaited_key_ids.contains(missing)) return std::nullopt;
+  if (draft.history() == nullptr || !draft.history()->first_seen) return std::nullopt;
+  const Duration left =
+      *draft.history()->first_seen + draft.options.key_patience - draft.snapshot.steady_now;
+  if (left <= Duration::zero()) return std::nullopt;
+  return std::min(left, draft.options.key_retry);
+}
+
+void HoldBackNewPods(Duration wait, Draft& draft) {
+  for (PodToCreate& pod : draft.verdict.create_pods) {
+    draft.verdict.waiting_pods.push_back(
+        {pod.slot, std::move(pod.name), draft.now + wait,
+         "the operator does not have the key of the job's other pods yet"});
+  }
+  draft.verdict.create_pods.clear();
+  draft.RequeueAfter(wait);
+}
+
 // The cause of a missing key outlasts the reconcile, as the living pods keep their key.
 void ChooseKeyOfNewPods(Draft& draft) {
   if (draft.verdict.create_pods.empty()) return;
   KeyChoice choice = ChooseKey(draft.replicas, draft.snapshot.key_ids);
+  if (const auto wait = TimeToAwaitKey(draft, choice.missing)) {
+    return HoldBackNewPods(*wait, draft);
+  }
   if (!choice.missing.empty()) {
     draft.AddEvent(JobEvent{objects::EventType::kWarning, api::kReasonJobKeyMissing,
                             api::JobKeyMissingMessage(draft.job, choice.missing, choice.id),

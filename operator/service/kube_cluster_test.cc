@@ -115,6 +115,80 @@ TEST_F(OperatorKubeTest, EventsHaveTwoConnections) {
   EXPECT_EQ(server_->connections(), 2);
 }
 
+Json FinishedJob(const std::string& name) {
+  Json job = Named(name);
+  job["apiVersion"] = "kubeflow.org/v1";
+  job["kind"] = "TFJob";
+  job["metadata"]["resourceVersion"] = "7";
+  job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["nodeName"] = "a-long-template";
+  job["status"]["conditions"] = {{{"type", "Succeeded"}, {"status", "True"}}};
+  return job;
+}
+
+// Collects the texts in which jobs arrive; "not packed" instead of a tree.
+class PackedJobs : public client::WatchSink {
+ public:
+  void OnReplaced(std::vector<client::Object> objects) override {
+    for (const client::Object& object : objects) OnUpserted(object);
+  }
+  void OnUpserted(client::Object object) override {
+    const auto packed = client::As<objects::PackedResource>(object);
+    MutexLock lock(mutex_);
+    texts_.push_back(packed == nullptr ? "not packed"
+                                       : StrCat(packed->metadata.name, " ", packed->text));
+    changed_.NotifyAll();
+  }
+  void OnDeleted(client::Object) override {}
+  // Waits until `count` jobs have arrived, or for 20 s.
+  std::vector<std::string> Await(size_t count) {
+    const auto deadline = SteadyClock::now() + 20s;
+    MutexLock lock(mutex_);
+    while (texts_.size() < count && changed_.WaitUntil(mutex_, deadline)) continue;
+    return texts_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> texts_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A list of many jobs would otherwise hold all their trees at once.
+TEST_F(OperatorKubeTest, JobsArePackedAsTheyArrive) {
+  for (const bool streams : {true, false}) {
+    Connect({}, [streams](const TestRequest& request, TestConnection& connection) {
+      const bool initial = request.target.find("sendInitialEvents") != std::string::npos;
+      if (request.target.find("watch=1") == std::string::npos) {
+        const Json list = {{"metadata", {{"resourceVersion", "8"}}},
+                           {"items", {FinishedJob("listed")}}};
+        return connection.Reply(200, PrintJson(list));
+      }
+      if (initial && !streams) return connection.Reply(422, R"({"kind":"Status"})");
+      const auto send = [&](const char* type, const Json& object) {
+        connection.Chunk(PrintJson({{"type", type}, {"object", object}}) + "\n");
+      };
+      connection.StartChunks();
+      if (initial) {
+        send("ADDED", FinishedJob("listed"));
+        send("BOOKMARK", {{"metadata",
+                           {{"resourceVersion", "8"},
+                            {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}});
+      }
+      send("ADDED", FinishedJob("watched"));
+      connection.AwaitEnd();
+    });
+    PackedJobs jobs;
+    auto subscription = cluster_->client().Subscribe(Kind::kTFJob, "ns", {}, jobs);
+    ASSERT_TRUE(subscription.ok()) << subscription.status();
+    const std::string text = R"( {"spec":{"tfReplicaSpecs":{"Worker":{}}},)"
+                             R"("status":{"conditions":[{"status":"True","type":"Succeeded"}]}})";
+    EXPECT_EQ(jobs.Await(2), (std::vector<std::string>{"listed" + text, "watched" + text}))
+        << streams;
+    subscription->reset();
+    cluster_.reset();
+  }
+}
+
 // Answers calls for the lease until `silent` is set. Never answers any other call.
 class OnlyTheLease {
  public:

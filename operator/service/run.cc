@@ -31,7 +31,8 @@ Operator::Operator(const OperatorOptions& options, StopSource& stop, const Opera
 
 std::vector<kube::WatchTrouble> Operator::Troubles() {
   return RequiredWatches(cluster_->Troubles(),
-                         policy::GangFromFlag(options_.gang_scheduler_name).scheduler);
+                         policy::GangFromFlag(options_.gang_scheduler_name).scheduler,
+                         options_.job_network_policies);
 }
 
 CheckServed Operator::ServedCheck() {

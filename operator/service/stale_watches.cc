@@ -14,8 +14,9 @@ using objects::Kind;
 constexpr char kNoDefinition[] =
     "the CRD tfjobs.kubeflow.org is not installed: kubectl apply --server-side -f crds/";
 
-bool IsRequired(Kind kind, policy::GangScheduler gang) {
+bool IsRequired(Kind kind, policy::GangScheduler gang, policy::NetworkPolicies network_policies) {
   if (kind == Kind::kTFJob || kind == Kind::kPod || kind == Kind::kService) return true;
+  if (kind == Kind::kNetworkPolicy) return policy::LetsJobsHaveOne(network_policies);
   const std::vector<Kind> kinds = policy::GangKindsOf(gang);
   return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
@@ -58,15 +59,20 @@ void Leave(const std::string& what, StaleWatches& stale) {
 }  // namespace
 
 std::vector<WatchTrouble> RequiredWatches(std::vector<WatchTrouble> troubles,
-                                          policy::GangScheduler gang) {
-  std::erase_if(troubles,
-                [gang](const WatchTrouble& trouble) { return !IsRequired(trouble.kind, gang); });
+                                          policy::GangScheduler gang,
+                                          policy::NetworkPolicies network_policies) {
+  std::erase_if(troubles, [&](const WatchTrouble& trouble) {
+    return !IsRequired(trouble.kind, gang, network_policies);
+  });
   return troubles;
 }
 
 StaleWatches JudgeMissingLists(const std::vector<WatchTrouble>& troubles,
                                const std::string& missing, bool leads, const CheckServed& served) {
-  StaleWatches stale = Explain(troubles, served);
+  // A young trouble must not hide an old one, because of which the operator leaves.
+  std::vector<WatchTrouble> old = troubles;
+  std::erase_if(old, [](const WatchTrouble& trouble) { return trouble.lasting < kStaleAfter; });
+  StaleWatches stale = Explain(old.empty() ? troubles : old, served);
   if (leads && stale.lasting >= kStaleAfter && !stale.of_all) {
     Leave(StrCat("waited for ", missing), stale);
   }

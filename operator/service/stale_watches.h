@@ -10,6 +10,7 @@
 #include "operator/kube/client/watch_health.h"
 #include "operator/objects/kind.h"
 #include "operator/policy/facts/gang_scheduler.h"
+#include "operator/policy/facts/network_policy.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
 
@@ -26,9 +27,11 @@ using CheckServed = std::function<Status(objects::Kind)>;
 // Returns `troubles` without those of watches that the control loop can do without. Watches for a
 // gang scheduler are required only if it is `gang`, the scheduler that the operator's flag names.
 // If only the annotation of one job names a scheduler, its watches must not stop the operator for
-// all jobs.
+// all jobs. The watch of NetworkPolicies is required unless `network_policies`, the operator's own
+// flag, lets no job have one.
 std::vector<kube::WatchTrouble> RequiredWatches(std::vector<kube::WatchTrouble> troubles,
-                                                policy::GangScheduler gang);
+                                                policy::GangScheduler gang,
+                                                policy::NetworkPolicies network_policies);
 
 enum class StaleAction { kContinue, kReport, kLeave };
 

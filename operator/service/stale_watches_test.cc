@@ -18,26 +18,33 @@ Status NotServed(Kind) {
   return NotFound("the server serves no such kind");
 }
 
-TEST(RequiredWatches, AreThoseOfTheLoopAndOfTheOperatorsOwnGangs) {
+TEST(RequiredWatches, AreThoseOfTheLoopAndOfWhatTheOperatorsFlagsAskFor) {
+  using enum policy::NetworkPolicies;
   const struct {
     GangScheduler gang;
+    policy::NetworkPolicies network_policies;
     std::vector<Kind> required;
   } kCases[] = {
-      {GangScheduler::kNone, {}},
-      {GangScheduler::kVolcano, {Kind::kPodGroup}},
-      {GangScheduler::kCoscheduling, {Kind::kCoschedulingPodGroup}},
-      {GangScheduler::kNative, {Kind::kWorkload, Kind::kNativePodGroup}},
+      {GangScheduler::kNone, kNone, {}},
+      {GangScheduler::kVolcano, kIgnored, {Kind::kPodGroup}},
+      {GangScheduler::kCoscheduling, kNone, {Kind::kCoschedulingPodGroup}},
+      {GangScheduler::kNative, kNone, {Kind::kWorkload, Kind::kNativePodGroup}},
+      {GangScheduler::kNone, kAnnotated, {Kind::kNetworkPolicy}},
+      {GangScheduler::kVolcano, kAll, {Kind::kPodGroup, Kind::kNetworkPolicy}},
   };
   for (const auto& c : kCases) {
     std::vector<WatchTrouble> all;
-    for (const Kind kind : {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kPodGroup,
-                            Kind::kCoschedulingPodGroup, Kind::kWorkload, Kind::kNativePodGroup}) {
+    for (const Kind kind :
+         {Kind::kTFJob, Kind::kPod, Kind::kService, Kind::kPodGroup, Kind::kCoschedulingPodGroup,
+          Kind::kWorkload, Kind::kNativePodGroup, Kind::kNetworkPolicy}) {
       all.push_back({kind, "", 1h, Unavailable("away")});
     }
     std::vector<Kind> expected = {Kind::kTFJob, Kind::kPod, Kind::kService};
     expected.insert(expected.end(), c.required.begin(), c.required.end());
     std::vector<Kind> kinds;
-    for (const WatchTrouble& trouble : RequiredWatches(all, c.gang)) kinds.push_back(trouble.kind);
+    for (const WatchTrouble& trouble : RequiredWatches(all, c.gang, c.network_policies)) {
+      kinds.push_back(trouble.kind);
+    }
     EXPECT_EQ(kinds, expected) << policy::Name(c.gang);
   }
 }
@@ -152,6 +159,7 @@ TEST(JudgeMissingLists, KnowsWhoseTroubleItIs) {
       {"the server throttles all", {throttled}, served, {}, too_many},
       {"no such kind", {away}, NotFound("no pods"), {Kind::kPod}, no_kind},
       {"it cannot be asked", {away}, Unavailable("?"), {Kind::kPod}, leave},
+      {"a young one does not hide it", {young, away}, served, {Kind::kPod}, leave},
       {"its own first", {forbidden, throttled, away}, served, {Kind::kPod}, leave},
   };
   for (const auto& c : kCases) {

@@ -5,6 +5,7 @@
 #include "operator/policy/facts/gang_scheduler.h"
 #include "operator/render/address.h"
 #include "operator/service/departure.h"
+#include "operator/service/health.h"
 #include "operator/service/log.h"
 #include "operator/service/operator.h"
 #include "runtime/base/version.h"
@@ -14,10 +15,6 @@ namespace {
 
 // If several pods of a job start within this period, the job's counts are written only once.
 constexpr Duration kCountPatience = 250ms;
-// A control-loop thread that has completed no create or delete for this long is considered stuck.
-// The calls of a reconcile between two of these take much less, even if the server is slow; all its
-// creates and deletes together may take longer.
-constexpr Duration kStuck = 15min;
 
 }  // namespace
 
@@ -54,10 +51,7 @@ std::vector<serve::Check> Operator::HealthChecks() {
           {"workers", [this] {
              control::Manager* manager = seen_manager_;
              if (manager == nullptr) return OkStatus();
-             const Duration longest = manager->CountQueue().longest_call;
-             if (longest < kStuck) return OkStatus();
-             return DeadlineExceeded("a worker has completed no call for ",
-                                     FormatDuration(longest));
+             return CheckWorkers(manager->CountQueue());
            }}};
 }
 
@@ -65,7 +59,7 @@ std::vector<serve::Check> Operator::ReadyChecks() {
   return {{"caches", [this] { return CheckReady(); }}};
 }
 
-// A standby counts as ready, since it can take over at once.
+// A standby counts as ready: it needs nothing but the lease. Its caches are empty until then.
 Status Operator::CheckReady() {
   control::Manager* manager = seen_manager_;
   if (manager == nullptr) {

@@ -20,12 +20,12 @@ std::string Format(const char* format, Time time) {
 class SystemClock : public Clock {
  public:
   Time Now() override {
+    Scheduler* scheduler = Scheduler::Installed();
     return std::chrono::time_point_cast<std::chrono::microseconds>(
-        std::chrono::system_clock::now());
+        scheduler != nullptr ? scheduler->WallNow() : std::chrono::system_clock::now());
   }
   Duration Monotonic() override {
-    return std::chrono::duration_cast<Duration>(
-        std::chrono::steady_clock::now().time_since_epoch());
+    return std::chrono::duration_cast<Duration>(SteadyNow().time_since_epoch());
   }
 };
 

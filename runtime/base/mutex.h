@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "runtime/base/scheduler.h"
 
 namespace tfjob {
 
@@ -22,8 +23,14 @@ class ABSL_LOCKABLE Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
-  void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {
+    if (Scheduler* scheduler = Scheduler::Installed()) return scheduler->Lock(*this);
+    mutex_.lock();
+  }
+  void Unlock() ABSL_UNLOCK_FUNCTION() {
+    if (Scheduler* scheduler = Scheduler::Installed()) return scheduler->Unlock(*this);
+    mutex_.unlock();
+  }
 
  private:
   friend class CondVar;
@@ -47,14 +54,21 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (Scheduler* scheduler = Scheduler::Installed()) {
+      scheduler->Wait(*this, mutex, SteadyTime::max());
+      return;
+    }
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);
     lock.release();
   }
 
   // Returns false if the deadline has passed. Changes of the system clock do not affect the wait.
-  bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
+  bool WaitUntil(Mutex& mutex, SteadyTime deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (Scheduler* scheduler = Scheduler::Installed()) {
+      return scheduler->Wait(*this, mutex, deadline);
+    }
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
 #ifdef __SANITIZE_THREAD__
     // gcc 12's ThreadSanitizer does not know pthread_cond_clockwait, which implements waits on the
@@ -73,11 +87,17 @@ class CondVar {
 
   bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return WaitUntil(mutex, std::chrono::steady_clock::now() + timeout);
+    return WaitUntil(mutex, SteadyNow() + timeout);
   }
 
-  void NotifyOne() { condition_.notify_one(); }
-  void NotifyAll() { condition_.notify_all(); }
+  void NotifyOne() {
+    if (Scheduler* scheduler = Scheduler::Installed()) return scheduler->NotifyOne(*this);
+    condition_.notify_one();
+  }
+  void NotifyAll() {
+    if (Scheduler* scheduler = Scheduler::Installed()) return scheduler->NotifyAll(*this);
+    condition_.notify_all();
+  }
 
  private:
   std::condition_variable condition_;

@@ -1,23 +1,14 @@
 #include "runtime/base/thread_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
 namespace tfjob {
 
-void SetThreadName(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-}
-
 ThreadPool::ThreadPool(std::string name, int threads) {
   threads_.reserve(static_cast<size_t>(threads));
   for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, name] {
-      SetThreadName(name);
-      Work();
-    });
+    threads_.emplace_back(name, [this] { Work(); });
   }
 }
 
@@ -27,7 +18,7 @@ ThreadPool::~ThreadPool() {
     stopping_ = true;
   }
   wake_.NotifyAll();
-  for (std::thread& thread : threads_) thread.join();
+  for (Thread& thread : threads_) thread.Join();
 }
 
 void ThreadPool::Schedule(std::function<void()> closure) {

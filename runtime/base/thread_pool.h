@@ -6,10 +6,10 @@
 #include <deque>
 #include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 
 namespace tfjob {
 
@@ -56,15 +56,12 @@ class ThreadPool {
   void Append(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Loop& loop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   Mutex mutex_;
   CondVar wake_;
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
   Loop* loops_ ABSL_GUARDED_BY(mutex_) = nullptr;  // loops with pieces left to take, oldest first
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
-
-// Sets the name of the calling thread, truncated to 15 characters.
-void SetThreadName(const std::string& name);
 
 }  // namespace tfjob

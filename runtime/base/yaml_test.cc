@@ -108,6 +108,16 @@ TEST(PrintYaml, ReadsBackEqual) {
   EXPECT_EQ(PrintJson(again->front()), PrintJson(value)) << PrintYaml(value);
 }
 
+TEST(PrintYaml, ReadsBackTextWithNul) {
+  for (const std::string& text : {std::string("\0", 1), std::string("1\0x", 3),
+                                  std::string("a\0", 2), std::string("\u00e9: \0 #", 7)}) {
+    const Json value = {{"k", text}, {text, 1}};
+    const StatusOr<std::vector<Json>> again = ParseYaml(PrintYaml(value), "printed");
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(PrintJson(again->front()), PrintJson(value));
+  }
+}
+
 TEST(ParseYaml, RefusesTextThatIsNotUtf8) {
   EXPECT_EQ(Message(ParseYaml("a: b\nc: \xff\n", "f.yaml").status()),
             "f.yaml: line 2: the text is not UTF-8");

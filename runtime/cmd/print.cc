@@ -81,6 +81,10 @@ StatusOr<std::string> PrintStage(const std::string& stage, const config::Trainin
     return PrintPlacement(strategy::DefineParameters(config.strategy, definition.state, tasks),
                           servers);
   }
+  // The servers clip the mean of a synchronous step, not the graph.
+  if (!AppliesUpdates(tf_config) && config.strategy.mode == config::PsMode::kSync) {
+    definition.build.clipping = {};
+  }
   if (stage == "program") return PrintProgram(definition, AppliesUpdates(tf_config));
   ASSIGN_OR_RETURN(model::BuiltGraph built,
                    strategy::BuildGraph(definition, model::Mode::kTrain, config.batch_size,

@@ -163,8 +163,7 @@ void AddOptimizerKeys(std::vector<Key>& keys) {
   keys.push_back(
       Hyper("clipvalue", Bind<kOf, &O::clipvalue>(), 0, {}, "no clipping",
             "Clip every element of a gradient to the range from -clipvalue to clipvalue. "
-            "At most one of clipvalue, clipnorm and global_clipnorm may be set, and not "
-            "with mode `sync` yet."));
+            "At most one of clipvalue, clipnorm and global_clipnorm may be set."));
   keys.push_back(Hyper("clipnorm", Bind<kOf, &O::clipnorm>(), 0, {}, "no clipping",
                        "Scale the gradient of each variable so that its norm is at most this."));
   keys.push_back(Hyper("global_clipnorm", Bind<kOf, &O::global_clipnorm>(), 0, {}, "no clipping",
@@ -299,8 +298,19 @@ void AddStrategyKeys(std::vector<Key>& keys) {
        .minimum = 0});
 }
 
-void AddSynchronousKeys(std::vector<Key>& keys) {
+void AddModeKeys(std::vector<Key>& keys) {
   using S = StrategyConfig;
+  keys.push_back(
+      {.path = "strategy.max_staleness",
+       .type = KeyType::kInteger,
+       .binding = Bind<&C::strategy, &S::max_staleness>(),
+       .doc = "Mode async: before a task sends a gradient, it asks how many updates other tasks "
+              "have made since it read the values. If there are more than this, it drops the "
+              "gradient and goes on with fresh values. The batch counts as drawn.",
+       .minimum = 0,
+       .when_key = "strategy.mode",
+       .when_values = {"async"},
+       .unset_doc = "unlimited"});
   keys.push_back(
       {.path = "strategy.step_lease_factor",
        .type = KeyType::kNumber,
@@ -406,7 +416,7 @@ const std::vector<Key>& Keys() {
     AddOptimizerKeys(*keys);
     AddDataKeys(*keys);
     AddStrategyKeys(*keys);
-    AddSynchronousKeys(*keys);
+    AddModeKeys(*keys);
     AddRunKeys(*keys);
     return keys;
   }();

@@ -254,7 +254,7 @@ TEST(TrainingConfig, KeysThatContradictEachOtherAreErrors) {
             "data.train.delimiter: expected one character, got \"ab\"");
 }
 
-TEST(TrainingConfig, ClippingIsOfOneKindAndAsynchronous) {
+TEST(TrainingConfig, ClippingIsOfOneKind) {
   EXPECT_EQ(Checked({{"optimizer.clipnorm", "1.5"}}), "accepted");
   EXPECT_EQ(
       Checked({{"optimizer.clipnorm", "1"}, {"optimizer.clipvalue", "1"}}),
@@ -265,13 +265,19 @@ TEST(TrainingConfig, ClippingIsOfOneKindAndAsynchronous) {
             "remove the key");
   EXPECT_EQ(Checked({{"optimizer.clipvalue", "-1"}}),
             "optimizer.clipvalue: expected a value of at least 0, got -1");
-  EXPECT_EQ(Checked({{"optimizer.clipvalue", "1"}, {"strategy.mode", "sync"}}),
-            "optimizer.clipvalue: is not supported with strategy.mode sync yet; remove one of the "
-            "two, or set strategy.name to one_device");
-  EXPECT_EQ(Checked({{"optimizer.clipvalue", "1"},
-                     {"strategy.mode", "sync"},
-                     {"strategy.name", "one_device"}}),
-            "accepted");
+  EXPECT_EQ(Checked({{"optimizer.clipvalue", "1"}, {"strategy.mode", "sync"}}), "accepted");
+}
+
+TEST(TrainingConfig, OnlyAsynchronousGradientsAreStale) {
+  EXPECT_EQ(Checked({{"strategy.max_staleness", "0"}}), "accepted");
+  EXPECT_EQ(Checked({{"strategy.max_staleness", "-1"}}),
+            "strategy.max_staleness: expected a value of at least 0, got -1");
+  EXPECT_EQ(Checked({{"strategy.max_staleness", "4"}, {"strategy.mode", "sync"}}),
+            "strategy.max_staleness: belongs to strategy.mode async, but strategy.mode is sync; "
+            "remove one of the two");
+  EXPECT_EQ(Checked({{"strategy.max_staleness", "4"}, {"strategy.name", "one_device"}}),
+            "strategy.max_staleness: belongs to strategy.name parameter_server, but strategy.name "
+            "is one_device, where no gradient is stale; remove one of the two");
 }
 
 TEST(TrainingConfig, WhatIsNotFiniteFailsTheRunByDefault) {

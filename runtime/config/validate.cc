@@ -114,18 +114,19 @@ Status CheckClipping(const TrainingConfig& config) {
                              "; to clip nothing, remove the key");
     }
   }
-  if (set.empty()) return OkStatus();
   if (set.size() > 1) {
     return InvalidArgument("optimizer: expected only one of clipvalue, clipnorm and ",
                            "global_clipnorm, got ", absl::StrJoin(set, " and "),
                            "; keep one of them");
   }
-  const bool synchronous = config.strategy.mode == PsMode::kSync;
-  if (synchronous && config.strategy.kind != StrategyKind::kOneDevice) {
-    return InvalidArgument("optimizer.", set[0], ": is not supported with strategy.mode sync yet; ",
-                           "remove one of the two, or set strategy.name to one_device");
-  }
   return OkStatus();
+}
+
+Status CheckStaleness(const StrategyConfig& strategy) {
+  if (!strategy.max_staleness || strategy.kind != StrategyKind::kOneDevice) return OkStatus();
+  return InvalidArgument(
+      "strategy.max_staleness: belongs to strategy.name parameter_server, but strategy.name is "
+      "one_device, where no gradient is stale; remove one of the two");
 }
 
 }  // namespace
@@ -145,6 +146,7 @@ Status Validate(const TrainingConfig& config) {
     RETURN_IF_ERROR(CheckSource(config.data.eval, "data.eval"));
   }
   RETURN_IF_ERROR(CheckClipping(config));
+  RETURN_IF_ERROR(CheckStaleness(config.strategy));
   RETURN_IF_ERROR(CheckEnd(config));
   return CheckCheckpoints(config);
 }

@@ -174,7 +174,7 @@ StatusOr<Tensor> BundleReader::Read(const std::string& name) const {
     return DataLoss("checkpoint ", prefix_, ": ", name, " has ", entry.size,
                     " bytes for the shape ", entry.shape.ToString());
   }
-  Tensor tensor(*dtype, entry.shape);
+  Tensor tensor(*dtype, entry.shape, Buffer::Contents::kUndefined);
   RETURN_IF_ERROR(
       ReadBytes(DataFileName(prefix_, entry.shard, shards_), entry.offset, tensor.bytes()));
   if (MaskCrc(Crc32c(tensor.bytes())) != entry.masked_crc) {

@@ -118,20 +118,73 @@ class ForgedBundleTest : public testing::Test {
     ASSERT_TRUE(MakeDirectories(folder_).ok());
     ASSERT_TRUE(WriteFileAtomically(DataFileName(prefix_, 0, 1), "12345678").ok());
   }
+  // Writes the index of a checkpoint with so many data files.
+  void WriteIndex(int files, const std::vector<std::pair<std::string, BundleEntryProto>>& entries) {
+    BundleHeaderProto header;
+    header.set_num_shards(files);
+    std::string text = Entry(0, "", header.SerializeAsString());
+    for (const auto& [name, entry] : entries) text += Entry(0, name, entry.SerializeAsString());
+    EXPECT_TRUE(WriteFileAtomically(IndexFileName(prefix_), TableOf(text)).ok());
+  }
   // Opens a checkpoint of 8 bytes whose index has this entry.
   Status Open(const BundleEntryProto& entry) {
-    BundleHeaderProto header;
-    header.set_num_shards(1);
-    const std::string table = TableOf(Entry(0, "", header.SerializeAsString()) +
-                                      Entry(0, "w", entry.SerializeAsString()));
-    EXPECT_TRUE(WriteFileAtomically(IndexFileName(prefix_), table).ok());
+    WriteIndex(1, {{"w", entry}});
     auto reader = BundleReader::Open(prefix_);
     return reader.ok() ? (*reader)->Read("w").status() : reader.status();
+  }
+  // An entry of bytes that are in the data file `shard`, at `offset`.
+  static BundleEntryProto BytesAt(int shard, int64_t offset, std::string_view bytes) {
+    BundleEntryProto entry;
+    entry.set_dtype(static_cast<int>(DType::kUInt8));
+    entry.mutable_shape()->add_dim()->set_size(static_cast<int64_t>(bytes.size()));
+    entry.set_shard_id(shard);
+    entry.set_offset(offset);
+    entry.set_size(static_cast<int64_t>(bytes.size()));
+    entry.set_crc32c(MaskCrc(Crc32c(bytes)));
+    return entry;
+  }
+  std::string TextOf(const std::string& name) const {
+    const auto reader = BundleReader::Open(prefix_);
+    if (!reader.ok()) return reader.status().ToString();
+    const StatusOr<Tensor> tensor = (*reader)->Read(name);
+    if (!tensor.ok()) return tensor.status().ToString();
+    return {reinterpret_cast<const char*>(tensor->bytes().data()), tensor->bytes().size()};
   }
 
   const std::string folder_ = testing::TempDir() + "/forged_bundle_test";
   const std::string prefix_ = folder_ + "/model.ckpt-1";
 };
+
+// As TensorFlow writes it if several devices save their variables.
+TEST_F(ForgedBundleTest, EachTensorIsReadFromItsDataFile) {
+  const std::string first = DataFileName(prefix_, 0, 2), second = DataFileName(prefix_, 1, 2);
+  ASSERT_TRUE(WriteFileAtomically(first, "abcdefgh").ok());
+  ASSERT_TRUE(WriteFileAtomically(second, "ABCD").ok());
+  BundleEntryProto partitioned = BytesAt(0, 0, "");
+  partitioned.mutable_shape()->mutable_dim(0)->set_size(8);
+  partitioned.add_slices();
+  WriteIndex(2, {{"a", BytesAt(0, 5, "fgh")},
+                 {"b", BytesAt(1, 0, "ABC")},
+                 {"c", BytesAt(1, 3, "D")},
+                 {"d", partitioned}});
+  EXPECT_EQ(TextOf("a"), "fgh");
+  EXPECT_EQ(TextOf("b"), "ABC");
+  EXPECT_EQ(TextOf("c"), "D");
+  EXPECT_EQ(TextOf("d"),
+            Unimplemented("checkpoint ", prefix_, ": d is partitioned; save it whole").ToString());
+
+  // Each is checked against the size of its own file, and its file must be there.
+  WriteIndex(2, {{"b", BytesAt(1, 2, "CDE")}});
+  EXPECT_EQ(TextOf("b"), DataLoss(second,
+                                  " has 4 bytes, but the index says that b has 3 bytes at "
+                                  "byte 2")
+                             .ToString());
+  WriteIndex(2, {{"b", BytesAt(2, 0, "ABC")}});
+  EXPECT_EQ(TextOf("b"), DataLoss(prefix_, ": b is in a nonexistent shard 2").ToString());
+  WriteIndex(2, {{"b", BytesAt(1, 0, "ABC")}});
+  std::filesystem::remove(second);
+  EXPECT_EQ(TextOf("b"), DataLoss("checkpoint ", prefix_, " lacks ", second).ToString());
+}
 
 TEST_F(ForgedBundleTest, OffsetsAndSizesAreCheckedAgainstTheFileWithoutOverflow) {
   BundleEntryProto good;

@@ -7,8 +7,11 @@
 //   global norm  g s, with s = c min(1 / n, 1 / c), where n is the norm of all gradients together;
 //                s is NaN if n is not finite
 //
-// Only the graph of a training step clips (model/build.h).
+// The graph of a training step clips (model/build.h). Synchronous parameter servers clip the mean
+// of several gradients instead, with the functions below.
 #pragma once
+
+#include <span>
 
 namespace tfjob::optimizer {
 
@@ -20,5 +23,18 @@ struct Clipping {
 
   bool operator==(const Clipping&) const = default;
 };
+
+// Returns the sum of the squares of all elements. The elements are added as double, in an order
+// that depends on their number alone.
+double SumOfSquares(std::span<const float> gradient);
+double SumOfSquares(std::span<const double> gradient);
+
+// For the kinds norm and global norm: returns by what a gradient is to be multiplied, if `squares`
+// is the sum of the squares of all elements that the norm is about.
+double ClipFactor(const Clipping& clipping, double squares);
+
+// Replaces every g by min(max(scale g, -limit), limit). NaN remains NaN.
+void ClipByValue(std::span<float> gradient, double scale, double limit);
+void ClipByValue(std::span<double> gradient, double scale, double limit);
 
 }  // namespace tfjob::optimizer

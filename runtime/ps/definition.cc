@@ -1,6 +1,7 @@
 #include "runtime/ps/definition.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -86,6 +87,10 @@ Json ToJson(const Definition& definition) {
   if (!definition.tasks.empty()) json["tasks"] = ToJson(definition.tasks);
   const int64_t timeout = definition.start_timeout.count();
   if (timeout != 0) json["start_timeout_us"] = timeout;
+  const optimizer::Clipping& clipping = definition.clipping;
+  if (clipping.kind != optimizer::ClipKind::kNone) {
+    json["clipping"] = {{"kind", static_cast<int>(clipping.kind)}, {"limit", clipping.limit}};
+  }
   return json;
 }
 
@@ -99,6 +104,18 @@ StatusOr<std::vector<TaskId>> ParseTasks(const JsonField& json) {
     ASSIGN_OR_RETURN(task.index, element["index"].Int32());
   }
   return tasks;
+}
+
+StatusOr<optimizer::Clipping> ParseClipping(const JsonField& json) {
+  optimizer::Clipping result;
+  if (!json.present()) return result;
+  ASSIGN_OR_RETURN(int64_t kind, json["kind"].Int());
+  if (kind < 0 || kind > static_cast<int>(optimizer::ClipKind::kGlobalNorm)) {
+    return json["kind"].Mismatch("0 to 3");
+  }
+  result.kind = static_cast<optimizer::ClipKind>(kind);
+  ASSIGN_OR_RETURN(result.limit, json["limit"].Double());
+  return result;
 }
 
 StatusOr<Definition> ParseDefinition(const JsonField& root) {
@@ -116,6 +133,7 @@ StatusOr<Definition> ParseDefinition(const JsonField& root) {
   ASSIGN_OR_RETURN(result.tasks, ParseTasks(root["tasks"]));
   ASSIGN_OR_RETURN(int64_t start_timeout, root["start_timeout_us"].IntOr(0));
   result.start_timeout = Duration(start_timeout);
+  ASSIGN_OR_RETURN(result.clipping, ParseClipping(root["clipping"]));
   ASSIGN_OR_RETURN(int64_t placement, root["placement"].Int());
   if (placement < 0 || placement > 1) return root["placement"].Mismatch("0 or 1");
   result.placement = static_cast<Placement>(placement);
@@ -147,6 +165,42 @@ Status ValidateTasks(const Definition& definition) {
   return OkStatus();
 }
 
+Status ValidateClipping(const Definition& definition) {
+  const optimizer::Clipping& clipping = definition.clipping;
+  if (clipping.kind == optimizer::ClipKind::kNone) return OkStatus();
+  if (definition.mode != Mode::kSynchronous) {
+    return InvalidArgument(
+        "clipping: expected none in asynchronous mode, where the tasks clip their gradients");
+  }
+  if (!std::isfinite(clipping.limit) || clipping.limit <= 0) {
+    return InvalidArgument("clipping: expected a finite limit above 0, got ", clipping.limit);
+  }
+  return OkStatus();
+}
+
+bool FewShards(const Definition& definition, int64_t max_shard_bytes) {
+  int64_t shards = 0;
+  for (const state::Variable& variable : definition.state.variables) {
+    shards += ShardCount(variable, max_shard_bytes);
+    if (shards > kMaxShards) return false;
+  }
+  return true;
+}
+
+// Returns the least value greater than max_shard_bytes with which there are few enough shards.
+int64_t LeastShardBytes(const Definition& definition) {
+  int64_t many = definition.max_shard_bytes, few = many;
+  while (few < kMaxVariableBytes && !FewShards(definition, few)) {
+    many = few;
+    few *= 2;
+  }
+  while (many + 1 < few) {
+    const int64_t middle = many + (few - many) / 2;
+    (FewShards(definition, middle) ? few : many) = middle;
+  }
+  return few;
+}
+
 Status ValidateSizes(const Definition& definition) {
   int64_t shards = 0;
   for (const state::Variable& variable : definition.state.variables) {
@@ -156,17 +210,25 @@ Status ValidateSizes(const Definition& definition) {
       return InvalidArgument("variable ", variable.name, ": the shape ", variable.shape.ToString(),
                              " takes more than ", kMaxVariableBytes, " bytes");
     }
-    shards += ShardCount(variable, definition.max_shard_bytes);
-    if (shards > kMaxShards) {
-      return InvalidArgument("max_shard_bytes: ", definition.max_shard_bytes,
-                             " would cut the variables into more than ", kMaxShards,
-                             " shards: raise it (strategy.shard_bytes)");
-    }
+    shards = std::min(shards + ShardCount(variable, definition.max_shard_bytes), kMaxShards + 1);
   }
-  return OkStatus();
+  if (shards <= kMaxShards) return OkStatus();
+  if (static_cast<int64_t>(definition.state.variables.size()) > kMaxShards) {
+    return InvalidArgument("expected at most ", kMaxShards, " variables, got ",
+                           definition.state.variables.size());
+  }
+  return InvalidArgument("strategy.shard_bytes: ", definition.max_shard_bytes,
+                         " would cut the variables into more than ", kMaxShards,
+                         " shards: expected 0 or at least ", LeastShardBytes(definition));
 }
 
 }  // namespace
+
+size_t NormsOf(const Definition& definition) {
+  if (definition.clipping.kind == optimizer::ClipKind::kGlobalNorm) return 1;
+  const bool each = definition.clipping.kind == optimizer::ClipKind::kNorm;
+  return each ? definition.state.variables.size() : 0;
+}
 
 Status Validate(const Definition& definition) {
   RETURN_IF_ERROR(state::Validate(definition.state));
@@ -178,6 +240,7 @@ Status Validate(const Definition& definition) {
     return InvalidArgument("max_shard_bytes: expected 1 or more, got ", definition.max_shard_bytes);
   }
   RETURN_IF_ERROR(ValidateTasks(definition));
+  RETURN_IF_ERROR(ValidateClipping(definition));
   return ValidateSizes(definition);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/optimizer/clipping.h"
 #include "runtime/state/training_state.h"
 
 namespace tfjob::ps {
@@ -36,6 +37,9 @@ struct Definition {
   // Before the first step, they are awaited for `start_timeout`.
   std::vector<TaskId> tasks;
   Duration start_timeout{0};
+  // Synchronous only: how the servers clip the mean of a step. Asynchronous contributions are
+  // clipped by the tasks that compute them.
+  optimizer::Clipping clipping;
   Placement placement = Placement::kRoundRobin;
   // A variable with more bytes than this is split by rows (its first axis) into shards of at most
   // this many bytes. A shard is the unit of placement and transfer.
@@ -43,6 +47,9 @@ struct Definition {
 
   bool operator==(const Definition&) const = default;
 };
+
+// Returns how many norms a step's mean is clipped by: 0, one per variable, or 1.
+size_t NormsOf(const Definition& definition);
 
 // Limits on what a definition may ask of a server. Within them, no product or sum of sizes exceeds
 // 63 bits.
@@ -53,8 +60,9 @@ inline constexpr size_t kMaxTrainingTasks = size_t{1} << 16;
 inline constexpr Duration kMaxStartTimeout = std::chrono::hours(24 * 365);
 
 // Returns InvalidArgument, with a message that names the variable or the option, for an invalid
-// state, replicas_to_aggregate < 1, max_shard_bytes < 1, and for a variable, a number of shards or
-// tasks, a task's name or a timeout that exceeds its limit.
+// state, replicas_to_aggregate < 1, max_shard_bytes < 1, clipping in asynchronous mode or to an
+// impossible limit, and for a variable, a number of shards or tasks, a task's name or a timeout
+// that exceeds its limit.
 Status Validate(const Definition& definition);
 
 // The message that the chief sends to each server. It includes the addresses of all servers

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "runtime/ps/placement.h"
@@ -72,6 +73,28 @@ TEST(Definition, CarriesTheTasksOutsideItsFingerprint) {
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(definition)));
 }
 
+TEST(Definition, ServersClipOnlyTheMeanOfSynchronousSteps) {
+  using optimizer::ClipKind;
+  Definition definition = TwoLayers();
+  const uint64_t without = Fingerprint(definition);
+  EXPECT_EQ(NormsOf(definition), 0u);
+  definition.clipping = {ClipKind::kNorm, 1.5};
+  EXPECT_EQ(Message(Validate(definition)),
+            "clipping: expected none in asynchronous mode, where the tasks clip their gradients");
+  definition.mode = Mode::kSynchronous;
+  EXPECT_EQ(ParseAssignment(Serialize({definition, {"a:1"}}))->definition, definition);
+  EXPECT_NE(Fingerprint(definition), without);
+  EXPECT_EQ(NormsOf(definition), 4u) << "one per variable";
+  definition.clipping.kind = ClipKind::kValue;
+  EXPECT_EQ(NormsOf(definition), 0u);
+  definition.clipping.kind = ClipKind::kGlobalNorm;
+  EXPECT_EQ(NormsOf(definition), 1u);
+  for (const double limit : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    definition.clipping.limit = limit;
+    EXPECT_TRUE(absl::IsInvalidArgument(Validate(definition))) << limit;
+  }
+}
+
 TEST(Definition, RefusesWhatCannotBeServed) {
   auto error = [](auto change) {
     Definition definition = TwoLayers();
@@ -95,8 +118,8 @@ TEST(Definition, RefusesWhatCannotBeServed) {
               d.state.variables[0].shape = {1 << 21};
               d.max_shard_bytes = 4;
             }),
-            "max_shard_bytes: 4 would cut the variables into more than 1048576 shards: raise it "
-            "(strategy.shard_bytes)");
+            "strategy.shard_bytes: 4 would cut the variables into more than 1048576 shards: "
+            "expected 0 or at least 12");
   Definition most = TwoLayers();
   most.state.variables = {{.name = "w", .shape = {1 << 20}}};
   most.max_shard_bytes = 4;

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "runtime/ps/test_peer.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
@@ -10,125 +11,7 @@
 namespace tfjob::ps {
 namespace {
 
-struct Bytes {
-  uint32_t index = 0;  // of the shard
-  uint32_t slot = 0;
-  uint64_t offset = 0;
-  std::string bytes;
-};
-struct Received {
-  rpc::FrameHeader header;
-  std::string text;
-};
-
-// A peer that sends whatever the test says.
-class RawPeer {
- public:
-  RawPeer(rpc::Connector& connector, const rpc::Identity& identity) {
-    StatusOr<rpc::OpenStream> stream =
-        connector.Connect("here", kParameterService, identity, Duration(20s));
-    admitted = stream.status();
-    if (stream.ok()) transport_ = std::move(stream->transport);
-  }
-  // Registers the process before its first contribution, unless the test does it.
-  Status Send(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
-    if (header.type == wire::kRegister) registers = false;
-    if ((header.type == wire::kPush || header.type == wire::kPull) &&
-        std::exchange(registers, false)) {
-      RETURN_IF_ERROR(transport_->Write({.header = {.type = wire::kRegister}, .segments = {}}));
-      EXPECT_NE(Next().header.type, 0);
-    }
-    rpc::OutgoingFrame frame{.header = header, .segments = {}};
-    for (const Bytes& part : parts) {
-      frame.segments.push_back({.index = part.index,
-                                .flags = part.slot,
-                                .offset = part.offset,
-                                .bytes = std::as_bytes(std::span(part.bytes))});
-    }
-    return transport_->Write(frame);
-  }
-  // Returns the next frame that is neither a heartbeat nor credit; type 0 if the stream is broken.
-  Received Next() {
-    rpc::IncomingFrame frame;
-    do {
-      if (!transport_->Read(frame).ok()) return {};
-    } while (frame.header.type >= 0xFF00);
-    return {frame.header, frame.ReadString(frame.remaining())};
-  }
-  Received Ask(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
-    return Send(header, parts).ok() ? Next() : Received();
-  }
-  StatusCode CodeOf(const rpc::FrameHeader& header, const std::vector<Bytes>& parts = {}) {
-    const Received answer = Ask(header, parts);
-    EXPECT_TRUE(answer.header.type == wire::kReply || answer.header.type == wire::kRefused)
-        << answer.header.type;
-    return static_cast<StatusCode>(answer.header.value);
-  }
-
-  Status admitted;
-  bool registers = true;
-
- private:
-  std::unique_ptr<rpc::Transport> transport_;
-};
-
-std::string Floats(size_t count, float value) {
-  const std::vector<float> values(count, value);
-  return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
-}
-
-// One variable of 16 bytes on the only server.
-Definition Four(Mode mode) {
-  Definition definition;
-  definition.state.variables = {{.name = "w", .shape = {4}}};
-  definition.state.optimizer.learning_rate = 1;
-  definition.mode = mode;
-  definition.replicas_to_aggregate = mode == Mode::kSynchronous ? 2 : 1;
-  return definition;
-}
-
-class HostileTest : public testing::Test {
- protected:
-  void Start(ServerOptions options = {}) {
-    options.identity = Task("ps", 0);
-    options.connector = &connector_;
-    ps_ = *ParameterServer::Create(std::move(options));
-    connector_.Listen("here", kParameterService, Task("ps", 0), *ps_);
-  }
-  ~HostileTest() override { connector_.Close("here"); }
-
-  // Peers are destroyed before the connector.
-  RawPeer& Connect(const std::string& type, int index) {
-    return *peers_.emplace_back(std::make_unique<RawPeer>(connector_, Task(type, index)));
-  }
-  static std::vector<Bytes> Text(const Definition& definition) {
-    return {{.bytes = Serialize(Assignment{definition, {"here"}})}};
-  }
-  static StatusCode Define(RawPeer& chief, const Definition& definition, int64_t epoch) {
-    return chief.CodeOf({.type = wire::kDefine, .sequence = 1, .value = epoch}, Text(definition));
-  }
-  static StatusCode Fill(RawPeer& chief, const std::vector<Bytes>& parts, int64_t epoch,
-                         int64_t step = 0) {
-    EXPECT_TRUE(chief.Send({.type = wire::kFill, .value = epoch}, parts).ok());
-    return chief.CodeOf({.type = wire::kFilled, .sequence = 2, .step = step, .value = epoch},
-                        {{.bytes = ""}});
-  }
-  static void Bring(RawPeer& chief, Mode mode, int64_t epoch) {
-    ASSERT_EQ(Define(chief, Four(mode), epoch), StatusCode::kOk);
-    ASSERT_EQ(Fill(chief, {{.bytes = Floats(4, 0)}}, epoch), StatusCode::kOk);
-  }
-  static rpc::FrameHeader Push(uint64_t sequence, int64_t step, int64_t epoch) {
-    return {.type = wire::kPush,
-            .flags = wire::kFirst,
-            .sequence = sequence,
-            .step = step,
-            .value = epoch};
-  }
-
-  rpc::PipeConnector connector_;
-  std::unique_ptr<ParameterServer> ps_;
-  std::vector<std::unique_ptr<RawPeer>> peers_;
-};
+using HostileTest = RawPeerTest;
 
 TEST_F(HostileTest, RefusesADefinitionWhoseSizesOverflow) {
   Start();
@@ -207,6 +90,21 @@ TEST_F(HostileTest, TakesOrdersFromTheChiefOnly) {
   EXPECT_EQ(ps_->State().epoch, 1);
   EXPECT_EQ(chief.CodeOf({.type = wire::kHold, .sequence = 4}), StatusCode::kOk);
   EXPECT_EQ(chief.CodeOf({.type = wire::kRelease, .sequence = 5}), StatusCode::kOk);
+}
+
+TEST_F(HostileTest, AnswersABriefQuestionWithoutABody) {
+  Start();
+  Bring(Connect("chief", 0), Mode::kAsynchronous, 5);
+  RawPeer& worker = Connect("worker", 0);
+  const Received whole = worker.Ask({.type = wire::kQuery, .sequence = 8});
+  EXPECT_NE(whole.text.find("members"), std::string::npos) << whole.text;
+  const Received brief = worker.Ask({.type = wire::kQuery, .flags = wire::kBrief, .sequence = 9});
+  EXPECT_EQ(brief.text, "");
+  EXPECT_EQ(brief.header.type, wire::kState);
+  EXPECT_EQ(brief.header.flags, wire::kReady);
+  EXPECT_EQ(brief.header.sequence, 9u);
+  EXPECT_EQ(brief.header.value, 5);
+  EXPECT_EQ(brief.header.step, whole.header.step);
 }
 
 TEST_F(HostileTest, TakesGradientsFromTasksThatTrainOnly) {
@@ -315,6 +213,51 @@ TEST_F(HostileTest, KeepsNoMoreContributionsOfATaskThanAStepMayNeed) {
   // A step that is far ahead.
   EXPECT_EQ(Connect("worker", 1).CodeOf(Push(1, 50, 1), {{.bytes = Floats(4, 1)}}),
             StatusCode::kAborted);
+}
+
+// An announcement is not answered. If the connection stayed open, its sender would train under an
+// incarnation that the server does not know.
+TEST_F(HostileTest, EndsTheConnectionOfAPeerThatAnnouncesAnImpossibleIncarnation) {
+  Start({}, 1);
+  RawPeer& worker = Connect("worker", 0);
+  ASSERT_TRUE(worker.Send({.type = wire::kAnnounce, .value = -1}).ok());
+  EXPECT_EQ(worker.Ask({.type = wire::kQuery, .sequence = 2}).header.type, 0);
+}
+
+TEST_F(HostileTest, RefusesAnEpochThatNoLaterOneCouldFollow) {
+  Start();
+  RawPeer& chief = Connect("chief", 0);
+  constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000;
+  const int64_t now = RealClock().Now().time_since_epoch().count();
+  for (int64_t epoch : {std::numeric_limits<int64_t>::max(), int64_t{1} << 60, now + 11 * kYear}) {
+    EXPECT_EQ(Define(chief, Four(Mode::kAsynchronous), epoch), StatusCode::kInvalidArgument);
+  }
+  Bring(chief, Mode::kAsynchronous, now + 9 * kYear);
+  Bring(chief, Mode::kAsynchronous, now + 9 * kYear + 1);
+  EXPECT_EQ(ps_->State().epoch, now + 9 * kYear + 1);
+}
+
+// These frames have no answer, so they must have no effect either.
+TEST_F(HostileTest, FramesWithoutAnAnswerHaveNoEffectIfTheirSenderHasNotTheirRole) {
+  Start();
+  RawPeer& chief = Connect("chief", 0);
+  RawPeer& worker = Connect("worker", 1);
+  ASSERT_EQ(Define(chief, Four(Mode::kSynchronous), 1), StatusCode::kOk);
+  ASSERT_TRUE(worker.Send({.type = wire::kFill, .value = 1}, {{.bytes = Floats(4, 9)}}).ok());
+  ASSERT_EQ(worker.Ask({.type = wire::kQuery, .sequence = 8}).header.sequence, 8u);
+  EXPECT_EQ(chief.CodeOf({.type = wire::kFilled, .sequence = 2, .value = 1}, {{.bytes = ""}}),
+            StatusCode::kInvalidArgument)
+      << "nothing was filled";
+  Bring(chief, Mode::kSynchronous, 2);
+  // A step takes two contributions. One is there, and the other is only said to be.
+  ASSERT_TRUE(chief.Send(Push(1, 0, 2), {{.bytes = Floats(4, 1)}}).ok());
+  const std::vector<Bytes> staged = {{.bytes = "staged 2 0 worker 1 1 1 0"}};
+  ASSERT_TRUE(worker.Send({.type = wire::kParticipant}, staged).ok());
+  for (uint16_t type : {wire::kRenew, wire::kTaken}) {
+    ASSERT_TRUE(worker.Send({.type = type}).ok());
+  }
+  ASSERT_EQ(worker.Ask({.type = wire::kQuery, .sequence = 9}).header.sequence, 9u);
+  EXPECT_EQ(ps_->State().global_step, 0);
 }
 
 TEST_F(HostileTest, RefusesImpossibleIncarnationsAndPositions) {

@@ -17,5 +17,10 @@ inline constexpr Duration kReportInterval = std::chrono::seconds(10);
 inline constexpr size_t kFlushBytes = size_t{64} << 10;
 // The greatest position in the data: a number of batches.
 inline constexpr int64_t kMostDrawn = int64_t{1} << 60;
+// The greatest epoch. A chief's are times in microseconds, so it never comes near.
+inline constexpr int64_t kGreatestEpoch = int64_t{1} << 60;
+// How far an epoch may be ahead of the server's clock, in microseconds: ten years. The clock of the
+// chief may be wrong, but a stranger must not take the last epoch that there is.
+inline constexpr int64_t kMostEpochAhead = int64_t{10} * 365 * 24 * 3600 * 1'000'000;
 
 }  // namespace tfjob::ps

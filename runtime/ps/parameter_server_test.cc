@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "runtime/ps/placement.h"
+#include "runtime/ps/test_network.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
@@ -353,64 +354,8 @@ TEST_F(ParameterServerTest, AWorkerWhoseClockWentBackRejoins) {
   EXPECT_EQ(again.last.global_step, before + 1) << "a contribution was taken for a repeated one";
 }
 
-// A network with limited bandwidth: a frame arrives when its last byte does.
-class SlowConnector : public rpc::Connector {
- public:
-  SlowConnector(rpc::Connector& inner, double bytes_per_second)
-      : inner_(inner), rate_(bytes_per_second) {}
-  std::atomic<int> values = 0;  // frames of values that have arrived
-
-  StatusOr<rpc::OpenStream> Connect(const std::string& address, const std::string& service,
-                                    const rpc::Identity& self, Duration timeout) override {
-    ASSIGN_OR_RETURN(rpc::OpenStream stream, inner_.Connect(address, service, self, timeout));
-    stream.transport = std::make_unique<Slow>(*this, std::move(stream.transport));
-    return stream;
-  }
-
- private:
-  class Slow : public rpc::Transport {
-   public:
-    Slow(SlowConnector& owner, std::unique_ptr<rpc::Transport> inner)
-        : owner_(owner), inner_(std::move(inner)) {}
-    Status Write(const rpc::OutgoingFrame& frame) override {
-      Travel(rpc::PayloadBytes(frame));
-      return inner_->Write(frame);
-    }
-    Status Read(rpc::IncomingFrame& frame) override {
-      RETURN_IF_ERROR(inner_->Read(frame));
-      if (frame.header.type == wire::kValues) ++owner_.values;
-      Travel(frame.remaining());
-      return OkStatus();
-    }
-    void Cancel() override {
-      inner_->Cancel();
-      MutexLock lock(mutex_);
-      cancelled_ = true;
-      changed_.NotifyAll();
-    }
-
-   private:
-    void Travel(size_t bytes) {
-      const auto end =
-          std::chrono::steady_clock::now() +
-          Duration(static_cast<int64_t>(static_cast<double>(bytes) / owner_.rate_ * 1e6));
-      MutexLock lock(mutex_);
-      while (!cancelled_ && changed_.WaitUntil(mutex_, end)) {
-      }
-    }
-    SlowConnector& owner_;
-    const std::unique_ptr<rpc::Transport> inner_;
-    Mutex mutex_;
-    CondVar changed_;
-    bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  };
-
-  rpc::Connector& inner_;
-  const double rate_;
-};
-
-// The transfer of a shard takes longer than the lease, in each direction. While its bytes arrive,
-// the sender must not count as silent.
+// The transfer of a shard takes longer than the lease and stall_after, in each direction. While its
+// bytes arrive, the sender must not count as silent, nor the transfer as stalled.
 TEST(SlowNetwork, ALargeShardIsNotSilence) {
   const rpc::LivenessRules liveness{.suspect_after = 400ms, .lease = 600ms};
   rpc::PipeConnector pipe;
@@ -431,12 +376,14 @@ TEST(SlowNetwork, ALargeShardIsNotSilence) {
                           .provide_state = [&] { return InitialState(definition, 3); },
                           .patience = 60s,
                           .liveness = liveness,
+                          .stall_after = 300ms,
                           .connector = &slow}),
               OkStatus());
     ASSERT_EQ(chief.Train(), OkStatus());
     EXPECT_EQ(chief.Value(), 2.5f);
     StatusOr<state::Snapshot> snapshot = chief.client->TakeSnapshot();
     ASSERT_TRUE(snapshot.ok()) << snapshot.status();
+    EXPECT_FALSE(chief.events.Said("no byte of its state moved"));
     EXPECT_EQ(snapshot->variables[0].value.data<float>()[1'999'999], 2.5f);
     EXPECT_FALSE(chief.events.Has(state::PeerEvent::Kind::kLost));
     EXPECT_FALSE(events.Has(state::PeerEvent::Kind::kLost));

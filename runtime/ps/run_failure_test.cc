@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/ps/test_tasks.h"
+#include "runtime/rpc/pipe_connector.h"
 
 namespace tfjob::ps {
 namespace {
@@ -35,6 +36,35 @@ TEST_F(RunFailureTest, ReachesEveryTaskAndEndsTheServersOnceTheChiefKnows) {
   EXPECT_EQ(chief.client->Fail(state::RunFailure("step 3: bad?news")), OkStatus());
   for (auto& task : tasks_)
     EXPECT_EQ(task->ps().WaitUntilFinished(), state::RunFailure("step 3: bad?news"));
+}
+
+// The sparse form of TF_CONFIG does not name the chief.
+TEST(RunFailure, EndsAServerThatDoesNotKnowTheChiefOnceTheTaskThatFilledItSaysSo) {
+  rpc::PipeConnector connector;
+  std::unique_ptr<ParameterServer> ps = *ParameterServer::Create(
+      {.identity = Task("ps", 0), .chief_type = "", .connector = &connector});
+  connector.Listen("here", kParameterService, Task("ps", 0), *ps);
+  {
+    const Definition definition = TwoVariables();
+    Trainer chief(definition), worker(definition);
+    ASSERT_EQ(chief.Join({.servers = {"here"},
+                          .identity = Task("worker", 0),
+                          .chief = true,
+                          .provide_state = [&] { return InitialState(definition, 3); },
+                          .patience = 30s,
+                          .connector = &connector}),
+              OkStatus());
+    ASSERT_EQ(worker.Join({.servers = {"here"},
+                           .identity = Task("worker", 1),
+                           .patience = 30s,
+                           .connector = &connector}),
+              OkStatus());
+    EXPECT_EQ(worker.client->Fail(state::RunFailure("the worker's words")), OkStatus());
+    // If the server had ended, it would keep the worker's words.
+    EXPECT_EQ(chief.client->Fail(state::RunFailure("the chief's words")), OkStatus());
+    EXPECT_EQ(ps->WaitUntilFinished(), state::RunFailure("the chief's words"));
+  }
+  connector.Close("here");
 }
 
 }  // namespace

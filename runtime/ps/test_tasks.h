@@ -60,6 +60,10 @@ class Events {
     return std::ranges::any_of(events_,
                                [&](const state::PeerEvent& event) { return event.kind == kind; });
   }
+  int Count(state::PeerEvent::Kind kind) {
+    MutexLock lock(mutex_);
+    return static_cast<int>(std::ranges::count(events_, kind, &state::PeerEvent::kind));
+  }
   // Returns whether the message of any event contains `text`.
   bool Said(std::string_view text) {
     MutexLock lock(mutex_);

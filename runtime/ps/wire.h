@@ -16,7 +16,9 @@ namespace tfjob::ps::wire {
 
 enum Type : uint16_t {
   // A request carries a number in `sequence`; its answer repeats the number.
-  kQuery = 1,  // M: asks for the server's state → kState
+  // M: asks for the server's state → kState. With kBrief, the answer has no body; older servers
+  // send it nevertheless.
+  kQuery = 1,
   // M: value: epoch; step: global step; flags: kReady, kEnding; body: JSON. Also sent without a
   // request, with the sequence 0, when a task is asked to end.
   kState = 2,
@@ -75,6 +77,7 @@ enum Flag : uint16_t {
   kAgain = 8,
   kReady = 16,
   kEnding = 32,
+  kBrief = 64,
 };
 
 }  // namespace tfjob::ps::wire

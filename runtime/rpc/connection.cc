@@ -2,8 +2,6 @@
 
 #include <limits>
 
-#include "runtime/base/thread_pool.h"
-
 namespace tfjob::rpc {
 namespace {
 
@@ -31,15 +29,12 @@ Connection::~Connection() = default;
 // ---- reading
 
 Status Connection::Run() {
-  reader_ = std::this_thread::get_id();
+  reader_ = Thread::CurrentId();
   {
     MutexLock lock(mutex_);
     running_ = true;
   }
-  std::thread writer([this] {
-    SetThreadName("rpc-write");
-    WriteLoop();
-  });
+  Thread writer("rpc-write", [this] { WriteLoop(); });
   IncomingFrame frame;
   Status status;
   while (status.ok()) {
@@ -55,7 +50,7 @@ Status Connection::Run() {
   // Stops the writer. It may be blocked in the transport, and then only breaking the stream wakes
   // it. If Cancel was called earlier, that reason is kept.
   Cancel(status);
-  writer.join();
+  writer.Join();
   MutexLock lock(mutex_);
   return why_;
 }
@@ -139,7 +134,7 @@ void Connection::Flush() {
   }
   // While the reader thread writes, it cannot read. That time counts as silence of the peer, so
   // that the peer's lease expires if the network is stuck.
-  const bool reads = handling_ && std::this_thread::get_id() == reader_.load();
+  const bool reads = handling_ && Thread::CurrentId() == reader_.load();
   if (reads) {
     last_heard_us_ = NowMicroseconds();
     handling_ = false;

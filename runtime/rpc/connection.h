@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/rpc/transport.h"
 
 namespace tfjob::rpc {
@@ -93,7 +93,7 @@ class Connection {
   const ConnectionOptions options_;
   std::atomic<int64_t> last_heard_us_;
   std::atomic<bool> handling_ = false;  // silence does not count while the handler runs
-  std::atomic<std::thread::id> reader_;
+  std::atomic<Thread::Id> reader_;
 
   Mutex mutex_;
   CondVar wake_;  // wakes the writer

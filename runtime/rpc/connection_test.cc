@@ -205,8 +205,8 @@ TEST_F(GrpcTest, RefusesWhoDoesNotBelongHere) {
   other_attempt.attempt = 2;
   EXPECT_EQ(Message(Refusal(other_job)),
             address_ +
-                ": refused: this is ps 0 of job 'job-a' attempt 1, protocol 1, the caller is "
-                "worker 0 of job 'job-b' attempt 1, protocol 1: another job's task has this "
+                ": refused: this is ps 0 of job 'job-a' attempt 1, protocol 2, the caller is "
+                "worker 0 of job 'job-b' attempt 1, protocol 2: another job's task has this "
                 "address; give the jobs different ports");
   EXPECT_EQ(Refusal(other_attempt).code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(Message(Refusal(Task("worker", 13))), address_ + ": no task 13 here");

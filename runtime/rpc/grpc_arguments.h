@@ -4,9 +4,12 @@
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "runtime/base/env.h"
 #include "runtime/rpc/frame.h"
 
 namespace tfjob::rpc {
@@ -34,6 +37,27 @@ inline constexpr std::pair<const char*, int> kStreamArguments[] = {
 inline constexpr int kMostStreamsOfAConnection = 64;
 // Every stream takes a thread. A job has fewer tasks than this.
 inline constexpr int kMostThreads = 1 << 14;
+
+// Returns how much memory gRPC may use in a process that may use `available` bytes: half of it. It
+// needs far less in practice: a stream holds at most 16 MiB that its receiver has not consumed
+// (credits, frame.h). The rest keeps many streams of peers that send and do not wait for credits
+// from taking the memory of the variables. The least amount lets 32 streams be full.
+constexpr size_t MostTransportBytes(int64_t available) {
+  constexpr int64_t kLeast = int64_t{512} << 20;
+  return static_cast<size_t>(std::max(available / 2, kLeast));
+}
+
+// Returns the quota that the server and all channels of this process share. When it is used up,
+// gRPC stops reading, and then closes streams.
+inline const grpc::ResourceQuota& ProcessQuota() {
+  static const grpc::ResourceQuota* const quota = [] {
+    auto* made = new grpc::ResourceQuota("task");
+    made->Resize(MostTransportBytes(AvailableMemory()));
+    made->SetMaxThreads(kMostThreads);
+    return made;
+  }();
+  return *quota;
+}
 
 // Must be called before the first channel or server is created. Keeps gRPC initialised until
 // the process exits, because its final shutdown joins threads that may sleep for ten seconds.

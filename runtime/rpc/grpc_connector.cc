@@ -90,6 +90,7 @@ class GrpcConnector : public Connector {
   static std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, Dialled& dialled) {
     grpc::ChannelArguments arguments;
     for (const auto& [name, value] : kStreamArguments) arguments.SetInt(name, value);
+    arguments.SetResourceQuota(ProcessQuota());
     return grpc::CreateCustomInsecureChannelFromFd(address, dialled.socket.Release(), arguments);
   }
 

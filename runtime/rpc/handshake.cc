@@ -1,9 +1,9 @@
 #include "runtime/rpc/handshake.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/rpc/handshake.pb.h"
 #include "runtime/rpc/wire_status.h"
 #include "runtime/wire/hello.h"
@@ -129,13 +129,13 @@ struct HandshakeTimer::State {
   CondVar done_changed;
   bool done ABSL_GUARDED_BY(mutex) = false;
   bool expired ABSL_GUARDED_BY(mutex) = false;
-  std::thread thread;
+  Thread thread;
 };
 
 HandshakeTimer::HandshakeTimer(Transport& transport, Duration timeout)
     : state_(std::make_unique<State>()) {
-  state_->thread = std::thread([state = state_.get(), &transport, timeout] {
-    const auto deadline = std::chrono::steady_clock::now() + timeout;
+  state_->thread = Thread("handshake-timer", [state = state_.get(), &transport, timeout] {
+    const auto deadline = SteadyNow() + timeout;
     MutexLock lock(state->mutex);
     while (!state->done) {
       if (!state->done_changed.WaitUntil(state->mutex, deadline) && !state->done) {
@@ -154,7 +154,7 @@ HandshakeTimer::~HandshakeTimer() {
     state_->done = true;
     state_->done_changed.NotifyOne();
   }
-  state_->thread.join();
+  state_->thread.Join();
 }
 
 bool HandshakeTimer::expired() const {

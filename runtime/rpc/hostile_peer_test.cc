@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "runtime/rpc/connection.h"
+#include "runtime/rpc/grpc_arguments.h"
 #include "runtime/rpc/grpc_stream.h"
 #include "runtime/rpc/handshake.h"
 #include "runtime/rpc/handshake.pb.h"
@@ -83,7 +84,8 @@ TEST(HostilePeer, IsGivenUpIfItsMessagesPileUp) {
   Ignore handler;
   Connection connection(transport, handler, {.max_queued_bytes = 1000});
   std::thread sends([&] {
-    for (int i = 0; i < 12; ++i) connection.Send({.type = 1}, std::string(100, 'x'));
+    // The writer may have taken the first of them.
+    for (int i = 0; i < 13; ++i) connection.Send({.type = 1}, std::string(100, 'x'));
   });
   const Status why = connection.Run();
   sends.join();
@@ -143,6 +145,11 @@ Status Greet(const std::string& address, const Identity& owner, const Identity& 
   context.TryCancel();
   (void)stream->Finish();
   return status;
+}
+
+TEST(TransportMemory, IsHalfOfWhatTheProcessMayUseButEnoughForManyStreams) {
+  EXPECT_EQ(MostTransportBytes(int64_t{16} << 30), size_t{8} << 30);
+  EXPECT_EQ(MostTransportBytes(int64_t{256} << 20), size_t{512} << 20);
 }
 
 // A compressed message might inflate to a thousand times its size, so it is not inflated at all.

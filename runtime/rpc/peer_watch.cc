@@ -1,14 +1,9 @@
 #include "runtime/rpc/peer_watch.h"
 
-#include "runtime/base/thread_pool.h"
-
 namespace tfjob::rpc {
 PeerWatch::PeerWatch(std::function<void()> on_tick, LivenessRules rules)
     : on_tick_(std::move(on_tick)), rules_(rules) {
-  thread_ = std::thread([this] {
-    SetThreadName("peer-watch");
-    Loop();
-  });
+  thread_ = Thread("peer-watch", [this] { Loop(); });
 }
 
 PeerWatch::~PeerWatch() {
@@ -17,7 +12,7 @@ PeerWatch::~PeerWatch() {
     stopping_ = true;
     wake_.NotifyOne();
   }
-  thread_.join();
+  thread_.Join();
 }
 
 PeerWatch::Ticket PeerWatch::Add(Watched watched) {

@@ -4,9 +4,9 @@
 
 #include <functional>
 #include <list>
-#include <thread>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/liveness.h"
 
@@ -49,7 +49,7 @@ class PeerWatch {
   CondVar wake_;
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace tfjob::rpc

@@ -88,7 +88,7 @@ PipeConnector::~PipeConnector() {
   // The threads are joined without the lock, since a handler may still be using the connector.
   for (Stream& stream : streams) {
     stream.end->Cancel();
-    stream.thread.join();
+    stream.thread.Join();
   }
 }
 
@@ -117,7 +117,7 @@ void PipeConnector::Close(const std::string& address) {
   // The threads are joined without the lock, since a handler may still be using the connector.
   for (Stream& stream : closed) {
     stream.end->Cancel();
-    stream.thread.join();
+    stream.thread.Join();
   }
 }
 
@@ -141,9 +141,8 @@ StatusOr<OpenStream> PipeConnector::Connect(const std::string& address, const st
     Stream& stream = streams_.emplace_back();
     stream.address = address;
     stream.end = std::make_unique<PipeEnd>(pipe, 1);
-    stream.thread = std::thread([this, listener = found->second, service, end = stream.end.get()] {
-      Serve(listener, service, *end);
-    });
+    stream.thread = Thread("pipe", [this, listener = found->second, service,
+                                    end = stream.end.get()] { Serve(listener, service, *end); });
   }
   HandshakeTimer timer(*transport, timeout);
   StatusOr<Identity> peer = Introduce(*transport, service, self);

@@ -6,9 +6,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/rpc/transport.h"
 
 namespace tfjob::rpc {
@@ -40,7 +40,7 @@ class PipeConnector : public Connector {
   struct Stream {
     std::string address;
     std::unique_ptr<Transport> end;
-    std::thread thread;
+    Thread thread;
   };
 
   void Serve(Listener listener, const std::string& address, Transport& end);

@@ -27,35 +27,35 @@ Status CheckClaims(const Identity& self, std::string_view claims) {
   return CheckPeer(self, caller.identity, caller.protocol_version);
 }
 
-struct ConnectedPeer {
-  std::string address;
-  Identity identity;  // empty if the peer is no task
-};
-
-// The peers of the connections that gRPC was given. gRPC knows such a connection only by its
-// descriptor, so this is by descriptor; a new connection replaces the one that had the number
-// before it. Thread-safe.
-class ConnectedPeers {
- public:
-  void Add(int fd, ConnectedPeer peer) {
-    MutexLock lock(mutex_);
-    peers_.insert_or_assign(StrCat("fd:", fd), std::move(peer));
-  }
-  ConnectedPeer Find(const std::string& name) {
-    MutexLock lock(mutex_);
-    const auto found = peers_.find(name);
-    return found == peers_.end() ? ConnectedPeer{.address = name, .identity = {}} : found->second;
-  }
-
- private:
-  Mutex mutex_;
-  std::map<std::string, ConnectedPeer> peers_ ABSL_GUARDED_BY(mutex_);  // by gRPC's name
-};
-
 }  // namespace
 
 class Server::StreamService : public grpc::Service {
  public:
+  struct ConnectedPeer {
+    std::string address;
+    Identity identity;  // empty if the peer is no task
+  };
+
+  // The peers of the connections that gRPC was given. gRPC knows such a connection only by its
+  // descriptor, so this is by descriptor; a new connection replaces the one that had the number
+  // before it. Thread-safe.
+  class ConnectedPeers {
+   public:
+    void Add(int fd, ConnectedPeer peer) {
+      MutexLock lock(mutex_);
+      peers_.insert_or_assign(StrCat("fd:", fd), std::move(peer));
+    }
+    ConnectedPeer Find(const std::string& name) {
+      MutexLock lock(mutex_);
+      const auto found = peers_.find(name);
+      return found == peers_.end() ? ConnectedPeer{.address = name, .identity = {}} : found->second;
+    }
+
+   private:
+    Mutex mutex_;
+    std::map<std::string, ConnectedPeer> peers_ ABSL_GUARDED_BY(mutex_);  // by gRPC's name
+  };
+
   StreamService(Identity identity, std::vector<std::pair<std::string, StreamHandler*>> handlers)
       : identity_(std::move(identity)), handlers_(std::move(handlers)) {
     using Handler =
@@ -107,9 +107,7 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   grpc::ServerBuilder builder;
   for (const auto& [name, value] : kStreamArguments) builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
-  grpc::ResourceQuota quota("task");
-  quota.SetMaxThreads(kMostThreads);
-  builder.SetResourceQuota(quota);
+  builder.SetResourceQuota(ProcessQuota());
   builder.RegisterService(server->streams_.get());
   for (grpc::Service* service : options.services) builder.RegisterService(service);
   server->server_ = builder.BuildAndStart();
@@ -135,7 +133,7 @@ int Server::port() const {
 }
 
 void Server::HandOver(wire::ProvenPeer peer) {
-  ConnectedPeer connected{.address = std::move(peer.address), .identity = {}};
+  StreamService::ConnectedPeer connected{.address = std::move(peer.address), .identity = {}};
   if (!peer.claims.empty()) {
     StatusOr<Caller> caller = ReadClaims(peer.claims);
     if (!caller.ok()) return;  // CheckClaims has read the same

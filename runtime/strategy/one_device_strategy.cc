@@ -1,5 +1,7 @@
 #include "runtime/strategy/one_device_strategy.h"
 
+#include <optional>
+#include <sstream>
 #include <utility>
 
 #include "runtime/strategy/model_program.h"
@@ -8,6 +10,30 @@
 
 namespace tfjob::strategy {
 namespace {
+
+// The position is recorded in the form of the parameter servers (ps/server/store.h), so that a job
+// with one task can go on with servers.
+constexpr int kPosition = -3;
+constexpr int64_t kGreatestPosition = int64_t{1} << 60;
+
+std::string RecordOf(const rpc::Identity& self, int64_t drawn) {
+  return StrCat(kPosition, " ", self.task_type, " ", self.task_index, " 0 ", drawn, "\n");
+}
+
+// Returns the position of the only task that the ledger names. Returns nullopt if it names none, or
+// several, because the examples were dealt out differently then.
+std::optional<int64_t> PositionIn(const std::string& ledger) {
+  std::optional<int64_t> found;
+  std::istringstream lines(ledger);
+  int shard = 0;
+  std::string type, index, incarnation;
+  for (int64_t number = 0; lines >> shard >> type >> index >> incarnation >> number;) {
+    if (shard != kPosition) continue;
+    if (found || number < 0 || number > kGreatestPosition) return std::nullopt;
+    found = number;
+  }
+  return found;
+}
 
 // Applies gradients that another program has computed, in place.
 class Updates {
@@ -52,8 +78,9 @@ class Updates {
 // own applies the gradients, once all of them are known to be finite.
 class OneDevice : public Strategy {
  public:
-  explicit OneDevice(StrategyOptions options)
-      : options_(std::move(options)),
+  OneDevice(rpc::Identity self, StrategyOptions options)
+      : self_(std::move(self)),
+        options_(std::move(options)),
         store_(options_.device.row_stride),
         check_(options_.on_non_finite, "", options_.definition.state.variables,
                options_.device.pool),
@@ -84,7 +111,7 @@ class OneDevice : public Strategy {
       }
     }
     global_step_ = snapshot.global_step;
-    drawn_ = global_step_;
+    drawn_ = PositionIn(snapshot.ledger).value_or(global_step_);
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
@@ -103,6 +130,7 @@ class OneDevice : public Strategy {
 
   StatusOr<state::Snapshot> TakeSnapshot() override {
     state::Snapshot snapshot{.global_step = global_step_};
+    if (drawn_ != global_step_) snapshot.ledger = RecordOf(self_, drawn_);
     const std::vector<optimizer::Slot> slots =
         optimizer::Slots(options_.definition.state.optimizer);
     for (const state::Variable& variable : options_.definition.state.variables) {
@@ -143,6 +171,7 @@ class OneDevice : public Strategy {
     return store_.Get(StrCat(variable.name, "/", slot.suffix));
   }
 
+  const rpc::Identity self_;
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
@@ -157,25 +186,37 @@ Status CheckAlone(const cluster::TfConfig& tf_config) {
   const int tasks = cluster::TrainingTaskCount(tf_config);
   if (tasks <= 1 && cluster::RoleOf(tf_config) == cluster::Role::kChief) return OkStatus();
   return Unimplemented(
-      "strategy one_device: the cluster has ", tasks > 1 ? StrCat(tasks) : std::string("several"),
-      " tasks that train and no ps; add parameter servers, or train with one task");
+      "strategy.name: one_device needs a single task that trains, but the cluster has ",
+      tasks > 1 ? StrCat(tasks) : std::string("several"), ": add ps tasks, or train with one task");
 }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options) {
+StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options) {
   const int64_t batch_size = options.definition.build.batch_size;
-  auto strategy = std::make_unique<OneDevice>(std::move(options));
+  auto strategy = std::make_unique<OneDevice>(std::move(self), std::move(options));
   RETURN_IF_ERROR(strategy->Create(batch_size));
   return std::unique_ptr<Strategy>(std::move(strategy));
 }
+
+namespace {
+
+StatusOr<std::unique_ptr<Strategy>> MakeAlone(TrainingTask task, StrategyOptions options) {
+  if (task.config.max_staleness) {
+    return InvalidArgument(
+        "strategy.max_staleness: a task that trains alone has no stale gradients, and the cluster "
+        "has no ps task; remove the key, or add ps tasks");
+  }
+  return MakeOneDevice(std::move(task.identity), std::move(options));
+}
+
+}  // namespace
 
 StrategyEntry OneDeviceEntry() {
   return {.kind = config::StrategyKind::kOneDevice,
           .suits = [](const cluster::TfConfig&) { return true; },
           .check = CheckAlone,
-          .make = [](TrainingTask,
-                     StrategyOptions options) { return MakeOneDevice(std::move(options)); }};
+          .make = MakeAlone};
 }
 
 }  // namespace tfjob::strategy

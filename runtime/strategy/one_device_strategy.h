@@ -3,11 +3,14 @@
 
 #include <memory>
 
+#include "runtime/rpc/identity.h"
 #include "runtime/strategy/strategy.h"
 #include "runtime/strategy/strategy_options.h"
 
 namespace tfjob::strategy {
 
-StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(StrategyOptions options);
+// Snapshots name `self` where they record its position in the data. They do so only if batches were
+// skipped: otherwise the position follows from the step.
+StatusOr<std::unique_ptr<Strategy>> MakeOneDevice(rpc::Identity self, StrategyOptions options);
 
 }  // namespace tfjob::strategy

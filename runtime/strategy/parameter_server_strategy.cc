@@ -17,6 +17,7 @@ class ParameterServerStrategy : public Strategy {
         store_(options_.device.row_stride),
         check_(options_.on_non_finite, rpc::TaskName(options.identity),
                options_.definition.state.variables, options_.device.pool),
+        sends_early_(!check_.skips() && !options.max_staleness),
         programs_(options_.definition, model::Mode::kTrain, /*with_updates=*/false, store_,
                   options_.device) {}
 
@@ -43,18 +44,16 @@ class ParameterServerStrategy : public Strategy {
     gradients_.clear();
     for (size_t v = 0; v < variables_.size(); ++v)
       gradients_.push_back(program->Gradient(static_cast<int>(v)));
-    // A batch that may be skipped is sent only once it is known to be finite.
-    const bool early = !check_.skips();
-    if (early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
+    if (sends_early_) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
     check_.Begin();
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
       const auto v = static_cast<size_t>(variable);
-      if (check_.Gradient(v, gradients_[v]) && early) client_->MarkReady(variable);
+      if (check_.Gradient(v, gradients_[v]) && sends_early_) client_->MarkReady(variable);
     }));
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program->loss_sum(), global_step_ + 1));
     if (!fine) return Skipped();
     program->AddTotals(totals);
-    if (!early) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
+    if (!sends_early_) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
     return Outcome(result);
@@ -94,6 +93,9 @@ class ParameterServerStrategy : public Strategy {
   const StrategyOptions options_;
   variables::VariableStore store_;
   NumberCheck check_;
+  // Gradients are sent while the backward pass runs, unless only its end shows whether they may be
+  // sent: whether they are finite, and how stale they are.
+  const bool sends_early_;
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;
@@ -120,7 +122,8 @@ bool HasServers(const cluster::TfConfig& tf_config) {
 Status CheckServers(const cluster::TfConfig& tf_config) {
   if (HasServers(tf_config)) return OkStatus();
   return InvalidArgument(
-      "strategy.name: parameter_server needs ps tasks, but the cluster has none");
+      "strategy.name: parameter_server needs ps tasks, but the cluster has none: add ps tasks, or "
+      "train with one task");
 }
 
 StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyOptions options) {
@@ -130,12 +133,17 @@ StatusOr<std::unique_ptr<Strategy>> MakeWithServers(TrainingTask task, StrategyO
       .servers = ServersOf(task.tf_config),
       .identity = std::move(task.identity),
       .chief = cluster::RoleOf(task.tf_config) == cluster::Role::kChief,
+      .max_staleness = task.config.max_staleness,
       .on_event = std::move(task.on_event),
       .stop_requested = std::move(task.stop_requested),
       .stop_patience = task.stop_patience,
+      .on_late_step = std::move(task.on_late_step),
       .credentials = std::move(task.credentials)};
-  for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
-    made.parameters.tasks.push_back({trains.type, trains.index});
+  // In the sparse form, this task does not know the others.
+  if (!task.tf_config.cluster.sparse()) {
+    for (const cluster::Task& trains : cluster::TrainingTasks(task.tf_config))
+      made.parameters.tasks.push_back({trains.type, trains.index});
+  }
   made.common = std::move(options);
   return MakeParameterServer(std::move(made));
 }
@@ -156,6 +164,11 @@ ps::Definition DefineParameters(const config::StrategyConfig& config,
 }
 
 StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions options) {
+  // The servers clip the mean of a synchronous step; asynchronous contributions are clipped by the
+  // graph that computes them.
+  if (options.parameters.mode == ps::Mode::kSynchronous) {
+    options.parameters.clipping = std::exchange(options.common.definition.build.clipping, {});
+  }
   ps::ClientOptions client{.servers = options.servers,
                            .identity = options.identity,
                            .definition = options.parameters,
@@ -165,6 +178,8 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
                            .patience = options.patience,
                            .stop_requested = options.stop_requested,
                            .stop_patience = options.stop_patience,
+                           .max_staleness = options.max_staleness,
+                           .on_late_step = options.on_late_step,
                            .connector = options.connector,
                            .credentials = options.credentials};
   options.common.definition.build.replica = options.common.replica;

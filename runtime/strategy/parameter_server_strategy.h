@@ -4,6 +4,8 @@
 // synchronous mode, the servers average the gradients of a step.
 #pragma once
 
+#include <optional>
+
 #include "runtime/config/training_config.h"
 #include "runtime/ps/definition.h"
 #include "runtime/rpc/credentials.h"
@@ -29,11 +31,13 @@ struct ParameterServerOptions {
   std::vector<std::string> servers;  // "host:port" by index
   rpc::Identity identity;            // identity of this task
   bool chief = false;
+  std::optional<int64_t> max_staleness;  // see ps::ClientOptions
   state::PeerEventSink on_event;
   // Called several times per second during every wait. If it returns true, the wait
   // ends with Cancelled.
   std::function<bool()> stop_requested;
   Duration stop_patience{5s};           // see ps::ClientOptions
+  std::function<void()> on_late_step;   // see ps::ClientOptions
   Duration patience{0};                 // longest wait for other tasks; 0: no limit
   rpc::Connector* connector = nullptr;  // null: gRPC
   rpc::Credentials credentials;

@@ -28,16 +28,17 @@ constexpr char kSparse[] = R"({"worker":{"0":"w:1"}})";
 constexpr char kSparseWithServers[] = R"({"worker":{"0":"w:1"},"ps":["p:1"]})";
 
 constexpr char kNoServers[] =
-    "strategy.name: parameter_server needs ps tasks, but the cluster has none";
+    "strategy.name: parameter_server needs ps tasks, but the cluster has none: add ps tasks, or "
+    "train with one task";
 constexpr char kThreeTasks[] =
-    "strategy one_device: the cluster has 3 tasks that train and no ps; add parameter servers, or "
-    "train with one task";
+    "strategy.name: one_device needs a single task that trains, but the cluster has 3: add ps "
+    "tasks, or train with one task";
 constexpr char kTwoTasks[] =
-    "strategy one_device: the cluster has 2 tasks that train and no ps; add parameter servers, or "
-    "train with one task";
+    "strategy.name: one_device needs a single task that trains, but the cluster has 2: add ps "
+    "tasks, or train with one task";
 constexpr char kSeveralTasks[] =
-    "strategy one_device: the cluster has several tasks that train and no ps; add parameter "
-    "servers, or train with one task";
+    "strategy.name: one_device needs a single task that trains, but the cluster has several: add "
+    "ps tasks, or train with one task";
 
 struct Case {
   StrategyKind wanted;
@@ -98,6 +99,15 @@ TEST(AllStrategies, HasOneEntryPerWord) {
 TEST(Select, RefusesOneDeviceToAWorkerThatIsNotTheOnlyTask) {
   const cluster::TfConfig config = ConfigOf(R"({"worker":{"1":"w:1"}})", "worker", 1);
   EXPECT_EQ(Message(Select(StrategyKind::kAuto, config).status()), kSeveralTasks);
+}
+
+TEST(MakeStrategy, RefusesALimitOfStalenessToATaskThatTrainsAlone) {
+  TrainingTask task;
+  task.config.max_staleness = 4;
+  EXPECT_EQ(MakeStrategy(std::move(task), {}).status(),
+            InvalidArgument("strategy.max_staleness: a task that trains alone has no stale "
+                            "gradients, and the cluster has no ps task; remove the key, or add ps "
+                            "tasks"));
 }
 
 }  // namespace

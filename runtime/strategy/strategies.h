@@ -30,6 +30,8 @@ struct TrainingTask {
   std::function<bool()> stop_requested;
   // How long a step may go on after that, if it is likely to end by itself.
   Duration stop_patience{5s};
+  // See ps::ClientOptions.
+  std::function<void()> on_late_step;
 };
 
 struct StrategyEntry {

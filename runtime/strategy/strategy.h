@@ -23,7 +23,7 @@ namespace tfjob::strategy {
 struct StepOutcome {
   int64_t global_step = 0;  // after the step
   int64_t staleness = 0;  // updates by others between reading the values and applying this gradient
-  bool dropped = false;   // the gradient came too late for its synchronous step
+  bool dropped = false;  // the gradient was not applied: it was too late for its step, or too stale
   bool rolled_back = false;  // the variables were reset to a checkpoint meanwhile
   bool skipped = false;      // the batch was left out because its numbers are not finite
   // How many of this task's batches the variables count as drawn. If it is less than the number of

@@ -52,6 +52,10 @@ StrategyOptions Options(const ModelDefinition& definition) {
           }};
 }
 
+rpc::Identity Chief() {
+  return {.task_type = "chief", .incarnation = 1};
+}
+
 std::vector<float> ValuesOf(const state::Snapshot& snapshot) {
   std::vector<float> values;
   for (const state::VariableState& state : snapshot.variables) {
@@ -76,7 +80,7 @@ double Train(Strategy& strategy, int steps) {
 
 TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   const ModelDefinition definition = TwoLayers(optimizer::Kind::kAdam);
-  auto strategy = *MakeOneDevice(Options(definition));
+  auto strategy = *MakeOneDevice(Chief(), Options(definition));
   ASSERT_EQ(strategy->Start()->global_step, 0);
   EXPECT_LT(Train(*strategy, 400), 0.02);
 
@@ -85,7 +89,7 @@ TEST(OneDevice, LearnsAndGoesOnFromASnapshot) {
   EXPECT_EQ(snapshot->global_step, 400);
   StrategyOptions again = Options(definition);
   again.provide_state = [&]() -> StatusOr<state::Snapshot> { return *snapshot; };
-  auto restored = *MakeOneDevice(std::move(again));
+  auto restored = *MakeOneDevice(Chief(), std::move(again));
   ASSERT_EQ(restored->Start()->global_step, 400);
   EXPECT_EQ(restored->Start()->drawn, 400);
   auto pipeline = Batches();
@@ -117,7 +121,7 @@ struct WithServers {
     strategy = *MakeParameterServer({.common = std::move(options),
                                      .parameters = {.state = definition.state, .mode = mode},
                                      .servers = servers,
-                                     .identity = {.task_type = "chief", .incarnation = 1},
+                                     .identity = Chief(),
                                      .chief = true,
                                      .patience = 30s,
                                      .connector = &pipes});
@@ -157,12 +161,12 @@ TEST(OneDevice, SkipsFailsOrGoesOnWhenNumbersAreNotFinite) {
     const ModelDefinition definition = TwoLayers(kind);
     StrategyOptions options = Options(definition);
     options.on_non_finite = config::OnNonFinite::kSkip;
-    auto skipping = *MakeOneDevice(std::move(options));
+    auto skipping = *MakeOneDevice(Chief(), std::move(options));
     ASSERT_TRUE(skipping->Start().ok());
     Train(*skipping, 20);
     ExpectSkipped(*skipping, 20);
 
-    auto failing = *MakeOneDevice(Options(definition));
+    auto failing = *MakeOneDevice(Chief(), Options(definition));
     ASSERT_TRUE(failing->Start().ok());
     Train(*failing, 20);
     const std::vector<float> expected = ValuesOf(*failing->TakeSnapshot());
@@ -172,7 +176,7 @@ TEST(OneDevice, SkipsFailsOrGoesOnWhenNumbersAreNotFinite) {
 
     options = Options(definition);
     options.on_non_finite = config::OnNonFinite::kContinue;
-    auto going_on = *MakeOneDevice(std::move(options));
+    auto going_on = *MakeOneDevice(Chief(), std::move(options));
     ASSERT_TRUE(going_on->Start().ok());
     MetricTotals totals;
     EXPECT_TRUE(going_on->Step(*BadBatches()->Next(), totals).ok());
@@ -180,10 +184,41 @@ TEST(OneDevice, SkipsFailsOrGoesOnWhenNumbersAreNotFinite) {
   }
 }
 
+TEST(OneDevice, GoesOnBehindTheBatchesThatItHasSkipped) {
+  const ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
+  StrategyOptions options = Options(definition);
+  options.on_non_finite = config::OnNonFinite::kSkip;
+  auto skipping = *MakeOneDevice(Chief(), options);
+  ASSERT_TRUE(skipping->Start().ok());
+  Train(*skipping, 20);
+  EXPECT_EQ(skipping->TakeSnapshot()->ledger, "") << "the step says it";
+  MetricTotals totals;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(skipping->Step(*BadBatches()->Next(), totals)->skipped);
+  state::Snapshot snapshot = *skipping->TakeSnapshot();
+  EXPECT_EQ(snapshot.ledger, "-3 chief 0 0 22\n");
+
+  options.provide_state = [&]() -> StatusOr<state::Snapshot> { return snapshot; };
+  auto restored = *MakeOneDevice(Chief(), options);
+  const StatusOr<StepOutcome> start = restored->Start();
+  ASSERT_TRUE(start.ok()) << start.status();
+  EXPECT_EQ(start->global_step, 20);
+  EXPECT_EQ(start->drawn, 22);
+  EXPECT_EQ(restored->Step(*Batches()->Next(), totals)->drawn, 23);
+  EXPECT_EQ(restored->TakeSnapshot()->ledger, "-3 chief 0 0 23\n");
+
+  // Ledgers that do not say where a single task was.
+  for (const char* other :
+       {"-3 chief 0 0 30\n-3 worker 0 0 30\n", "-3 chief 0 0 -1\n",
+        "-3 chief 0 0 1152921504606846977\n", "7 chief 0 1 30\n", "who\nwhat"}) {
+    snapshot.ledger = other;
+    EXPECT_EQ(restored->Start()->drawn, 20) << other;
+  }
+}
+
 TEST(OneDevice, NamesTheVariableThatItsUpdateHasDamaged) {
   ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
   definition.state.optimizer.learning_rate = 3e38;
-  auto strategy = *MakeOneDevice(Options(definition));
+  auto strategy = *MakeOneDevice(Chief(), Options(definition));
   ASSERT_TRUE(strategy->Start().ok());
   MetricTotals totals;
   const Status failed = strategy->Step(*Batches()->Next(), totals).status();
@@ -215,7 +250,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
   for (optimizer::Kind kind : {optimizer::Kind::kSgd, optimizer::Kind::kAdam}) {
     for (ps::Mode mode : {ps::Mode::kAsynchronous, ps::Mode::kSynchronous}) {
       const ModelDefinition definition = TwoLayers(kind);
-      auto alone = *MakeOneDevice(Options(definition));
+      auto alone = *MakeOneDevice(Chief(), Options(definition));
       ASSERT_TRUE(alone->Start().ok());
       Train(*alone, 20);
 
@@ -231,7 +266,7 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
       auto strategy = *MakeParameterServer({.common = Options(definition),
                                             .parameters = {.state = definition.state, .mode = mode},
                                             .servers = servers,
-                                            .identity = {.task_type = "chief", .incarnation = 1},
+                                            .identity = Chief(),
                                             .chief = true,
                                             .patience = 30s,
                                             .connector = &pipes});

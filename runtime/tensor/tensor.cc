@@ -35,14 +35,14 @@ Buffer::~Buffer() {
   std::free(memory_);
 }
 
-Tensor::Tensor(DType dtype, Shape shape)
+Tensor::Tensor(DType dtype, Shape shape, Buffer::Contents contents)
     : dtype_(dtype),
       shape_(std::move(shape)),
       elements_(shape_.num_elements()),
-      buffer_(std::make_shared<Buffer>(static_cast<size_t>(elements_) * SizeOf(dtype))) {}
+      buffer_(std::make_shared<Buffer>(static_cast<size_t>(elements_) * SizeOf(dtype), contents)) {}
 
 Tensor Tensor::Clone() const {
-  Tensor copy(dtype_, shape_);
+  Tensor copy(dtype_, shape_, Buffer::Contents::kUndefined);
   std::memcpy(copy.buffer_->data(), buffer_->data(), num_bytes());
   return copy;
 }

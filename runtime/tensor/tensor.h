@@ -39,7 +39,9 @@ class Tensor {
  public:
   Tensor() : Tensor(DType::kFloat32, Shape({0})) {}
   // Creates a tensor of zeros.
-  Tensor(DType dtype, Shape shape);
+  Tensor(DType dtype, Shape shape) : Tensor(dtype, std::move(shape), Buffer::Contents::kZero) {}
+  // With kUndefined, the caller must write every element before it reads one.
+  Tensor(DType dtype, Shape shape, Buffer::Contents contents);
   template <typename T>
   static Tensor Of(Shape shape, std::initializer_list<T> values) {
     Tensor tensor(DTypeOf<T>::value, std::move(shape));

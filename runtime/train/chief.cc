@@ -275,6 +275,7 @@ void Chief::AwaitWorkers() {
 Status Chief::EvaluateHere() {
   const std::string& folder = context_.config().model_dir;
   context_.board().Update([](progress::Progress& p) { p.state = progress::State::kEvaluating; });
+  RETURN_IF_ERROR(context_.BeforeEvaluation());
   ASSIGN_OR_RETURN(const strategy::MetricTotals totals, evaluation_->Run(last_, context_.stop()));
   std::unique_ptr<SummaryWriter> summaries;
   if (!folder.empty()) summaries = WriteSummariesTo(folder + "/eval");

@@ -139,6 +139,18 @@ TEST_F(DiskTest, OnAFullDiskAllStepsAreMadeAndTheLastOneIsNamed) {
   EXPECT_EQ(*FinishedStep(folder_ + "/model", {"uid", 0}), std::nullopt);
 }
 
+TEST_F(DiskTest, AStartingChiefRemovesWhatInterruptedWritesHaveLeft) {
+  ASSERT_TRUE(MakeDirectories(folder_ + "/model").ok());
+  const std::string left = folder_ + "/model/model.ckpt-8.data-00000-of-00001.tmp.1";
+  const std::string foreign = folder_ + "/model/notes.tmp.txt";
+  for (const std::string& file : {left, foreign})
+    ASSERT_TRUE(WriteFileAtomically(file, "half of it").ok());
+  TaskThread chief(Alone(Options({"worker", 0}, "max_steps: 3\n")));
+  EXPECT_EQ(chief.End(), OkStatus());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+}
+
 TEST_F(DiskTest, ADiskThatHangsDuringTrainingDoesNotStopIt) {
   TaskOptions options = Alone(Options({"worker", 0},
                                       "max_steps: 100000000\nsave_checkpoints_steps: 100\n"

@@ -1,4 +1,5 @@
 // Implements the role of a ps task.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -101,7 +102,9 @@ Status RunParameterServer(TaskContext& context) {
     Stopper stopper(context, *ps);
     result = ps->WaitUntilFinished();
   }
-  server->Shutdown(1s);
+  // A peer that is frozen does not close its connection.
+  const StopBudget budget = context.stop_budget();
+  server->Shutdown(std::min<Duration>(1s, (budget.process - budget.serving) / 2));
   kServerLog.Info(result.ok() ? "the chief ended the job" : "stopped");
   return result;
 }

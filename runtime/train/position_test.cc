@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <list>
+#include <numeric>
 #include <random>
 
 #include "runtime/base/file.h"
@@ -251,6 +252,25 @@ TEST_F(CountingTest, AnAsynchronousTaskLosesAtMostOneBatchWhenItIsRestarted) {
     for (size_t i = rank; i < counts.size(); i += 2) short_of += most - 1 > counts[i] ? 1 : 0;
     EXPECT_LE(short_of, rank == 0 ? 0 : 3 * kBatch) << "least " << least << ", most " << most;
   }
+}
+
+TEST_F(CountingTest, AGradientThatIsTooStaleIsDroppedAsAWholeAndReported) {
+  constexpr int kSteps = 1200;
+  Reserve(all_);
+  config::TrainingConfig config = Counting("async", 1, kSteps);
+  config.strategy.max_staleness = 0;
+  for (const Task& task : all_) Start(config, task);
+  RunningTask& chief = tasks_.front();
+  ASSERT_TRUE(chief.AwaitStep(kSteps));
+  const std::string problem = chief.Progress().problems["staleness"];
+  EXPECT_NE(problem.find("staler than strategy.max_staleness"), std::string::npos) << problem;
+  for (RunningTask& task : tasks_) EXPECT_EQ(task.End(), OkStatus()) << task.Progress().task;
+  const std::vector<int> counts = Counts();
+  ASSERT_EQ(counts.size(), size_t{kExamples});
+  const int drawn = std::accumulate(counts.begin(), counts.end(), 0);
+  EXPECT_EQ(drawn % kBatch, 0) << "a part of a gradient was applied";
+  EXPECT_GE(drawn, kSteps * kBatch);
+  EXPECT_LE(drawn, (kSteps + 1) * kBatch) << "dropped gradients are no steps";
 }
 
 }  // namespace

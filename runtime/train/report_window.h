@@ -29,7 +29,7 @@ class ReportWindow {
     totals_.metric_sums.resize(batch.metric_sums.size());
     for (size_t i = 0; i < batch.metric_sums.size(); ++i)
       totals_.metric_sums[i] += batch.metric_sums[i];
-    staleness_ += outcome.staleness;
+    if (!outcome.dropped) staleness_ += outcome.staleness;
     dropped_ += outcome.dropped ? 1 : 0;
     ++steps_;
   }
@@ -39,7 +39,8 @@ class ReportWindow {
   const strategy::MetricTotals& totals() const { return totals_; }
   int64_t dropped() const { return dropped_; }
   double mean_staleness() const {
-    return steps_ == 0 ? 0 : static_cast<double>(staleness_) / static_cast<double>(steps_);
+    const int64_t used = steps_ - dropped_;
+    return used == 0 ? 0 : static_cast<double>(staleness_) / static_cast<double>(used);
   }
   double StepsPerSecond(int64_t step) const {
     const double seconds = static_cast<double>(age().count()) / 1e6;

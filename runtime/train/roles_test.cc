@@ -89,6 +89,16 @@ model_dir: )",
          .definition = strategy::DefineParameters(config.strategy, definition.state, 2),
          .patience = 60s});
   }
+  // Returns the result of the third step that the worker has taken part in.
+  static ps::StepResult TrainThreeSteps(ps::ParameterClient& worker, std::vector<Tensor>& values) {
+    std::vector<std::span<std::byte>> spans;
+    for (Tensor& value : values) spans.push_back(value.bytes());
+    EXPECT_TRUE(worker.WaitReady(spans).ok());
+    const std::vector<std::span<const std::byte>> nothing(spans.size());
+    ps::StepResult last;
+    for (int step = 0; step < 3 || last.again; ++step) last = *worker.Exchange(nothing, spans);
+    return last;
+  }
   float Saved(const std::string& name) const {
     auto latest = io::LatestCheckpoint(folder_ + "/model");
     if (!latest.ok() || !*latest) return std::nanf("");
@@ -136,6 +146,22 @@ TEST_F(RolesTest, AJobWithAKeyTrainsAndEnds) {
   EXPECT_TRUE(Finished("/model/eval"));
 }
 
+TEST_F(RolesTest, AnEvaluationThatFailsStillEndsTheJob) {
+  const std::vector<Task> all = {{"chief", 0}, {"ps", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  RunningTask ps(Config("max_steps: 20\n"), Static({"ps", 0}, all));
+  const Status failure = DataLoss("the examples are gone");
+  RunningTask chief(TaskOptions{.config = Config("max_steps: 20\n"),
+                                .tf_config = Static({"chief", 0}, all),
+                                .job = {"uid", 0},
+                                .before_evaluation = [&] { return failure; }});
+  EXPECT_EQ(chief.End(), failure);
+  ASSERT_TRUE(ps.AwaitEnd()) << "the server was not told of the end";
+  EXPECT_EQ(ps.End(), OkStatus());
+  EXPECT_TRUE(Finished("/model")) << "all steps were made and saved";
+}
+
 TEST_F(RolesTest, AStoppedJobSavesAndTheNextOneGoesOnFromThere) {
   const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
   for (const Task& task : all) AddressOf(task);
@@ -171,17 +197,34 @@ TEST_F(RolesTest, AChiefSavesItsLastWholeStepWhenTheOneUnderWayDoesNotEnd) {
   RunningTask chief(config, Static({"chief", 0}, all));
   std::vector<Tensor> values;
   std::unique_ptr<ps::ParameterClient> worker = *Stranger(config, values);
-  std::vector<std::span<std::byte>> spans;
-  for (Tensor& value : values) spans.push_back(value.bytes());
-  ASSERT_TRUE(worker->WaitReady(spans).ok());
-  const std::vector<std::span<const std::byte>> nothing(spans.size());
-  ps::StepResult last;
-  for (int step = 0; step < 3 || last.again; ++step) last = *worker->Exchange(nothing, spans);
+  const ps::StepResult last = TrainThreeSteps(*worker, values);
   std::this_thread::sleep_for(200ms);  // the chief is likely to be in its next step
   EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
   EXPECT_EQ(LastCheckpoint(), last.global_step);
   worker.reset();
   EXPECT_EQ(ps.Stop().code(), StatusCode::kCancelled);
+}
+
+// The step in progress would end only when the stuck worker's lease does, after 60 s.
+TEST_F(RolesTest, AServerThatEndsWhileAWorkerIsStuckIsSavedAtTheLastWholeStep) {
+  const std::vector<Task> all = {{"chief", 0}, {"ps", 0}, {"worker", 0}};
+  for (const Task& task : all) AddressOf(task);
+  FreeAddresses();
+  const config::TrainingConfig config =
+      Config("max_steps: 1000000\nstrategy: {name: parameter_server, mode: sync}\n");
+  RunningTask ps(config, Static({"ps", 0}, all));
+  RunningTask chief(config, Static({"chief", 0}, all));
+  std::vector<Tensor> values;
+  std::unique_ptr<ps::ParameterClient> worker = *Stranger(config, values);
+  const ps::StepResult last = TrainThreeSteps(*worker, values);
+  const Duration start = RealClock().Monotonic();
+  EXPECT_EQ(ps.Stop().code(), StatusCode::kCancelled);
+  EXPECT_LT(RealClock().Monotonic() - start, BudgetOf(30s).serving - 5s);
+  while (LastCheckpoint() < last.global_step && RealClock().Monotonic() - start < 30s)
+    std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(LastCheckpoint(), last.global_step);
+  worker.reset();
+  EXPECT_EQ(chief.Stop().code(), StatusCode::kCancelled);
 }
 
 TEST_F(RolesTest, ASecondRunOverAFinishedFolderTrainsNoFurther) {

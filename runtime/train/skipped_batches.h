@@ -1,5 +1,5 @@
-// Counts the batches that a task leaves out because their numbers are not finite, and reports them:
-// in the log and in the task's progress at once, then at most every 10 s.
+// Counts the batches that a task has computed in vain, for one reason, and reports them: in the log
+// and in the task's progress at once, then at most every 10 s.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,23 @@
 
 namespace tfjob::train {
 
+struct SkipReason {
+  const char* problem;  // what ProgressBoard::ShowProblem calls it
+  const char* log;      // the message in the log
+  const char* why;      // follows the number of batches, and precedes the step
+};
+inline constexpr SkipReason kNotFinite = {
+    "numbers", "left out batches whose loss or gradients are not finite",
+    " left out, as the loss or a gradient is not finite; the last one in step "};
+inline constexpr SkipReason kTooStale = {
+    "staleness", "dropped gradients that were staler than strategy.max_staleness",
+    " dropped, as the gradients were staler than strategy.max_staleness; the last one in step "};
+
 class SkippedBatches {
  public:
-  // Both must outlive this object.
-  SkippedBatches(Clock& clock, ProgressBoard& board) : clock_(clock), board_(board) {}
+  // All must outlive this object.
+  SkippedBatches(Clock& clock, ProgressBoard& board, const SkipReason& reason)
+      : clock_(clock), board_(board), reason_(reason) {}
 
   // Counts a batch that was left out in `step`.
   void Add(int64_t step) {
@@ -23,12 +36,9 @@ class SkippedBatches {
     const Duration now = clock_.Monotonic();
     if (total_ > 1 && now - reported_ < kReportInterval) return;
     reported_ = now;
-    kTrainLog.Warning("left out batches whose loss or gradients are not finite",
-                      {{"batches", total_}, {"step", step}});
-    board_.ShowProblem("numbers", StrCat(total_, total_ == 1 ? " batch" : " batches",
-                                         " left out, as the loss or a gradient is not finite; the "
-                                         "last one in step ",
-                                         step));
+    kTrainLog.Warning(reason_.log, {{"batches", total_}, {"step", step}});
+    board_.ShowProblem(reason_.problem,
+                       StrCat(total_, total_ == 1 ? " batch" : " batches", reason_.why, step));
   }
   // Returns the number of batches since the last call.
   int64_t Take() { return std::exchange(untaken_, 0); }
@@ -36,6 +46,7 @@ class SkippedBatches {
  private:
   Clock& clock_;
   ProgressBoard& board_;
+  const SkipReason& reason_;
   int64_t total_ = 0;
   int64_t untaken_ = 0;
   Duration reported_{0};

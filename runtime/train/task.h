@@ -3,6 +3,7 @@
 // error that ended the task.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,6 +46,8 @@ struct TaskOptions {
   Duration grace_period{30s};
   // Where checkpoints, summaries and marks are written. Must outlive the process if it may hang.
   FileSystem* files = &RealFileSystem();
+  // If set, the chief calls it before it evaluates the last state. Its error ends the evaluation.
+  std::function<Status()> before_evaluation;
 };
 
 class TaskContext {
@@ -66,6 +69,9 @@ class TaskContext {
   StopBudget stop_budget() const { return BudgetOf(options_.grace_period); }
   Clock& clock() const { return clock_; }
   FileSystem& files() const { return *options_.files; }
+  Status BeforeEvaluation() const {
+    return options_.before_evaluation ? options_.before_evaluation() : OkStatus();
+  }
   ProgressBoard& board() { return board_; }
   // Null if only one thread computes.
   ThreadPool* pool() { return pool_.get(); }

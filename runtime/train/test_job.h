@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,12 +25,15 @@ class RunningTask {
  public:
   RunningTask(config::TrainingConfig config, cluster::TfConfig tf_config, int32_t attempt = 0,
               rpc::Credentials credentials = {})
-      : context_({.config = std::move(config),
-                  .tf_config = std::move(tf_config),
-                  .job = {"uid", attempt},
-                  .credentials = std::move(credentials)},
-                 stop_, RealClock()),
-        thread_([this] { status_ = RunTask(context_); }) {}
+      : RunningTask(TaskOptions{.config = std::move(config),
+                                .tf_config = std::move(tf_config),
+                                .job = {"uid", attempt},
+                                .credentials = std::move(credentials)}) {}
+  explicit RunningTask(TaskOptions options)
+      : context_(std::move(options), stop_, RealClock()), thread_([this] {
+          status_ = RunTask(context_);
+          ended_ = true;
+        }) {}
   ~RunningTask() {
     if (thread_.joinable()) (void)Stop();
   }
@@ -43,6 +47,12 @@ class RunningTask {
     return End();
   }
   progress::Progress Progress() { return context_.board().Get(); }
+  // Returns false if the task has not ended after a minute.
+  bool AwaitEnd() {
+    const Duration deadline = RealClock().Monotonic() + 60s;
+    while (!ended_ && RealClock().Monotonic() < deadline) std::this_thread::sleep_for(5ms);
+    return ended_;
+  }
   bool AwaitStep(int64_t step) {
     const Duration deadline = RealClock().Monotonic() + 60s;
     while (Progress().step < step && RealClock().Monotonic() < deadline)
@@ -54,6 +64,7 @@ class RunningTask {
   StopSource stop_;
   TaskContext context_;
   Status status_;
+  std::atomic<bool> ended_ = false;
   std::thread thread_;
 };
 

@@ -25,7 +25,8 @@ Trainer::Trainer(TaskContext& context)
       rank_(std::max(cluster::TrainingRank(context.tf_config(), context.tf_config().task), 0)),
       tasks_(cluster::TrainingTaskCount(context.tf_config())),
       run_end_(context, /*folder_every=*/2s),
-      skipped_(context.clock(), context.board()),
+      skipped_(context.clock(), context.board(), kNotFinite),
+      stale_(context.clock(), context.board(), kTooStale),
       log_window_(context.clock()),
       progress_window_(context.clock()) {}
 
@@ -63,7 +64,8 @@ StatusOr<std::unique_ptr<strategy::Strategy>> Trainer::MakeStrategy() {
       // still tell the servers.
       .stop_requested = [this,
                          chief] { return chief ? context_.stop().requested() : ShouldNotWait(); },
-      .stop_patience = context_.stop_budget().answer};
+      .stop_patience = context_.stop_budget().answer,
+      .on_late_step = [this] { OnLateStep(); }};
   return strategy::MakeStrategy(std::move(task),
                                 {.definition = *definition_,
                                  .device = exec::CpuDevice(context_.pool()),
@@ -186,6 +188,7 @@ Status Trainer::Loop() {
       skipped_.Add(global_step_ + 1);
       continue;
     }
+    if (outcome->dropped && context_.config().strategy.max_staleness) stale_.Add(global_step_);
     Report(batch_totals, *outcome);
     if (observer_ != nullptr) RETURN_IF_ERROR(observer_->OnStep(batch_totals, *outcome));
   }
@@ -200,6 +203,12 @@ Status Trainer::TellOfEndings() {
   const Status told = observer_ == nullptr ? OkStatus() : observer_->OnOthersEnding(servers);
   // The loop sees the request to stop next.
   return context_.stop().requested() ? OkStatus() : told;
+}
+
+// The step in progress may take longer than servers that end can wait.
+void Trainer::OnLateStep() {
+  if (TellOfEndings().ok()) return;
+  servers_end_ = true;  // again after the step, which then returns the error
 }
 
 StatusOr<strategy::StepOutcome> Trainer::Step(strategy::MetricTotals& totals) {

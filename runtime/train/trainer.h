@@ -40,8 +40,8 @@ class StepObserver {
   // Called if the task is asked to stop, after the step in progress has ended or has been
   // abandoned.
   virtual Status OnStop() = 0;
-  // Called between two steps if other tasks were asked to end. If `servers`, some of them
-  // are servers, whose state is lost unless the observer copies it now.
+  // Called if other tasks were asked to end: between two steps, or during one that takes long. If
+  // `servers`, some of them are servers, whose state is lost unless the observer copies it now.
   virtual Status OnOthersEnding(bool servers) = 0;
 };
 
@@ -79,6 +79,7 @@ class Trainer {
   Status Loop();
   StatusOr<strategy::StepOutcome> Step(strategy::MetricTotals& totals);
   Status TellOfEndings();
+  void OnLateStep();
   Status Stopped();
   Status Stop();
   void Report(const strategy::MetricTotals& batch, const strategy::StepOutcome& outcome);
@@ -104,7 +105,7 @@ class Trainer {
   int64_t steps_per_epoch_ = 1;
   int64_t global_step_ = 0;
   RunEndWatch run_end_;
-  SkippedBatches skipped_;
+  SkippedBatches skipped_, stale_;
   ReportWindow log_window_;
   ReportWindow progress_window_;
 };

@@ -36,6 +36,8 @@ struct Flags {
   int jobs = 20'000;
   size_t bytes = 4096;
   bool pages = false;
+  double at_most_mb = 0;    // 0: any
+  double ready_within = 0;  // seconds; 0: any time
 };
 
 // Generates finished TFJobs of about a given size as the server stores them.
@@ -251,8 +253,13 @@ int Run(const Flags& flags) {
   report.Add("list", flags.pages ? "pages" : "stream").Add("ready", ready ? "yes" : "no");
   report.Add("ready_s", ready_s).Add("peak_at_ready_mb", ready_mb);
   report.Add("resident_mb", process.Megabytes("VmRSS")).Add("writes", server.writes());
-  report.Print({seconds(), process.CpuSeconds()}, process.Megabytes("VmHWM"));
-  return ready ? 0 : 1;
+  const double peak_mb = process.Megabytes("VmHWM");
+  report.Print({seconds(), process.CpuSeconds()}, peak_mb);
+  const bool late = flags.ready_within > 0 && ready_s > flags.ready_within;
+  const bool large = flags.at_most_mb > 0 && peak_mb > flags.at_most_mb;
+  if (late) std::fprintf(stderr, "ready after %.1f s, not %g\n", ready_s, flags.ready_within);
+  if (large) std::fprintf(stderr, "a peak of %.1f MB, not %g\n", peak_mb, flags.at_most_mb);
+  return ready && !late && !large ? 0 : 1;
 }
 
 }  // namespace
@@ -265,6 +272,8 @@ int main(int argc, char** argv) {
                  "tfjob-operator; by default the one built beside this program");
   app.add_option("--jobs", flags.jobs, "how many TFJobs")->check(CLI::PositiveNumber);
   app.add_option("--bytes", flags.bytes, "of each job");
+  app.add_option("--at-most-mb", flags.at_most_mb, "fail if the peak is higher");
+  app.add_option("--ready-within", flags.ready_within, "fail if it takes more seconds");
   app.add_flag("--pages", flags.pages, "the server has no streaming lists");
   CLI11_PARSE(app, argc, argv);
   if (flags.program.empty()) {

@@ -64,7 +64,15 @@ install() {
     --show-only templates/jobkey.yaml "$@"
 }
 # 32 random bytes have 44 digits in base64.
-makes_a_key() { install "$@" | grep -q '^  "1": [A-Za-z0-9+/]\{43\}=$' && install "$@" | grep -q 'resource-policy: keep$'; }
+makes_a_key() {
+  install "$@" | grep -q '^  "1": [A-Za-z0-9+/]\{43\}=$' && install "$@" | grep -q 'resource-policy: keep$' &&
+    install "$@" | grep -q 'helm.sh/hook: pre-install,pre-upgrade$'
+}
+# A hook is no part of the release's manifest. Without another policy, Helm deletes its object first.
+keeps_keys_out_of_the_manifest() {
+  ! install --no-hooks >"$folder/refused" 2>&1 && grep -q 'could not find template' "$folder/refused" &&
+    install | grep -q 'hook-delete-policy: hook-failed$'
+}
 makes_another_key() { [ "$(install | sed -n 's/^  "1": //p')" != "$(install | sed -n 's/^  "1": //p')" ]; }
 # secret RELEASE: the Secret exists, belongs to this release, and somebody has added the key 2.
 secret() {
@@ -72,12 +80,28 @@ secret() {
     "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"meta.helm.sh/release-name": "'"$1"'",
     "meta.helm.sh/release-namespace": "somewhere"}}}' >"$folder/api/secret.json"
 }
-keeps_the_keys() { secret release && [ "$(install | sed -n '/^data:/,$p' | tr -d ' \n')" = "data:\"1\":b2xk\"2\":bmV3" ]; }
+leaves_the_keys() {
+  secret release && ! install >"$folder/refused" 2>&1 && grep -q 'could not find template' "$folder/refused"
+}
+# notes FLAG…: prints what `helm install` says where it sees no cluster.
+notes() { "$HELM" install release $CHART --namespace somewhere --dry-run=client "$@" | sed -n '/^NOTES:/,$p'; }
+tells_how_to_make() { notes "${@:2}" | grep -q "openssl rand 32 | kubectl create secret generic $1 -n somewhere"; }
+tells_that_there_are_none() { notes --set jobKey.create=false | grep -q 'Jobs get no keys (jobKey.create is false)'; }
 leaves_a_strangers() {
   secret other && ! install >"$folder/refused" 2>&1 && grep -q 'set jobKey.existingSecret=' "$folder/refused"
 }
 # What Argo CD and `helm template` render must not change a key.
 contains_no_secret() { ! render "$@" | grep -n '^kind: Secret' && cmp <(render "$@") <(render "$@"); }
+
+# rotates: runs the command in docs/SECURITY.md that adds a key, without a cluster, and finds both keys afterwards.
+rotates() {
+  local file=$folder/rotated.yaml command
+  printf '{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": {"1": "b2xk"}}\n' >"$file"
+  command=$(sed -n '/^ *printf .data: /,/^ *```$/p' docs/SECURITY.md | sed '/```/d')
+  command=${command/kubectl -n tfjob-system patch secret tfjob-operator-job-keys/\"$KUBECTL\" patch --local -f \"$file\" -o yaml}
+  bash -c "$command" >"$folder/patched" && grep -q '^  "1": b2xk$' "$folder/patched" &&
+    grep -q '^  "2": [A-Za-z0-9+/]\{43\}=$' "$folder/patched"
+}
 
 builds() { "$KUBECTL" kustomize "$1" | grep -q '^kind: Deployment'; }
 moved() { ! "$KUBECTL" kustomize deploy/kustomize/overlays/kubeflow | grep -n tfjob-system; }
@@ -107,12 +131,17 @@ check "two operators without a lease" refused "leaderElect" --set manager.replic
 check "a new installation makes a key" makes_a_key
 check "a new installation without ClusterRoles makes a key" makes_a_key --set rbac.create=false
 check "every installation makes another key" makes_another_key
-check "an upgrade keeps the keys" keeps_the_keys
+check "the release's manifest contains no key" keeps_keys_out_of_the_manifest
+check "an upgrade leaves the keys" leaves_the_keys
 check "a Secret of somebody else stays as it is" leaves_a_strangers
 rm -f "$folder/api/secret.json"
 check "a rendered manifest contains no key" contains_no_secret
 check "a rendered manifest for a Secret of one's own contains none" contains_no_secret --set jobKey.existingSecret=mine
 check "an installation with a Secret of one's own makes none" eval '! install --set jobKey.existingSecret=mine'
+check "the notes say how to make the Secret" tells_how_to_make release-tfjob-operator-job-keys
+check "the notes say how to make a Secret of one's own" tells_how_to_make mine --set jobKey.existingSecret=mine
+check "the notes say that jobs get no keys" tells_that_there_are_none
+check "the command for a rotation adds a key" rotates
 check "a name that is none" refused "existingSecret" --set jobKey.existingSecret=A_B
 check "rendered manifests are current" deploy/dev/render.sh --check
 check "kustomize standalone" builds deploy/kustomize/overlays/standalone

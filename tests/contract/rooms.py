@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks which rooms depend on which. Compares the table in docs/architecture.md with the includes
 in the sources, and with the visibility lists in the rooms' BUILD files. Bazel rejects dependencies
-that these lists do not allow.
+that these lists do not allow. Also checks that the rooms that tests/simulation/training simulates
+take threads, locks, waits and time from runtime/base.
 
   tests/contract/rooms.py            reports each difference
   tests/contract/rooms.py --update   first copies the table into the BUILD files
@@ -21,6 +22,14 @@ INCLUDE = re.compile(r'^#include "((?:operator|runtime)/[^"]+)"', re.M)
 VISIBILITY = re.compile(r'^(VISIBLE = |package\(default_visibility = (?!\["//visibility:private"\]))\[([^\]]*)\]', re.M)
 TESTS = "//tests:__subpackages__"
 OF_TESTS = re.compile(r"_test\.cc$|/testing\.(h|cc)$|/test_\w+\.(h|cc)$|/contract\w*\.(h|cc)$|^operator/kube/doubles/")
+
+# What tests/simulation/training runs on a simulated machine, and what it could not control there.
+SIMULATED = ("runtime/ps/", "runtime/rpc/")
+OF_THE_SYSTEM = re.compile(
+    r"std::(thread|jthread|this_thread|mutex|recursive_mutex|shared_mutex|condition_variable|async|future|promise"
+    r"|counting_semaphore|binary_semaphore|latch|barrier)\b"
+    r"|\b(steady_clock|system_clock|high_resolution_clock)::now\b|\b(sleep_for|sleep_until|usleep|nanosleep)\b")
+DOUBLES = {"runtime/ps/client/scripted_server.h", "runtime/ps/slow_connector.h"}  # for tests with real threads
 
 
 def rooms():
@@ -55,6 +64,18 @@ def read_sources(names):
             if (other := room_of(include)) not in (None, BASE, room_of(path)):
                 found[room_of(path)][bool(OF_TESTS.search(path))].add(other)
     return {name: (found[name][0], found[name][1] - found[name][0]) for name in names if name != BASE}
+
+
+def uses_of_the_system():
+    """Yields each use of the system's threads, locks, waits or clocks in a room that is simulated."""
+    tracked = subprocess.check_output(["git", "ls-files", "--cached", "--others", "--exclude-standard", *SIMULATED],
+                                      cwd=ROOT, text=True)
+    for path in tracked.split():
+        if not path.endswith((".h", ".cc")) or not (ROOT / path).exists() or OF_TESTS.search(path) or path in DOUBLES:
+            continue
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+            if found := OF_THE_SYSTEM.search(line.partition("//")[0]):
+                yield f"{path}:{number}: {found.group()}: use Thread, Mutex, CondVar, SteadyNow or RealClock of runtime/base"
 
 
 def users(table, room):
@@ -103,7 +124,10 @@ def main():
     found = list(differences(table, names))
     for line in found:
         print(f"docs/architecture.md, Directions: {line}", file=sys.stderr)
-    sys.exit(bool(found))
+    uses = list(uses_of_the_system())
+    for line in uses:
+        print(line, file=sys.stderr)
+    sys.exit(bool(found or uses))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 //   p  the participant receives the message
 //   s  the contribution named by the message, a StagedReport, has arrived at the participant
 //   a  the participant's oldest apply has been carried out
+//   m  what the participant was asked to measure has been measured
 //   f  both are filled with a state of this epoch; v: their state becomes void
 //   j  this worker joins; l: it leaves; h: it asks for the hold; r: it releases the hold
 //   t  the time advances by this many milliseconds
@@ -11,6 +12,8 @@
 // an epoch, no step goes back.
 #include <charconv>
 #include <deque>
+#include <optional>
+#include <utility>
 
 #include "runtime/base/check.h"
 #include "runtime/ps/protocol/coordinator.h"
@@ -41,11 +44,20 @@ class Servers {
     return number;
   }
 
+  // Compares texts, because a sum of squares may be NaN, which equals nothing.
+  template <typename Message, typename Decode>
+  static void CheckSurvives(const Message& message, const Decode& decode) {
+    const std::string text = Encode(message);
+    const auto read = decode(text);
+    ENFORCE(read && read->index() == message.index() && Encode(*read) == text,
+            "a message survives");
+  }
+
   void Messages(char event, const std::string& text) {
     const auto up = protocol::DecodeToCoordinator(text);
     const auto down = protocol::DecodeToParticipant(text);
-    if (up) ENFORCE(protocol::DecodeToCoordinator(Encode(*up)) == up, "a message survives");
-    if (down) ENFORCE(protocol::DecodeToParticipant(Encode(*down)) == down, "a message survives");
+    if (up) CheckSurvives(*up, protocol::DecodeToCoordinator);
+    if (down) CheckSurvives(*down, protocol::DecodeToParticipant);
     if (up && event == 'c') Do(coordinator_.OnMessage(0, *up));
     if (up && event == 'C') Do(coordinator_.OnMessage(1, *up));
     if (down && event == 'p') Do(participant_.OnMessage(*down));
@@ -65,19 +77,23 @@ class Servers {
     if (event == 'f' && number > 0) Fill(number);
     if (event == 't') Tick(std::chrono::milliseconds(number & 0xFFFF));
     if (event == 'a' && !applies_.empty()) Apply();
+    if (event == 'm' && measure_) Measure();
   }
 
   void Void() {
     filled_ = true;
     applies_.clear();
+    measure_.reset();
     Do(participant_.Void());
     Do(coordinator_.Void());
   }
   void Fill(int64_t epoch) {
     filled_ = true;
     applies_.clear();
+    measure_.reset();
     Do(participant_.Fill(now_, epoch, 0));
-    Do(coordinator_.Fill(epoch, 0, static_cast<int>(epoch & 3) + 1, (epoch & 4) != 0));
+    Do(coordinator_.Fill(epoch, 0, static_cast<int>(epoch & 3) + 1, (epoch & 4) != 0,
+                         static_cast<size_t>(epoch & 8) / 4));
   }
   void Tick(Duration by) {
     now_ += by;
@@ -89,9 +105,15 @@ class Servers {
     applies_.pop_front();
     Do(participant_.Applied(commit.epoch, commit.step));
   }
+  void Measure() {
+    const protocol::Commit commit = *std::exchange(measure_, std::nullopt);
+    Do(participant_.Measured(commit.epoch, commit.step, {0.5, 2}));
+  }
 
   void Do(const protocol::ParticipantActions& actions) {
     if (actions.voided) applies_.clear();
+    if (actions.voided) measure_.reset();
+    if (actions.measure) measure_ = actions.measure;
     if (actions.apply) applies_.push_back(*actions.apply);
   }
   void Do(const protocol::CoordinatorActions& actions) {
@@ -103,6 +125,7 @@ class Servers {
   protocol::Coordinator coordinator_{2};
   protocol::Participant participant_{1};
   std::deque<protocol::Commit> applies_;
+  std::optional<protocol::Commit> measure_;
   Duration now_{0};
   bool filled_ = false;
 };

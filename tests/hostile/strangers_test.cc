@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "runtime/ps/test_tasks.h"
+#include "runtime/rpc/identity.h"
 #include "runtime/wire/dial.h"
 
 namespace tfjob::hostile {
@@ -177,7 +178,8 @@ class HostileTest : public testing::Test {
 grpc::StatusCode HostileTest::SendMessage(size_t bytes,
                                           grpc_compression_algorithm algorithm) const {
   // The claims of a worker, in the wire format of runtime/rpc/handshake.proto.
-  const std::string claims = std::string("\x08\x01\x12\x03") + "uid" + "\x22\x06" + "worker";
+  const std::string claims = std::string("\x08") + static_cast<char>(rpc::kProtocolVersion) +
+                             "\x12\x03" + "uid" + "\x22\x06" + "worker";
   StatusOr<Dialled> dialled = wire::Dial(Address(), {.key = &*credentials_.key, .claims = claims});
   EXPECT_TRUE(dialled.ok()) << dialled.status();
   if (!dialled.ok()) return grpc::StatusCode::UNKNOWN;

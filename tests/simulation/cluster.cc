@@ -27,10 +27,11 @@ store::StoreOptions StoreOptions(Clock& clock) {
 
 }  // namespace
 
-Cluster::Cluster(uint64_t seed, Duration count_patience)
-    : random_(seed),
-      count_patience_(count_patience),
+Cluster::Cluster(const Settings& settings)
+    : settings_(settings),
+      random_(settings.seed),
       clock_(*ParseTime("2026-01-01T00:00:00Z")),
+      keys_(settings.seed + 1, clock_),
       store_(StoreOptions(clock_)),
       faulty_(store_) {
   StartOperator();
@@ -41,7 +42,11 @@ std::unique_ptr<control::Manager> Cluster::NewOperator(client::Client& client) {
   options.workers = 0;
   options.parallel_writes = 0;
   options.clock = &operator_clock_;
-  options.settings.count_patience = count_patience_;
+  options.settings.count_patience = settings_.count_patience;
+  if (settings_.has_keys) options.settings.keys = keys_.Mount();
+  if (settings_.has_policies) {
+    options.settings.policy.network_policies = policy::NetworkPolicies::kAll;
+  }
   options.settings.address = render::ClusterDns("");
   auto manager = control::Manager::Start(client, options);
   ++starts_;

@@ -14,6 +14,7 @@
 #include "operator/control/manager.h"
 #include "operator/local/store/store.h"
 #include "runtime/base/clock.h"
+#include "tests/simulation/protection.h"
 
 namespace tfjob::simulation {
 
@@ -37,9 +38,13 @@ class SteppedClock : public Clock {
 
 class Cluster {
  public:
-  // `seed` determines in which order the watches deliver. `count_patience` is passed to the control
-  // loop as a setting.
-  Cluster(uint64_t seed, Duration count_patience);
+  struct Settings {
+    uint64_t seed = 0;  // determines in which order the watches deliver, and when keys are added
+    Duration count_patience{0};  // a setting of the control loop
+    bool has_keys = false;       // whether the operators have keys
+    bool has_policies = false;   // whether every job gets a NetworkPolicy
+  };
+  explicit Cluster(const Settings& settings);
 
   store::Store& store() { return store_; }
   client::FaultyClient& operator_client() { return faulty_; }
@@ -61,9 +66,11 @@ class Cluster {
   void StartSecondOperator();
   void StopSecondOperator() { second_.reset(); }
   bool has_second_operator() const { return second_ != nullptr; }
+  bool had_second_operator() const { return had_second_operator_; }
+  bool makes_policies() const { return settings_.has_policies; }
   // True if there are two operators, and one of them does not see what the other one sees because
-  // a watch is cut.
-  bool OperatorsMayDiffer() const { return second_ != nullptr && stale_since_.has_value(); }
+  // a watch of theirs is cut now.
+  bool OperatorsMayDiffer() { return second_ != nullptr && store_.HasCutWatch(); }
 
   // Cuts all watches, or only one: each operator watches each kind of object by a stream of its
   // own. Once there has been a second operator, operators leave as in a real cluster if a watch is
@@ -105,10 +112,11 @@ class Cluster {
   size_t DeliverSome();
   void LeaveIfStale();
 
+  const Settings settings_;
   std::mt19937_64 random_;
-  const Duration count_patience_;
   FakeClock clock_;
   SteppedClock operator_clock_{clock_};
+  KeySecret keys_;
   store::Store store_;
   client::FaultyClient faulty_;
   bool alive_ = true;

@@ -163,8 +163,10 @@ std::string Invariants::CheckGone(Cluster& cluster) {
   return "";
 }
 
-std::string Invariants::Check(Cluster& cluster, bool is_quiet) {
+std::string Invariants::Check(Cluster& cluster, bool is_quiet, bool may_fail) {
   if (std::string problem = delays.Check(cluster, is_quiet); !problem.empty()) return problem;
+  const bool is_settled = is_quiet && !may_fail;
+  if (std::string problem = counts.Check(cluster, is_settled); !problem.empty()) return problem;
   const std::optional<api::TFJob> job = cluster.Job();
   if (!job) return CheckGone(cluster);
   if (before_ && before_->metadata.uid != job->metadata.uid) before_.reset();
@@ -172,8 +174,15 @@ std::string Invariants::Check(Cluster& cluster, bool is_quiet) {
   if (problem.empty()) problem = CheckPods(*job, cluster);
   if (problem.empty()) problem = oracle.Check(before_, *job);
   if (problem.empty()) problem = CheckFailure(*job);
+  if (problem.empty()) problem = protection.Check(cluster);
   before_ = *job;
   return problem;
+}
+
+std::string Invariants::CheckLimit(Cluster& cluster) const {
+  const std::optional<api::TFJob> job = cluster.Job();
+  const bool applies = job && oracle.CausesOf(job->metadata.uid).in_place == 0;
+  return applies ? CheckWithinLimit(*job) : "";
 }
 
 std::string Invariants::CheckStatus(const api::TFJob& job) {
@@ -216,6 +225,7 @@ std::string Invariants::CheckPods(const api::TFJob& job, Cluster& cluster) {
 
 std::string CheckQuiet(Cluster& cluster) {
   const std::optional<api::TFJob> job = cluster.Job();
+  if (std::string problem = CheckPolicy(cluster); !problem.empty()) return problem;
   if (!job) {
     for (const auto& pod : cluster.Pods()) {
       if (pod->metadata.controller() != nullptr) return StrCat(pod->metadata.name, " is an orphan");

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/counts.h"
 #include "tests/simulation/oracle.h"
+#include "tests/simulation/protection.h"
 #include "tests/simulation/timing.h"
 
 namespace tfjob::simulation {
@@ -18,12 +20,16 @@ class Invariants {
   // What the programs in the pods did; to be kept up to date by the caller.
   Oracle oracle;
   Delays delays;
+  Counts counts;
+  Protection protection;
   // True if the user has deleted the job that exists, or has existed.
   bool job_was_deleted = false;
 
   // Returns "" if all invariants hold, otherwise a description of the violation. `is_quiet` tells
-  // whether the operator has seen everything so far.
-  std::string Check(Cluster& cluster, bool is_quiet);
+  // whether the operator has seen everything so far, and `may_fail` whether its calls may fail.
+  std::string Check(Cluster& cluster, bool is_quiet, bool may_fail);
+  // For a cluster in which nothing happens any more: checks that the job's back-off limit holds.
+  std::string CheckLimit(Cluster& cluster) const;
 
  private:
   std::string CheckGone(Cluster& cluster);

@@ -7,6 +7,7 @@
 #include "operator/api/names.h"
 #include "operator/api/replicas.h"
 #include "tests/simulation/cluster.h"
+#include "tests/simulation/counts.h"
 
 namespace tfjob::simulation {
 namespace {
@@ -36,6 +37,7 @@ void Oracle::OnExit(const objects::Pod& pod, int code, bool stopped) {
     life.done.insert({*slot, StartsOver(slot->type) ? AttemptLabelOf(pod) : 0});
   } else {
     ++life.restarts[slot->type];
+    ++life.failures;
   }
 }
 
@@ -43,12 +45,15 @@ void Oracle::OnContainerRestart(const objects::Pod& pod) {
   const objects::OwnerReference* controller = pod.metadata.controller();
   const auto slot = policy::SlotOfName(kJob, pod.metadata.name);
   if (controller == nullptr || !slot) return;
-  ++lives_[controller->uid].restarts[slot->type];
+  Life& life = lives_[controller->uid];
+  ++life.restarts[slot->type];
+  ++life.in_place;
 }
 
 Oracle::Causes Oracle::CausesOf(const std::string& job_uid) const {
   const auto life = lives_.find(job_uid);
-  return life == lives_.end() ? Causes() : Causes{life->second.exits, life->second.suspensions};
+  if (life == lives_.end()) return {};
+  return {life->second.exits, life->second.suspensions, life->second.in_place};
 }
 
 std::string Oracle::Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const {
@@ -57,6 +62,8 @@ std::string Oracle::Check(const std::optional<api::TFJob>& before, const api::TF
   const Life& life = found == lives_.end() ? kNothing : found->second;
   std::string problem = CheckCompleted(job, life);
   if (problem.empty()) problem = CheckRestarts(job, life);
+  if (problem.empty())
+    problem = CheckBackoffLimit(job, life.failures + life.in_place, life.in_place);
   const bool ends = !before || !api::IsFinished(before->status);
   if (problem.empty() && ends && api::IsSucceeded(job.status)) problem = CheckSucceeded(job, life);
   return problem;

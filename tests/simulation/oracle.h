@@ -29,13 +29,14 @@ class Oracle {
   struct Causes {
     int64_t exits = 0;        // of programs, for any reason
     int64_t suspensions = 0;  // how often it was suspended
+    int64_t in_place = 0;     // restarts of containers
   };
   Causes CausesOf(const std::string& job_uid) const;
 
   // Checks that a replica counts as completed, and the job as Succeeded, only if the programs
-  // concerned have exited with 0 without having been stopped, and that no more restarts are counted
-  // than happened. `before` is the job at the last check. Returns "" if so, otherwise
-  // a description of the violation.
+  // concerned have exited with 0 without having been stopped, that no more restarts are counted
+  // than happened, and that the job does not fail by its back-off limit too early. `before` is the
+  // job at the last check. Returns "" if so, otherwise a description of the violation.
   std::string Check(const std::optional<api::TFJob>& before, const api::TFJob& job) const;
 
  private:
@@ -46,6 +47,8 @@ class Oracle {
     std::map<api::ReplicaType, int64_t> restarts;  // failures and restarts of containers
     int64_t exits = 0;
     int64_t suspensions = 0;
+    int64_t failures = 0;
+    int64_t in_place = 0;
   };
 
   static std::string CheckCompleted(const api::TFJob& job, const Life& life);

@@ -54,7 +54,7 @@ std::string Simulation::Run() {
   for (int i = 0; i < kActs; ++i) {
     Act();
     std::string problem = GetOn();
-    if (problem.empty()) problem = invariants_.Check(cluster_, is_quiet_);
+    if (problem.empty()) problem = invariants_.Check(cluster_, is_quiet_, calls_may_fail_);
     if (!problem.empty()) return Story(problem);
   }
   const std::string problem = Calm();
@@ -167,6 +167,7 @@ void Simulation::Report(const objects::Pod& pod) {
 
 void Simulation::EndContainer(objects::Pod& pod, int code, bool stopped) {
   invariants_.oracle.OnExit(pod, code, stopped || pod.metadata.terminating());
+  if (code != 0 && !stopped) invariants_.counts.OnFailure(cluster_, pod, code);
   pod.phase = code == 0 ? PodPhase::kSucceeded : PodPhase::kFailed;
   ContainerStatus& container = Tensorflow(pod);
   container.state = ContainerStatus::State::kTerminated;
@@ -323,6 +324,7 @@ void Simulation::Disturb() {
       return cluster_.KillOperator();
     case 1:
       Tell("the operator restarts");
+      calls_may_fail_ = false;
       return cluster_.StartOperator();
     case 2:
       return CutWatches();
@@ -352,6 +354,7 @@ void Simulation::Disturb() {
       return cluster_.operator_clock().Step(back ? -24h : 24h);
     }
     default:
+      calls_may_fail_ = true;
       cluster_.operator_client().Inject(RandomFault());
   }
 }
@@ -411,11 +414,12 @@ std::string Simulation::Calm() {
   for (int round = 0; round < kCalmRounds; ++round) {
     BeHonestKubelet();
     if (!cluster_.Advance(kLong)) return "the loop finds no rest";
-    const std::string problem = invariants_.Check(cluster_, true);
+    const std::string problem = invariants_.Check(cluster_, true, false);
     if (!problem.empty()) return problem;
   }
   std::string problem = CheckQuiet(cluster_);
   if (problem.empty()) problem = CheckDeadlines(cluster_);
+  if (problem.empty()) problem = invariants_.CheckLimit(cluster_);
   const bool all_reported = cluster_.starts() == 1 && !events_may_be_lost_;
   if (problem.empty()) problem = CheckReports(cluster_, invariants_.oracle, all_reported);
   const int writes = cluster_.Writes(true);

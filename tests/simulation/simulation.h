@@ -13,8 +13,13 @@ namespace tfjob::simulation {
 
 class Simulation {
  public:
+  // Two thirds of the seeds have keys, and half of each third have NetworkPolicies.
   explicit Simulation(uint64_t seed)
-      : random_(seed), cluster_(~seed, seed % 2 == 0 ? 0ms : 300ms) {}
+      : random_(seed),
+        cluster_({.seed = ~seed,
+                  .count_patience = seed % 2 == 0 ? 0ms : 300ms,
+                  .has_keys = seed % 3 != 0,
+                  .has_policies = seed / 6 % 2 == 1}) {}
 
   // Returns "" if all invariants held, otherwise the violation and the events that led to it.
   std::string Run();
@@ -64,6 +69,7 @@ class Simulation {
   std::vector<client::Key> held_;  // objects with a finalizer from Hold
   std::vector<std::string> story_;
   bool is_quiet_ = false;            // the operator has seen everything so far
+  bool calls_may_fail_ = false;      // of the operator
   bool events_may_be_lost_ = false;  // the server refuses some
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "operator/manifest/tfjob_json.h"
+#include "operator/policy/facts/network_policy.h"
 #include "runtime/base/log.h"
 #include "tests/timelines/world.h"
 
@@ -59,8 +60,8 @@ class CreatesTest : public ::testing::Test {
     Settle();
   }
 
-  // Cuts the operator's watch of TFJobs, which is its third.
-  void CutJobs() { static_cast<store::Store&>(world_.server()).CutWatch(2); }
+  // Cuts the operator's watch of TFJobs.
+  void CutJobs() { static_cast<store::Store&>(world_.server()).CutWatches(Kind::kTFJob); }
 
   // Returns the number of objects that are not terminating.
   size_t Count(Kind kind) {
@@ -304,6 +305,101 @@ TEST_F(CreatesTest, AnOldSpecChangesNoPodGroup) {
   const StatusOr<Json> kept = static_cast<store::Store&>(world_.server()).GetJson(group);
   ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ((*kept)["spec"]["minMember"], 3);
+}
+
+// The same of the NetworkPolicy: the new leader has closed another port, or deleted the policy.
+TEST_F(CreatesTest, AnOldSpecChangesNoNetworkPolicy) {
+  world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
+  ASSERT_TRUE(world_.StartOperator().ok());
+  Apply(Job(0, 1));
+  const client::Key job = World::KeyOf(Kind::kTFJob, kJob);
+  const client::Key key = World::KeyOf(Kind::kNetworkPolicy, "job-tasks");
+  auto& store = static_cast<store::Store&>(world_.server());
+  CutJobs();
+  Json spec = *(*store.GetJson(job)).find("spec");
+  Json& container = spec["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0];
+  container["ports"] = Json::array({{{"name", "tfjob-port"}, {"containerPort", 3000}}});
+  ASSERT_TRUE(store.Patch(job, {{"spec", spec}}).ok());
+  const Json rules = policy::NetworkPolicyRules(kJob, policy::NetworkPolicySpec{{3000}});
+  ASSERT_TRUE(store.Patch(key, {{"spec", rules}}).ok());
+  Settle();
+  const StatusOr<Json> kept = store.GetJson(key);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ((*kept)["spec"], rules);
+}
+
+// A webhook opens every NetworkPolicy in the very call that writes it. No pods run under its rules.
+TEST_F(CreatesTest, NoPodIsCreatedIfAWebhookOpensTheNetworkPolicy) {
+  world_.SetNetworkPolicies(policy::NetworkPolicies::kAll);
+  ASSERT_TRUE(world_.StartOperator().ok());
+  world_.operator_client().Admit([](Kind kind, Json& object) {
+    if (kind == Kind::kNetworkPolicy) object["spec"]["ingress"] = Json::array({Json::object()});
+  });
+  ASSERT_TRUE(world_.server().Create(Kind::kTFJob, Job(0, 1)).ok());
+  Advance(1min);
+  EXPECT_EQ(Count(Kind::kNetworkPolicy), 1u);
+  EXPECT_EQ(CountCalls(Kind::kPod), 0);
+  EXPECT_EQ(Messages("FailedCreateNetworkPolicy").size(), 1u);
+  // Once for the refusal, and once because the rules keep changing.
+  const std::vector<std::string> changed = Messages("FailedChangeNetworkPolicy");
+  const auto count = [&](const std::string& part) {
+    return std::count_if(changed.begin(), changed.end(), [&](const std::string& message) {
+      return message.find(part) != std::string::npos;
+    });
+  };
+  EXPECT_EQ(count("the server stored other rules than it was sent: spec.ingress"), 1);
+  EXPECT_EQ(count("Something keeps changing spec.ingress"), 1);
+  world_.operator_client().Admit(nullptr);
+  Advance(10min);
+  EXPECT_EQ(Count(Kind::kPod), 1u);
+}
+
+// A new leader whose job no longer wants a policy has deleted it. The old one does not bring
+// it back.
+TEST_F(CreatesTest, AnOldSpecBringsNoNetworkPolicyBack) {
+  world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
+  ASSERT_TRUE(world_.StartOperator().ok());
+  Json job = Job(0, 1);
+  job["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "true"}};
+  Apply(job);
+  const client::Key key = World::KeyOf(Kind::kNetworkPolicy, "job-tasks");
+  const auto annotate = [this](const Json& value) {
+    const Json patch = {{"metadata", {{"annotations", {{"tfjob.dev/network-policy", value}}}}}};
+    return world_.server().Patch(World::KeyOf(Kind::kTFJob, kJob), patch).status();
+  };
+  CutJobs();
+  ASSERT_TRUE(annotate("false").ok());
+  ASSERT_TRUE(world_.Delete(Kind::kNetworkPolicy, key.name).ok());
+  Settle();
+  EXPECT_EQ(Count(Kind::kNetworkPolicy), 0u);
+}
+
+// A new leader whose job has come to want a policy has created it. The old one does not delete it.
+TEST_F(CreatesTest, AnOldSpecDeletesNoNetworkPolicy) {
+  world_.SetNetworkPolicies(policy::NetworkPolicies::kAnnotated);
+  ASSERT_TRUE(world_.StartOperator().ok());
+  Json job = Job(0, 1);
+  job["metadata"]["annotations"] = {{"tfjob.dev/network-policy", "true"}};
+  Apply(job);
+  auto& store = static_cast<store::Store&>(world_.server());
+  const client::Key key = World::KeyOf(Kind::kNetworkPolicy, "job-tasks");
+  Json policy = *store.GetJson(key);
+  const auto annotate = [&](const char* value) {
+    const Json patch = {{"metadata", {{"annotations", {{"tfjob.dev/network-policy", value}}}}}};
+    return store.Patch(World::KeyOf(Kind::kTFJob, kJob), patch).status();
+  };
+  ASSERT_TRUE(annotate("false").ok());
+  Settle();
+  ASSERT_EQ(Count(Kind::kNetworkPolicy), 0u);
+  CutJobs();
+  ASSERT_TRUE(store.HasCutWatch());
+  ASSERT_TRUE(annotate("true").ok());
+  for (const char* field : {"uid", "resourceVersion", "creationTimestamp"}) {
+    policy["metadata"].erase(field);
+  }
+  ASSERT_TRUE(store.Create(Kind::kNetworkPolicy, policy).ok());
+  Settle();
+  EXPECT_EQ(Count(Kind::kNetworkPolicy), 1u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A Client that passes on writes only while this process leads. It always passes on reads and
-// watches, so that the caches of a standby are up to date.
+// watches.
 #pragma once
 
 #include <string>

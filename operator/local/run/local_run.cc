@@ -77,8 +77,8 @@ class LocalRun {
   view::Screen screen_;
   LogFollower follower_;
   view::PodReporter pods_reporter_;
-  std::map<std::string, std::set<std::string>>
-      failed_logs_;                         // log paths of failed containers, by job name
+  // The log paths of failed containers, by the job's namespace/name.
+  std::map<std::string, std::set<std::string>> failed_logs_;
   std::map<std::string, JobState> states_;  // by namespace/name
   Duration started_{0}, reported_{0};
   std::map<std::string, std::string> last_progress_;  // the last progress line of each job
@@ -187,7 +187,7 @@ void LocalRun::RememberFailedLogs(const objects::Pod& pod) {
   for (const objects::ContainerStatus& container : pod.containers) {
     const bool ended = container.state == objects::ContainerStatus::State::kTerminated;
     if (!ended || container.exit_code == 0) continue;
-    failed_logs_[owner->name].insert(
+    failed_logs_[StrCat(pod.metadata.name_space, "/", owner->name)].insert(
         process::LogPath(process_, pod.metadata.name_space, pod.metadata.name, container.name));
   }
 }
@@ -290,7 +290,7 @@ void LocalRun::ReportEnd(const JobState& state) {
 void LocalRun::PrintFailedLogs(const JobState& state) {
   constexpr size_t kLogs = 3, kLines = 10;
   size_t shown = 0;
-  for (const std::string& path : failed_logs_[state.job.metadata.name]) {
+  for (const std::string& path : failed_logs_[state.job.key()]) {
     if (shown++ == kLogs) return;
     screen_.Line(StrCat("last lines of ", path, ":"));
     for (const std::string& line : LastLines(ReadFile(path).value_or(""), kLines)) {

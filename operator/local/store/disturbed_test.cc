@@ -126,12 +126,15 @@ TEST_F(DisturbedTest, DeliversEachWatchByItself) {
   EXPECT_TRUE(store_.DeliverFromOne(1));  // only pods are left
   EXPECT_EQ(sink_.Notes().back(), "upserted a");
 
+  EXPECT_FALSE(store_.HasCutWatch());
   store_.CutWatch(0);
+  EXPECT_TRUE(store_.HasCutWatch());
   EXPECT_FALSE(store_.DeliverFromOne(0));
   ASSERT_TRUE(store_.Delete({Kind::kService, "ns", "s"}, {}).ok());
   EXPECT_TRUE(store_.DeliverFromOne(0));
   EXPECT_EQ(services.Notes().back(), "deleted s");
   store_.MendWatches();
+  EXPECT_FALSE(store_.HasCutWatch());
   EXPECT_EQ(News(), (Notes{"upserted a", "upserted b"}));
 }
 

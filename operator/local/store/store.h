@@ -85,15 +85,18 @@ class Store : public client::Client, public client::Discovery {
   // Returns false if no event waits.
   bool DeliverFromOne(uint64_t choice) { return hub_.DeliverFromOne(choice); }
 
-  // For stores with keep_changes: simulate the broken watches of an API server. CutWatches breaks
-  // all watches, and CutWatch one of them, which `choice` determines. They lose their
-  // undelivered events. After MendWatches, each watch continues after
-  // the last change that it has seen or, if the history has been compacted since then (410 on an
-  // API server), receives a whole list. A bookmark tells the watches that are up to date that they
-  // have missed nothing.
+  // For stores with keep_changes, which only tests have: simulate the broken watches of an API
+  // server. They are here, and not in a double, because a watch breaks between two changes, under
+  // the same lock; without keep_changes, they cost nothing. CutWatches breaks all watches, or those
+  // of a kind, and CutWatch one of them, which `choice` determines. They lose their undelivered
+  // events. After MendWatches, each watch continues after the last change that it has seen or, if
+  // the history has been compacted since then (410 on an API server), receives a whole list. A
+  // bookmark tells the watches that are up to date that they have missed nothing.
   void CutWatches() { hub_.Cut(); }
+  void CutWatches(client::Kind kind) { hub_.CutKind(kind); }
   void CutWatch(uint64_t choice) { hub_.CutOne(choice); }
   void MendWatches();
+  bool HasCutWatch() { return hub_.HasCut(); }
   void Bookmark();
   void Compact();
 

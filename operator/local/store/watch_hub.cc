@@ -114,6 +114,21 @@ void WatchHub::CutOne(uint64_t choice) {
   std::erase_if(changes_, [&](const Change& change) { return change.watch == watch; });
 }
 
+void WatchHub::CutKind(objects::Kind kind) {
+  MutexLock lock(mutex_);
+  for (const std::shared_ptr<Watch>& watch : watches_) {
+    if (watch->kind != kind) continue;
+    watch->cut = true;
+    std::erase_if(changes_, [&](const Change& change) { return change.watch == watch; });
+  }
+}
+
+bool WatchHub::HasCut() {
+  MutexLock lock(mutex_);
+  return std::any_of(watches_.begin(), watches_.end(),
+                     [](const std::shared_ptr<Watch>& watch) { return watch->cut; });
+}
+
 void WatchHub::Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list,
                     int64_t version) {
   MutexLock lock(mutex_);

@@ -48,9 +48,12 @@ class WatchHub {
   // which. Returns false if no event waits.
   bool DeliverFromOne(uint64_t choice);
 
-  // Cut all watches, or one of them, which `choice` determines.
+  // Cut all watches, those of a kind, or one of them, which `choice` determines.
   void Cut();
+  void CutKind(objects::Kind kind);
   void CutOne(uint64_t choice);
+  // Returns whether a watch that still exists is cut.
+  bool HasCut();
   // Mends all watches. `list` returns all objects of a kind, as of `version`.
   void Mend(const std::function<std::vector<client::Object>(objects::Kind)>& list, int64_t version);
   void Bookmark(int64_t version);

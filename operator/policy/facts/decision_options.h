@@ -26,6 +26,10 @@ struct DecisionOptions {
   // How often the creation of a pod or service is retried while an object of another owner holds
   // its name.
   Duration blocked_retry = 2s;
+  // How long after it first saw a job an operator waits for a key that its mount does not show yet,
+  // and how often it looks. A kubelet takes a minute or so to update a mount.
+  Duration key_patience = 2min;
+  Duration key_retry = 10s;
   // A terminating pod whose node is not Ready, or is gone, counts as lost this long after the end
   // of its grace period.
   Duration lost_pod_after = 60s;

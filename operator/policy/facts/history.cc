@@ -110,9 +110,12 @@ bool History::BlocksPod(const api::TFJob& job, const Slot& slot) const {
 
 void Remember(const api::TFJob& job, const Snapshot& snapshot, const DecisionOptions& options,
               History& history) {
+  if (!history.first_seen) history.first_seen = snapshot.steady_now;
   RememberIndexes(job, snapshot, options, history);
   RememberGonePods(job.status, snapshot, history);
   ForgetSettledCauses(snapshot, history);
+  const Duration since_change = snapshot.steady_now - history.policy_changed_at;
+  if (since_change >= options.restart_delay_reset) history.policy_changes = 0;
 }
 
 }  // namespace tfjob::policy

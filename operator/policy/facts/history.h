@@ -57,6 +57,7 @@ struct BlockedName {
 };
 
 struct History {
+  std::optional<Duration> first_seen;  // when this operator first saw the job
   std::map<api::ReplicaType, std::vector<IndexHistory>> indexes;
   // The pods in status.replicaStatuses[T].replacing that are gone, by UID, and since when.
   std::map<std::string, Duration, std::less<>> counted_and_gone;
@@ -72,6 +73,10 @@ struct History {
   // The API server's message if it refused to create an object of the job when the loop last tried;
   // "" otherwise. Maintained by the loop.
   std::string refusal;
+  // How often the loop has changed the job's NetworkPolicy, and when it last did. The loop
+  // maintains both; Remember sets the number to 0 when the last change was restart_delay_reset ago.
+  int32_t policy_changes = 0;
+  Duration policy_changed_at{0};
 
   // Returns the history of the slot; nullptr if no pod has been seen in the slot yet.
   const IndexHistory* Find(const Slot& slot) const;

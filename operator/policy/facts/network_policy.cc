@@ -1,5 +1,7 @@
 #include "operator/policy/facts/network_policy.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -39,6 +41,41 @@ Json OpenPorts(const std::vector<int32_t>& closed) {
   return ports;
 }
 
+// Returns whether a field that the rules do not have leaves the meaning of its parent as it is.
+bool IsHarmless(std::string_view parent, std::string_view name, const Json& value) {
+  static constexpr std::array<std::string_view, 6> kSelecting = {
+      "matchExpressions", "namespaceSelector", "podSelector", "ipBlock", "from", "ports"};
+  if (value.is_null() || (value.is_array() && value.empty())) return true;
+  return parent != "matchLabels" &&
+         std::find(kSelecting.begin(), kSelecting.end(), name) == kSelecting.end();
+}
+
+// `name` is the last member in `path`.
+std::string Difference(const Json& found, const Json& wanted, const std::string& path,
+                       std::string_view name) {
+  if (wanted.is_object() && found.is_object()) {
+    for (const auto& [key, value] : wanted.items()) {
+      const auto at = found.find(key);
+      const std::string inner = StrCat(path, ".", key);
+      const std::string difference = at == found.end() ? inner : Difference(*at, value, inner, key);
+      if (!difference.empty()) return difference;
+    }
+    for (const auto& [key, value] : found.items()) {
+      if (!wanted.contains(key) && !IsHarmless(name, key, value)) return StrCat(path, ".", key);
+    }
+    return "";
+  }
+  if (wanted.is_array() && found.is_array() && wanted.size() == found.size()) {
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const std::string difference =
+          Difference(found[i], wanted[i], StrCat(path, "[", i, "]"), name);
+      if (!difference.empty()) return difference;
+    }
+    return "";
+  }
+  return found == wanted ? "" : path;
+}
+
 }  // namespace
 
 std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word) {
@@ -46,6 +83,10 @@ std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word) {
   if (word == "annotated") return NetworkPolicies::kAnnotated;
   if (word == "all") return NetworkPolicies::kAll;
   return std::nullopt;
+}
+
+bool LetsJobsHaveOne(NetworkPolicies setting) {
+  return setting == NetworkPolicies::kAnnotated || setting == NetworkPolicies::kAll;
 }
 
 bool WantsNetworkPolicy(const api::TFJob& job, NetworkPolicies setting) {
@@ -82,6 +123,10 @@ Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& sp
   return {{"podSelector", pods},
           {"policyTypes", Json::array({"Ingress"})},
           {"ingress", Json::array({among_themselves, everybody})}};
+}
+
+std::string NetworkPolicyDifference(const Json& spec, const Json& rules) {
+  return Difference(spec, rules, "spec", "spec");
 }
 
 }  // namespace tfjob::policy

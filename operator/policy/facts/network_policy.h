@@ -20,6 +20,8 @@ enum class NetworkPolicies {
   kAll,        // all but those with the annotation "false"
   kIgnored,    // none, whatever the annotation says: there is no network to protect
 };
+// Returns whether any job can get a NetworkPolicy.
+bool LetsJobsHaveOne(NetworkPolicies setting);
 // Parses the operator's setting: "none", "annotated" or "all".
 std::optional<NetworkPolicies> ParseNetworkPolicies(std::string_view word);
 
@@ -46,5 +48,10 @@ NetworkPolicySpec WantedNetworkPolicy(const api::TFJob& job);
 // exclude a port, so the policy allows the ranges between the excluded ones, for each protocol. All
 // fields that have a default are set, so that the server stores the spec as it is here.
 Json NetworkPolicyRules(const std::string& job_name, const NetworkPolicySpec& spec);
+
+// Returns where the `spec` of an existing policy differs in meaning from `rules`, as a path such as
+// "spec.ingress[1].ports[0].endPort"; "" if it does not. All fields of `rules` must be there.
+// Fields that servers and webhooks add do not count, unless they select pods, peers or ports.
+std::string NetworkPolicyDifference(const Json& spec, const Json& rules);
 
 }  // namespace tfjob::policy

@@ -18,6 +18,9 @@ StatusOr<std::unique_ptr<ParameterClient>> ParameterClient::Create(ClientOptions
   if (options.chief && !options.provide_state) {
     return InvalidArgument("the chief must provide the state of empty servers");
   }
+  if (options.max_staleness && options.definition.mode == Mode::kSynchronous) {
+    return InvalidArgument("max_staleness: no gradient of a synchronous step is stale");
+  }
   if (options.identity.incarnation == 0) options.identity.incarnation = rpc::NewIncarnation();
   std::unique_ptr<rpc::Connector> own;
   if (options.connector == nullptr) own = rpc::MakeGrpcConnector(options.credentials);

@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -58,6 +59,17 @@ struct ClientOptions {
   // This is longer than an exchange takes, and shorter than the time that a process is given to
   // end.
   Duration stop_patience{5s};
+  // Asynchronous only. BeginStep sends no contribution that is staler than this: it asks ps 0 how
+  // many updates other tasks have made since this task read its values. If there are more, the
+  // whole contribution is dropped, and only fresh values are read. So it is if the age of the
+  // values is unknown, because the connection to ps 0 was lost during the last step. Unlimited by
+  // default.
+  std::optional<int64_t> max_staleness;
+  // Chief only, synchronous mode. Called by EndStep, on the caller's thread, if the step is still
+  // unanswered when a server has been ending for stop_patience: the step may wait for a worker that
+  // is stuck, for longer than the server stays. May call TakeSnapshot, whose copy is of the last
+  // step that was committed. The step goes on afterwards.
+  std::function<void()> on_late_step;
   // Decides when a silent server is reported, and when its connection is given up.
   rpc::LivenessRules liveness;
   // During a wait, the client reports at this interval, through on_event, what it waits for.
@@ -78,8 +90,8 @@ struct StepResult {
   // Asynchronous: the number of updates by other tasks that were applied after this task had read
   // the values and before its gradient was applied.
   int64_t staleness = 0;
-  // Synchronous: the gradient was not used, because it was too late for its step or the servers
-  // were rolled back.
+  // The gradient was not used. Synchronous: because it was too late for its step or the servers
+  // were rolled back. Asynchronous: because it exceeded max_staleness.
   bool dropped = false;
   // Synchronous: the step needs another batch from this task; `values` are unchanged.
   bool again = false;
@@ -110,7 +122,9 @@ class ParameterClient {
   // there is no update for it. From MarkReady(i) until EndStep returns, the caller must not change
   // gradients[i], and values[i] may be overwritten with the fresh value at any time (after a
   // rollback, from BeginStep on). The outer spans are copied. `drawn` says how many batches this
-  // task has drawn, with the one of these gradients; 0: it does not count them.
+  // task has drawn, with the one of these gradients; 0: it does not count them. With max_staleness,
+  // call this function once the gradients are there, since it decides whether they are sent; it may
+  // then wait as EndStep does, with the same errors.
   virtual Status BeginStep(std::span<const std::span<const std::byte>> gradients,
                            std::span<const std::span<std::byte>> values, int64_t drawn) = 0;
   virtual void MarkReady(int variable) = 0;
@@ -123,10 +137,11 @@ class ParameterClient {
 
   // Returns all variables, slots, the step and the ledger. In synchronous mode, all of them belong
   // to exactly one step. In asynchronous mode, each shard is copied with its slots and ledger as of
-  // one moment, which may differ from shard to shard. Call between steps only. Recovers from losses
-  // as EndStep does. If the servers are rolled back during the call, the next EndStep reports it.
-  // Servers that were asked to end (PeerEvent::Kind::kServerEnding) do so after the copy. Until
-  // their successors are there, no step is applied, so that the copy is the last state.
+  // one moment, which may differ from shard to shard. Call only between steps or in
+  // ClientOptions::on_late_step. Recovers from losses as EndStep does. If the servers are rolled
+  // back during the call, the next EndStep reports it. Servers that were asked to end
+  // (PeerEvent::Kind::kServerEnding) do so after the copy. Until their successors are there, no
+  // step is applied, so that the copy is the last state.
   virtual StatusOr<state::Snapshot> TakeSnapshot() = 0;
   // Replaces the state of all servers. Only the chief may call it, between steps.
   virtual Status Restore(const state::Snapshot& snapshot) = 0;

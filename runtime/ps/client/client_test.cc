@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "runtime/ps/client/scripted_server.h"
 #include "runtime/ps/test_tasks.h"
@@ -69,6 +70,11 @@ TEST_F(ClientTest, RefusesInvalidOptions) {
       {"the cluster has no ps task", [](ClientOptions& o) { o.servers.clear(); }},
       {"the chief must provide the state of empty servers",
        [](ClientOptions& o) { o.chief = true; }},
+      {"max_staleness: no gradient of a synchronous step is stale",
+       [](ClientOptions& o) {
+         o.max_staleness = 1;
+         o.definition.mode = Mode::kSynchronous;
+       }},
       {"two variables are called w",
        [](ClientOptions& o) { o.definition.state.variables[1].name = "w"; }},
   };
@@ -140,6 +146,60 @@ TEST_F(ClientTest, SendsAllBytesOfAGradientAndNoneOfAnEmptyOne) {
                                       "push first step=4 0.0@0+0 1.0@0+4"}));
 }
 
+TEST_F(ClientTest, DropsAGradientThatIsStalerThanAllowed) {
+  options_.max_staleness = 2;
+  ASSERT_EQ(Join()->global_step, 3);
+  const auto step = [&](int64_t of_server, uint16_t type, Answer answer) {
+    server_.heard.clear();
+    server_.state.step = of_server;
+    server_.script[type] = {{std::move(answer)}};
+    return client_->Exchange(gradients_, values_, 40);
+  };
+  StatusOr<StepResult> result = step(5, wire::kPush, Values({.step = 6, .value = 2}, 6));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->dropped);
+  EXPECT_EQ(server_.heard.size(), 2u);
+  result = step(9, wire::kPull, Values({.step = 10}, 7));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->dropped);
+  EXPECT_EQ(result->global_step, 10);
+  EXPECT_EQ(result->drawn, 40) << "the batch counts as drawn";
+  EXPECT_EQ(w_[0], 7);
+  EXPECT_EQ(server_.heard, (std::vector<std::string>{"query brief", "pull step=6"}));
+  result = step(10, wire::kPush, Values({.step = 11}, 8));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->dropped);
+  // The servers have been filled with the state of an earlier step.
+  result = step(4, wire::kPush, Values({.step = 5}, 8));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->dropped);
+  EXPECT_EQ(result->global_step, 5);
+}
+
+TEST_F(ClientTest, TheQuestionBeforeAStepLeavesTheListOfMembersAsItIs) {
+  options_.max_staleness = 2;
+  server_.body.back() = ',';
+  server_.body +=
+      R"("members":[{"task":"/job:worker/task:0","state":"connected"}],"ending":["worker 0"]})";
+  ASSERT_TRUE(Join().ok());
+  const auto peers = [&] {
+    std::vector<std::string> names;
+    for (const state::PeerState& peer : client_->Peers()) names.push_back(peer.task);
+    return names;
+  };
+  const std::vector<std::string> expected = {"/job:ps/task:0", "/job:worker/task:0"};
+  ASSERT_EQ(peers(), expected);
+  for (const bool may_be_brief : {true, false}) {
+    server_.may_be_brief = may_be_brief;
+    server_.script[wire::kPush] = {{Values({.step = 4}, 6)}};
+    const StatusOr<StepResult> result = Step();
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_FALSE(result->dropped);
+    EXPECT_EQ(peers(), expected) << may_be_brief;
+  }
+  EXPECT_EQ(events_.Count(state::PeerEvent::Kind::kEnding), 1) << "no task has ended twice";
+}
+
 TEST_F(ClientTest, SplitsALargeShardOverFrames) {
   options_.definition.state.variables = {{.name = "large", .shape = {300'000}}};
   server_.body =
@@ -170,6 +230,9 @@ TEST_F(ClientTest, RepeatsAnExchangeWhoseBytesAreWrong) {
       {0, {{.index = 2, .bytes = Floats(1, 0)}}, "bytes of shard 2, which it does not hold"},
       {0, {{.index = 0, .offset = 8, .bytes = Floats(6, 0)}}, "shard 0 has no bytes 8 to 32"},
       {0, {{.index = 1, .offset = 8, .bytes = ""}}, "shard 1 has no bytes 8 to 8"},
+      {wire::kLast,
+       {{.index = 2, .bytes = Floats(1, 0)}},
+       "bytes of shard 2, which it does not hold"},
       {wire::kLast, {{.index = 0, .bytes = Floats(6, 0)}}, "4 bytes of its values did not arrive"},
   };
   for (const auto& [flags, parts, expected] : cases) {
@@ -293,6 +356,15 @@ TEST_F(ChiefTest, FillsAnEmptyServerWithValuesSlotsAndLedger) {
             "the chief fills ps 0 (here)");
   ASSERT_EQ(client_->Finish(), OkStatus());
   EXPECT_EQ(server_.heard.back(), "finish step=0");
+}
+
+TEST_F(ChiefTest, DoesNotCountOnFromAnImpossibleEpoch) {
+  for (const int64_t epoch : {std::numeric_limits<int64_t>::max(), int64_t{-1}}) {
+    server_.state.value = epoch;
+    EXPECT_EQ(Join().status(),
+              DataLoss("ps 0 (here): its epoch: expected 0 to 1152921504606846976, got ", epoch));
+  }
+  EXPECT_EQ(std::ranges::count(server_.heard, "define step=0"), 0);
 }
 
 TEST_F(ChiefTest, DoesNotFillAServerWithAStateThatDoesNotFit) {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/json.h"
-#include "runtime/base/thread_pool.h"
+#include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/wire_status.h"
 #include "runtime/state/run_failure.h"
@@ -27,6 +27,11 @@ std::vector<state::PeerState> ParseMembers(const Json& document) {
                        .silence = Duration(peer["silence_us"].IntOr(0).value_or(0))});
   }
   return members;
+}
+
+// Returns what the header of a kState frame says.
+RemoteState StateOf(const rpc::FrameHeader& header) {
+  return {.ready = (header.flags & wire::kReady) != 0, .epoch = header.value, .step = header.step};
 }
 
 }  // namespace
@@ -74,10 +79,7 @@ Status Link::Connect(Duration timeout) {
     why_ = OkStatus();
     live_ = connection_.get();
   }
-  reader_ = std::thread([this] {
-    SetThreadName("ps-read");
-    OnEnd(connection_->Run());
-  });
+  reader_ = Thread("ps-read", [this] { OnEnd(connection_->Run()); });
   ticket_ = context_.watch->Add(
       {.connection = connection_.get(),
        .peer = name_,
@@ -118,7 +120,7 @@ void Link::Disconnect() {
   // writes into the caller's memory, so it is joined before Disconnect returns.
   context_.watch->Remove(ticket_);
   connection_->Cancel(Cancelled("disconnected"));
-  reader_.join();
+  reader_.Join();
   connection_.reset();
   transport_.reset();
   AwaitReleases();
@@ -132,13 +134,13 @@ void Link::Disconnect() {
 // memory. Only then may the caller reuse the memory. The wait is normally short, so a long one
 // is reported.
 void Link::AwaitReleases() {
-  auto report = std::chrono::steady_clock::now() + kReleaseTimeout;
+  auto report = SteadyNow() + kReleaseTimeout;
   MutexLock lock(flight_mutex_);
   while (in_flight_ > 0) {
     if (released_.WaitUntil(flight_mutex_, report)) continue;
     Say(state::PeerEvent::Kind::kWaiting,
         StrCat(name_, ": the closed connection still holds ", in_flight_, " gradients"));
-    report = std::chrono::steady_clock::now() + kReleaseTimeout;
+    report = SteadyNow() + kReleaseTimeout;
   }
 }
 
@@ -226,7 +228,7 @@ StatusOr<Link::Answer> Link::Request(rpc::FrameHeader header, std::string body, 
 }
 
 StatusOr<Link::Answer> Link::Await(uint64_t number, Duration timeout) {
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const auto deadline = SteadyNow() + timeout;
   MutexLock lock(context_.mutex);
   // `changed` serves all links and the step, so a wake-up may be for another reason.
   while (!(pending_.number == number && pending_.done)) {
@@ -252,14 +254,22 @@ void Link::Settle(const rpc::FrameHeader& header, Status status, std::string bod
 
 StatusOr<RemoteState> Link::Query(Duration timeout) {
   ASSIGN_OR_RETURN(Answer answer, Request({.type = wire::kQuery}, "", timeout));
-  RemoteState state{.ready = (answer.header.flags & wire::kReady) != 0,
-                    .epoch = answer.header.value,
-                    .step = answer.header.step};
+  RemoteState state = StateOf(answer.header);
+  // The chief counts on from it.
+  if (state.epoch < 0 || state.epoch > kGreatestEpoch) {
+    return DataLoss(name_, ": its epoch: expected 0 to ", kGreatestEpoch, ", got ", state.epoch);
+  }
   ASSIGN_OR_RETURN(Json body, ParseJson(answer.body, StrCat(name_, ": state")));
   ASSIGN_OR_RETURN(state.fingerprint, JsonField(body)["fingerprint"].StringOr(""));
   ASSIGN_OR_RETURN(state.servers, JsonField(body)["servers"].IntOr(0));
   ASSIGN_OR_RETURN(state.incarnation, JsonField(body)["incarnation"].IntOr(0));
   return state;
+}
+
+StatusOr<RemoteState> Link::QueryStep(Duration timeout) {
+  ASSIGN_OR_RETURN(const Answer answer,
+                   Request({.type = wire::kQuery, .flags = wire::kBrief}, "", timeout));
+  return StateOf(answer.header);
 }
 
 void Link::OnAttendance(const Json& state) {
@@ -288,6 +298,8 @@ void Link::RenewHold() {
 
 void Link::OnState(rpc::IncomingFrame& frame) {
   std::string body = frame.ReadString(frame.remaining());
+  // The answer to QueryStep does not say who the members are.
+  if (body.empty()) return Settle(frame.header, OkStatus(), "");
   // One server's list of members is enough, since every task connects to every server.
   StatusOr<Json> document = server_ == 0 ? ParseJson(body, "server state") : Json();
   if (server_ == 0 && document.ok()) {

@@ -5,11 +5,11 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/base/json.h"
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/placement.h"
 #include "runtime/rpc/connection.h"
@@ -90,6 +90,8 @@ class Link : public rpc::ConnectionHandler {
   };
   StatusOr<Answer> Request(rpc::FrameHeader header, std::string body, Duration timeout);
   StatusOr<RemoteState> Query(Duration timeout);
+  // Asks only for `ready`, `epoch` and `step`, which is cheap enough for every step.
+  StatusOr<RemoteState> QueryStep(Duration timeout);
   // Sends a query and does not wait for the answer. The answer of ps 0 contains the list
   // of members.
   void Poll();
@@ -220,7 +222,7 @@ class Link : public rpc::ConnectionHandler {
   // Changed only by the caller's thread.
   std::unique_ptr<rpc::Transport> transport_;
   std::unique_ptr<rpc::Connection> connection_;
-  std::thread reader_;
+  Thread reader_;
   rpc::PeerWatch::Ticket ticket_ = nullptr;
   std::string text_;  // text of the frame being written
   Mutex flight_mutex_;

@@ -205,7 +205,7 @@ void Link::EndValues(const rpc::IncomingFrame& frame, uint64_t bytes, Status sta
   const bool again = (frame.header.flags & wire::kAgain) != 0;
   if (last) {
     // An answer with kAgain carries no values, because the caller's values are current.
-    if (bytes_to_come_ > 0 && !again) {
+    if (status.ok() && bytes_to_come_ > 0 && !again) {
       status = DataLoss(name_, ": ", bytes_to_come_, " bytes of its values did not arrive");
     }
     answered_ = status.ok();

@@ -111,21 +111,20 @@ uint64_t Link::StateBytes(const state::Snapshot& snapshot) const {
 }
 
 StatusOr<Link::Answer> Link::AwaitTransfer(uint64_t number) {
-  const auto now = [] { return std::chrono::steady_clock::now(); };
   const Duration stall = context_.options.stall_after;
-  auto deadline = now() + stall;
+  auto deadline = SteadyNow() + stall;
   MutexLock lock(context_.mutex);
   uint64_t seen = moved_;
   while (!(pending_.number == number && pending_.done)) {
     if (!up_) return Unavailable(name_, ": ", Message(why_));
     if (context_.interrupted) return Cancelled(name_, ": the transfer was ended");
-    if (context_.changed.WaitUntil(context_.mutex, deadline) || now() < deadline) continue;
+    if (context_.changed.WaitUntil(context_.mutex, deadline) || SteadyNow() < deadline) continue;
     if (moved_ == seen && !(pending_.number == number && pending_.done)) {
       return DeadlineExceeded(name_, ": no byte of its state moved for ", FormatDuration(stall),
                               ", after ", moved_, " of ", to_move_);
     }
     seen = moved_;
-    deadline = now() + stall;
+    deadline = SteadyNow() + stall;
   }
   if (!pending_.status.ok()) return Annotate(pending_.status, name_);
   return std::move(pending_.answer);

@@ -8,6 +8,7 @@
 
 #include "runtime/ps/client/client.h"
 #include "runtime/ps/client/scripted_server.h"
+#include "runtime/ps/test_network.h"
 #include "runtime/ps/test_tasks.h"
 #include "runtime/ps/wire.h"
 #include "runtime/rpc/pipe_connector.h"
@@ -146,6 +147,37 @@ TEST_F(TwoServersTest, ATokenSaysNothingOfServersThatHaveNotAnswered) {
   EXPECT_EQ(result->global_step, 4);
 }
 
+// ps 1 answers before the connection to ps 0 is lost, so its values may be much older than the step
+// with which ps 0 answers in the end.
+TEST_F(TwoServersTest, ValuesThatPs0DidNotDateAreTooStaleForAGradient) {
+  options_.max_staleness = 1;
+  options_.definition.mode = Mode::kAsynchronous;
+  for (int i = 0; i < 2; ++i) {
+    servers_[i].body =
+        StrCat(R"({"fingerprint":")", Fingerprint(options_.definition), R"(","servers":2})");
+  }
+  ASSERT_TRUE(Join().ok());
+  const Answer without_values{{.type = wire::kValues, .flags = wire::kLast, .step = 4}, {}};
+  servers_[0].script[wire::kPush] = {
+      {without_values}, {ValuesOf(0, {.step = 1000}, 4)}, {ValuesOf(0, {.step = 1001}, 6)}};
+  servers_[0].script[wire::kPull] = {{ValuesOf(0, {.step = 1000}, 5)}};
+  servers_[1].script[wire::kPush] = {{ValuesOf(1, {.step = 4}, 4)}, {ValuesOf(1, {.step = 5}, 6)}};
+  servers_[1].script[wire::kPull] = {{ValuesOf(1, {.step = 4}, 5)}};
+  StatusOr<StepResult> result = Step();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->dropped) << "both servers have used the gradient";
+  EXPECT_EQ(result->global_step, 1000);
+  for (ScriptedServer& server : servers_) server.state.step = 1000;
+  result = Step();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(result->dropped);
+  EXPECT_EQ(small_[0], 5);
+  result = Step();
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_FALSE(result->dropped) << "both servers' values were read together";
+  EXPECT_EQ(result->global_step, 1001);
+}
+
 // Connects to pipes after a delay, as to hosts that answer late, or fails after it.
 class LateConnector : public rpc::Connector {
  public:
@@ -199,7 +231,25 @@ class ManyServersTest : public testing::Test {
   std::vector<std::unique_ptr<ParameterServer>> servers_;
 };
 
-TEST_F(ManyServersTest, AreConnectedAndFilledAtTheSameTime) {
+// Each server gets 1 MB, which takes 0.4 s.
+TEST_F(ManyServersTest, AreFilledAtTheSameTime) {
+  Definition large = definition_;
+  large.state.variables = {{.name = "w", .shape = {kServers, 250'000}}};
+  large.max_shard_bytes = 1'000'000;
+  Listen();
+  SlowConnector slow(pipes_, 2.5e6);
+  Trainer chief(large);
+  ClientOptions options = Options(slow);
+  options.provide_state = [&] { return InitialState(large, 100); };
+  ASSERT_EQ(chief.Join(options), OkStatus());
+  for (const auto& server : servers_) EXPECT_EQ(server->State().bytes, 1'000'000);
+  const state::Snapshot other = InitialState(large, 7);
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(chief.client->Restore(other), OkStatus());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 3s) << "one after the other takes 4.8 s";
+}
+
+TEST_F(ManyServersTest, AreConnectedAtTheSameTime) {
   Listen();
   LateConnector late(pipes_, 400ms);
   Trainer chief(definition_);

@@ -9,6 +9,12 @@
 #include "runtime/ps/wire.h"
 
 namespace tfjob::ps {
+namespace {
+
+// Until a question is repeated whose answer may have been lost. A server answers at once.
+constexpr Duration kAskTimeout{1s};
+
+}  // namespace
 
 RemoteClient::RemoteClient(ClientOptions options, std::unique_ptr<rpc::Connector> own_connector)
     : context_(options, Place(options.definition, static_cast<int>(options.servers.size()))),
@@ -78,7 +84,7 @@ StatusOr<StepResult> RemoteClient::WaitReady(std::span<const std::span<std::byte
     for (auto& link : links_) link->Reset();
   }
   epoch_ = registered_epoch_ = 0;
-  rolled_back_ = false;
+  rolled_back_ = too_stale_ = undated_ = false;
   RETURN_IF_ERROR(Complete());
   return Result();
 }
@@ -96,13 +102,14 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
                              values[i].size());
     }
   }
+  ASSIGN_OR_RETURN(too_stale_, TooStale());
   MutexLock lock(context_.mutex);
   Step& step = context_.step;
   if (step.active) return FailedPrecondition("the previous step has not ended");
   step.active = true;
   // If a rollback was detected since the last result, the gradients are outdated, so only the
-  // values are read.
-  step.pull = rolled_back_;
+  // values are read. So they are if the gradients are too stale.
+  step.pull = rolled_back_ || too_stale_;
   ++step.sequence;
   step.step = step_;
   // The state of another ps 0 does not contain the batches before this one.
@@ -116,6 +123,35 @@ Status RemoteClient::BeginStep(std::span<const std::span<const std::byte>> gradi
     if (links_[i]->part() != Link::Part::kDown) links_[i]->Start(states_[i].epoch);
   }
   return OkStatus();
+}
+
+StatusOr<bool> RemoteClient::TooStale() {
+  const std::optional<int64_t> most = context_.options.max_staleness;
+  if (!most) return false;
+  if (std::exchange(undated_, false)) return true;
+  BeginWait();
+  for (;;) {
+    {
+      MutexLock lock(context_.mutex);
+      if (!context_.failure.ok()) return context_.failure;
+      if (context_.finished) return Cancelled("the chief ended the job");
+    }
+    // The step of a ps 0 that has been filled again may be earlier than that of the values.
+    const StatusOr<RemoteState> state = links_[0]->QueryStep(kAskTimeout);
+    if (state.ok()) return state->ready && state->step - step_ > *most;
+    const std::string waits = StrCat(rpc::TaskName(context_.options.identity),
+                                     " waits for the step of ", links_[0]->name());
+    if (StopRequested()) return Cancelled("asked to stop while ", waits);
+    if (Now() >= deadline_) {
+      return DeadlineExceeded("no answer within ", FormatDuration(context_.options.patience), ": ",
+                              waits, ": ", Message(state.status()));
+    }
+    if (Now() >= next_report_) {
+      next_report_ = Now() + context_.options.report_every;
+      Say(state::PeerEvent::Kind::kWaiting, "ps 0", waits);
+    }
+    RETURN_IF_ERROR(Repair());
+  }
 }
 
 void RemoteClient::MarkLocked(int variable) {
@@ -164,11 +200,11 @@ StatusOr<StepResult> RemoteClient::Result() {
   }
   result.again = (links_[0]->answer().flags & wire::kAgain) != 0;
   if (result.again) result.global_step = links_[0]->answer().step;
-  if (pulled && rolled_back_) result.dropped = true;
+  if (pulled && (rolled_back_ || too_stale_)) result.dropped = true;
   result.drawn = synchronous() ? links_[0]->answer().value
                                : std::exchange(position_, {}).value_or(context_.step.drawn);
   result.drawn = std::clamp(result.drawn, int64_t{0}, kMostDrawn);
-  rolled_back_ = false;
+  rolled_back_ = too_stale_ = false;
   step_ = result.global_step;
   return result;
 }
@@ -239,6 +275,7 @@ StatusOr<bool> RemoteClient::AwaitAnswers() {
       }
     }
     if (!EndsStepFirst()) RETURN_IF_ERROR(CheckStop());
+    TellOfLateStep();
     if (Now() < std::min(deadline_, next_report_)) continue;
     ReportWait();
     if (Now() >= deadline_) {
@@ -292,6 +329,22 @@ bool RemoteClient::EndsStepFirst() {
   const bool whole = std::ranges::none_of(
       links_, [](const auto& link) { return link->part() == Link::Part::kDown; });
   return whole && context_.step.active && !context_.step.pull;
+}
+
+// Tells once of each time that servers end. The callback may replace the state, so the caller looks
+// at the links again.
+void RemoteClient::TellOfLateStep() {
+  if (!context_.options.chief || !synchronous() || !context_.options.on_late_step) return;
+  if (EndingServers().empty()) {
+    ending_since_ = {};
+    return;
+  }
+  if (ending_since_ == Deadline{}) ending_since_ = Now();
+  if (ending_since_ == kTold || Now() - ending_since_ < context_.options.stop_patience) return;
+  ending_since_ = kTold;
+  const Deadline deadline = deadline_;
+  context_.options.on_late_step();
+  deadline_ = deadline;  // that of this step
 }
 
 Status RemoteClient::CheckStop() {

@@ -36,10 +36,13 @@ class RemoteClient : public ParameterClient {
   std::vector<state::PeerState> Peers() override;
 
  private:
-  using Deadline = std::chrono::steady_clock::time_point;
-  static Deadline Now() { return std::chrono::steady_clock::now(); }
+  using Deadline = SteadyTime;
+  static Deadline Now() { return SteadyNow(); }
+  static constexpr Deadline kTold = Deadline::max();
 
   Status CheckValues(std::span<const std::span<std::byte>> values) const;
+  // Returns whether the step's gradients exceed max_staleness.
+  StatusOr<bool> TooStale();
   void MarkLocked(int variable) ABSL_EXCLUSIVE_LOCKS_REQUIRED(context_.mutex);
   // Waits until the step is answered. Meanwhile, recovers from lost connections and servers.
   Status Complete();
@@ -50,6 +53,7 @@ class RemoteClient : public ParameterClient {
   // which may arrive soon.
   bool EndsStepFirst();
   Status CheckStop();
+  void TellOfLateStep();
   std::vector<Status> InParallel(const std::vector<size_t>& servers,
                                  const std::function<Status(size_t)>& act,
                                  const std::function<void(const std::vector<size_t>&)>& report);
@@ -101,10 +105,16 @@ class RemoteClient : public ParameterClient {
   // next result must report, because ps 0's state is another one.
   int64_t registered_epoch_ = 0;
   std::optional<int64_t> position_;
+  // The caller may hold values that are older than step_, because ps 0, whose step that is, was
+  // asked for its values later than another server.
+  bool undated_ = false;
+  bool too_stale_ = false;    // the gradients of the step are not sent, because they are too old
   bool rolled_back_ = false;  // the servers were rolled back since the last result
   Deadline deadline_{};       // when `patience` runs out
   Deadline refused_since_{};
   Deadline stop_seen_{};  // when the chief first saw the request to stop
+  // When a server was first seen to end; kTold: on_late_step was called.
+  Deadline ending_since_{};
   Deadline next_report_{};
   std::unique_ptr<rpc::PeerWatch> watch_;
 };

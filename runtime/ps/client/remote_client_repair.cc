@@ -2,9 +2,7 @@
 // refill them, and restarts the step.
 #include <algorithm>
 #include <functional>
-#include <thread>
 
-#include "runtime/base/thread_pool.h"
 #include "runtime/ps/client/remote_client.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/wire.h"
@@ -26,11 +24,10 @@ std::vector<Status> RemoteClient::InParallel(
     const std::vector<size_t>& servers, const std::function<Status(size_t)>& act,
     const std::function<void(const std::vector<size_t>&)>& report) {
   std::vector<Status> results(servers.size());
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   std::vector<size_t> pending = servers;  // guarded by context_.mutex
   for (size_t k = 0; k < servers.size(); ++k) {
-    threads.emplace_back([&, k] {
-      SetThreadName("ps-repair");
+    threads.emplace_back("ps-repair", [&, k] {
       results[k] = act(servers[k]);
       MutexLock lock(context_.mutex);
       std::erase(pending, servers[k]);
@@ -46,7 +43,7 @@ std::vector<Status> RemoteClient::InParallel(
     }
     if (EndsWaits()) Interrupt(true);
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.Join();
   Interrupt(false);
   return results;
 }
@@ -197,10 +194,15 @@ Status RemoteClient::ContinueAsynchronous() {
   if (!Registered()) return OkStatus();
   MutexLock lock(context_.mutex);
   if (!context_.step.active) return OkStatus();
+  const auto runs = [](const auto& link) {
+    const Link::Part part = link->part();
+    return part == Link::Part::kAwaited || part == Link::Part::kAnswered;
+  };
+  // A server that was asked before ps 0 is may have answered long ago, or its answer may have been
+  // on its way for long.
+  if (!runs(links_[0]) && std::ranges::any_of(links_, runs)) undated_ = true;
   for (size_t i = 0; i < links_.size(); ++i) {
-    const Link::Part part = links_[i]->part();
-    const bool runs = part == Link::Part::kAwaited || part == Link::Part::kAnswered;
-    if (known_[i] && states_[i].ready && !runs) links_[i]->Start(states_[i].epoch);
+    if (known_[i] && states_[i].ready && !runs(links_[i])) links_[i]->Start(states_[i].epoch);
   }
   return OkStatus();
 }

@@ -117,10 +117,13 @@ StatusOr<state::Snapshot> RemoteClient::TakeSnapshot() {
     if (status.ok()) return snapshot;
     if (Now() >= deadline_) return status;
     {
-      // Resets the links, so that Repair queries every server before the next attempt.
+      // Resets the links, so that Repair queries every server before the next attempt. In a
+      // synchronous step, it does so anyway.
       MutexLock lock(context_.mutex);
       if (context_.finished) return Cancelled("the chief ended the job");
-      for (auto& link : links_) link->Reset();
+      if (!context_.step.active) {
+        for (auto& link : links_) link->Reset();
+      }
     }
     if (Now() >= next_report_) {
       next_report_ = Now() + kReportInterval;
@@ -155,7 +158,13 @@ Status RemoteClient::TryCopy(state::Snapshot& snapshot) {
   } else {
     status = Copy(snapshot);
   }
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    // An asynchronous server that ends is frozen by the copy until its session ends.
+    for (size_t i : EndingServers()) {
+      if (!synchronous()) links_[i]->Disconnect();
+    }
+    return status;
+  }
   for (size_t i : ending) links_[i]->SayTaken();
   return OkStatus();
 }
@@ -172,6 +181,14 @@ void RemoteClient::SetHolding(bool holding) {
 }
 
 Status RemoteClient::Copy(state::Snapshot& snapshot) {
+  // A copy that cannot be completed would only keep servers that end from applying updates.
+  {
+    MutexLock lock(context_.mutex);
+    for (const auto& link : links_) {
+      if (link->part() != Link::Part::kDown) continue;
+      return Unavailable(link->name(), ": not connected");
+    }
+  }
   // All copies begin before the first is awaited, so that the servers send at the same time.
   Status status;
   size_t begun = 0;

@@ -33,13 +33,14 @@ inline std::string Floats(size_t count, float value) {
   return {reinterpret_cast<const char*>(values.data()), count * sizeof(float)};
 }
 
-// Answers a query with `state` and `body`, and any other request with the next answers in
-// `script`, or with an empty reply if there are none. Tests change the members only while no
-// request is in progress.
+// Answers a query with `state` and `body` (a brief one without `body`, if `may_be_brief`), and any
+// other request with the next answers in `script`, or with an empty reply if there are none. Tests
+// change the members only while no request is in progress.
 class ScriptedServer : public rpc::StreamHandler {
  public:
   rpc::FrameHeader state{.type = wire::kState, .flags = wire::kReady, .step = 3, .value = 7};
   std::string body;
+  bool may_be_brief = true;  // false: as a server that does not know the flag
   std::map<uint16_t, std::deque<std::vector<Answer>>> script;  // by type of request
   size_t contribution = 28;                                    // bytes of a step's gradients
   std::vector<std::string> heard;                              // "push first step=3: 0@0+24 …"
@@ -59,9 +60,10 @@ class ScriptedServer : public rpc::StreamHandler {
       if (request.type >= 0xFF00) continue;
       if (request.type == wire::kQuery) {
         if (request.sequence == 0) continue;  // a poll, which needs no answer
-        heard.push_back("query");
+        const bool brief = (request.flags & wire::kBrief) != 0;
+        heard.push_back(brief ? "query brief" : "query");
         while (answers_queries != nullptr && !*answers_queries) std::this_thread::sleep_for(1ms);
-        Send(transport, request, {state, {{.bytes = body}}});
+        Send(transport, request, {state, {{.bytes = brief && may_be_brief ? "" : body}}});
         if (late) Send(transport, {.sequence = push_}, *std::exchange(late, std::nullopt));
       } else if (request.type == wire::kRegister) {
         Send(transport, request, {{.type = wire::kRegistered, .step = 1}, {}});

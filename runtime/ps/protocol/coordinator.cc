@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <utility>
 
 namespace tfjob::ps::protocol {
@@ -21,13 +22,14 @@ bool Coordinator::active() const {
 }
 
 CoordinatorActions Coordinator::Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
-                                     bool merges) {
+                                     bool merges, size_t groups) {
   CoordinatorActions actions;
   if (epoch_ != 0) Break(actions);
   epoch_ = epoch;
   step_ = step;
   aggregate_ = static_cast<size_t>(replicas_to_aggregate);
   merges_ = merges;
+  groups_ = groups;
   Proceed(actions);
   return actions;
 }
@@ -48,6 +50,7 @@ void Coordinator::Break(CoordinatorActions& actions) {
   complete_.clear();
   tree_.Clear();
   last_commit_.reset();
+  totals_.reset();
   // The members are kept: their connections outlive the state, and they will contribute to the
   // next state.
   for (auto& [worker, member] : members_) {
@@ -85,6 +88,8 @@ CoordinatorActions Coordinator::OnMessage(int server, const ToCoordinator& messa
     Server& known = participants_[static_cast<size_t>(server)];
     // The step is never lowered, since a repeated report may be older than the last one.
     if (applied->epoch == known.epoch) known.step = std::max(known.step, applied->step);
+  } else if (const auto* squares = std::get_if<SquaresReport>(&message)) {
+    OnSquares(server, *squares, actions);
   }
   Proceed(actions);
   return actions;
@@ -106,7 +111,7 @@ void Coordinator::OnHello(int server, const Hello& hello, CoordinatorActions& ac
   // If the server had the state of this epoch, it has lost or replaced it, so the state is
   // void everywhere.
   if (epoch_ != 0 && known.epoch == epoch_) Break(actions);
-  known = {hello.incarnation, hello.epoch, hello.step};
+  known = {hello.incarnation, hello.epoch, hello.step, {}};
 }
 
 void Coordinator::OnStaged(int server, const StagedReport& report, CoordinatorActions& actions) {
@@ -156,14 +161,33 @@ void Coordinator::OnComplete(const Name& name, CoordinatorActions& actions) {
   }
 }
 
+void Coordinator::OnSquares(int server, const SquaresReport& report, CoordinatorActions& actions) {
+  if (epoch_ == 0 || report.epoch != epoch_ || !last_commit_ || totals_) return;
+  if (report.step != last_commit_->step || report.squares.size() != groups_) return;
+  participants_[static_cast<size_t>(server)].squares = report.squares;
+  if (!std::ranges::all_of(participants_, [](const Server& s) { return !s.squares.empty(); })) {
+    return;
+  }
+  totals_ = Totals{.epoch = epoch_, .step = report.step, .squares = {}};
+  totals_->squares.assign(groups_, 0);
+  // Summed in the order of the servers, whatever the order of their reports.
+  for (const Server& measured : participants_) {
+    for (size_t i = 0; i < groups_; ++i) totals_->squares[i] += measured.squares[i];
+  }
+  for (size_t i = 0; i < participants_.size(); ++i) {
+    actions.messages.emplace_back(static_cast<int>(i), *totals_);
+  }
+}
+
 bool Coordinator::IsOlder(const Name& name) const {
   const auto found = newest_.find(name.worker);
   return found != newest_.end() && name.incarnation < found->second;
 }
 
-int64_t Coordinator::DrawnBy(const Worker& worker) const {
+int64_t Coordinator::DrawnBy(const Worker& worker, bool backups) const {
   int64_t drawn = 0;
-  for (const Name& name : complete_) {
+  const size_t counted = backups ? complete_.size() : std::min(aggregate_, complete_.size());
+  for (const Name& name : std::span(complete_).first(counted)) {
     if (name.worker == worker) drawn = std::max(drawn, staged_.at(name).drawn);
   }
   return drawn;
@@ -265,7 +289,8 @@ void Coordinator::Proceed(CoordinatorActions& actions) {
       hold_granted_ = true;
       actions.holds.push_back({*holder_, true});
     }
-  } else if (gathered_ && complete_.size() >= aggregate_) {
+  } else if (gathered_ && complete_.size() >= aggregate_ && (groups_ == 0 || AllApplied())) {
+    // A measured commit takes two rounds, which the next one would cut off.
     CommitStep(actions);
   }
   if (gathered_) GrantTokens(actions);
@@ -277,7 +302,7 @@ bool Coordinator::AllApplied() const {
 }
 
 void Coordinator::CommitStep(CoordinatorActions& actions) {
-  Commit commit{.epoch = epoch_, .step = step_, .set = complete_};
+  Commit commit{.epoch = epoch_, .step = step_, .set = complete_, .measured = groups_ > 0};
   // The earliest contributions count; the rest are dropped. The set is sorted because a sum depends
   // on its order, which must not depend on the network.
   commit.set.resize(aggregate_);
@@ -286,6 +311,8 @@ void Coordinator::CommitStep(CoordinatorActions& actions) {
     actions.messages.emplace_back(static_cast<int>(i), commit);
   }
   last_commit_ = std::move(commit);
+  totals_.reset();
+  for (Server& server : participants_) server.squares.clear();
   ++step_;
   staged_.clear();
   complete_.clear();
@@ -360,16 +387,24 @@ CoordinatorActions Coordinator::Tick(Duration now) {
   }
   if (last_commit_ && now - repeated_ >= kRepeatAfter) {
     repeated_ = now;
-    for (size_t i = 0; i < participants_.size(); ++i) {
-      // The commit may have been lost with a connection. A server that has already applied it
-      // answers with its step.
-      if (participants_[i].epoch == epoch_ && participants_[i].step < step_) {
-        actions.messages.emplace_back(static_cast<int>(i), *last_commit_);
-      }
-    }
+    RepeatCommit(actions);
   }
   Proceed(actions);
   return actions;
+}
+
+void Coordinator::RepeatCommit(CoordinatorActions& actions) const {
+  for (size_t i = 0; i < participants_.size(); ++i) {
+    // The message may have been lost with a connection. A server that has already applied the
+    // commit answers with its step; one that waits for the totals, with its squares. All servers
+    // have the commit once there are totals.
+    if (participants_[i].epoch != epoch_ || participants_[i].step >= step_) continue;
+    if (totals_) {
+      actions.messages.emplace_back(static_cast<int>(i), *totals_);
+    } else {
+      actions.messages.emplace_back(static_cast<int>(i), *last_commit_);
+    }
+  }
 }
 
 }  // namespace tfjob::ps::protocol

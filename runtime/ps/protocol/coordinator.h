@@ -1,7 +1,8 @@
 // Implements ps 0's part of the synchronous protocol, which docs/internals.md explains. The
 // coordinator owns the step. It commits the earliest contributions that every server has staged,
 // that is, received and kept. It grants tokens, which ask workers for further batches. If the
-// servers no longer hold the same state, it declares the state void.
+// servers no longer hold the same state, it declares the state void. If the mean is to be clipped
+// by a norm, a commit takes one more round: it sums the squares that the servers report.
 #pragma once
 
 #include <cstdint>
@@ -69,9 +70,11 @@ class Coordinator {
 
   // Called when ps 0 has been filled with a state of a new epoch. Commits begin once all servers
   // have reported that epoch. With `merges`, servers are asked to sum contributions as soon as both
-  // are certain to be in the commit, which frees memory before the last contribution arrives.
+  // are certain to be in the commit, which frees memory before the last contribution arrives. If
+  // `groups` is not 0, each commit is measured: the servers report so many sums of squares of their
+  // parts of the mean, and apply it once they have the totals of all servers.
   CoordinatorActions Fill(int64_t epoch, int64_t step, int replicas_to_aggregate,
-                          bool merges = false);
+                          bool merges = false, size_t groups = 0);
   // Called when ps 0 no longer has a valid state. Aborts the epoch on every server and ends
   // any hold.
   CoordinatorActions Void();
@@ -84,8 +87,10 @@ class Coordinator {
   CoordinatorActions Join(const Worker& worker, int64_t incarnation);
   CoordinatorActions Leave(const Worker& worker, int64_t incarnation, bool for_good = false);
   // Returns the greatest StagedReport::drawn among the worker's contributions to the current step
-  // that every server keeps, or 0. They will be committed, or dropped as those of a backup worker.
-  int64_t DrawnBy(const Worker& worker) const;
+  // that count as drawn, or 0. These are the earliest that every server keeps, as many as the step
+  // needs: they will be committed. With `backups` (see Participant::Fill), those after them, which
+  // will be dropped, count too; otherwise their worker is expected to compute them again.
+  int64_t DrawnBy(const Worker& worker, bool backups) const;
 
   // Suspends commits until `worker` releases the hold or leaves, 60 s pass without a renewal, or
   // the state becomes void. The hold is granted once all servers have applied the same steps.
@@ -112,7 +117,8 @@ class Coordinator {
   struct Server {
     int64_t incarnation = 0;
     int64_t epoch = 0;
-    int64_t step = 0;  // all commits to earlier steps are applied
+    int64_t step = 0;             // all commits to earlier steps are applied
+    std::vector<double> squares;  // of its part of the last commit; empty: not reported yet
   };
   struct Member {
     int64_t incarnation = 0;
@@ -127,10 +133,12 @@ class Coordinator {
   void OnHello(int server, const Hello& hello, CoordinatorActions& actions);
   void OnStaged(int server, const StagedReport& report, CoordinatorActions& actions);
   void OnComplete(const Name& name, CoordinatorActions& actions);
+  void OnSquares(int server, const SquaresReport& report, CoordinatorActions& actions);
   void Break(CoordinatorActions& actions);
   // Commits the step if it is complete, and grants the tokens and the hold that are due.
   void Proceed(CoordinatorActions& actions);
   void CommitStep(CoordinatorActions& actions);
+  void RepeatCommit(CoordinatorActions& actions) const;
   void GrantTokens(CoordinatorActions& actions);
   void ExpireTokens(Duration now, CoordinatorActions& actions);
   static void Return(const Worker& worker, Member& member, CoordinatorActions& actions);
@@ -151,6 +159,8 @@ class Coordinator {
   bool merges_ = false;
   MergeTree tree_;
   std::optional<Commit> last_commit_;
+  std::optional<Totals> totals_;  // of the last commit, once all servers have measured it
+  size_t groups_ = 0;             // 0: commits are not measured
   Duration repeated_{0};
 
   std::map<Worker, Member> members_;

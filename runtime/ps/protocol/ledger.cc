@@ -22,17 +22,20 @@ std::string ToString(const Name& name) {
 }
 
 bool Ledger::Contains(const Name& name) const {
-  auto found = std::ranges::lower_bound(entries_, name.worker, {}, &Name::worker);
-  return found != entries_.end() && found->worker == name.worker && name <= *found;
+  const auto found = entries_.find(name.worker);
+  return found != entries_.end() && name <= found->second;
 }
 
 void Ledger::Record(const Name& name) {
-  auto found = std::ranges::lower_bound(entries_, name.worker, {}, &Name::worker);
-  if (found == entries_.end() || found->worker != name.worker) {
-    entries_.insert(found, name);
-  } else {
-    *found = std::max(*found, name);
-  }
+  const auto [entry, added] = entries_.try_emplace(name.worker, name);
+  if (!added) entry->second = std::max(entry->second, name);
+}
+
+std::vector<Name> Ledger::entries() const {
+  std::vector<Name> entries;
+  entries.reserve(entries_.size());
+  for (const auto& [worker, name] : entries_) entries.push_back(name);
+  return entries;
 }
 
 }  // namespace tfjob::ps::protocol

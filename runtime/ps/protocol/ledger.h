@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,11 +39,11 @@ class Ledger {
   bool Contains(const Name& name) const;
   void Record(const Name& name);
 
-  const std::vector<Name>& entries() const { return entries_; }  // ordered by worker
+  std::vector<Name> entries() const;  // ordered by worker
   bool operator==(const Ledger&) const = default;
 
  private:
-  std::vector<Name> entries_;
+  std::map<Worker, Name> entries_;  // the entries of a checkpoint come in any order
 };
 
 }  // namespace tfjob::ps::protocol

@@ -1,11 +1,12 @@
 #include "runtime/ps/protocol/messages.h"
 
+#include <bit>
 #include <sstream>
 
 namespace tfjob::ps::protocol {
 namespace {
 
-// A commit with more names is treated as unreadable.
+// A commit with more names, or more sums of squares than this, is treated as unreadable.
 constexpr size_t kMostNames = 1 << 20;
 
 std::ostream& operator<<(std::ostream& out, const Name& name) {
@@ -15,6 +16,22 @@ std::ostream& operator<<(std::ostream& out, const Name& name) {
 
 std::istream& operator>>(std::istream& in, Name& name) {
   return in >> name.worker.type >> name.worker.index >> name.incarnation >> name.sequence;
+}
+
+// Numbers are written as their bits, so that all servers compute with equal ones.
+std::ostream& operator<<(std::ostream& out, const std::vector<double>& numbers) {
+  out << ' ' << numbers.size();
+  for (const double number : numbers) out << ' ' << std::bit_cast<uint64_t>(number);
+  return out;
+}
+
+std::istream& operator>>(std::istream& in, std::vector<double>& numbers) {
+  size_t count = 0;
+  if (in >> count && count > kMostNames) in.setstate(std::ios::failbit);
+  for (uint64_t bits = 0; in && numbers.size() < count;) {
+    if (in >> bits) numbers.push_back(std::bit_cast<double>(bits));
+  }
+  return in;
 }
 
 template <typename Message>
@@ -34,6 +51,8 @@ std::string Encode(const ToCoordinator& message) {
         << staged->drawn;
   } else if (const auto* applied = std::get_if<AppliedReport>(&message)) {
     out << "applied " << applied->epoch << ' ' << applied->step;
+  } else if (const auto* squares = std::get_if<SquaresReport>(&message)) {
+    out << "squares " << squares->epoch << ' ' << squares->step << squares->squares;
   }
   return out.str();
 }
@@ -41,12 +60,15 @@ std::string Encode(const ToCoordinator& message) {
 std::string Encode(const ToParticipant& message) {
   std::ostringstream out;
   if (const auto* commit = std::get_if<Commit>(&message)) {
-    out << "commit " << commit->epoch << ' ' << commit->step << ' ' << commit->set.size();
+    out << (commit->measured ? "measure " : "commit ") << commit->epoch << ' ' << commit->step
+        << ' ' << commit->set.size();
     for (const Name& name : commit->set) out << name;
   } else if (const auto* abort = std::get_if<Abort>(&message)) {
     out << "abort " << abort->epoch;
   } else if (const auto* merge = std::get_if<Merge>(&message)) {
     out << "merge " << merge->epoch << ' ' << merge->step << merge->into << merge->from;
+  } else if (const auto* totals = std::get_if<Totals>(&message)) {
+    out << "totals " << totals->epoch << ' ' << totals->step << totals->squares;
   }
   return out.str();
 }
@@ -70,6 +92,11 @@ std::optional<ToCoordinator> DecodeToCoordinator(const std::string& text) {
     in >> applied.epoch >> applied.step;
     return IfGood<ToCoordinator>(in, applied);
   }
+  if (kind == "squares") {
+    SquaresReport squares;
+    in >> squares.epoch >> squares.step >> squares.squares;
+    return IfGood<ToCoordinator>(in, std::move(squares));
+  }
   return std::nullopt;
 }
 
@@ -77,8 +104,9 @@ std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
   std::istringstream in(text);
   std::string kind;
   in >> kind;
-  if (kind == "commit") {
+  if (kind == "commit" || kind == "measure") {
     Commit commit;
+    commit.measured = kind == "measure";
     size_t count = 0;
     in >> commit.epoch >> commit.step >> count;
     if (in.fail() || count > kMostNames) return std::nullopt;
@@ -94,6 +122,11 @@ std::optional<ToParticipant> DecodeToParticipant(const std::string& text) {
     Merge merge;
     in >> merge.epoch >> merge.step >> merge.into >> merge.from;
     return IfGood<ToParticipant>(in, merge);
+  }
+  if (kind == "totals") {
+    Totals totals;
+    in >> totals.epoch >> totals.step >> totals.squares;
+    return IfGood<ToParticipant>(in, std::move(totals));
   }
   return std::nullopt;
 }

@@ -36,13 +36,22 @@ struct AppliedReport {
   int64_t step = 0;  // all commits to earlier steps are applied
   bool operator==(const AppliedReport&) const = default;
 };
-using ToCoordinator = std::variant<Hello, StagedReport, AppliedReport>;
+// Reports the sums of squares of this server's part of a measured commit's mean, one per group (a
+// variable, or all of them together).
+struct SquaresReport {
+  int64_t epoch = 0;
+  int64_t step = 0;  // that of the commit
+  std::vector<double> squares;
+  bool operator==(const SquaresReport&) const = default;
+};
+using ToCoordinator = std::variant<Hello, StagedReport, AppliedReport, SquaresReport>;
 
 // Coordinator → participant.
 struct Commit {  // apply the mean of `set` as step `step`
   int64_t epoch = 0;
   int64_t step = 0;
   std::vector<Name> set;  // in the order of summation
+  bool measured = false;  // report the mean's squares, and apply it once their Totals have come
   bool operator==(const Commit&) const = default;
 };
 struct Abort {  // the states of this and all earlier epochs are void
@@ -59,7 +68,15 @@ struct Merge {
   Name from;
   bool operator==(const Merge&) const = default;
 };
-using ToParticipant = std::variant<Commit, Abort, Merge>;
+// Permits to apply the measured commit of the step. `squares` are the sums, over all servers, of
+// what they have reported.
+struct Totals {
+  int64_t epoch = 0;
+  int64_t step = 0;
+  std::vector<double> squares;
+  bool operator==(const Totals&) const = default;
+};
+using ToParticipant = std::variant<Commit, Abort, Merge, Totals>;
 
 // These convert a message to one line of text, and back. Decoding returns nullopt if the text is
 // not a message.

@@ -34,6 +34,7 @@ ParticipantActions Participant::Void() {
   staged_.clear();
   merged_.clear();
   applying_.reset();
+  squares_.clear();
   epoch_ = 0;
   return actions;
 }
@@ -47,7 +48,8 @@ ParticipantActions Participant::Staged(int64_t epoch, int64_t step, const Name& 
                                        int64_t drawn) {
   ParticipantActions actions;
   if (!Current(epoch) || step > step_ + kMostAhead) {
-    actions.forget.push_back(name);
+    // A name that comes again, for another step, must not take away the bytes that are staged.
+    if (!staged_.contains(name)) actions.forget.push_back(name);
     actions.refused.push_back(name);
   } else if (applied_.Contains(name)) {
     // The worker repeats the contribution because the answer was lost.
@@ -77,6 +79,8 @@ ParticipantActions Participant::OnMessage(const ToParticipant& message) {
     OnCommit(*commit, actions);
   } else if (const auto* merge = std::get_if<Merge>(&message)) {
     OnMerge(*merge, actions);
+  } else if (const auto* totals = std::get_if<Totals>(&message)) {
+    OnTotals(*totals, actions);
   } else if (std::get<Abort>(message).epoch >= epoch_ && epoch_ != 0) {
     actions = Void();
   }
@@ -96,8 +100,13 @@ void Participant::OnMerge(const Merge& merge, ParticipantActions& actions) {
 }
 
 void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
-  // Only one commit is applied at a time. The coordinator repeats a commit that is ignored here.
-  if (!Current(commit.epoch) || applying_) return;
+  if (!Current(commit.epoch)) return;
+  if (applying_) {
+    // Only one commit is applied at a time. The coordinator repeats a commit that is ignored here,
+    // and one whose squares it has not received.
+    if (applying_->step == commit.step) ReportSquares(actions);
+    return;
+  }
   if (commit.step < step_) {
     actions.messages.push_back(AppliedReport{epoch_, step_});
     return;
@@ -111,7 +120,35 @@ void Participant::OnCommit(const Commit& commit, ParticipantActions& actions) {
     return;
   }
   applying_ = commit;
-  actions.apply = commit;
+  (commit.measured ? actions.measure : actions.apply) = commit;
+}
+
+ParticipantActions Participant::Measured(int64_t epoch, int64_t step, std::vector<double> squares) {
+  ParticipantActions actions;
+  // If this is no longer the commit being measured, the state was voided in the meantime.
+  if (!applying_ || applying_->epoch != epoch || applying_->step != step) return actions;
+  squares_ = std::move(squares);
+  ReportSquares(actions);
+  return actions;
+}
+
+void Participant::ReportSquares(ParticipantActions& actions) const {
+  if (squares_.empty()) return;
+  actions.messages.push_back(SquaresReport{applying_->epoch, applying_->step, squares_});
+}
+
+void Participant::OnTotals(const Totals& totals, ParticipantActions& actions) {
+  if (!Current(totals.epoch)) return;
+  if (totals.step < step_) {
+    actions.messages.push_back(AppliedReport{epoch_, step_});
+    return;
+  }
+  // squares_ is empty if the commit has not been measured yet, or is already being applied.
+  if (!applying_ || totals.step != applying_->step || squares_.empty()) return;
+  if (totals.squares.size() != squares_.size()) return;
+  squares_.clear();
+  actions.apply = applying_;
+  actions.squares = totals.squares;
 }
 
 ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
@@ -120,6 +157,7 @@ ParticipantActions Participant::Applied(int64_t epoch, int64_t step) {
   if (!applying_ || applying_->epoch != epoch || applying_->step != step) return actions;
   const Commit commit = *std::move(applying_);
   applying_.reset();
+  squares_.clear();
   step_ = commit.step + 1;
   merged_.clear();
   for (const Name& name : commit.set) applied_.Record(name);
@@ -160,6 +198,7 @@ void Participant::Repeat(Duration now, ParticipantActions& actions) {
   for (const auto& [name, contribution] : staged_) {
     actions.messages.push_back(StagedReport{epoch_, contribution.step, name, contribution.drawn});
   }
+  ReportSquares(actions);
 }
 
 }  // namespace tfjob::ps::protocol

@@ -28,15 +28,20 @@ struct Drawn {
   bool operator==(const Drawn&) const = default;
 };
 
-// The actions that the caller must take. `merge` and `apply` must be carried out one after the
-// other, in the order in which they were returned. `apply` must come before `forget`, because it
-// needs staged bytes that `forget` frees. `messages` must come last, because on ps 0 the
-// coordinator may reply to a message at once, which yields further actions.
+// The actions that the caller must take. `merge`, `measure` and `apply` must be carried out one
+// after the other, in the order in which they were returned. `apply` must come before `forget`,
+// because it needs staged bytes that `forget` frees. `messages` must come last, because on ps 0
+// the coordinator may reply to a message at once, which yields further actions.
 struct ParticipantActions {
   std::vector<ToCoordinator> messages;
   // Apply the mean of these contributions, summed in the order of the set, then call Applied. Their
   // bytes must be kept until then.
   std::optional<Commit> apply;
+  // If `apply` was measured: the sums of squares of the whole mean.
+  std::vector<double> squares;
+  // Sum these contributions in the order of the set, then call Measured with the sums of squares of
+  // this server's part of their mean. `apply` follows.
+  std::optional<Commit> measure;
   // Sum the second contribution into the first, whose bytes will be the sum.
   std::optional<Merge> merge;
   // Positions that the state has reached. Must be recorded before `answers` are sent.
@@ -70,6 +75,8 @@ class Participant {
   // that of StagedReport.
   ParticipantActions Staged(int64_t epoch, int64_t step, const Name& name, int64_t drawn = 0);
   ParticipantActions OnMessage(const ToParticipant& message);
+  // Called when a `measure` has been carried out. Reports the squares to the coordinator.
+  ParticipantActions Measured(int64_t epoch, int64_t step, std::vector<double> squares);
   // Called when an `apply` has been carried out. Answers the contributions whose step is now
   // decided, and reports the step to the coordinator.
   ParticipantActions Applied(int64_t epoch, int64_t step);
@@ -86,6 +93,8 @@ class Participant {
   void Repeat(Duration now, ParticipantActions& actions);
   void OnCommit(const Commit& commit, ParticipantActions& actions);
   void OnMerge(const Merge& merge, ParticipantActions& actions);
+  void OnTotals(const Totals& totals, ParticipantActions& actions);
+  void ReportSquares(ParticipantActions& actions) const;
   struct Contribution {
     int64_t step = 0;  // the step it was computed for
     int64_t drawn = 0;
@@ -99,7 +108,8 @@ class Participant {
   std::map<Name, Contribution> staged_;
   std::set<Name> merged_;  // those of them that were summed into another
   std::optional<Commit> applying_;
-  Ledger applied_;  // since the state was filled
+  std::vector<double> squares_;  // of a measured commit that waits for its totals
+  Ledger applied_;               // since the state was filled
   Duration repeated_{0};
 };
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -27,6 +28,19 @@ TEST(Ledger, KnowsWhatWasAppliedForWhom) {
   EXPECT_TRUE(ledger.Contains(Of(kB, 9)));
 }
 
+// If each entry moved those after it, this would take more than a minute.
+TEST(Ledger, TakesManyEntriesInAnyOrder) {
+  constexpr int kMany = 200'000;
+  const auto start = std::chrono::steady_clock::now();
+  Ledger ledger;
+  for (int i = kMany; i-- > 0;) ledger.Record(Of({"worker", i}, 4));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  const std::vector<Name> entries = ledger.entries();
+  ASSERT_EQ(entries.size(), size_t{kMany});
+  EXPECT_TRUE(std::ranges::is_sorted(entries));
+  EXPECT_TRUE(ledger.Contains(Of({"worker", 7}, 4)));
+}
+
 TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   const ToParticipant commit = Commit{2, 7, {Of(kA, 3), Of(kC, 9)}};
   EXPECT_EQ(DecodeToParticipant(Encode(commit)), commit);
@@ -35,15 +49,23 @@ TEST(Messages, SurviveTheWireAndRefuseGarbage) {
   const ToParticipant merge = Merge{2, 7, Of(kA, 3), Of(kC, 9)};
   EXPECT_EQ(DecodeToParticipant(Encode(merge)), merge);
   EXPECT_FALSE(DecodeToParticipant("merge 2 7 worker 0 1 3 worker 1"));
+  const ToParticipant measure = Commit{2, 7, {Of(kA, 3)}, true};
+  EXPECT_EQ(DecodeToParticipant(Encode(measure)), measure);
+  const std::vector<double> squares = {0.1, 1e308, 5e-324, std::numeric_limits<double>::infinity()};
+  const ToParticipant totals = Totals{2, 7, squares};
+  EXPECT_EQ(DecodeToParticipant(Encode(totals)), totals);
+  EXPECT_FALSE(DecodeToParticipant("totals 2 7 2 1"));
+  EXPECT_FALSE(DecodeToParticipant("totals 2 7 99999999999"));
   for (const ToCoordinator& message :
        {ToCoordinator(Hello{4, 5, 6}), ToCoordinator(StagedReport{1, 2, Of(kB, 3), 4}),
-        ToCoordinator(AppliedReport{8, 9})}) {
+        ToCoordinator(AppliedReport{8, 9}), ToCoordinator(SquaresReport{1, 2, squares})}) {
     EXPECT_EQ(DecodeToCoordinator(Encode(message)), message);
   }
   EXPECT_FALSE(DecodeToParticipant("commit 2 7 2 worker 0 1 3"));
   EXPECT_FALSE(DecodeToParticipant("commit 2 7 99999999999"));
   EXPECT_FALSE(DecodeToParticipant(""));
   EXPECT_FALSE(DecodeToCoordinator("staged 1 x"));
+  EXPECT_FALSE(DecodeToCoordinator("squares 1 2 3 4 5"));
 }
 
 // Tests the coordinator of two servers that both hold epoch 1, step 5.
@@ -288,6 +310,106 @@ TEST_F(CoordinatorTest, GoesOnWithoutTasksThatDoNotComeInTime) {
   EXPECT_TRUE(coordinator_.Tick(700s).absent.empty());
 }
 
+// Returns the totals in the message to a server, or nothing.
+std::vector<double> TotalsFor(int server, const CoordinatorActions& actions) {
+  for (const auto& [to, message] : actions.messages) {
+    const auto* totals = std::get_if<Totals>(&message);
+    if (totals != nullptr && to == server) return totals->squares;
+  }
+  return {};
+}
+
+TEST_F(CoordinatorTest, SumsTheSquaresOfAllServersInTheirOrder) {
+  coordinator_.Fill(1, 5, 1, false, 2);
+  for (int server : {0, 1}) coordinator_.OnMessage(server, Hello{10, 1, 5});
+  coordinator_.Join(kA, 1);
+  CoordinatorActions actions = Stage(kA, 1);
+  ASSERT_EQ(actions.messages.size(), 2u);
+  EXPECT_EQ(std::get<Commit>(actions.messages[1].second), (Commit{1, 5, {Of(kA, 1)}, true}));
+  const auto report = [&](int server, int64_t step, std::vector<double> squares) {
+    return coordinator_.OnMessage(server, SquaresReport{1, step, std::move(squares)});
+  };
+  EXPECT_TRUE(report(1, 5, {1, 2}).messages.empty());
+  EXPECT_TRUE(report(0, 4, {3, 4}).messages.empty()) << "another step";
+  EXPECT_TRUE(report(0, 5, {3}).messages.empty()) << "another number of groups";
+  // The measured commit is repeated until all servers have reported.
+  actions = coordinator_.Tick(1s);
+  ASSERT_EQ(actions.messages.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<Commit>(actions.messages[0].second));
+  actions = report(0, 5, {3, 4});
+  EXPECT_EQ(TotalsFor(0, actions), (std::vector<double>{4, 6}));
+  EXPECT_EQ(TotalsFor(1, actions), (std::vector<double>{4, 6}));
+  EXPECT_TRUE(report(0, 5, {9, 9}).messages.empty()) << "too late";
+  // Then the totals are repeated to the servers that have not applied the commit.
+  coordinator_.OnMessage(0, AppliedReport{1, 6});
+  actions = coordinator_.Tick(2s);
+  ASSERT_EQ(actions.messages.size(), 1u);
+  EXPECT_EQ(TotalsFor(1, actions), (std::vector<double>{4, 6}));
+  // The next step is committed once all servers have applied this one. It is measured, too.
+  EXPECT_TRUE(Committed(Stage(kA, 2, 6)).empty());
+  EXPECT_EQ(Committed(coordinator_.OnMessage(1, AppliedReport{1, 6})).size(), 1u);
+  EXPECT_TRUE(report(0, 6, {1, 1}).messages.empty());
+  EXPECT_EQ(TotalsFor(0, report(1, 6, {1, 2})), (std::vector<double>{2, 3}));
+}
+
+TEST(Participant, AppliesAMeasuredCommitOnceItsTotalsAreKnown) {
+  Participant participant(1);
+  participant.Fill(0s, 3, 5);
+  participant.Staged(3, 5, Of(kA, 1));
+  participant.Staged(3, 5, Of(kB, 1));
+  const Commit commit{3, 5, {Of(kA, 1), Of(kB, 1)}, true};
+  const Totals totals{3, 5, {7}};
+  EXPECT_FALSE(participant.OnMessage(totals).apply) << "before the commit";
+  ParticipantActions actions = participant.OnMessage(commit);
+  EXPECT_FALSE(actions.apply);
+  EXPECT_EQ(actions.measure, commit);
+  EXPECT_FALSE(participant.OnMessage(commit).measure) << "repeated";
+  EXPECT_FALSE(participant.OnMessage(totals).apply) << "before it is measured";
+  EXPECT_FALSE(participant.OnMessage(Merge{3, 5, Of(kA, 1), Of(kB, 1)}).merge) << "too late";
+  EXPECT_TRUE(participant.Measured(2, 5, {4}).messages.empty()) << "another epoch";
+  const std::vector<ToCoordinator> report = {SquaresReport{3, 5, {4}}};
+  EXPECT_EQ(participant.Measured(3, 5, {4}).messages, report);
+  EXPECT_EQ(participant.OnMessage(commit).messages, report) << "the report was lost";
+  EXPECT_EQ(participant.Connected(0s).messages.back(), report[0]);
+  EXPECT_FALSE(participant.OnMessage(Totals{3, 5, {7, 8}}).apply) << "other groups";
+  EXPECT_FALSE(participant.OnMessage(Totals{3, 6, {7}}).apply) << "another step";
+  actions = participant.OnMessage(totals);
+  EXPECT_EQ(actions.apply, commit);
+  EXPECT_EQ(actions.squares, totals.squares);
+  EXPECT_FALSE(participant.OnMessage(totals).apply) << "repeated";
+  EXPECT_EQ(participant.Applied(3, 5).answers.size(), 2u);
+  EXPECT_EQ(participant.OnMessage(totals).messages,
+            (std::vector<ToCoordinator>{AppliedReport{3, 6}}));
+}
+
+// Only a hostile worker sends this. A commit may already count on what is staged.
+TEST(Participant, KeepsWhatIsStagedIfItsNameComesAgain) {
+  Participant participant(1);
+  participant.Fill(0s, 3, 5);
+  participant.Staged(3, 5, Of(kA, 1));
+  for (const auto& [epoch, step] : {std::pair{3, 500}, std::pair{2, 5}, std::pair{4, 5}}) {
+    const ParticipantActions again = participant.Staged(epoch, step, Of(kA, 1));
+    EXPECT_TRUE(again.forget.empty()) << epoch << " " << step;
+    EXPECT_EQ(again.refused, std::vector{Of(kA, 1)});
+    EXPECT_EQ(participant.Staged(epoch, step, Of(kB, 1)).forget, std::vector{Of(kB, 1)});
+  }
+  EXPECT_EQ(participant.OnMessage(Commit{3, 5, {Of(kA, 1)}}).apply, (Commit{3, 5, {Of(kA, 1)}}));
+}
+
+TEST(Participant, ForgetsWhatItMeasuredWithItsState) {
+  Participant participant(1);
+  participant.Fill(0s, 3, 5);
+  participant.Staged(3, 5, Of(kA, 1));
+  participant.OnMessage(Commit{3, 5, {Of(kA, 1)}, true});
+  participant.Measured(3, 5, {4});
+  EXPECT_TRUE(participant.OnMessage(Abort{3}).voided);
+  EXPECT_TRUE(participant.Measured(3, 5, {4}).messages.empty());
+  participant.Fill(0s, 4, 5);
+  EXPECT_FALSE(participant.OnMessage(Totals{3, 5, {4}}).apply);
+  EXPECT_FALSE(participant.OnMessage(Totals{4, 5, {4}}).apply);
+  EXPECT_TRUE(participant.Wants(4, 5, Of(kA, 1)));
+}
+
 TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   Begin(2);
   const auto report = [&](int server, uint64_t sequence, int64_t drawn) {
@@ -296,18 +418,38 @@ TEST_F(CoordinatorTest, ARestartedTaskGoesOnAfterWhatIsCertainToCount) {
   coordinator_.Join(kA, 1);
   coordinator_.Join(kB, 1);
   report(0, 1, 7);
-  EXPECT_EQ(coordinator_.DrawnBy(kA), 0);
+  EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 0);
   report(1, 1, int64_t{1} << 62);  // only ps 0 keeps positions
-  EXPECT_EQ(coordinator_.DrawnBy(kA), 7);
+  EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 7);
   report(0, 2, 8);
   // The second gradient never reached server 1 before its process died. The new process computes
   // the eighth batch again, so the gradient must not count if it arrives after all.
   coordinator_.Join(kA, 2);
-  EXPECT_EQ(coordinator_.DrawnBy(kA), 7);
+  EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 7);
   EXPECT_TRUE(Committed(report(1, 2, 8)).empty());
   EXPECT_TRUE(Committed(report(0, 2, 8)).empty());
   EXPECT_EQ(Committed(Stage(kB, 1)), (std::vector{Of(kA, 1), Of(kB, 1)}));
-  EXPECT_EQ(coordinator_.DrawnBy(kA), 0);
+  EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 0);
+}
+
+// During a hold, more contributions may be complete than the step needs. As when they are dropped
+// (Participant), the surplus counts as drawn only if there are backup workers.
+TEST_F(CoordinatorTest, TheSurplusCountsAsDrawnOnlyIfThereAreBackupWorkers) {
+  Begin(2);
+  for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
+  coordinator_.Hold(0s, kA);
+  int64_t drawn = 7;
+  for (const Worker& worker : {kC, kA, kB}) {
+    for (int server : {0, 1}) {
+      coordinator_.OnMessage(server, StagedReport{1, 5, Of(worker, 1), drawn});
+    }
+    ++drawn;
+  }
+  EXPECT_EQ(coordinator_.DrawnBy(kC, /*backups=*/false), 7);
+  EXPECT_EQ(coordinator_.DrawnBy(kA, /*backups=*/false), 8);
+  EXPECT_EQ(coordinator_.DrawnBy(kB, /*backups=*/false), 0);
+  EXPECT_EQ(coordinator_.DrawnBy(kB, /*backups=*/true), 9);
+  EXPECT_EQ(Committed(coordinator_.Release(kA)), (std::vector{Of(kA, 1), Of(kC, 1)}));
 }
 
 TEST(Participant, SaysWhichBatchesCountAsDrawn) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,16 @@ namespace tfjob::ps::protocol {
 
 // The history of a state: the contributions to each step.
 using Lineage = std::vector<std::vector<Name>>;
+
+// The earliest is the greatest, as std::priority_queue expects.
+struct SimulatedEvent {
+  Duration at;
+  uint64_t order;
+  std::function<void()> act;
+  bool operator<(const SimulatedEvent& other) const {
+    return std::tie(at, order) > std::tie(other.at, other.order);
+  }
+};
 
 struct SimulatedServer {
   bool alive = false;

@@ -12,6 +12,7 @@
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/protocol/participant.h"
 #include "runtime/ps/protocol/simulated_batches.h"
+#include "runtime/ps/protocol/simulated_squares.h"
 #include "runtime/ps/protocol/simulated_tasks.h"
 
 namespace tfjob::ps::protocol {
@@ -29,6 +30,7 @@ class Simulation {
     workers_.resize(static_cast<size_t>(Between(1, 4)));
     aggregate_ = Between(1, static_cast<int>(workers_.size()) + 2);
     gathers_ = Between(0, 1) == 1;
+    squares_.SetGroups(std::max(0, Between(-2, 3)));
     loss_ = Between(0, 2) * 0.05;
     duplication_ = Between(0, 2) * 0.05;
     for (int i = 0; i < servers(); ++i) StartServer(i);
@@ -54,20 +56,14 @@ class Simulation {
   }
   int merges() const { return merges_; }
   int lapses() const { return lapses_; }
+  int measured() const { return squares_.checked(); }
   int redrawn() const { return batches_.redrawn(); }
   bool waited() const { return waited_; }
 
  private:
   using Server = SimulatedServer;
   using Worker_ = SimulatedWorker;
-  struct Event {
-    Duration at;
-    uint64_t order;
-    std::function<void()> act;
-    bool operator<(const Event& other) const {
-      return std::tie(at, order) > std::tie(other.at, other.order);
-    }
-  };
+  using Event = SimulatedEvent;
 
   int servers() const { return static_cast<int>(servers_.size()); }
   int workers() const { return static_cast<int>(workers_.size()); }
@@ -127,8 +123,10 @@ class Simulation {
       }
     }
     if (actions.merge) MergeOn(i, *actions.merge);
+    if (actions.measure) Measure(i, *actions.measure);
     if (actions.apply) {
       const Commit commit = *actions.apply;
+      squares_.Check(commit, servers(), actions.squares);
       const int64_t incarnation = server(i).incarnation;
       After(0, 20, [this, i, commit, incarnation] {
         if (server(i).incarnation == incarnation && server(i).alive) Apply(i, commit);
@@ -147,7 +145,17 @@ class Simulation {
   }
   int64_t DrawnBy(int i, const Worker& id) {
     if (i > 0) return 0;
-    return std::max(server(0).drawn[id], server(0).coordinator->DrawnBy(id));
+    return std::max(server(0).drawn[id], server(0).coordinator->DrawnBy(id, backups()));
+  }
+
+  void Measure(int i, const Commit& commit) {
+    squares_.Begin(i, commit);
+    const int64_t incarnation = server(i).incarnation;
+    After(0, 20, [this, i, commit, incarnation] {
+      Server& s = server(i);
+      if (s.incarnation != incarnation || !s.alive) return;
+      Carry(i, s.participant->Measured(commit.epoch, commit.step, squares_.On(i, commit)));
+    });
   }
 
   bool backups() const { return aggregate_ < workers(); }
@@ -376,7 +384,7 @@ class Simulation {
         s.drawn = s.used;
         if (i == 0) GatherOn(s);
         Carry(i, s.participant->Fill(now_, epoch, step, backups()));
-        if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_, true));
+        if (i == 0) Carry(s.coordinator->Fill(epoch, step, aggregate_, true, squares_.groups()));
       });
     }
     After(70, 70, [this] { filling_ = false; });
@@ -461,13 +469,14 @@ class Simulation {
   Lineage checkpoint_;
   int64_t greatest_epoch_ = 0;
   int merges_ = 0, lapses_ = 0;
+  SimulatedSquares squares_;
   SimulatedBatches batches_;
   bool gathers_ = false, waited_ = false;
   bool filling_ = false, holding_ = false;
 };
 
 TEST(Simulation, KeepsItsPromisesUnderFaults) {
-  int merges = 0, lapses = 0, redrawn = 0, waited = 0;
+  int merges = 0, lapses = 0, redrawn = 0, waited = 0, measured = 0;
   for (uint64_t seed = 1; seed <= 2000 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Simulation simulation(seed);
@@ -475,10 +484,12 @@ TEST(Simulation, KeepsItsPromisesUnderFaults) {
     merges += simulation.merges();
     lapses += simulation.lapses();
     redrawn += simulation.redrawn();
+    measured += simulation.measured();
     waited += simulation.waited() ? 1 : 0;
   }
   EXPECT_GT(lapses, 50);
   EXPECT_GT(merges, 10'000);
+  EXPECT_GT(measured, 10'000) << "commits that were applied after the extra round";
   EXPECT_GT(redrawn, 1'000) << "batches that were computed again after a crash";
   EXPECT_GT(waited, 100) << "runs whose tasks gathered before their first step";
 }

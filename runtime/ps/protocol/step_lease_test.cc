@@ -57,7 +57,7 @@ TEST(StepLease, EndsNeverWithTheFactorZeroAndDoesNotOverflow) {
   EXPECT_GT(*lease.Length(), 24h * 365);
 }
 
-const Worker kA{"worker", 0}, kB{"worker", 1}, kC{"worker", 2};
+const Worker kA{"worker", 0}, kB{"worker", 1}, kC{"worker", 2}, kLate{"worker", 3};
 Name Of(const Worker& worker, uint64_t sequence) {
   return {worker, 1, sequence};
 }
@@ -66,7 +66,8 @@ Name Of(const Worker& worker, uint64_t sequence) {
 // step. The lease is 10 s.
 class TokenTest : public testing::Test {
  protected:
-  TokenTest() {
+  explicit TokenTest(std::vector<Worker> awaited = {}) {
+    coordinator_.Gather(std::move(awaited), now_ + 600s);
     coordinator_.Fill(1, 5, 3);
     coordinator_.OnMessage(0, Hello{10, 1, 5});
     for (const Worker& worker : {kA, kB, kC}) coordinator_.Join(worker, 1);
@@ -152,6 +153,20 @@ TEST_F(TokenTest, IsKeptDuringAHold) {
   coordinator_.Release(kC);
   EXPECT_TRUE(Pass(10).lapses.empty()) << "the lease begins after the hold";
   EXPECT_EQ(Pass(1).lapses.size(), 1u);
+}
+
+class GatheringTest : public TokenTest {
+ protected:
+  GatheringTest() : TokenTest({kA, kB, kC, kLate}) {}
+};
+
+TEST_F(GatheringTest, PausesTheLease) {
+  Send(kA, 1);
+  Send(kB, 1);
+  EXPECT_TRUE(Pass(300).lapses.empty()) << "C waits for the one that is late, too";
+  coordinator_.Join(kLate, 1);
+  EXPECT_TRUE(Pass(10).lapses.empty()) << "the lease begins when all have joined";
+  EXPECT_EQ(Pass(1).lapses.size(), 2u);
 }
 
 TEST_F(TokenTest, IsKeptByASlowWorkerThatContributesToEveryStep) {

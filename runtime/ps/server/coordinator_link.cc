@@ -1,6 +1,5 @@
 #include "runtime/ps/server/coordinator_link.h"
 
-#include "runtime/base/thread_pool.h"
 #include "runtime/ps/limits.h"
 #include "runtime/ps/server/server.h"
 #include "runtime/ps/server/synchronizer.h"
@@ -21,10 +20,7 @@ CoordinatorLink::CoordinatorLink(Synchronizer& synchronizer, rpc::Connector& con
       watch_(watch),
       options_(std::move(options)),
       name_(StrCat("ps 0 (", options_.address, ")")) {
-  thread_ = std::thread([this] {
-    SetThreadName("ps-coordinator");
-    Loop();
-  });
+  thread_ = Thread("ps-coordinator", [this] { Loop(); });
 }
 
 CoordinatorLink::~CoordinatorLink() {
@@ -34,7 +30,7 @@ CoordinatorLink::~CoordinatorLink() {
     if (live_ != nullptr) live_->Cancel(Cancelled("the server stops"));
     wake_.NotifyAll();
   }
-  thread_.join();
+  thread_.Join();
 }
 
 void CoordinatorLink::Send(std::string message) {

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <string>
-#include <thread>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/rpc/connection.h"
 #include "runtime/rpc/peer_watch.h"
 #include "runtime/state/peer.h"
@@ -50,7 +50,7 @@ class CoordinatorLink : public rpc::ConnectionHandler {
   CondVar wake_;
   rpc::Connection* live_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace tfjob::ps

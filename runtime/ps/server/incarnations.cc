@@ -1,6 +1,7 @@
 #include "runtime/ps/server/incarnations.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tfjob::ps {
 namespace {
@@ -28,6 +29,17 @@ void Incarnations::Supersede(Entry& entry, int64_t instance) {
   if (entry.superseded.size() > kMostSuperseded) entry.superseded.pop_front();
 }
 
+void Incarnations::Demote(Entry& entry) {
+  const int64_t older = *entry.instance;
+  entry.instance.reset();
+  entry.incarnation = 0;
+  if (entry.previous) {
+    std::tie(entry.instance, entry.incarnation) = *std::exchange(entry.previous, std::nullopt);
+    std::erase(entry.superseded, *entry.instance);
+  }
+  Supersede(entry, older);
+}
+
 Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t newest) {
   return FailedPrecondition("refused: a later start of ", protocol::ToString(task), " is known (",
                             newest, " > ", own, "): stop the older process");
@@ -36,7 +48,14 @@ Status Incarnations::IsOver(const protocol::Worker& task, int64_t own, int64_t n
 int64_t Incarnations::Connect(const protocol::Worker& task, int64_t instance) {
   Entry& entry = entries_[task];
   if (entry.instance != instance) {
-    if (entry.instance) Supersede(entry, *entry.instance);
+    if (entry.instance) {
+      Supersede(entry, *entry.instance);
+      // Only a process that has registered can turn out to be the later one, so no other
+      // replaces it.
+      if (!entry.previous || entry.incarnation != 0) {
+        entry.previous = {*entry.instance, entry.incarnation};
+      }
+    }
     entry.instance = instance;
     entry.incarnation = 0;
   }
@@ -51,10 +70,17 @@ StatusOr<int64_t> Incarnations::Register(const protocol::Worker& task, int64_t i
   if (entry.instance != instance) return IsOver(task, own, entry.newest);
   // The process may not have received the answer to an earlier request.
   if (own == 0) own = entry.incarnation;
-  if (own != 0 && own < entry.newest) return IsOver(task, own, entry.newest);
-  // A predecessor may have had a number that this server forgot when it was restored.
+  // If this server gave it the number, a greater one that others know was its predecessor's, which
+  // this server forgot when it was restored. Otherwise it is that of a successor.
+  const bool numbered_here = entry.incarnation != 0 && own == entry.incarnation;
+  const int64_t later = numbered_here ? entry.newest : std::max(entry.newest, heard);
+  if (own != 0 && own < later) {
+    Demote(entry);
+    return IsOver(task, own, later);
+  }
   if (own == 0 || own < heard) own = std::max(entry.newest, heard) + 1;
   entry.incarnation = entry.newest = own;
+  entry.previous.reset();
   return own;
 }
 

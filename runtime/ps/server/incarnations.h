@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/status.h"
 #include "runtime/ps/protocol/ledger.h"
@@ -22,14 +23,15 @@ class Incarnations {
   // Returns whether a later process of the task is known. The instance must then be refused.
   bool IsSuperseded(const protocol::Worker& task, int64_t instance) const;
 
-  // ps 0 only. The process has connected, which supersedes any other process of the task. Returns
-  // its incarnation, or 0 if it has none yet.
+  // ps 0 only. The process has connected, which supersedes any other process of the task, unless
+  // Register finds that it is older. Returns its incarnation, or 0 if it has none yet.
   int64_t Connect(const protocol::Worker& task, int64_t instance);
   // ps 0 only. Returns the incarnation of a process that has connected. `own` is the incarnation
   // that ps 0, or its predecessor, has already given it, or 0. `heard` is the greatest that other
   // servers know of this task; they may know more than the ledgers from which ps 0 was restored.
-  // Returns FailedPrecondition if a later process is known, and InvalidArgument for numbers that
-  // are never issued.
+  // Returns FailedPrecondition if a later process is known, also if only other servers know it. The
+  // process is then refused for good, and the one that it had superseded is the latest again.
+  // Returns InvalidArgument for numbers that are never issued.
   StatusOr<int64_t> Register(const protocol::Worker& task, int64_t instance, int64_t own,
                              int64_t heard);
 
@@ -48,8 +50,12 @@ class Incarnations {
     int64_t incarnation = 0;          // of the latest process; 0: it has none yet
     int64_t newest = 0;               // greatest known
     std::deque<int64_t> superseded;   // earlier instances, the latest last
+    // The process before the latest one and its incarnation, until the latest one has registered.
+    std::optional<std::pair<int64_t, int64_t>> previous;
   };
   static void Supersede(Entry& entry, int64_t instance);
+  // The latest process is an older one: refuses it, and returns to the previous one.
+  static void Demote(Entry& entry);
   static Status IsOver(const protocol::Worker& task, int64_t own, int64_t newest);
 
   std::map<protocol::Worker, Entry> entries_;

@@ -48,6 +48,50 @@ TEST(Incarnations, ARestoredServerGoesOnFromWhatTheProcessAndTheOtherServersKnow
   EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 600, 10, 10).status()));
 }
 
+// After a restart of ps 0, two processes of a task come, of which the older one was cut off.
+TEST(Incarnations, TheLaterOfTwoProcessesWinsForGoodInWhicheverOrderTheyCome) {
+  Incarnations known;
+  known.Connect(kTask, 20);
+  EXPECT_EQ(*known.Register(kTask, 20, 2, 2), 2);
+  known.Connect(kTask, 500);
+  const Status refused = known.Register(kTask, 500, 1, 0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_EQ(Message(refused),
+            "refused: a later start of worker 1 is known (2 > 1): stop the older process");
+  EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+  EXPECT_FALSE(known.IsSuperseded(kTask, 20));
+  EXPECT_EQ(known.Connect(kTask, 20), 2);
+  EXPECT_EQ(*known.Register(kTask, 20, 2, 2), 2);
+
+  Incarnations again;
+  again.Connect(kTask, 500);
+  EXPECT_EQ(*again.Register(kTask, 500, 1, 0), 1);
+  again.Connect(kTask, 20);
+  EXPECT_EQ(*again.Register(kTask, 20, 2, 1), 2);
+  EXPECT_TRUE(again.IsSuperseded(kTask, 500));
+  EXPECT_FALSE(again.IsSuperseded(kTask, 20));
+}
+
+// The older process comes first, and only the ledgers of other servers know the later one.
+TEST(Incarnations, AnOlderProcessIsRefusedIfOnlyOtherServersKnowTheLaterOne) {
+  Incarnations known;
+  known.Connect(kTask, 500);
+  EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 500, 1, 2).status()));
+  EXPECT_TRUE(known.IsSuperseded(kTask, 500));
+  known.Connect(kTask, 20);
+  EXPECT_EQ(*known.Register(kTask, 20, 2, 2), 2);
+}
+
+TEST(Incarnations, AProcessThatHasNotRegisteredGivesWayToTheOneBefore) {
+  Incarnations known;
+  known.Connect(kTask, 20);
+  EXPECT_EQ(*known.Register(kTask, 20, 2, 0), 2);
+  known.Connect(kTask, 600);  // dies before it registers
+  known.Connect(kTask, 500);
+  EXPECT_TRUE(absl::IsFailedPrecondition(known.Register(kTask, 500, 1, 0).status()));
+  EXPECT_EQ(known.Connect(kTask, 20), 2);
+}
+
 TEST(Incarnations, OtherServersBelieveTheLaterProcess) {
   Incarnations known;
   EXPECT_EQ(known.Announce(kTask, 500, 1), OkStatus());

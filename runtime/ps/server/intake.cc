@@ -3,16 +3,15 @@
 namespace tfjob::ps {
 
 std::unique_ptr<Intake::Slot> Intake::Enter() {
-  const auto now = [] { return std::chrono::steady_clock::now(); };
-  const auto end = now() + options_.patience;
+  const auto end = SteadyNow() + options_.patience;
   MutexLock lock(mutex_);
   uint64_t seen = received_;
-  auto look = now() + options_.look_every;
-  while (taken_ >= options_.slots && now() < end) {
-    if (free_.WaitUntil(mutex_, look) && now() < look) continue;
+  auto look = SteadyNow() + options_.look_every;
+  while (taken_ >= options_.slots && SteadyNow() < end) {
+    if (free_.WaitUntil(mutex_, look) && SteadyNow() < look) continue;
     if (received_ - seen < options_.busy_bytes) break;
     seen = received_;
-    look = now() + options_.look_every;
+    look = SteadyNow() + options_.look_every;
   }
   ++taken_;
   return std::make_unique<Slot>(shared_from_this());

@@ -80,7 +80,9 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
   const bool ending = (frame.header.flags & wire::kEnding) != 0;
   switch (frame.header.type) {
     case wire::kQuery: {
-      auto [header, body] = service_.DescribeState(*this);
+      const bool brief = (frame.header.flags & wire::kBrief) != 0;
+      auto [header, body] =
+          brief ? std::pair(service_.DescribeStep(), std::string()) : service_.DescribeState(*this);
       header.sequence = sequence;
       return connection_.Send(header, std::move(body));
     }
@@ -108,7 +110,7 @@ void PeerSession::Request(rpc::IncomingFrame& frame) {
       return service_.Finish();
     case wire::kFail:
       ReplyTo(sequence, OkStatus());
-      return service_.Fail(role_,
+      return service_.Fail(*this,
                            frame.ReadString(std::min(frame.remaining(), state::kMaxFailureBytes)));
     case wire::kParticipant:
       return service_.FromParticipant(*this, frame.ReadString(frame.remaining()));
@@ -130,9 +132,10 @@ void PeerSession::Register(const rpc::FrameHeader& header) {
 
 void PeerSession::Announce(int64_t incarnation) {
   const Status known = service_.Announce(*this, incarnation);
-  // A process that a later one has superseded would otherwise take turns with it.
-  if (absl::IsFailedPrecondition(known)) return connection_.Cancel(known);
-  if (known.ok()) incarnation_ = incarnation;
+  // A process that a later one has superseded would otherwise take turns with it. No answer says
+  // that the announcement was wrong, so only the end of the connection can.
+  if (!known.ok()) return connection_.Cancel(known);
+  incarnation_ = incarnation;
 }
 
 void PeerSession::ReplyTo(uint64_t sequence, const Status& status) {
@@ -178,7 +181,7 @@ void PeerSession::EndFill(rpc::IncomingFrame& frame) {
     status = fill_->SetLedger(frame.ReadString(frame.remaining()));
   }
   if (status.ok()) {
-    status = service_.Activate(std::move(fill_));
+    status = service_.Activate(std::move(fill_), worker());
   }
   fill_ = nullptr;
   ReplyTo(frame.header.sequence, status);
@@ -244,7 +247,7 @@ bool PeerSession::BeginPush(const rpc::FrameHeader& header) {
 void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   if ((frame.header.flags & wire::kFirst) != 0 && !BeginPush(frame.header)) return;
   // What came after the last copy would be lost with this server. Its sender repeats it.
-  if (service_.frozen()) return;
+  if (service_.frozen()) return PutOff(frame.header.sequence);
   // Skips the rest of a contribution that was refused after its first frames.
   if (push_.store == nullptr || frame.header.sequence != push_.name.sequence) return;
   for (const rpc::SegmentInfo& segment : frame.segments) {
@@ -255,6 +258,25 @@ void PeerSession::OnPush(rpc::IncomingFrame& frame) {
   }
   if (push_.remaining == 0) return EndPush();
   SendValues(false);
+}
+
+void PeerSession::PutOff(uint64_t sequence) {
+  push_.store = nullptr;
+  {
+    MutexLock lock(mutex_);
+    put_off_ = sequence;
+  }
+  // Service::Unfreeze may have called Resume before.
+  if (!service_.frozen()) Resume();
+}
+
+void PeerSession::Resume() {
+  std::optional<uint64_t> sequence;
+  {
+    MutexLock lock(mutex_);
+    sequence = std::exchange(put_off_, std::nullopt);
+  }
+  if (sequence) Refuse(*sequence, Aborted("the copy that this server waited for was not taken"));
 }
 
 Status PeerSession::TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment) {

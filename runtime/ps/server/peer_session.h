@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ class Service;
 struct ServerOptions;
 class Staging;
 
-// Any thread may call Answer, Refuse, ReplyTo, SayFinished and SayFailed. Only the connection calls
-// OnFrame and NextFrame.
+// Any thread may call Answer, Refuse, ReplyTo, Resume, SayFinished and SayFailed. Only the
+// connection calls OnFrame and NextFrame.
 class PeerSession : public rpc::ConnectionHandler {
  public:
   PeerSession(Service& service, rpc::Identity peer, std::string address, rpc::Transport& transport,
@@ -44,6 +45,9 @@ class PeerSession : public rpc::ConnectionHandler {
   void ReplyTo(uint64_t sequence, const Status& status);
   // Tells the peer that the job is over, once everything else has been sent.
   void SayFinished();
+  // Refuses the contribution that arrived while the server was frozen, if there is one, so that its
+  // sender repeats it.
+  void Resume();
   // Tells a training task that the run has failed.
   void SayFailed(const Status& failure);
 
@@ -116,6 +120,7 @@ class PeerSession : public rpc::ConnectionHandler {
   Status TakeSegment(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void TakeGradient(rpc::IncomingFrame& frame, const rpc::SegmentInfo& segment);
   void EndPush();
+  void PutOff(uint64_t sequence);
 
   void SendRefusal(uint64_t sequence, const Status& why);
   // Sends the values that are ready. If `from_here` is set, this thread may write them itself.
@@ -142,6 +147,8 @@ class PeerSession : public rpc::ConnectionHandler {
   Reply reply_ ABSL_GUARDED_BY(mutex_);
   CopyRequest copy_request_ ABSL_GUARDED_BY(mutex_);
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // kFinished must be sent
+  // See Resume.
+  std::optional<uint64_t> put_off_ ABSL_GUARDED_BY(mutex_);
   Copy copy_;
   // Contents of the frame being written.
   std::vector<Chunk> chunks_;

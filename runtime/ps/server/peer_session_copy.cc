@@ -8,7 +8,7 @@
 namespace tfjob::ps {
 
 void PeerSession::BeginCopy(uint64_t sequence) {
-  service_.OnCopyBegins();
+  service_.OnCopyBegins(*this);
   StatusOr<std::shared_ptr<Store>> store = service_.ReadyStore();
   if (!store.ok()) return ReplyTo(sequence, store.status());
   {

@@ -28,7 +28,8 @@ inline constexpr char kParameterService[] = "parameters";
 struct ServerOptions {
   rpc::Identity identity;  // task_index is the server's number
   // The job's chief: the only task that may define, fill, hold, copy and end the state. With the
-  // type "", it is unknown, and every task that trains may do so.
+  // type "", it is unknown, and every task that trains may do so; the one that has filled this
+  // server last then counts as the chief whose failure ends it.
   std::string chief_type = "chief";
   int32_t chief_index = 0;
   // Returns whether the job may have this task. Others are refused. If null, every name is

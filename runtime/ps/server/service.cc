@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "runtime/base/json.h"
+#include "runtime/ps/limits.h"
 #include "runtime/ps/server/coordinator_link.h"
 #include "runtime/ps/server/synchronizer.h"
 #include "runtime/ps/wire.h"
@@ -13,7 +14,6 @@
 namespace tfjob::ps {
 namespace {
 
-constexpr Duration kLastWords{2s};      // bounds the wait for peers that read slowly
 constexpr Duration kPollInterval{5ms};  // between two checks
 
 std::string Described(const rpc::Identity& peer, const std::string& address) {
@@ -111,6 +111,7 @@ void Service::Unregister(PeerSession& session, const Status& why) {
   {
     MutexLock lock(mutex_);
     auto found = sessions_.find(task);
+    if (copier_ == &session) Unfreeze();
     // If the task has reconnected, its new session has replaced this one, and the task is not lost.
     was_current = found != sessions_.end() && found->second == &session;
     if (was_current) {
@@ -157,6 +158,11 @@ PeerRole Service::RoleOf(const rpc::Identity& peer) const {
   return chief || options_.chief_type.empty() ? PeerRole::kChief : PeerRole::kTrains;
 }
 
+bool Service::IsChiefLocked(const PeerSession& session) const {
+  if (RoleOf(session.peer()) != PeerRole::kChief) return false;
+  return !options_.chief_type.empty() || !filler_ || *filler_ == session.worker();
+}
+
 std::string Service::ChiefName() const {
   return StrCat(options_.chief_type, " ", options_.chief_index);
 }
@@ -185,6 +191,11 @@ StatusOr<std::shared_ptr<Store>> Service::StoreOf(int64_t epoch) {
 }
 
 StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_t epoch) {
+  const int64_t greatest = RealClock().Now().time_since_epoch().count() + kMostEpochAhead;
+  if (epoch > greatest) {
+    return InvalidArgument("epoch: expected up to ", greatest, " (ten years from now), got ",
+                           epoch);
+  }
   ASSIGN_OR_RETURN(Assignment assignment, ParseAssignment(text));
   const int servers = static_cast<int>(assignment.servers.size());
   if (index() >= servers) {
@@ -210,6 +221,7 @@ StatusOr<std::shared_ptr<Store>> Service::Define(const std::string& text, int64_
 // memory for both.
 Status Service::BeginEpoch(int64_t epoch, const std::string& coordinator) {
   std::shared_ptr<Store> old, unfinished;
+  MutexLock change(change_mutex_);
   {
     MutexLock lock(mutex_);
     // A late request from an earlier chief must not replace the state of the present chief.
@@ -233,7 +245,8 @@ void Service::Abandon(const std::shared_ptr<Store>& store) {
   if (filling_ == store) filling_ = nullptr;
 }
 
-Status Service::Activate(std::shared_ptr<Store> store) {
+Status Service::Activate(std::shared_ptr<Store> store, const protocol::Worker& filler) {
+  MutexLock change(change_mutex_);
   {
     MutexLock lock(mutex_);
     if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
@@ -244,10 +257,11 @@ Status Service::Activate(std::shared_ptr<Store> store) {
   if (synchronous_) synchronizer_->Fill(store);
   const std::map<protocol::Worker, int64_t> incarnations = store->Incarnations();
   MutexLock lock(mutex_);
-  // Checked again: another store may have been defined while the lock was not held.
+  // Checked again: the session may have abandoned the store meanwhile.
   if (filling_ != store) return Aborted("epoch ", store->epoch(), " is over");
   Learn(incarnations);
   filling_ = nullptr;
+  filler_ = filler;
   store_ = std::move(store);
   return OkStatus();
 }
@@ -274,9 +288,22 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeState(const PeerSessio
   return DescribeStateLocked(session.worker(), attendance);
 }
 
+rpc::FrameHeader Service::DescribeStep() {
+  MutexLock lock(mutex_);
+  return DescribeStepLocked();
+}
+
+rpc::FrameHeader Service::DescribeStepLocked() const {
+  rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
+  if (ending_) header.flags |= wire::kEnding;
+  if (store_ == nullptr) return header;
+  header.flags |= wire::kReady;
+  header.step = store_->step();
+  return header;
+}
+
 std::pair<rpc::FrameHeader, std::string> Service::DescribeStateLocked(
     const protocol::Worker& to, const Attendance& attendance) {
-  rpc::FrameHeader header{.type = wire::kState, .value = epoch_};
   Json body = {{"members", Json::array()}, {"incarnation", incarnations_.Newest(to)}};
   if (!attendance.missing.empty()) body["missing"] = protocol::NamesOf(attendance.missing);
   if (!attendance.absent.empty()) body["absent"] = protocol::NamesOf(attendance.absent);
@@ -288,14 +315,11 @@ std::pair<rpc::FrameHeader, std::string> Service::DescribeStateLocked(
   }
   for (const protocol::Worker& task : endings_)
     body["ending"].push_back(state::PeerOf(task.type, task.index).task);
-  if (ending_) header.flags |= wire::kEnding;
   if (store_ != nullptr) {
-    header.flags |= wire::kReady;
-    header.step = store_->step();
     body["fingerprint"] = StrCat(store_->fingerprint());
     body["servers"] = store_->servers();
   }
-  return {header, PrintJson(body)};
+  return {DescribeStepLocked(), PrintJson(body)};
 }
 
 ServerState Service::State() {
@@ -365,11 +389,11 @@ void Service::Finish() {
 
 // A server stays until the chief knows: a chief that is restarting hears of the failure as soon as
 // it connects, and can record it.
-void Service::Fail(PeerRole reporter, const std::string& words) {
+void Service::Fail(const PeerSession& session, const std::string& words) {
   MutexLock lock(mutex_);
   if (finished_ || chief_has_failed_) return;
   const Status failure = state::RunFailure(words);
-  chief_has_failed_ = reporter == PeerRole::kChief;
+  chief_has_failed_ = IsChiefLocked(session);
   changed_.NotifyAll();
   if (!failure_.ok() && (!chief_has_failed_ || Message(failure) == Message(failure_))) return;
   failure_ = failure;
@@ -387,9 +411,9 @@ Status Service::WaitUntilFinished() {
 void Service::AwaitLastWords() {
   // The wait is bounded, because a peer that has stopped reading would otherwise keep this
   // process alive.
-  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  const auto deadline = std::min(SteadyNow() + kLastWords, last_words_until_);
   auto said = [](const auto& session) { return session.second->connection().Drained(); };
-  while (!std::ranges::all_of(sessions_, said) && std::chrono::steady_clock::now() < deadline) {
+  while (!std::ranges::all_of(sessions_, said) && SteadyNow() < deadline) {
     changed_.WaitFor(mutex_, kPollInterval);
   }
 }

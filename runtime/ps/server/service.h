@@ -5,6 +5,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +23,9 @@ namespace tfjob::ps {
 class CoordinatorLink;
 class Synchronizer;
 struct Attendance;
+
+// Bounds the wait for peers that read slowly, when the server has ended.
+inline constexpr Duration kLastWords{2s};
 
 // Thread-safe. Lock order: the service's lock before a session's.
 class Service : public ParameterServer {
@@ -52,10 +56,13 @@ class Service : public ParameterServer {
   StatusOr<std::shared_ptr<Store>> Define(const std::string& assignment, int64_t epoch);
   // Frees a store whose filling will not end.
   void Abandon(const std::shared_ptr<Store>& store);
-  // Puts the filled store into service. Returns Aborted if another store was defined meanwhile.
-  Status Activate(std::shared_ptr<Store> store);
+  // Puts the store, which `filler` has filled, into service. Returns Aborted if another store was
+  // defined meanwhile.
+  Status Activate(std::shared_ptr<Store> store, const protocol::Worker& filler);
   // Describes the state, for the process behind `session`.
   std::pair<rpc::FrameHeader, std::string> DescribeState(const PeerSession& session);
+  // Returns only the header of that description. Unlike the body, it is cheap to make.
+  rpc::FrameHeader DescribeStep();
   // ps 0: determines the incarnation of the session's process (Incarnations::Register). Returns
   // Aborted if there is no state yet, since only its ledger says which incarnations are taken.
   struct Registration {
@@ -72,14 +79,16 @@ class Service : public ParameterServer {
   // Ends the hold or, with `keep`, only returns whether it lasted until now.
   Status Release(const protocol::Worker& worker, bool keep);
   void Finish();
-  // Ends the run with an error that a peer of this role has reported. The chief's words win.
-  void Fail(PeerRole reporter, const std::string& words);
+  // Ends the run with an error that the peer of this session has reported. The chief's words win.
+  void Fail(const PeerSession& session, const std::string& words);
   // The task of this session was asked to end, and contributes nothing more.
   void OnTaskEnding(const PeerSession& session);
-  // The chief begins to copy the state, or has copied the state of all servers.
-  void OnCopyBegins();
+  // The chief begins to copy the state through this session, or has copied the state of all
+  // servers.
+  void OnCopyBegins(const PeerSession& session);
   void OnTaken();
-  // Returns whether this server's last copy has begun, so that its values must not change.
+  // Returns whether this server's last copy has begun, so that its values must not change. Ends if
+  // the session ends before the chief has the copies of all servers.
   bool frozen() const { return frozen_; }
   void FromParticipant(const PeerSession& session, const std::string& message);
   // For synchronous states.
@@ -125,9 +134,13 @@ class Service : public ParameterServer {
   void Learn(const std::map<protocol::Worker, int64_t>& incarnations)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<state::PeerState> MembersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  rpc::FrameHeader DescribeStepLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::pair<rpc::FrameHeader, std::string> DescribeStateLocked(const protocol::Worker& to,
                                                                const Attendance& attendance)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns whether the peer is the chief or, if the chief is unknown, the task that has filled
+  // this server, which only the chief does.
+  bool IsChiefLocked(const PeerSession& session) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits, up to a time limit, until everything queued for the peers has been written.
   void AwaitLastWords() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status NotReady() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -135,6 +148,8 @@ class Service : public ParameterServer {
   void SendState(bool all);
   void TellOf(state::PeerEvent::Kind kind, const protocol::Worker& worker,
               const std::string& message);
+  // The last copy was not taken: continues with the contributions that arrived after it.
+  void Unfreeze() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether a server that was asked to end must still serve.
   bool NeededLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether there is a state and a training task is connected.
@@ -148,6 +163,9 @@ class Service : public ParameterServer {
   std::atomic<bool> synchronous_ = false;  // whether the state is synchronous
   std::atomic<bool> frozen_ = false;
 
+  // Held while a store goes out of service or into it, so that the service and the synchronizer
+  // always change to the same one. Taken before the synchronizer's lock and mutex_.
+  Mutex change_mutex_;
   Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);    // in service; null: empty
@@ -160,8 +178,10 @@ class Service : public ParameterServer {
   Status failure_ ABSL_GUARDED_BY(mutex_);                 // of the run; OK: none
   bool chief_has_failed_ ABSL_GUARDED_BY(mutex_) = false;  // the chief has recorded it
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;            // the process was asked to end
-  bool copied_ ABSL_GUARDED_BY(mutex_) = false;            // a copy has begun since then
-  bool taken_ ABSL_GUARDED_BY(mutex_) = false;             // and the chief has all of it
+  // When a server that was asked to end no longer waits for peers that read slowly.
+  SteadyTime last_words_until_ ABSL_GUARDED_BY(mutex_) = SteadyTime::max();
+  bool copied_ ABSL_GUARDED_BY(mutex_) = false;  // a copy has begun since then
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;   // and the chief has all of it
   std::map<protocol::Worker, PeerSession*> sessions_ ABSL_GUARDED_BY(mutex_);
   Incarnations incarnations_ ABSL_GUARDED_BY(mutex_);
   // Tasks that were connected and no longer are.
@@ -169,6 +189,10 @@ class Service : public ParameterServer {
 
   std::set<protocol::Worker> endings_ ABSL_GUARDED_BY(mutex_);  // tasks that were asked to end
   std::set<protocol::Worker> stuck_ ABSL_GUARDED_BY(mutex_);    // tasks that lost their token
+
+  // The session that copies the state, and the task that has filled a store last.
+  const PeerSession* copier_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::optional<protocol::Worker> filler_ ABSL_GUARDED_BY(mutex_);
 
   rpc::PeerWatch watch_;
 };

@@ -11,10 +11,13 @@ namespace tfjob::ps {
 // ---- this server was asked to end
 
 void Service::End(Duration budget) {
-  const auto deadline = std::chrono::steady_clock::now() + budget;
+  // A part of the budget is kept for what the peers must still be told.
+  const SteadyTime end = SteadyNow() + budget;
+  const SteadyTime deadline = end - std::min(kLastWords, budget / 4);
   {
     MutexLock lock(mutex_);
     ending_ = true;
+    last_words_until_ = end;
   }
   SendState(/*all=*/true);
   {
@@ -34,9 +37,10 @@ bool Service::NeededLocked() const {
   return false;
 }
 
-void Service::OnCopyBegins() {
+void Service::OnCopyBegins(const PeerSession& session) {
   MutexLock lock(mutex_);
   copied_ = ending_;
+  copier_ = &session;
   // In synchronous mode, the chief's hold has the same effect for all servers together.
   frozen_ = ending_ && !synchronous_;
 }
@@ -45,6 +49,13 @@ void Service::OnTaken() {
   MutexLock lock(mutex_);
   taken_ = copied_;
   changed_.NotifyAll();
+}
+
+void Service::Unfreeze() {
+  copier_ = nullptr;
+  if (taken_) return;
+  copied_ = frozen_ = false;
+  for (const auto& [task, session] : sessions_) session->Resume();
 }
 
 void Service::SendState(bool all) {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "runtime/optimizer/clipping.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/ps/limits.h"
 
@@ -131,6 +132,7 @@ Store::Store(Definition definition, int server, int servers, int64_t epoch)
         definition_.state.variables[static_cast<size_t>(shard.variable)];
     auto entry = std::make_unique<Entry>(variable, static_cast<size_t>(shard.size),
                                          SlotsFor(definition_, variable));
+    entry->variable = shard.variable;
     unfilled_ += shard.size * (1 + entry->slots);
     local_[static_cast<size_t>(i)] = static_cast<int>(entries_.size());
     own_.push_back(i);
@@ -178,7 +180,8 @@ bool Store::Apply(int shard, const protocol::Name& name, std::span<const std::by
 
 void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
                       std::span<const std::byte* const> updates, std::span<std::byte> sum,
-                      int64_t step, kernels::Stream& stream, std::span<const int> counts) {
+                      int64_t step, kernels::Stream& stream, std::span<const int> counts,
+                      double factor) {
   Entry& entry = At(shard);
   sum = sum.first(entry.bytes);  // Blend reads as many bytes of an update as `sum` has
   MutexLock lock(entry.mutex);
@@ -198,7 +201,7 @@ void Store::ApplyMean(int shard, std::span<const protocol::Name> names,
     Blend(entry.dtype, sum, {updates[i], entry.bytes}, true, 1);
   }
   if (terms == 0) return;
-  const double scale = contributions == 1 ? 1 : 1.0 / contributions;
+  const double scale = (contributions == 1 ? 1 : 1.0 / contributions) * factor;
   const std::byte* total = terms == 1 ? only : sum.data();
   ApplyLocked(entry, {total, entry.bytes}, step, scale, stream);
 }
@@ -211,6 +214,36 @@ bool Store::Applied(int shard, const protocol::Name& name) {
 
 void Store::Add(int shard, std::span<std::byte> to, std::span<const std::byte> update) const {
   Blend(At(shard).dtype, to, update, true, 1);
+}
+
+size_t Store::NormOf(int shard) const {
+  const bool each = definition_.clipping.kind == optimizer::ClipKind::kNorm;
+  return each ? static_cast<size_t>(At(shard).variable) : 0;
+}
+
+double Store::SquaresOfMean(int shard, std::span<const std::byte> sum, int count) const {
+  const Entry& entry = At(shard);
+  if (entry.update != state::Update::kGradient || count == 0) return 0;
+  const double squares = entry.dtype == DType::kFloat64 ? optimizer::SumOfSquares(As<double>(sum))
+                                                        : optimizer::SumOfSquares(As<float>(sum));
+  return squares / count / count;
+}
+
+double Store::FactorOf(int shard, std::span<const double> squares) const {
+  if (squares.empty() || At(shard).update != state::Update::kGradient) return 1;
+  return optimizer::ClipFactor(definition_.clipping, squares[NormOf(shard)]);
+}
+
+bool Store::ClipMean(int shard, std::span<std::byte> sum, int count) const {
+  const Entry& entry = At(shard);
+  if (entry.update != state::Update::kGradient) return false;
+  const double limit = definition_.clipping.limit, scale = 1.0 / count;
+  if (entry.dtype == DType::kFloat64) {
+    optimizer::ClipByValue(As<double>(sum), scale, limit);
+  } else {
+    optimizer::ClipByValue(As<float>(sum), scale, limit);
+  }
+  return true;
 }
 
 void Store::CopyValue(int shard, size_t offset, std::span<std::byte> to) {

@@ -45,6 +45,8 @@ class Store {
   int slots_of(int shard) const { return At(shard).slots; }
   // Returns the size of all values and slots, in bytes.
   int64_t total_bytes() const;
+  // Returns which of the norms (NormsOf(definition)) the shard is part of.
+  size_t NormOf(int shard) const;
 
   // The global step: that of the fill, and one more for each step applied since. In asynchronous
   // mode, every server counts the contributions that it has applied (see Count).
@@ -59,14 +61,24 @@ class Store {
   // updates[i] belongs to names[i]; it is null, and does not count, if that contribution has no
   // update for the shard. Contributions that the ledger contains are skipped. `sum` is scratch
   // memory of at least the shard's size. If `counts` is given, updates[i] is the sum of counts[i]
-  // contributions, from which the caller has left out those that the ledger contains.
+  // contributions, from which the caller has left out those that the ledger contains. A gradient is
+  // multiplied by `factor`, which clips it.
   void ApplyMean(int shard, std::span<const protocol::Name> names,
                  std::span<const std::byte* const> updates, std::span<std::byte> sum, int64_t step,
-                 kernels::Stream& stream, std::span<const int> counts = {});
+                 kernels::Stream& stream, std::span<const int> counts = {}, double factor = 1);
   // Returns whether the ledger contains this contribution to the shard.
   bool Applied(int shard, const protocol::Name& name);
   // Adds one update of the shard to another, as ApplyMean would.
   void Add(int shard, std::span<std::byte> to, std::span<const std::byte> update) const;
+
+  // Returns the sum of squares of the mean of `count` updates of the shard, whose sum is `sum`; 0
+  // if the updates are not gradients.
+  double SquaresOfMean(int shard, std::span<const std::byte> sum, int count) const;
+  // Returns the `factor` for ApplyMean, from the sums of squares of the whole mean, by norm.
+  double FactorOf(int shard, std::span<const double> squares) const;
+  // Replaces the sum of `count` gradients by their mean, clipped by value. Returns false, and has
+  // no effect, if the updates are not gradients.
+  bool ClipMean(int shard, std::span<std::byte> sum, int count) const;
 
   // Copies to.size() bytes of the value, from `offset` on. Updates may happen between two calls.
   void CopyValue(int shard, size_t offset, std::span<std::byte> to);
@@ -107,6 +119,7 @@ class Store {
 
     DType dtype = DType::kFloat32;
     state::Update update = state::Update::kGradient;
+    int variable = 0;
     size_t bytes = 0;
     int slots = 0;
     // Returns the value (part 0) or a slot (parts from 1). Parts begin at multiples of 64 bytes.

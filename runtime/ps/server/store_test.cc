@@ -73,6 +73,39 @@ TEST_F(StoreTest, UpdatesEachKindOnceAName) {
   EXPECT_EQ(Value<float>(0), (std::vector<float>{-1, -2, -3}));
 }
 
+TEST_F(StoreTest, ClipsTheMeanOfGradientsOnly) {
+  Definition definition = Kinds();
+  definition.mode = Mode::kSynchronous;
+  definition.clipping = {optimizer::ClipKind::kNorm, 2};
+  Store store(definition, 0, 1, 1);
+  FillWithZeros(store);
+  // The means are (3, 0, 4), (1, 2) and, of a variable without gradients, (30, 40).
+  std::vector<float> w = {6, 0, 8}, mean = {60, 80};
+  std::vector<double> d = {2, 4};
+  EXPECT_EQ(store.SquaresOfMean(0, Bytes(w), 2), 25);
+  EXPECT_EQ(store.SquaresOfMean(1, Bytes(d), 2), 5);
+  EXPECT_EQ(store.SquaresOfMean(2, Bytes(mean), 2), 0);
+  EXPECT_EQ(store.SquaresOfMean(0, {}, 0), 0) << "no contribution has an update";
+  const std::vector<double> squares = {25, 1, 0, 0, 0, 0};
+  EXPECT_EQ(store.NormOf(1), 1u);
+  EXPECT_EQ(store.FactorOf(0, squares), 0.4);
+  EXPECT_EQ(store.FactorOf(1, squares), 1);
+  EXPECT_EQ(store.FactorOf(2, {}), 1);
+  const Name names[] = {Of(0, 1)};
+  const std::byte* updates[] = {Bytes(w).data()};
+  const int counts[] = {2};
+  std::vector<std::byte> sum(12);
+  store.ApplyMean(0, names, updates, sum, 0, stream_, counts, store.FactorOf(0, squares));
+  std::vector<float> value(3);
+  store.CopyValue(0, 0, std::as_writable_bytes(std::span(value)));
+  EXPECT_FLOAT_EQ(value[0], -0.6f);
+  EXPECT_FLOAT_EQ(value[2], -0.8f);
+  EXPECT_TRUE(store.ClipMean(0, std::as_writable_bytes(std::span(w)), 2));
+  EXPECT_EQ(w, (std::vector<float>{2, 0, 2}));
+  EXPECT_FALSE(store.ClipMean(2, std::as_writable_bytes(std::span(mean)), 2));
+  EXPECT_EQ(mean, (std::vector<float>{60, 80}));
+}
+
 TEST_F(StoreTest, ReadsNoUpdateBeyondItsShard) {
   // Two updates, each ending at the end of readable memory.
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

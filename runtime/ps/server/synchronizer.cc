@@ -31,81 +31,7 @@ Duration Now() {
   return RealClock().Monotonic();
 }
 
-// Adds the contributions of a commit as the merge tree pairs them, whether or not the merges were
-// asked for or arrived in time. The bits of the sum thus depend on the set alone.
-void SumInPairs(const std::vector<protocol::Name>& set,
-                const std::vector<std::shared_ptr<Staging>>& updates) {
-  const auto staging = [&](const protocol::Name& name) -> Staging& {
-    return *updates[static_cast<size_t>(std::ranges::find(set, name) - set.begin())];
-  };
-  protocol::MergeTree tree;
-  for (const protocol::Name& name : set) {
-    // Absorb does nothing for what was merged before.
-    for (const auto& [into, from] : tree.Add(name)) staging(into).Absorb(staging(from));
-  }
-}
-
 }  // namespace
-
-// ---- staging
-
-Staging::Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
-                 protocol::Name name, std::unique_ptr<Intake::Slot> slot)
-    : store_(std::move(store)),
-      buffers_(std::move(buffers)),
-      name_(std::move(name)),
-      slot_(std::move(slot)),
-      updates_(store_->shards().size()),
-      counts_(updates_.size(), 1) {}
-
-void Staging::Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length) {
-  if (length == 0) return;
-  if (slot_ != nullptr) slot_->Count(length);
-  const size_t bytes = store_->bytes_of(shard);
-  rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
-  if (offset == 0) update.reset(buffers_->Take(bytes));
-  frame.Read(update->bytes(bytes).subspan(offset, length));
-}
-
-const std::byte* Staging::update(int shard) const {
-  const rpc::OwnedLease& update = updates_[store_->PlaceOf(shard)];
-  return update == nullptr ? nullptr : update->data();
-}
-
-int Staging::count(int shard) const {
-  const size_t place = store_->PlaceOf(shard);
-  return updates_[place] == nullptr ? 0 : counts_[place];
-}
-
-std::span<std::byte> Staging::Bytes(int shard) {
-  return updates_[store_->PlaceOf(shard)]->bytes(store_->bytes_of(shard));
-}
-
-void Staging::DropApplied() {
-  if (std::exchange(checked_, true)) return;
-  for (int shard : store_->shards()) {
-    if (store_->Applied(shard, name_)) Free(shard);
-  }
-}
-
-void Staging::Absorb(Staging& other) {
-  for (int shard : store_->shards()) {
-    const size_t place = store_->PlaceOf(shard);
-    if (other.updates_[place] == nullptr) continue;
-    if (updates_[place] == nullptr) {
-      updates_[place] = std::move(other.updates_[place]);
-      counts_[place] = other.counts_[place];
-      continue;
-    }
-    store_->Add(shard, Bytes(shard), other.Bytes(shard));
-    counts_[place] += other.counts_[place];
-    other.Free(shard);
-  }
-}
-
-void Staging::Free(int shard) {
-  updates_[store_->PlaceOf(shard)] = nullptr;
-}
 
 // ---- life cycle
 
@@ -129,7 +55,7 @@ void Synchronizer::Stop() {
   }
   // Joins the threads without the lock, since they may be waiting for it.
   link.reset();
-  if (applier_.joinable()) applier_.join();
+  if (applier_.joinable()) applier_.Join();
 }
 
 void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
@@ -138,10 +64,7 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   // Only synchronous jobs need the thread and the link, and the mode is not known before the
   // first state.
   if (!applier_.joinable()) {
-    applier_ = std::thread([this] {
-      SetThreadName("ps-apply");
-      ApplyLoop();
-    });
+    applier_ = Thread("ps-apply", [this] { ApplyLoop(); });
     if (index_ > 0) link_ = service_.LinkToCoordinator(*this);
   }
   const int64_t step = store->step();
@@ -157,7 +80,8 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
     // Fill the coordinator first: it must already have the new epoch when this server's participant
     // says hello (below).
     Carry(coordinator_->Fill(store->epoch(), step, store->definition().replicas_to_aggregate,
-                             BytesOf(store->definition()) >= kWorthMerging));
+                             BytesOf(store->definition()) >= kWorthMerging,
+                             NormsOf(store->definition())));
   }
   store_ = store;
   // As much as a step stages, so that the next step finds its buffers.
@@ -166,8 +90,10 @@ void Synchronizer::Fill(const std::shared_ptr<Store>& store) {
   const auto aggregate = static_cast<size_t>(store->definition().replicas_to_aggregate);
   const bool few = values == 0 || aggregate <= kMostFreeBytes / values;
   buffers_->KeepAtMost(few ? values * aggregate : kMostFreeBytes);
-  const bool backups = aggregate < store->definition().tasks.size();
-  Carry(participant_.Fill(Now(), store->epoch(), step, backups));
+  // If the tasks are unknown, there may be any number of them.
+  const size_t tasks = store->definition().tasks.size();
+  backups_ = tasks == 0 || aggregate < tasks;
+  Carry(participant_.Fill(Now(), store->epoch(), step, backups_));
 }
 
 void Synchronizer::Void() {
@@ -216,7 +142,7 @@ void Synchronizer::Joined(const protocol::Name& name) {
 
 int64_t Synchronizer::DrawnBy(const protocol::Worker& worker) {
   if (store_ == nullptr || coordinator_ == nullptr) return 0;
-  return std::max(store_->DrawnBy(worker), coordinator_->DrawnBy(worker));
+  return std::max(store_->DrawnBy(worker), coordinator_->DrawnBy(worker, backups_));
 }
 
 Attendance Synchronizer::GetAttendance() {
@@ -359,7 +285,8 @@ void Synchronizer::Carry(const protocol::ParticipantActions& actions) {
   // The queued work shares ownership of the staged bytes, so it must be queued before any
   // are dropped.
   if (actions.merge) QueueMerge(*actions.merge);
-  if (actions.apply) QueueCommit(*actions.apply);
+  if (actions.measure) QueueCommit(*actions.measure, true, {});
+  if (actions.apply) QueueCommit(*actions.apply, false, actions.squares);
   for (const protocol::Name& name : actions.forget) staged_.erase(name);
   for (const protocol::Name& name : actions.refused) {
     service_.WithSession(name.worker, name.incarnation, [&](PeerSession& session) {
@@ -418,13 +345,17 @@ void Synchronizer::Carry(const protocol::CoordinatorActions& actions) {
 // ---- applying
 
 void Synchronizer::QueueMerge(const protocol::Merge& merge) {
-  work_.push_back(
-      {.commit = {}, .store = store_, .updates = {staged_[merge.into], staged_[merge.from]}});
+  Work work;
+  work.store = store_;
+  work.updates = {staged_[merge.into], staged_[merge.from]};
+  work_.push_back(std::move(work));
   wake_.NotifyAll();
 }
 
-void Synchronizer::QueueCommit(const protocol::Commit& commit) {
-  Work work{.commit = commit, .store = store_, .updates = {}};
+void Synchronizer::QueueCommit(const protocol::Commit& commit, bool measures,
+                               const std::vector<double>& squares) {
+  Work work{
+      .commit = commit, .measures = measures, .squares = squares, .store = store_, .updates = {}};
   // The work shares ownership of the updates, since the state may be voided while the updates are
   // being applied.
   for (const protocol::Name& name : commit.set) work.updates.push_back(staged_[name]);
@@ -443,34 +374,47 @@ void Synchronizer::ApplyLoop() {
       work_.pop_front();
     }
     // Runs without the lock, so that contributions can be staged meanwhile.
-    for (const auto& update : work.updates) update->DropApplied();
-    if (!work.commit) {
-      work.updates[0]->Absorb(*work.updates[1]);
-      continue;
-    }
-    SumInPairs(work.commit->set, work.updates);
-    Apply(work, *work.commit);
-    // The participant ignores this if the state was voided in the meantime.
-    MutexLock lock(mutex_);
-    Carry(participant_.Applied(work.commit->epoch, work.commit->step));
+    CarryOut(work);
   }
 }
 
+void Synchronizer::CarryOut(const Work& work) {
+  for (const auto& update : work.updates) update->DropApplied();
+  if (!work.commit) return work.updates[0]->Absorb(*work.updates[1]);
+  const protocol::Commit& commit = *work.commit;
+  SumInPairs(commit.set, work.updates);
+  const bool clips = work.store->definition().clipping.kind != optimizer::ClipKind::kNone;
+  if (clips) SumIntoFirst(work.updates);
+  // The participant ignores what follows if the state was voided in the meantime.
+  if (work.measures) {
+    std::vector<double> squares = work.updates[0]->SquaresOfMean(stream_);
+    MutexLock lock(mutex_);
+    return Carry(participant_.Measured(commit.epoch, commit.step, std::move(squares)));
+  }
+  Apply(work, commit);
+  MutexLock lock(mutex_);
+  Carry(participant_.Applied(commit.epoch, commit.step));
+}
+
 void Synchronizer::Apply(const Work& work, const protocol::Commit& commit) {
+  Store& store = *work.store;
+  const bool by_value = store.definition().clipping.kind == optimizer::ClipKind::kValue;
   std::vector<const std::byte*> updates(work.updates.size());
   std::vector<int> counts(work.updates.size());
-  for (int shard : work.store->shards()) {
+  for (int shard : store.shards()) {
+    if (by_value) work.updates[0]->ClipMean(shard);
     for (size_t i = 0; i < updates.size(); ++i) {
       updates[i] = work.updates[i]->update(shard);
       counts[i] = work.updates[i]->count(shard);
     }
-    sum_.resize(std::max(sum_.size(), work.store->bytes_of(shard)));
-    work.store->ApplyMean(shard, commit.set, updates, sum_, commit.step, stream_, counts);
+    sum_.resize(std::max(sum_.size(), store.bytes_of(shard)));
+    store.ApplyMean(shard, commit.set, updates, sum_, commit.step, stream_, counts,
+                    store.FactorOf(shard, work.squares));
     // The next step may already stage into these buffers while this one is being applied.
     for (const auto& update : work.updates) update->Free(shard);
   }
   // Set after all shards, so that a reader who sees the new step finds every update applied.
-  work.store->step() = commit.step + 1;
+  store.step() = commit.step + 1;
 }
 
 }  // namespace tfjob::ps

@@ -7,14 +7,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "runtime/base/mutex.h"
+#include "runtime/base/thread.h"
 #include "runtime/kernels/stream.h"
 #include "runtime/ps/protocol/coordinator.h"
 #include "runtime/ps/protocol/participant.h"
 #include "runtime/ps/server/intake.h"
+#include "runtime/ps/server/staging.h"
 #include "runtime/ps/server/store.h"
 #include "runtime/rpc/buffer_pool.h"
 #include "runtime/rpc/frame.h"
@@ -30,41 +31,6 @@ struct Attendance {
 
 class CoordinatorLink;
 class Service;
-
-// Holds one contribution's updates for this server's shards, or the sum of several. Written by one
-// thread, which then passes it to another.
-class Staging {
- public:
-  // `slot` is null if the contribution is so small that any number may arrive at once.
-  Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
-          protocol::Name name, std::unique_ptr<Intake::Slot> slot);
-  // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
-  // the contribution has no update for the shard.
-  void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
-  // All bytes have arrived: lets the next contribution in.
-  void EndIntake() { slot_ = nullptr; }
-  // Returns null if there is no update for the shard.
-  const std::byte* update(int shard) const;
-  // Returns the number of contributions that are summed in update(shard).
-  int count(int shard) const;
-  // Frees the shard's update, once it has been applied.
-  void Free(int shard);
-  // Leaves out updates that the store's ledger contains. Must be called before Absorb and count.
-  void DropApplied();
-  // Adds the updates of `other` to these, and frees them.
-  void Absorb(Staging& other);
-
- private:
-  std::span<std::byte> Bytes(int shard);
-
-  const std::shared_ptr<Store> store_;
-  const std::shared_ptr<rpc::BufferPool> buffers_;
-  const protocol::Name name_;
-  std::unique_ptr<Intake::Slot> slot_;
-  bool checked_ = false;  // DropApplied was called
-  std::vector<rpc::OwnedLease> updates_;
-  std::vector<int> counts_;
-};
 
 // Thread-safe. Lock order: the synchronizer's lock before the service's.
 class Synchronizer {
@@ -116,6 +82,8 @@ class Synchronizer {
   struct Work {
     // If null, the second of two updates is to be summed into the first.
     std::optional<protocol::Commit> commit;
+    bool measures = false;  // the commit is to be measured, not applied
+    std::vector<double> squares;
     std::shared_ptr<Store> store;
     std::vector<std::shared_ptr<Staging>> updates;  // parallel to commit.set
   };
@@ -128,7 +96,8 @@ class Synchronizer {
   void Carry(const protocol::CoordinatorActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendToCoordinator(const protocol::ToCoordinator& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void QueueCommit(const protocol::Commit& commit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void QueueCommit(const protocol::Commit& commit, bool measures,
+                   const std::vector<double>& squares) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueMerge(const protocol::Merge& merge) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the position of a task in its data, counting contributions that are certain to be used.
   int64_t DrawnBy(const protocol::Worker& worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -136,6 +105,7 @@ class Synchronizer {
   void ReportWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t StagedBy(const protocol::Worker& worker) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ApplyLoop();
+  void CarryOut(const Work& work);
   void Apply(const Work& work, const protocol::Commit& commit);
 
   Service& service_;
@@ -154,6 +124,7 @@ class Synchronizer {
   std::deque<Work> work_ ABSL_GUARDED_BY(mutex_);
   std::vector<protocol::Worker> absent_ ABSL_GUARDED_BY(mutex_);
   Duration gather_until_ ABSL_GUARDED_BY(mutex_){0};
+  bool backups_ ABSL_GUARDED_BY(mutex_) = false;  // more tasks train than a step needs
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t waited_step_ ABSL_GUARDED_BY(mutex_) = -1;
   Duration waited_since_ ABSL_GUARDED_BY(mutex_){0};
@@ -161,7 +132,7 @@ class Synchronizer {
   const std::shared_ptr<Intake> intake_ = Intake::Create({});
   const std::shared_ptr<rpc::BufferPool> buffers_ = rpc::BufferPool::Create();
   std::unique_ptr<CoordinatorLink> link_ ABSL_GUARDED_BY(mutex_);  // null on ps 0
-  std::thread applier_;
+  Thread applier_;
 };
 
 }  // namespace tfjob::ps

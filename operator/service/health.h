@@ -1,0 +1,14 @@
+// Decides whether the control loop's threads are alive.
+#pragma once
+
+#include "operator/control/numbers.h"
+#include "runtime/base/status.h"
+
+namespace tfjob::service {
+
+// Returns DeadlineExceeded if a thread has completed no create or delete for 15 min. The calls of a
+// reconcile between two of these take much less, even if the server is slow; all its creates and
+// deletes together may take longer.
+Status CheckWorkers(const control::QueueNumbers& queue);
+
+}  // namespace tfjob::service

@@ -1,0 +1,55 @@
+// Defines Scheduler, which replaces the operating system's threads, locks, waits and clocks by
+// simulated ones, so that a test can run whole tasks deterministically (tests/simulation/machine).
+// In programs no scheduler is installed, and Mutex, CondVar, Thread and RealClock use the system.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+
+namespace tfjob {
+
+class CondVar;
+class Mutex;
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// Called by Mutex, CondVar, Thread and RealClock, on the simulated threads.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  // Starts a thread. The result identifies it to Join, which must be called once.
+  virtual void* Start(std::function<void()> body) = 0;
+  virtual void Join(void* thread) = 0;
+  // Identifies the calling thread.
+  virtual const void* Current() = 0;
+
+  virtual void Lock(const Mutex& mutex) = 0;
+  virtual void Unlock(const Mutex& mutex) = 0;
+  // Unlocks the mutex, waits until notified or until the deadline, and locks it again. Returns
+  // false if the deadline has passed.
+  virtual bool Wait(const CondVar& condition, const Mutex& mutex, SteadyTime deadline) = 0;
+  virtual void NotifyOne(const CondVar& condition) = 0;
+  virtual void NotifyAll(const CondVar& condition) = 0;
+
+  virtual SteadyTime Now() = 0;
+  // The wall clock of the calling thread's machine.
+  virtual std::chrono::system_clock::time_point WallNow() = 0;
+
+  // Returns the scheduler in force; null: the operating system.
+  static Scheduler* Installed() { return installed_.load(std::memory_order_relaxed); }
+  // Call only while no other thread of the process uses a mutex.
+  static void Install(Scheduler* scheduler) { installed_ = scheduler; }
+
+ private:
+  inline static std::atomic<Scheduler*> installed_ = nullptr;
+};
+
+// Returns the time of the steady clock, on which all waits are measured.
+inline SteadyTime SteadyNow() {
+  Scheduler* scheduler = Scheduler::Installed();
+  return scheduler != nullptr ? scheduler->Now() : std::chrono::steady_clock::now();
+}
+
+}  // namespace tfjob

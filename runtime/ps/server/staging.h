@@ -1,0 +1,67 @@
+// Keeps the gradients that wait for their step on one server, and sums them. Private to this
+// package.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/kernels/stream.h"
+#include "runtime/ps/protocol/ledger.h"
+#include "runtime/ps/server/intake.h"
+#include "runtime/ps/server/store.h"
+#include "runtime/rpc/buffer_pool.h"
+#include "runtime/rpc/frame.h"
+
+namespace tfjob::ps {
+
+// Holds one contribution's updates for this server's shards, or the sum of several. Written by one
+// thread, which then passes it to another.
+class Staging {
+ public:
+  // `slot` is null if the contribution is so small that any number may arrive at once.
+  Staging(std::shared_ptr<Store> store, std::shared_ptr<rpc::BufferPool> buffers,
+          protocol::Name name, std::unique_ptr<Intake::Slot> slot);
+  // Reads `length` bytes of the shard's update, which belong at `offset`. A length of 0 means that
+  // the contribution has no update for the shard.
+  void Take(rpc::IncomingFrame& frame, int shard, size_t offset, size_t length);
+  // All bytes have arrived: lets the next contribution in.
+  void EndIntake() { slot_ = nullptr; }
+  // Returns null if there is no update for the shard.
+  const std::byte* update(int shard) const;
+  // Returns the number of contributions that are summed in update(shard).
+  int count(int shard) const;
+  // If the shard's updates are gradients: replaces their sum by their mean, clipped by value, which
+  // counts as one contribution.
+  void ClipMean(int shard);
+  // Returns the sums of squares of the mean of what is summed here, by norm.
+  std::vector<double> SquaresOfMean(kernels::Stream& stream) const;
+  // Frees the shard's update, once it has been applied.
+  void Free(int shard);
+  // Leaves out updates that the store's ledger contains. Must be called before Absorb and count.
+  void DropApplied();
+  // Adds the updates of `other` to these, and frees them.
+  void Absorb(Staging& other);
+
+ private:
+  std::span<std::byte> Bytes(int shard);
+
+  const std::shared_ptr<Store> store_;
+  const std::shared_ptr<rpc::BufferPool> buffers_;
+  const protocol::Name name_;
+  std::unique_ptr<Intake::Slot> slot_;
+  bool checked_ = false;  // DropApplied was called
+  std::vector<rpc::OwnedLease> updates_;
+  std::vector<int> counts_;
+};
+
+// Adds the contributions of a commit as the merge tree pairs them, whether or not the merges were
+// asked for or arrived in time. The bits of the sum thus depend on the set alone. updates[i]
+// belongs to set[i].
+void SumInPairs(const std::vector<protocol::Name>& set,
+                const std::vector<std::shared_ptr<Staging>>& updates);
+// Adds what SumInPairs leaves, in the order of the set, to the first, as Store::ApplyMean would.
+void SumIntoFirst(const std::vector<std::shared_ptr<Staging>>& updates);
+
+}  // namespace tfjob::ps

@@ -1,0 +1,294 @@
+// Implements the benchmark case checkpoint: the rate at which a checkpoint is saved, compared with
+// that of dd; the time to restore it; and how many samples a task trains while a thread saves its
+// state, compared with an equal time without a save.
+#include "runtime/train/checkpoint.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mutex.h"
+#include "runtime/data/pipeline.h"
+#include "runtime/strategy/one_device_strategy.h"
+#include "runtime/train/checkpoint_saver.h"
+#include "tests/bench/report.h"
+
+namespace tfjob::bench {
+namespace {
+
+constexpr int64_t kFeatures = 784;
+
+struct Options {
+  int64_t bytes = int64_t{1} << 30;  // of the state
+  int64_t batch = 32;
+  int rounds = 3;
+  std::string folder = "/tmp";
+};
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Returns a network of two hidden layers whose variables have about `bytes` bytes.
+strategy::ModelDefinition Define(const Options& options) {
+  const double floats = static_cast<double>(options.bytes) / sizeof(float);
+  const auto units = static_cast<int64_t>(
+      (-double{kFeatures} + std::sqrt(double{kFeatures} * kFeatures + 4 * floats)) / 2);
+  strategy::ModelDefinition definition;
+  const model::Dense hidden{.units = std::max<int64_t>(units, 1),
+                            .activation = model::ActivationKind::kRelu};
+  definition.model =
+      model::Sequential("mlp", {{.name = "dense", .config = hidden},
+                                {.name = "dense_1", .config = hidden},
+                                {.name = "dense_2", .config = model::Dense{.units = 1}}});
+  definition.build.batch_size = options.batch;
+  definition.build.feature_shape = Shape({kFeatures});
+  definition.build.label_dtype = DType::kFloat32;
+  definition.build.loss.kind = model::LossKind::kMeanSquaredError;
+  definition.state.optimizer = optimizer::Optimizer::Default(optimizer::ParseKind("sgd").value());
+  definition.state.optimizer.learning_rate = 1e-6;
+  return definition;
+}
+
+int64_t BytesOf(const state::Snapshot& snapshot) {
+  int64_t bytes = 0;
+  for (const state::VariableState& variable : snapshot.variables)
+    bytes += static_cast<int64_t>(variable.value.num_bytes());
+  return bytes;
+}
+
+// Writes as many bytes with dd, in the same folder, and returns its rate in MB/s.
+StatusOr<double> RateOfDd(const std::string& folder, int64_t bytes) {
+  const int64_t blocks = (bytes + (1 << 20) - 1) >> 20;
+  const std::string file = folder + "/dd";
+  const double start = Now();
+  const std::string command =
+      StrCat("dd if=/dev/zero of='", file, "' bs=1M count=", blocks, " conv=fsync 2>/dev/null");
+  if (std::system(command.c_str()) != 0) return Internal("dd failed in ", folder);
+  const double seconds = Now() - start;
+  std::filesystem::remove(file);
+  return static_cast<double>(blocks << 20) / seconds / 1e6;
+}
+
+// Saves a state and writes as much with dd in turns, and restores it after each save.
+Status SaveAndRestore(const Options& options, const std::string& folder,
+                      const state::TrainingState& training, state::Snapshot snapshot) {
+  const auto bytes = static_cast<double>(BytesOf(snapshot));
+  std::vector<double> save, dd, ratio, restore;
+  Stopwatch watch;
+  for (int round = 0; round < options.rounds; ++round) {
+    ASSIGN_OR_RETURN(const double other, RateOfDd(folder, static_cast<int64_t>(bytes)));
+    snapshot.global_step = round + 1;
+    double start = Now();
+    RETURN_IF_ERROR(train::SaveCheckpoint(folder, training, snapshot, 1, RealClock().Now()));
+    save.push_back(bytes / (Now() - start) / 1e6);
+    dd.push_back(other);
+    ratio.push_back(save.back() / other);
+    start = Now();
+    RETURN_IF_ERROR(train::LoadLatestCheckpoint(folder, training).status());
+    restore.push_back(Now() - start);
+  }
+  Report("checkpoint")
+      .Add("what", "save and restore")
+      .Add("bytes", static_cast<int64_t>(bytes))
+      .Add("rounds", options.rounds)
+      .Add("save_mb_per_s", Median(save))
+      .Add("dd_mb_per_s", Median(dd))
+      .Add("save_over_dd", Median(ratio))
+      .Add("restore_s", Median(restore))
+      .Add("restore_mb_per_s", bytes / Median(restore) / 1e6)
+      .Print(watch.Elapsed());
+  return OkStatus();
+}
+
+// A task that trains alone, on one thread, and knows when each of its steps ended.
+class Training {
+ public:
+  static StatusOr<std::unique_ptr<Training>> Create(const strategy::ModelDefinition& definition,
+                                                    state::Snapshot state, int64_t batch) {
+    auto training = std::unique_ptr<Training>(new Training());
+    auto provide = [state = std::move(state)]() mutable -> StatusOr<state::Snapshot> {
+      return std::move(state);
+    };
+    ASSIGN_OR_RETURN(training->strategy_,
+                     strategy::MakeOneDevice({.task_type = "chief", .incarnation = 1},
+                                             {.definition = definition,
+                                              .device = exec::CpuDevice(),
+                                              .provide_state = std::move(provide)}));
+    RETURN_IF_ERROR(training->strategy_->Start().status());
+    ASSIGN_OR_RETURN(
+        data::Dataset data,
+        data::MakeLinear({.weights = std::vector<double>(kFeatures, 0.01), .examples = 2048}));
+    ASSIGN_OR_RETURN(training->pipeline_,
+                     data::Pipeline::Create(std::make_shared<const data::Dataset>(std::move(data)),
+                                            {.batch_size = batch,
+                                             .drop_remainder = true,
+                                             .prefetch = 0,
+                                             .label_kind = data::LabelKind::kValue}));
+    return training;
+  }
+
+  Status Step() {
+    strategy::MetricTotals totals;
+    RETURN_IF_ERROR(strategy_->Step(*pipeline_->Next(), totals).status());
+    ends_.push_back(Now());
+    return OkStatus();
+  }
+  StatusOr<state::Snapshot> TakeSnapshot() { return strategy_->TakeSnapshot(); }
+  double last_end() const { return ends_.back(); }
+  // Returns the number of steps, with fractions, that were made until `time`. At least one step
+  // must have ended before it, and one after it.
+  double StepsUntil(double time) const {
+    const auto after = std::upper_bound(ends_.begin(), ends_.end(), time);
+    const double from = *std::prev(after);
+    return static_cast<double>(after - ends_.begin()) + (time - from) / (*after - from);
+  }
+
+ private:
+  std::unique_ptr<strategy::Strategy> strategy_;
+  std::unique_ptr<data::Pipeline> pipeline_;
+  std::vector<double> ends_;
+};
+
+// When a save began and ended; written by the saver's thread.
+class SaveTimes {
+ public:
+  void Ended(const Status& status) {
+    MutexLock lock(mutex_);
+    ended_ = Now();
+    status_ = status;
+  }
+  StatusOr<double> end() const {  // 0 until it has ended
+    MutexLock lock(mutex_);
+    if (!status_.ok()) return status_;
+    return ended_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  double ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  Status status_ ABSL_GUARDED_BY(mutex_);
+};
+
+struct Window {
+  double seconds = 0, copy_seconds = 0;
+  double steps_with = 0, steps_without = 0;
+};
+
+// Trains on while a thread saves the state, and then for as long without a save.
+StatusOr<Window> TrainDuringSave(Training& training, const state::TrainingState& state,
+                                 const std::string& folder, int64_t step) {
+  auto times = std::make_shared<SaveTimes>();
+  train::CheckpointSaver saver({.write =
+                                    [=](const state::Snapshot& snapshot, Time now) {
+                                      const Status status =
+                                          train::SaveCheckpoint(folder, state, snapshot, 1, now);
+                                      times->Ended(status);
+                                      return status;
+                                    },
+                                .mark = [](int64_t, Time) { return OkStatus(); },
+                                .show = nullptr,
+                                .policy = {}},
+                               RealClock());
+  const double begin = training.last_end();
+  saver.Require();
+  if (!saver.Due(step)) return Internal("no save is due at step ", step);
+  ASSIGN_OR_RETURN(state::Snapshot snapshot, training.TakeSnapshot());
+  snapshot.global_step = step;
+  const double copied = Now();
+  saver.Save(std::move(snapshot));
+  double end = 0;
+  while (end == 0 || training.last_end() < end) {
+    RETURN_IF_ERROR(training.Step());
+    ASSIGN_OR_RETURN(end, times->end());
+  }
+  Window window{.seconds = end - begin, .copy_seconds = copied - begin};
+  const double quiet = training.last_end();
+  while (training.last_end() <= quiet + window.seconds) RETURN_IF_ERROR(training.Step());
+  const double steps_at_end = training.StepsUntil(end);
+  window.steps_with = steps_at_end - training.StepsUntil(begin);
+  window.steps_without = training.StepsUntil(quiet + window.seconds) - training.StepsUntil(quiet);
+  return window;
+}
+
+Status TrainAndSave(const Options& options, const std::string& folder,
+                    const strategy::ModelDefinition& definition, state::Snapshot initial) {
+  const int64_t bytes = BytesOf(initial);
+  ASSIGN_OR_RETURN(auto training, Training::Create(definition, std::move(initial), options.batch));
+  for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training->Step());
+  std::vector<double> ratio, seconds, copy, rate;
+  Stopwatch watch;
+  for (int round = 0; round < options.rounds; ++round) {
+    ASSIGN_OR_RETURN(const Window window,
+                     TrainDuringSave(*training, definition.state, folder, 1000 + round));
+    ratio.push_back(window.steps_with / window.steps_without);
+    seconds.push_back(window.seconds);
+    copy.push_back(window.copy_seconds);
+    rate.push_back(window.steps_without * static_cast<double>(options.batch) / window.seconds);
+  }
+  Report("checkpoint")
+      .Add("what", "training during a save")
+      .Add("bytes", bytes)
+      .Add("batch", options.batch)
+      .Add("rounds", options.rounds)
+      .Add("save_s", Median(seconds))
+      .Add("copy_s", Median(copy))
+      .Add("samples_per_s_without_save", Median(rate))
+      .Add("samples_during_save", Median(ratio))
+      .Print(watch.Elapsed());
+  return OkStatus();
+}
+
+Status Run(const Options& options) {
+  const std::string folder = StrCat(options.folder, "/tfjob-bench-checkpoint-", getpid());
+  struct Remove {
+    const std::string& folder;
+    ~Remove() { std::filesystem::remove_all(folder); }
+  } remove{folder};
+  std::filesystem::create_directories(folder);
+  strategy::ModelDefinition definition = Define(options);
+  RETURN_IF_ERROR(strategy::DefineVariables(definition));
+  state::Snapshot state = strategy::InitialState(definition);
+  RETURN_IF_ERROR(SaveAndRestore(options, folder, definition.state, state));
+  return TrainAndSave(options, folder, definition, std::move(state));
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Saves and restores checkpoints, also while a task trains", "checkpoint");
+  app.add_option("--bytes", options.bytes, "Bytes of the state: 1Gi")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--batch", options.batch, "Examples in a batch")->capture_default_str();
+  app.add_option("--rounds", options.rounds, "Measurements, of which the median is printed")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--folder", options.folder, "A folder on the disk to measure")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const Status status = Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "checkpoint: %s\n", status.ToString().c_str());
+  return 1;
+}
+
+}  // namespace
+}  // namespace tfjob::bench
+
+int main(int argc, char** argv) {
+  return tfjob::bench::Main(argc, argv);
+}

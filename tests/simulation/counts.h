@@ -1,0 +1,51 @@
+// Checks that failures are counted, and that the back-off limit is applied to the count. Failures
+// that the operator may miss are left out: it was not there, or did not see the pod in time. So are
+// those of jobs with restartScope Job, where one restart answers several failures.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/objects/pod.h"
+#include "operator/policy/facts/slot.h"
+#include "runtime/base/clock.h"
+#include "tests/simulation/cluster.h"
+
+namespace tfjob::simulation {
+
+class Counts {
+ public:
+  // Records that the program of the pod failed by itself. Call before the server knows.
+  void OnFailure(Cluster& cluster, const objects::Pod& pod, int code);
+
+  // Checks that each failure is counted in the job's restarts once the operator has had time to do
+  // so. `is_settled` tells whether the operator has seen everything so far and none of its calls
+  // fails. Returns "" if so, otherwise a description of the violation.
+  std::string Check(Cluster& cluster, bool is_settled);
+
+ private:
+  struct Failure {
+    api::ReplicaType type;
+    Duration at{0};
+  };
+  // True if failures that are not counted yet may never be.
+  bool MayBeForgotten(Cluster& cluster, const api::TFJob& job) const;
+  void Settle(Duration now);
+
+  std::string job_;  // its UID
+  int64_t generation_ = 0;
+  int starts_ = 0;  // of operators
+  std::vector<Failure> pending_;
+  std::map<api::ReplicaType, int64_t> least_;  // restarts that the status must have, by type
+};
+
+// Checks that a job that failed because of its back-off limit has had more restarts than that,
+// given that at most `restarts` happened, of which `in_place` were restarts of containers.
+std::string CheckBackoffLimit(const api::TFJob& job, int64_t restarts, int64_t in_place);
+// For a job whose cluster is quiet and whose containers were never restarted in place: checks that
+// it does not go on beyond its back-off limit. (A suspension counts the restarts of containers
+// without ending the job.)
+std::string CheckWithinLimit(const api::TFJob& job);
+
+}  // namespace tfjob::simulation

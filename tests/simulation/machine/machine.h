@@ -1,0 +1,123 @@
+// Runs the threads of several processes deterministically, in simulated time. A seed determines
+// which thread runs next and where threads are interrupted. Time passes only while all threads
+// wait, so that minutes of waiting take no time.
+//
+//   Machine machine(seed);
+//   machine.Spawn(/*process=*/1, [&] { server->WaitUntilFinished(); });
+//   machine.After(3s, [&] { machine.Pause(1, 20s); });
+//   bool ended = machine.RunUntil([&] { return machine.idle(); }, 10min);
+//
+// All of it runs on one thread of the operating system. Code under test must take its threads,
+// locks, waits and time from runtime/base (see Scheduler).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scheduler.h"
+#include "tests/simulation/machine/fiber.h"
+
+namespace tfjob::simulation {
+
+// While a machine exists, it is the installed scheduler.
+class Machine : public Scheduler {
+ public:
+  // A thread is interrupted at a lock with this probability.
+  explicit Machine(uint64_t seed, double interruption = 0.02);
+  // All threads must have ended.
+  ~Machine() override;
+
+  // Starts a thread of `process`. Threads that it starts belong to the same process.
+  void Spawn(int process, std::function<void()> body);
+  // Calls `act` after `delay`. It must not wait, and not use locks that threads use.
+  void After(Duration delay, std::function<void()> act);
+  // Lets no thread of `process` run for `time`, as between SIGSTOP and SIGCONT.
+  void Pause(int process, Duration time);
+  // Sets how far the wall clock of `process` is ahead of the others.
+  void SetSkew(int process, Duration ahead);
+
+  // Runs until done() returns true. Returns false if `limit` has passed, or if all threads wait
+  // without a deadline.
+  bool RunUntil(const std::function<bool()>& done, Duration limit);
+  // Returns whether all threads have ended.
+  bool idle() const { return threads_.empty(); }
+  // The simulated time since the start.
+  Duration elapsed() const { return now_; }
+  // Depends on all decisions so far: equal in two runs if they took the same course.
+  uint64_t fingerprint() const { return fingerprint_; }
+  // The process of the calling thread.
+  int process() const;
+
+  // Lets the calling thread wait.
+  void Sleep(Duration time);
+
+  void* Start(std::function<void()> body) override;
+  void Join(void* thread) override;
+  const void* Current() override { return running_; }
+  void Lock(const Mutex& mutex) override;
+  void Unlock(const Mutex& mutex) override;
+  bool Wait(const CondVar& condition, const Mutex& mutex, SteadyTime deadline) override;
+  void NotifyOne(const CondVar& condition) override;
+  void NotifyAll(const CondVar& condition) override;
+  SteadyTime Now() override { return SteadyTime(now_); }
+  std::chrono::system_clock::time_point WallNow() override;
+
+ private:
+  struct Thread {
+    int process = 0;
+    std::unique_ptr<Fiber> fiber;
+    uint64_t number = 0;
+    uint64_t wait = 0;  // number of its current wait; timers of earlier ones do nothing
+    bool timed_out = false;
+    const CondVar* condition = nullptr;  // for which it waits
+    Thread* joiner = nullptr;
+    bool detached = false;
+  };
+  struct Timer {
+    Duration time{0};
+    uint64_t order = 0;
+    std::function<void()> act;
+    bool operator<(const Timer& other) const {
+      return std::pair(other.time, other.order) < std::pair(time, order);
+    }
+  };
+
+  Thread* NewThread(int process, std::function<void()> body);
+  bool Chance(double probability);
+  // Called on a thread: lets others run until Ready(thread) was called, and it is chosen.
+  void Block();
+  void Ready(Thread* thread) { ready_.push_back(thread); }
+  Thread* Choose();
+  void Run(Thread* thread);
+  // Acts on all timers that are due.
+  void ActOnTimers();
+  void Expire(Thread* thread, uint64_t wait);
+  void Wake(Thread* thread);
+  void LetIn(const Mutex& mutex);
+
+  std::mt19937_64 random_;
+  const double interruption_;
+  Duration now_{0};
+  uint64_t order_ = 0;
+  uint64_t fingerprint_ = 0;
+  Thread* running_ = nullptr;
+  std::map<uint64_t, std::unique_ptr<Thread>> threads_;
+  std::vector<Thread*> ready_;
+  std::priority_queue<Timer> timers_;
+  std::unordered_map<const Mutex*, Thread*> owners_;
+  std::unordered_map<const Mutex*, std::deque<Thread*>> lock_waits_;
+  std::unordered_map<const CondVar*, std::deque<Thread*>> waits_;
+  std::map<int, Duration> paused_until_;
+  std::map<int, Duration> skews_;
+};
+
+}  // namespace tfjob::simulation

@@ -1,0 +1,56 @@
+// The parts of a simulation that protect the tasks of a job: the operator's keys, which are rotated
+// while jobs run and reach each operator at its own time, and what must hold for the keys and the
+// NetworkPolicies of jobs.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+
+#include "operator/control/settings.h"
+#include "operator/keys/key_ring.h"
+#include "runtime/base/clock.h"
+
+namespace tfjob::simulation {
+
+class Cluster;
+
+// A Secret that gets its keys at random times in the first minutes of a simulation.
+class KeySecret {
+ public:
+  // `clock` must outlive this object.
+  KeySecret(uint64_t seed, Clock& clock);
+
+  // Returns the keys as the mount of a new operator shows them, which lags by up to kMostLag. This
+  // object must outlive the function.
+  control::GetKeys Mount();
+
+ private:
+  static constexpr int kKeys = 4;
+  static constexpr uint64_t kMostLag = 90;  // seconds; less than DecisionOptions::key_patience
+
+  std::mt19937_64 random_;
+  Clock& clock_;
+  std::array<Duration, kKeys> added_at_;
+  // rings_[n] has the first n keys.
+  std::array<std::shared_ptr<const keys::KeyRing>, kKeys + 1> rings_;
+};
+
+class Protection {
+ public:
+  // Call after each step. Checks that no pod came into being without its job's NetworkPolicy, if
+  // jobs have one, and, unless there ever were two operators, that the pods of an attempt have the
+  // same key. Returns "" or a description of the violation.
+  std::string Check(Cluster& cluster);
+
+ private:
+  std::set<std::string> seen_;  // UIDs of pods
+};
+
+// For a cluster in which nothing changes any more: checks that the job has a NetworkPolicy if and
+// only if it should have one. Returns "" or a description of the violation.
+std::string CheckPolicy(Cluster& cluster);
+
+}  // namespace tfjob::simulation

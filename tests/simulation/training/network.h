@@ -1,0 +1,96 @@
+// Simulates the network between the tasks of a job: streams whose frames take time, keep their
+// order, and are lost when the stream breaks; partitions, which hold bytes back; and processes that
+// end without a word.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "runtime/base/mutex.h"
+#include "runtime/rpc/transport.h"
+#include "tests/simulation/machine/machine.h"
+#include "tests/simulation/training/dice.h"
+
+namespace tfjob::simulation {
+
+struct NetworkRules {
+  Duration delay_least{50};
+  Duration delay_most{1000};
+  double slow = 0.01;  // a frame takes up to slow_most with this probability
+  Duration slow_most{200'000};
+  // How many bytes may wait in a stream, per direction. No less than the window of a Connection.
+  size_t capacity = size_t{32} << 20;
+};
+
+// The end of a stream at which a process runs.
+struct Place {
+  int process = 0;   // of the machine
+  std::string host;  // an address is "host:port"
+};
+
+// Owned by the simulation. Connect and StopListening wait, so only threads of the machine may call
+// them; all else never waits. Must outlive all processes.
+class Network {
+ public:
+  Network(Machine& machine, uint64_t seed, NetworkRules rules);
+  ~Network();
+
+  // Returns the connector of a process.
+  std::unique_ptr<rpc::Connector> ConnectorOf(Place self);
+  // Accepts streams for `handler` at "HOST:2222", on threads of the process.
+  void Listen(const Place& self, const std::string& service, const rpc::Identity& identity,
+              rpc::StreamHandler& handler);
+  // Accepts no more streams, gives those that are open the time `grace` to end, then breaks them.
+  // Returns once the handler is no longer used.
+  void StopListening(int process, Duration grace);
+
+  // Breaks all streams of the process and refuses its own attempts to connect. If `silently`, the
+  // other ends hear nothing, and attempts to reach the host are not answered until a successor
+  // listens, as if the whole node had failed.
+  void Kill(int process, bool silently);
+  // Breaks a random stream. Returns its ends, or "" if there is none.
+  std::string CutAny();
+  // Delivers nothing between the two hosts for `time`; frames are kept until then.
+  void Part(const std::string& a, const std::string& b, Duration time);
+
+ private:
+  class End;
+  class HostConnector;
+  struct Wire;
+  struct Listener;
+  using Pair = std::pair<std::string, std::string>;
+
+  Duration Delay();
+  // Returns when frames between the hosts can pass; now or earlier: at once.
+  Duration OpenAt(const std::string& a, const std::string& b) const;
+  void Dispatch(const std::shared_ptr<Wire>& wire, int from, std::string bytes, bool last);
+  void Arrive(const std::shared_ptr<Wire>& wire, int from);
+  // The end at `side` is closed. The other hears of it later.
+  void Close(const std::shared_ptr<Wire>& wire, int side);
+  StatusOr<rpc::OpenStream> Connect(const Place& self, const std::string& address,
+                                    const std::string& service, const rpc::Identity& identity,
+                                    Duration timeout);
+  StatusOr<std::shared_ptr<Listener>> Reach(const Place& self, const std::string& address,
+                                            Duration deadline);
+  void Serve(const std::shared_ptr<Listener>& listener, const std::string& peer_host,
+             rpc::Transport& end);
+  std::vector<std::shared_ptr<Wire>> OpenWires();
+
+  Machine& machine_;
+  const NetworkRules rules_;
+  Dice dice_;
+  std::map<std::string, std::shared_ptr<Listener>> reachable_;  // by address
+  std::map<int, std::shared_ptr<Listener>> listeners_;          // by process
+  std::set<std::string> dark_;                                  // addresses that do not answer
+  std::set<int> killed_;
+  std::map<Pair, Duration> parted_until_;
+  std::list<std::weak_ptr<Wire>> wires_;
+};
+
+}  // namespace tfjob::simulation

@@ -1,0 +1,64 @@
+// Knows what the variables of a simulated job must be. Batch k of a training task adds 1 to the
+// element of this task and batch in every row of every variable (as far as its gradient is used),
+// so the variables tell how often each batch was used.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/ps/client/client.h"
+#include "tests/simulation/training/plan.h"
+#include "tests/simulation/training/story.h"
+
+namespace tfjob::simulation {
+
+class Oracle {
+ public:
+  Oracle(const Plan& plan, Story& story);
+
+  // A process of the task was killed, or asked to end.
+  void OnLost(const TaskPlan& task);
+
+  // Fills `gradients`, one tensor per variable, for a batch of a training task.
+  void SetGradients(int rank, int64_t batch, std::vector<Tensor>& gradients) const;
+  // Checks what a task was told about its batch, and the values that it got.
+  void CheckResult(int rank, int64_t batch, const ps::StepResult& result,
+                   const std::vector<Tensor>& values);
+  // `last`: all training tasks have left.
+  void CheckSnapshot(const state::Snapshot& snapshot, bool last);
+  // Checks that the step goes back only if a server was lost.
+  void CheckStep(const std::string& task, int64_t before, int64_t now, bool rolled_back);
+
+ private:
+  struct Row {
+    int server = 0;
+    std::span<const float> cells;
+  };
+  using Positions = std::vector<int64_t>;  // by rank
+
+  std::vector<Row> RowsOf(const std::vector<const Tensor*>& values) const;
+  int64_t Used(const Row& row, int rank, int64_t batch) const;
+  // Returns how many batches the row contains; -1 if they are not whole numbers.
+  int64_t Total(const Row& row);
+  Positions ReadPositions(const std::string& ledger);
+  void CheckSynchronous(const Row& row, const Positions& drawn, int64_t step);
+  void CheckAsynchronous(const Row& row, const Positions& drawn, bool last);
+  // Returns whether a batch may be unused although its task is past it: it was dropped as stale.
+  bool MayLack(int rank, int64_t batch) const { return stale_.contains({rank, batch}); }
+  int Losses(const std::string& type, int index) const;
+  std::string NameOf(int rank) const;
+
+  const Plan& plan_;
+  Story& story_;
+  std::vector<std::vector<int>> servers_;  // by variable and row
+  std::map<std::pair<std::string, int>, int> losses_;
+  int server_losses_ = 0;
+  std::set<std::pair<int, int64_t>> stale_;  // rank and number of batches that were too stale
+  int chief_losses_ = 0;
+};
+
+}  // namespace tfjob::simulation

@@ -1,0 +1,67 @@
+// Decides from a seed what a simulated job is like, and what happens to it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/ps/definition.h"
+#include "runtime/rpc/liveness.h"
+#include "tests/simulation/training/network.h"
+
+namespace tfjob::simulation {
+
+struct Fault {
+  enum class Kind {
+    kKill,       // kill -9; a successor starts after `time`
+    kVanish,     // the node fails: the others hear nothing; a successor starts after `time`
+    kTerminate,  // SIGTERM; a successor starts after `time`
+    kPause,      // SIGSTOP for `time`
+    kHang,       // the next batch takes `time` longer; the process stays connected
+    kCut,        // a random stream breaks
+    kPart,       // nothing is delivered between the task and `other` for `time`
+  };
+  Kind kind = Kind::kKill;
+  Duration at{0};
+  Duration time{0};
+  size_t task = 0;  // number of the task in Plan::tasks
+  size_t other = 0;
+};
+std::string ToString(Fault::Kind kind);
+
+struct TaskPlan {
+  std::string type;  // "ps", "chief", "worker"
+  int index = 0;
+  Duration start{0};
+  Duration compute{0};  // the most that a batch takes
+};
+
+struct Plan {
+  ps::Definition definition;
+  int64_t max_steps = 0;
+  // A row of a variable has one element per training task and batch. Batches have the numbers 1 to
+  // batches - 1.
+  int64_t batches = 0;
+  std::vector<TaskPlan> tasks;
+  int servers = 0;
+  int trainers = 0;  // the chief and the workers
+  rpc::LivenessRules liveness;
+  double step_lease_factor = 0;
+  Duration step_lease_least{0};
+  std::optional<int64_t> max_staleness;
+  Duration stop_patience{5s};  // see ClientOptions
+  int64_t save_every = 0;      // steps between two checkpoints
+  Duration save_takes{0};
+  NetworkRules network;
+  double interruption = 0;
+  Duration skew{0};  // the most that clocks differ
+  std::vector<Fault> faults;
+
+  bool synchronous() const { return definition.mode == ps::Mode::kSynchronous; }
+};
+
+Plan MakePlan(uint64_t seed);
+std::string Describe(const Plan& plan);
+
+}  // namespace tfjob::simulation

@@ -1,0 +1,62 @@
+// Implements the processes of a simulated job: parameter servers, and training tasks that use the
+// real client as runtime/train does.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/ps/client/client.h"
+#include "runtime/ps/server/server.h"
+#include "tests/simulation/training/network.h"
+#include "tests/simulation/training/oracle.h"
+#include "tests/simulation/training/plan.h"
+#include "tests/simulation/training/story.h"
+
+namespace tfjob::simulation {
+
+// The environment that all processes of a job share.
+struct World {
+  World(Machine& simulated, const Plan& the_plan, uint64_t seed)
+      : machine(simulated),
+        plan(the_plan),
+        network(machine, seed + 1, plan.network),
+        dice(seed + 2),
+        story(machine),
+        oracle(plan, story) {}
+
+  Machine& machine;
+  const Plan& plan;
+  Network network;
+  Dice dice;
+  Story story;
+  Oracle oracle;
+  // Survives the chief. nullopt: none was saved.
+  std::optional<state::Snapshot> checkpoint;
+  bool run_over = false;  // the chief has saved the last step
+  int workers_done = 0;
+};
+
+// One process of a task. It may be killed: it is then cut off from the network, and what it still
+// does has no effect.
+struct Process {
+  int number = 0;  // of the machine
+  const TaskPlan* task = nullptr;
+  int rank = -1;  // of a training task
+  bool killed = false;
+  bool terminating = false;  // was asked to end
+  Duration hang{0};          // by which the next batch takes longer
+  std::optional<Duration> waits_since;
+  std::weak_ptr<ps::ParameterServer> server;
+
+  std::string name() const { return StrCat(task->type, " ", task->index); }
+  Place place() const { return {number, StrCat(task->type, "-", task->index)}; }
+};
+
+// These run a process, on its main thread, and return why it ended: OK if its work is done, and
+// Cancelled if it was asked to end.
+Status RunServer(World& world, Process& process);
+Status RunTrainer(World& world, Process& process);
+
+}  // namespace tfjob::simulation

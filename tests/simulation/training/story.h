@@ -1,0 +1,30 @@
+// Keeps what happened in a simulation, to be printed if it fails.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/simulation/machine/machine.h"
+
+namespace tfjob::simulation {
+
+class Story {
+ public:
+  explicit Story(const Machine& machine) : machine_(machine) {}
+
+  void Tell(const std::string& task, const std::string& what);
+  // Notes that something is not as it should be. Only the first is kept.
+  void Violate(const std::string& what);
+
+  // "" if everything was as it should be.
+  const std::string& violation() const { return violation_; }
+  // Returns the last events before the violation or, if there is none, the last ones.
+  std::string Last(size_t count) const;
+
+ private:
+  const Machine& machine_;
+  std::vector<std::string> events_;
+  std::string violation_;
+};
+
+}  // namespace tfjob::simulation
