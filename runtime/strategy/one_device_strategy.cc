@@ -1,39 +1,14 @@
 #include "runtime/strategy/one_device_strategy.h"
 
-#include <optional>
-#include <sstream>
 #include <utility>
 
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/number_check.h"
+#include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
-
-// The position is recorded in the form of the parameter servers (ps/server/store.h), so that a job
-// with one task can go on with servers.
-constexpr int kPosition = -3;
-constexpr int64_t kGreatestPosition = int64_t{1} << 60;
-
-std::string RecordOf(const rpc::Identity& self, int64_t drawn) {
-  return StrCat(kPosition, " ", self.task_type, " ", self.task_index, " 0 ", drawn, "\n");
-}
-
-// Returns the position of the only task that the ledger names. Returns nullopt if it names none, or
-// several, because the examples were dealt out differently then.
-std::optional<int64_t> PositionIn(const std::string& ledger) {
-  std::optional<int64_t> found;
-  std::istringstream lines(ledger);
-  int shard = 0;
-  std::string type, index, incarnation;
-  for (int64_t number = 0; lines >> shard >> type >> index >> incarnation >> number;) {
-    if (shard != kPosition) continue;
-    if (found || number < 0 || number > kGreatestPosition) return std::nullopt;
-    found = number;
-  }
-  return found;
-}
 
 // Applies gradients that another program has computed, in place.
 class Updates {
@@ -111,7 +86,7 @@ class OneDevice : public Strategy {
       }
     }
     global_step_ = snapshot.global_step;
-    drawn_ = PositionIn(snapshot.ledger).value_or(global_step_);
+    drawn_ = OnlyPosition(snapshot.ledger).value_or(global_step_);
     return StepOutcome{.global_step = global_step_, .drawn = drawn_};
   }
 
@@ -130,7 +105,8 @@ class OneDevice : public Strategy {
 
   StatusOr<state::Snapshot> TakeSnapshot() override {
     state::Snapshot snapshot{.global_step = global_step_};
-    if (drawn_ != global_step_) snapshot.ledger = RecordOf(self_, drawn_);
+    if (drawn_ != global_step_)
+      snapshot.ledger = PositionRecord({self_.task_type, self_.task_index}, drawn_);
     const std::vector<optimizer::Slot> slots =
         optimizer::Slots(options_.definition.state.optimizer);
     for (const state::Variable& variable : options_.definition.state.variables) {

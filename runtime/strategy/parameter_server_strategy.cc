@@ -1,14 +1,21 @@
 #include "runtime/strategy/parameter_server_strategy.h"
 
+#include <functional>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "runtime/base/log.h"
 #include "runtime/ps/client/client.h"
 #include "runtime/strategy/model_program.h"
 #include "runtime/strategy/number_check.h"
+#include "runtime/strategy/positions.h"
 #include "runtime/strategy/strategies.h"
 
 namespace tfjob::strategy {
 namespace {
+
+constexpr Logger kStrategyLog("strategy");
 
 class ParameterServerStrategy : public Strategy {
  public:
@@ -106,6 +113,24 @@ class ParameterServerStrategy : public Strategy {
   int64_t drawn_ = 0;  // this task's position in its data
 };
 
+// Returns `provide_state` for a job with these tasks: a checkpoint of a job with one task has only
+// one position.
+std::function<StatusOr<state::Snapshot>()> DealingOut(
+    std::function<StatusOr<state::Snapshot>()> provide_state, std::vector<ps::TaskId> tasks) {
+  return [provide_state = std::move(provide_state),
+          tasks = std::move(tasks)]() -> StatusOr<state::Snapshot> {
+    ASSIGN_OR_RETURN(state::Snapshot snapshot, provide_state());
+    const std::optional<int64_t> part = DealOut(tasks, snapshot.ledger);
+    if (part) {
+      kStrategyLog.Warning(
+          "one task wrote the checkpoint: its batches are dealt out equally, so a few examples may "
+          "be used twice, or not at all, in this epoch",
+          {{"tasks", tasks.size()}, {"batches_per_task", *part}});
+    }
+    return snapshot;
+  };
+}
+
 // Returns the addresses of the servers, by index.
 std::vector<std::string> ServersOf(const cluster::TfConfig& tf_config) {
   std::vector<std::string> addresses;
@@ -169,19 +194,20 @@ StatusOr<std::unique_ptr<Strategy>> MakeParameterServer(ParameterServerOptions o
   if (options.parameters.mode == ps::Mode::kSynchronous) {
     options.parameters.clipping = std::exchange(options.common.definition.build.clipping, {});
   }
-  ps::ClientOptions client{.servers = options.servers,
-                           .identity = options.identity,
-                           .definition = options.parameters,
-                           .chief = options.chief,
-                           .provide_state = options.common.provide_state,
-                           .on_event = options.on_event,
-                           .patience = options.patience,
-                           .stop_requested = options.stop_requested,
-                           .stop_patience = options.stop_patience,
-                           .max_staleness = options.max_staleness,
-                           .on_late_step = options.on_late_step,
-                           .connector = options.connector,
-                           .credentials = options.credentials};
+  ps::ClientOptions client{
+      .servers = options.servers,
+      .identity = options.identity,
+      .definition = options.parameters,
+      .chief = options.chief,
+      .provide_state = DealingOut(options.common.provide_state, options.parameters.tasks),
+      .on_event = options.on_event,
+      .patience = options.patience,
+      .stop_requested = options.stop_requested,
+      .stop_patience = options.stop_patience,
+      .max_staleness = options.max_staleness,
+      .on_late_step = options.on_late_step,
+      .connector = options.connector,
+      .credentials = options.credentials};
   options.common.definition.build.replica = options.common.replica;
   auto strategy = std::make_unique<ParameterServerStrategy>(std::move(options));
   RETURN_IF_ERROR(strategy->Create(std::move(client)));

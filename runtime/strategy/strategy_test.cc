@@ -285,5 +285,42 @@ TEST(ParameterServer, OneWorkerTakesTheStepsOfOneDevice) {
   }
 }
 
+// One task has drawn 22 batches, two of which it has skipped.
+TEST(ParameterServer, TasksShareTheBatchesThatOneDeviceHasDrawn) {
+  const ModelDefinition definition = TwoLayers(optimizer::Kind::kSgd);
+  StrategyOptions options = Options(definition);
+  options.provide_state = [&]() -> StatusOr<state::Snapshot> {
+    state::Snapshot snapshot = InitialState(definition);
+    snapshot.global_step = 20;
+    snapshot.ledger = "-3 chief 0 0 22\n";
+    return snapshot;
+  };
+  const rpc::Identity server{.task_type = "ps", .incarnation = 1};
+  rpc::PipeConnector pipes;
+  auto ps = *ps::ParameterServer::Create({.identity = server, .connector = &pipes});
+  pipes.Listen("ps-0", ps::kParameterService, server, *ps);
+  {
+    const auto make = [&](const rpc::Identity& self, bool chief) {
+      return *MakeParameterServer(
+          {.common = options,
+           .parameters = {.state = definition.state, .tasks = {{"chief", 0}, {"worker", 0}}},
+           .servers = {"ps-0"},
+           .identity = self,
+           .chief = chief,
+           .patience = 30s,
+           .connector = &pipes});
+    };
+    auto chief = make(Chief(), true);
+    const StatusOr<StepOutcome> start = chief->Start();
+    ASSERT_TRUE(start.ok()) << start.status();
+    EXPECT_EQ(start->global_step, 20);
+    EXPECT_EQ(start->drawn, 11);
+    auto worker = make({.task_type = "worker", .incarnation = 1}, false);
+    EXPECT_EQ(worker->Start()->drawn, 11);
+    ASSERT_TRUE(chief->Finish().ok());
+  }
+  pipes.Close("ps-0");
+}
+
 }  // namespace
 }  // namespace tfjob::strategy

@@ -16,6 +16,7 @@
 #include "runtime/ps/test_tasks.h"
 #include "runtime/rpc/identity.h"
 #include "runtime/wire/dial.h"
+#include "tests/sanitized.h"
 
 namespace tfjob::hostile {
 namespace {
@@ -26,14 +27,6 @@ using wire::UniqueFd;
 constexpr char kStranger[] = "127.0.0.2";  // the address that attacks come from
 constexpr int64_t kMegabyte = 1 << 20;
 constexpr int kIdle = 2000;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 Duration Now() {
   return RealClock().Monotonic();
