@@ -244,8 +244,8 @@ void HostileTest::SendForgedFrames(const rpc::Identity& as) const {
 
 bool HostileTest::SendForgedDefinition(const ps::Definition& definition) const {
   const auto connector = rpc::MakeGrpcConnector(credentials_);
-  // It claims to be the chief's process. A later process of the chief would take its place for good,
-  // which the key and not the protocol prevents.
+  // It claims to be the chief's process. A later process of the chief would replace that for good;
+  // only the key protects against this.
   ps::RawPeer peer(*connector, ps::Task("chief", 0), Address());
   const int64_t epoch = RealClock().Now().time_since_epoch().count();
   const ps::Received answer =

@@ -1,5 +1,6 @@
-// Logs what peers send against the protocol. A peer of the job's own tasks never does, so this is a
-// stranger without a key to prove, or a task that somebody else controls. Private to this package.
+// Logs that a peer broke the protocol. The job's own tasks are never refused for that, except for a
+// definition that this server has no memory for. So the peer is a task that somebody else controls
+// or, if the job has no key, a stranger. Private to this package.
 #pragma once
 
 #include <string>
