@@ -26,10 +26,10 @@ ModelDefinition TwoLayers(optimizer::Kind kind) {
   const Json layers = *ParseJson(kLayers, "layers");
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
   definition.build.batch_size = 8;
-  definition.build.feature_shape = Shape({2});
-  definition.build.label_dtype = DType::kFloat32;
-  definition.build.loss.kind = model::LossKind::kMeanSquaredError;
-  definition.build.metrics = {model::Metric::kMeanSquaredError};
+  definition.build.features = model::Features({2});
+  definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
+                                  .metrics = {model::Metric::kMeanSquaredError},
+                                  .labels = {DType::kFloat32, {}}}};
   definition.state.optimizer = optimizer::Optimizer::Default(kind);
   definition.state.optimizer.learning_rate = 0.05;
   definition.seed = 5;

@@ -162,7 +162,7 @@ StatusOr<Json> Predict(const Json& request) {
                    model::ReadKerasJson(request["model"].get<std::string>(), "the model"));
   const auto shape = request["shape"].get<std::vector<int64_t>>();
   model::BuildOptions options{.mode = model::Mode::kPredict, .batch_size = shape[0]};
-  options.feature_shape = Shape({shape.begin() + 1, shape.end()});
+  options.features = model::Features(Shape({shape.begin() + 1, shape.end()}));
   ASSIGN_OR_RETURN(const model::BuiltGraph built, model::Build(model, options));
   ASSIGN_OR_RETURN(auto reader, io::BundleReader::Open(request["prefix"].get<std::string>()));
   const exec::Device device = exec::CpuDevice();
