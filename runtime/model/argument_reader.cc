@@ -21,7 +21,8 @@ void ArgumentReader::Integer(std::string_view name, int64_t& value, const Intege
   const std::optional<JsonField> field = Given(name, rule.required, rule.expected);
   if (!field) return;
   Keep(arguments_.Read(name, value));
-  if (value < rule.least || value > rule.most) Keep(arguments_.Named(field->Mismatch(rule.expected)));
+  if (value < rule.least || value > rule.most)
+    Keep(arguments_.Named(field->Mismatch(rule.expected)));
 }
 
 namespace {
@@ -132,8 +133,8 @@ void ArgumentReader::Type(std::string_view name, DType& value) {
   const StatusOr<std::string> text = field->String();
   const std::optional<DType> read = text.ok() ? ParseDType(*text) : std::nullopt;
   if (!read) {
-    return Keep(arguments_.Named(
-        field->Mismatch("one of float32, float64, int32, int64, uint8, bool")));
+    return Keep(
+        arguments_.Named(field->Mismatch("one of float32, float64, int32, int64, uint8, bool")));
   }
   value = *read;
 }
@@ -154,10 +155,6 @@ void ArgumentReader::ChoiceIndex(std::string_view name, size_t& value,
 
 void ArgumentReader::Only(std::string_view name, std::string_view value) {
   Keep(arguments_.Only(name, value));
-}
-
-void ArgumentReader::Absent(std::string_view name) {
-  Keep(arguments_.Only(name, "null"));
 }
 
 }  // namespace tfjob::model

@@ -19,8 +19,7 @@ class ArgumentReader : public ArgumentVisitor {
   void Optional(std::string_view name, std::optional<int64_t>& value) override;
   void Optional(std::string_view name, std::optional<double>& value,
                 const NumberRule& rule) override;
-  void Integers(std::string_view name, std::vector<int64_t>& value,
-                const ListRule& rule) override;
+  void Integers(std::string_view name, std::vector<int64_t>& value, const ListRule& rule) override;
   void PerAxis(std::string_view name, std::vector<int64_t>& value,
                const IntegerRule& rule) override;
   void Axes(std::string_view name, std::vector<int64_t>& value) override;
@@ -31,7 +30,7 @@ class ArgumentReader : public ArgumentVisitor {
   void ChoiceIndex(std::string_view name, size_t& value,
                    std::span<const std::string_view> names) override;
   void Only(std::string_view name, std::string_view value) override;
-  void Absent(std::string_view name) override;
+  void Retired(std::string_view name, std::string_view value) override { Only(name, value); }
   void Ignored(std::string_view name) override { arguments_.Ignore(name); }
 
  private:

@@ -1,6 +1,6 @@
-// Defines how a layer lists its arguments. A layer has one function, Arguments(visitor), which names
-// each argument, the member that holds it, and its rule. Reading, writing and documenting layers are
-// visitors, so that they cannot disagree.
+// Defines how a layer lists its arguments. A layer has one function, Arguments(visitor), which
+// names each argument, the member that holds it, and its rule. Reading, writing and documenting
+// layers are visitors, so that they cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -70,8 +70,8 @@ class ArgumentVisitor {
 
   // An argument with only one supported value, given as JSON. It is written.
   virtual void Only(std::string_view name, std::string_view value) = 0;
-  // An argument that some versions of Keras write. It must be null, and is not written.
-  virtual void Absent(std::string_view name) = 0;
+  // The same, but it is not written: only some versions of Keras have it.
+  virtual void Retired(std::string_view name, std::string_view value) = 0;
   // An argument of any value that has no effect here. It is not written.
   virtual void Ignored(std::string_view name) = 0;
 

@@ -28,8 +28,7 @@ void ArgumentWriter::Optional(std::string_view name, std::optional<double>& valu
                               const NumberRule&) {
   At(name) = value ? Json(*value) : Json();
 }
-void ArgumentWriter::Integers(std::string_view name, std::vector<int64_t>& value,
-                              const ListRule&) {
+void ArgumentWriter::Integers(std::string_view name, std::vector<int64_t>& value, const ListRule&) {
   At(name) = value;
 }
 void ArgumentWriter::PerAxis(std::string_view name, std::vector<int64_t>& value,

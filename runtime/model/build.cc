@@ -28,8 +28,8 @@ Feeds AddFeeds(Builder& b, const Model& model, const BuildOptions& options) {
     feeds.features.push_back({PlaceholderOf(b, names[i], options.features[i], options.batch_size)});
   }
   for (size_t i = 0; i < options.objectives.size() && options.mode != Mode::kPredict; ++i) {
-    feeds.labels.push_back(PlaceholderOf(b, LabelsName(model, i), options.objectives[i].labels,
-                                         options.batch_size));
+    feeds.labels.push_back(
+        PlaceholderOf(b, LabelsName(model, i), options.objectives[i].labels, options.batch_size));
   }
   if (options.mode == Mode::kTrain) {
     feeds.step = Placeholder(b, kStep, DType::kInt64, {});
@@ -64,8 +64,7 @@ Output AddLoss(Builder& b, const BuildOptions& options, const Feeds& feeds,
   Output loss, sum;
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     const Objective& objective = options.objectives[i];
-    const Output losses =
-        LossPerExample(b, objective.loss, predictions[i].output, feeds.labels[i]);
+    const Output losses = LossPerExample(b, objective.loss, predictions[i].output, feeds.labels[i]);
     if (!b.ok()) return {};
     const Output batch = Sum(b, losses, {});
     const Output own = objective.loss.sum ? batch : Mean(b, losses, {});
@@ -91,8 +90,7 @@ void AddMetrics(Builder& b, const Model& model, const BuildOptions& options, con
   for (size_t i = 0; i < options.objectives.size(); ++i) {
     for (Metric metric : options.objectives[i].metrics) {
       built.metrics.push_back(FetchOf(model, i, metric));
-      const Output values =
-          MetricPerExample(b, metric, predictions[i].output, feeds.labels[i]);
+      const Output values = MetricPerExample(b, metric, predictions[i].output, feeds.labels[i]);
       if (b.ok()) b.AddFetch(built.metrics.back().fetch, Sum(b, values, {}));
     }
   }

@@ -36,8 +36,8 @@ struct Objective {
   Loss loss;
   std::vector<Metric> metrics;
   double weight = 1;
-  // The labels of one example as the data provides them: int64 with shape [] (classes), float32 with
-  // shape [classes] (one-hot) or [] (values).
+  // The labels of one example as the data provides them: int64 with shape [] (classes), float32
+  // with shape [classes] (one-hot) or [] (values).
   TensorType labels = {DType::kInt64, {}};
 };
 
@@ -54,8 +54,9 @@ struct BuildOptions {
   optimizer::Clipping clipping = {};  // kTrain: of the gradients, applied or fetched
 };
 
-// Return the names of the feed of an output's labels and of the fetch of its prediction: "labels" if
-// the model has one output, otherwise "labels/NAME" with the output's name (OutputNames in model.h).
+// Return the names of the feed of an output's labels and of the fetch of its prediction: "labels"
+// if the model has one output, otherwise "labels/NAME" with the output's name (OutputNames in
+// model.h).
 std::string LabelsName(const Model& model, size_t output);
 std::string PredictionName(const Model& model, size_t output);
 

@@ -1,6 +1,8 @@
 #include "runtime/model/functional.h"
 
+#include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <queue>
@@ -8,6 +10,7 @@
 #include "runtime/base/did_you_mean.h"
 #include "runtime/model/keras_layer.h"
 #include "runtime/model/layers/shape.h"
+#include "runtime/model/nested_model.h"
 
 namespace tfjob::model {
 namespace {
@@ -36,6 +39,8 @@ StatusOr<History> ReadHistory(const JsonField& field) {
   ASSIGN_OR_RETURN(history.layer, field[0].String());
   ASSIGN_OR_RETURN(history.node, field[1].Int());
   ASSIGN_OR_RETURN(history.tensor, field[2].Int());
+  if (history.tensor < 0 || history.tensor > std::numeric_limits<int32_t>::max())
+    return field[2].Mismatch("the number of an output");
   return history;
 }
 
@@ -71,7 +76,8 @@ class FunctionalReader {
 
   Status ReadNodes(const JsonField& field, int layer) {
     ASSIGN_OR_RETURN(const std::vector<JsonField> nodes, field.Elements());
-    const bool input = model_.layers[static_cast<size_t>(layer)].config.As<layers::InputLayer>() != nullptr;
+    const bool input =
+        model_.layers[static_cast<size_t>(layer)].config.As<layers::InputLayer>() != nullptr;
     if (input != nodes.empty()) {
       return field.Mismatch(input ? "no calls of an InputLayer" : "the calls of the layer");
     }
@@ -181,7 +187,7 @@ class FunctionalReader {
       Call call{.layer = nodes_[n].layer};
       for (size_t i = 0; i < inputs[n].size(); ++i) {
         call.inputs.push_back({call_of_[static_cast<size_t>(inputs[n][i])],
-                               static_cast<int>(std::min<int64_t>(nodes_[n].inputs[i].tensor, kMost))});
+                               static_cast<int>(nodes_[n].inputs[i].tensor)});
       }
       model_.calls.push_back(std::move(call));
       for (int user : users[n]) {
@@ -212,8 +218,7 @@ class FunctionalReader {
     for (const JsonField& element : elements) {
       ASSIGN_OR_RETURN(const History history, ReadHistory(element));
       ASSIGN_OR_RETURN(const int node, NodeOf(history, element));
-      values.push_back({call_of_[static_cast<size_t>(node)],
-                        static_cast<int>(std::min<int64_t>(history.tensor, kMost))});
+      values.push_back({call_of_[static_cast<size_t>(node)], static_cast<int>(history.tensor)});
     }
     return values;
   }
@@ -240,13 +245,13 @@ class FunctionalReader {
   }
 
   StatusOr<Model> CheckTypes() {
+    RETURN_IF_ERROR(CheckCalls(model_));
     std::vector<TensorType> in;
     for (const std::optional<TensorType>& stated : StatedInputs(model_)) in.push_back(*stated);
     RETURN_IF_ERROR(OutputTypes(model_, in).status());
     return std::move(model_);
   }
 
-  static constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const JsonField config_;
   Model model_;
   std::map<std::string, int> layers_;
@@ -259,8 +264,7 @@ class FunctionalReader {
 std::vector<int> NumbersOf(const Model& model) {
   std::vector<int> numbers;
   std::vector<int> counts(model.layers.size());
-  for (const Call& call : model.calls)
-    numbers.push_back(counts[static_cast<size_t>(call.layer)]++);
+  for (const Call& call : model.calls) numbers.push_back(counts[static_cast<size_t>(call.layer)]++);
   return numbers;
 }
 
@@ -269,6 +273,25 @@ Json WriteHistory(const Model& model, const std::vector<int>& numbers, const Val
 }
 
 }  // namespace
+
+int64_t CountCalls(const Model& model) {
+  std::vector<int64_t> of_layer;
+  for (const Layer& layer : model.layers) {
+    const auto* nested = layer.config.As<NestedModel>();
+    of_layer.push_back(nested == nullptr ? 1 : CountCalls(*nested->model));
+  }
+  int64_t total = 0;
+  for (const Call& call : model.calls) {
+    total = std::min(total + of_layer[static_cast<size_t>(call.layer)], kMostCalls + 1);
+  }
+  return total;
+}
+
+Status CheckCalls(const Model& model) {
+  if (CountCalls(model) <= kMostCalls) return OkStatus();
+  return InvalidArgument("model ", model.name, " calls its layers more than ", kMostCalls,
+                         " times, counting those of nested models");
+}
 
 StatusOr<Model> ReadFunctional(const JsonField& config) {
   return FunctionalReader(config).Run();

@@ -24,8 +24,8 @@ class LayerNames {
   std::set<std::string> taken_;
 };
 
-// Reads a layer in any of the forms of ClassForm (arguments.h). A layer that is a whole model becomes
-// a NestedModel.
+// Reads a layer in any of the forms of ClassForm (arguments.h). A layer that is a whole model
+// becomes a NestedModel.
 StatusOr<Layer> ReadLayer(const JsonField& field, LayerNames& names);
 // Writes Keras 3's form.
 Json WriteLayer(const Layer& layer);

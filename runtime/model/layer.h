@@ -1,6 +1,6 @@
-// Represents a layer of any class as a value. Each class is a struct that holds the arguments of the
-// Keras layer of the same name (keras.io/api/layers); layers/ has one file per family of classes, and
-// layer_table.h lists all of them.
+// Represents a layer of any class as a value. Each class is a struct that holds the arguments of
+// the Keras layer of the same name (keras.io/api/layers); layers/ has one file per family of
+// classes, and layer_table.h lists all of them.
 //
 // Every class has these members:
 //   kClass              Keras' class name
@@ -11,8 +11,8 @@
 //                       of the output, given the shape of the input
 //   OutputTypes(in)     for any other class: the types of the outputs, given those of the inputs
 // A class with variables also has one of
-//   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel"). Takes
-//                       what OutputShape or OutputTypes takes
+//   Variables(in)       its variables in Keras' order, named without the layer's name ("kernel").
+//                       Takes what OutputShape or OutputTypes takes
 // Optional members:
 //   kAnyDType = true    a class with OutputShape that takes values of any type
 //   kStopsMask = true   its output has no mask, even if its input has one
@@ -47,8 +47,8 @@ struct VariableSpec {
   bool trainable = true;
 };
 
-// A value in a graph. A mask is bool [batch, steps], and says which steps of a sequence count; it is
-// invalid if all do.
+// A value in a graph. A mask is bool [batch, steps], and says which steps of a sequence count; it
+// is invalid if all do.
 struct Value {
   graph::Output output;
   graph::Output mask = {};
@@ -57,20 +57,21 @@ struct Value {
 // What a layer needs to append its ops to a graph, and what it says of them.
 struct LayerCall {
   graph::Builder& b;
-  std::vector<Value> inputs = {};              // [batch, …]
-  std::vector<graph::Output> variables = {};   // in the order of Variables()
+  std::vector<Value> inputs = {};             // [batch, …]
+  std::vector<graph::Output> variables = {};  // in the order of Variables()
   bool training = false;
-  bool trainable = true;  // false: the layer is frozen
+  bool trainable = true;               // false: the layer is frozen
   graph::Output step = {}, seed = {};  // int64 scalars; valid if training
-  int64_t replica = 0;                 // makes random numbers differ between tasks that share a seed
+  int64_t replica = 0;  // makes random numbers differ between tasks that share a seed
 
   // Set by the layer.
   struct Assignment {
     size_t variable = 0;  // index in `variables`
     graph::Output value;
   };
-  std::vector<Assignment> assignments = {};  // how a training step changes variables, besides gradients
-  std::vector<graph::Output> losses = {};    // scalars to add to the loss
+  std::vector<Assignment> assignments =
+      {};  // how a training step changes variables, besides gradients
+  std::vector<graph::Output> losses = {};  // scalars to add to the loss
 
   graph::Output x() const { return inputs[0].output; }
   // The shape of one example of the first input.
@@ -97,7 +98,9 @@ class LayerConfig {
   }
 
   // Returns a copy whose arguments the visitor may have changed.
-  LayerConfig Visited(ArgumentVisitor& visitor) const { return LayerConfig(held_->Visited(visitor)); }
+  LayerConfig Visited(ArgumentVisitor& visitor) const {
+    return LayerConfig(held_->Visited(visitor));
+  }
   StatusOr<std::vector<TensorType>> OutputTypes(std::span<const TensorType> in) const {
     return held_->OutputTypes(in);
   }

@@ -13,10 +13,26 @@ namespace {
 // One layer of each class, with default arguments.
 std::vector<LayerConfig> AllLayers() {
   using namespace layers;  // NOLINT: the table lists most of what is in there
-  return {InputLayer{}, Dense{},    Flatten{},       Reshape{},            Activation{},
-          ReLU{},       Softmax{},  Dropout{},       GaussianNoise{},      GaussianDropout{},
-          Add{},        Subtract{}, Multiply{},      Average{},            Maximum{},
-          Minimum{},    Permute{},  RepeatVector{},  BatchNormalization{}, LayerNormalization{},
+  return {InputLayer{},
+          Dense{},
+          Flatten{},
+          Reshape{},
+          Activation{},
+          ReLU{},
+          Softmax{},
+          Dropout{},
+          GaussianNoise{},
+          GaussianDropout{},
+          Add{},
+          Subtract{},
+          Multiply{},
+          Average{},
+          Maximum{},
+          Minimum{},
+          Permute{},
+          RepeatVector{},
+          BatchNormalization{},
+          LayerNormalization{},
           Rescaling{}};
 }
 

@@ -20,15 +20,24 @@ size_t InputOf(const Model& model, int call) {
   return static_cast<size_t>(found - model.inputs.begin());
 }
 
+const TensorType& TypeOf(const Types& types, const ValueRef& value) {
+  return types[static_cast<size_t>(value.call)][static_cast<size_t>(value.output)];
+}
+
 std::vector<TensorType> InputTypes(const Model& model, const Types& types, int call,
                                    std::span<const TensorType> in) {
   const Call& at = model.calls[static_cast<size_t>(call)];
   if (at.inputs.empty()) return {in[InputOf(model, call)]};
   std::vector<TensorType> inputs;
-  for (const ValueRef& input : at.inputs) {
-    inputs.push_back(types[static_cast<size_t>(input.call)][static_cast<size_t>(input.output)]);
-  }
+  for (const ValueRef& input : at.inputs) inputs.push_back(TypeOf(types, input));
   return inputs;
+}
+
+Status CheckOutput(const Model& model, const Types& types, const ValueRef& value) {
+  const size_t count = types[static_cast<size_t>(value.call)].size();
+  if (static_cast<size_t>(value.output) < count) return OkStatus();
+  return InvalidArgument(Describe(LayerOf(model, value)), " has no output number ", value.output,
+                         ": it has ", count);
 }
 
 // Describes where a call's inputs come from.
@@ -55,10 +64,12 @@ Status CheckSize(const Shape& shape) {
   return OkStatus();
 }
 
-StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, std::span<const TensorType> in,
+// `first` says that this is the layer's first call, for which it may state its input.
+StatusOr<std::vector<TensorType>> TypesAfter(const Layer& layer, bool first,
+                                             std::span<const TensorType> in,
                                              const std::string& givers) {
   StatusOr<std::vector<TensorType>> types = layer.config.OutputTypes(in);
-  if (types.ok() && layer.stated_input && !in.empty() && *layer.stated_input != in[0].shape) {
+  if (types.ok() && first && layer.stated_input && *layer.stated_input != in[0].shape) {
     types = InvalidArgument("expected examples of shape ", layer.stated_input->ToString(),
                             ", as its input shape says, got ", in[0].shape.ToString());
   }
@@ -160,11 +171,14 @@ StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
   }
   for (const TensorType& type : in) RETURN_IF_ERROR(Annotate(CheckSize(type.shape), "the data"));
   Types types;
+  std::vector<bool> called(model.layers.size());
   for (int call = 0; call < static_cast<int>(model.calls.size()); ++call) {
     const Call& at = model.calls[static_cast<size_t>(call)];
+    for (const ValueRef& input : at.inputs) RETURN_IF_ERROR(CheckOutput(model, types, input));
     ASSIGN_OR_RETURN(std::vector<TensorType> after,
-                     TypesAfter(LayerOf(model, at), InputTypes(model, types, call, in),
-                                GiversOf(model, at)));
+                     TypesAfter(LayerOf(model, at), !called[static_cast<size_t>(at.layer)],
+                                InputTypes(model, types, call, in), GiversOf(model, at)));
+    called[static_cast<size_t>(at.layer)] = true;
     types.push_back(std::move(after));
   }
   return types;
@@ -173,8 +187,10 @@ StatusOr<Types> CallTypes(const Model& model, std::span<const TensorType> in) {
 StatusOr<std::vector<TensorType>> OutputTypes(const Model& model, std::span<const TensorType> in) {
   ASSIGN_OR_RETURN(const Types types, CallTypes(model, in));
   std::vector<TensorType> outputs;
-  for (const ValueRef& output : model.outputs)
-    outputs.push_back(types[static_cast<size_t>(output.call)][static_cast<size_t>(output.output)]);
+  for (const ValueRef& output : model.outputs) {
+    RETURN_IF_ERROR(CheckOutput(model, types, output));
+    outputs.push_back(TypeOf(types, output));
+  }
   return outputs;
 }
 

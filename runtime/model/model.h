@@ -1,5 +1,5 @@
-// Represents a model as a value: layers, and the calls that connect them into a graph. Several calls
-// of one layer use the same variables. A Sequential model is a chain of calls.
+// Represents a model as a value: layers, and the calls that connect them into a graph. Several
+// calls of one layer use the same variables. A Sequential model is a chain of calls.
 //
 // All types and shapes are those of one example, unless noted otherwise.
 #pragma once
@@ -62,12 +62,12 @@ inline constexpr char kFeatures[] = "features";
 // Returns the names of the model's inputs: kFeatures, or, if there are several, the names of their
 // layers.
 std::vector<std::string> InputNames(const Model& model);
-// Returns the names of the outputs: the names of their layers; "_1", "_2", … tell outputs of one layer
-// apart.
+// Returns the names of the outputs: the names of their layers; "_1", "_2", … tell outputs of one
+// layer apart.
 std::vector<std::string> OutputNames(const Model& model);
 
-// Returns the types of the inputs as the model states them, in its InputLayers or as the stated input
-// of the layers that take inputs. nullopt for an input that it does not state.
+// Returns the types of the inputs as the model states them, in its InputLayers or as the stated
+// input of the layers that take inputs. nullopt for an input that it does not state.
 std::vector<std::optional<TensorType>> StatedInputs(const Model& model);
 
 // Returns the types after each call, in the order of the calls. `in` are the types of the model's
@@ -86,8 +86,8 @@ StatusOr<std::vector<VariableSpec>> Variables(const Model& model, std::span<cons
 // output shape, number of parameters), and the total number of parameters.
 StatusOr<std::string> Summary(const Model& model, std::span<const TensorType> in);
 
-// Appends the model's ops to the graph. `call` has the model's inputs and variables, in the order of
-// InputNames and Variables, and receives the assignments and losses of all layers. Returns the
+// Appends the model's ops to the graph. `call` has the model's inputs and variables, in the order
+// of InputNames and Variables, and receives the assignments and losses of all layers. Returns the
 // outputs. Requires inputs that OutputTypes accepts.
 std::vector<Value> Forward(const Model& model, LayerCall& call);
 

@@ -39,8 +39,8 @@ class ModelProgram {
   void AddTotals(MetricTotals& totals) const;
   // Returns the sum of the losses of the last run's examples.
   double loss_sum() const;
-  // Returns the contribution to variable `v` (a gradient, or a value to assign), or an empty span if
-  // there is none. The address stays the same across runs.
+  // Returns the contribution to variable `v` (a gradient, or a value to assign), or an empty span
+  // if there is none. The address stays the same across runs.
   std::span<const std::byte> Contribution(int v) const;
 
   const exec::Program& program() const { return *program_; }
@@ -52,7 +52,7 @@ class ModelProgram {
   std::unique_ptr<exec::Program> program_;
   std::vector<exec::Feed> feeds_;
   int features_ = -1, labels_ = -1, step_ = -1,
-      seed_ = -1;  // indices of the feeds; -1: the graph has no such feed
+      seed_ = -1;      // indices of the feeds; -1: the graph has no such feed
   int loss_sum_ = -1;  // index of the fetch
   std::vector<int> metric_sums_;
   std::vector<int> contribution_of_variable_;  // index of the fetch, or -1

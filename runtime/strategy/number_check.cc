@@ -75,7 +75,8 @@ std::string NumberCheck::Culprit(double loss) const {
   const std::string& name = variables_[first_].name;
   if (updated_) return StrCat(name, " contains NaN or infinity after its update");
   const bool gradient = variables_[first_].update == state::Update::kGradient;
-  return StrCat("the ", gradient ? "gradient" : "new value", " of ", name, " contains NaN or infinity");
+  return StrCat("the ", gradient ? "gradient" : "new value", " of ", name,
+                " contains NaN or infinity");
 }
 
 StatusOr<bool> NumberCheck::Verdict(double loss, int64_t step) {

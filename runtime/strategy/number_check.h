@@ -1,5 +1,5 @@
-// Checks the loss and the contributions of each batch of a task for NaN and infinity, and decides what
-// becomes of the batch (training_config.h, OnNonFinite).
+// Checks the loss and the contributions of each batch of a task for NaN and infinity, and decides
+// what becomes of the batch (training_config.h, OnNonFinite).
 #pragma once
 
 #include <cstddef>

@@ -52,7 +52,8 @@ TEST(NumberCheck, TellsWhetherAGradientMayBeSent) {
   check.Begin();
   EXPECT_TRUE(check.Contribution(1, std::as_bytes(std::span(good))));
   EXPECT_FALSE(check.Contribution(0, std::as_bytes(std::span(bad))));
-  EXPECT_FALSE(check.Contribution(0, std::as_bytes(std::span(good)))) << "nothing follows a bad one";
+  EXPECT_FALSE(check.Contribution(0, std::as_bytes(std::span(good))))
+      << "nothing follows a bad one";
   check.Begin();
   EXPECT_TRUE(check.Contribution(0, std::as_bytes(std::span(good))));
 }

@@ -29,8 +29,8 @@ ModelDefinition TwoLayers(const optimizer::Clipping& clipping, int batch_size) {
   definition.model = *model::ReadLayers(JsonField(layers, "model.layers"));
   definition.build.batch_size = batch_size;
   definition.build.features = model::Features({6});
-  definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
-                                  .labels = {DType::kFloat32, {}}}};
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
   definition.build.clipping = clipping;
   definition.state.optimizer = optimizer::Optimizer::Default(optimizer::Kind::kAdam);
   definition.state.optimizer.learning_rate = 0.02;

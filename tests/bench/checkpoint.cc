@@ -52,15 +52,15 @@ strategy::ModelDefinition Define(const Options& options) {
       (-double{kFeatures} + std::sqrt(double{kFeatures} * kFeatures + 4 * floats)) / 2);
   strategy::ModelDefinition definition;
   const model::layers::Dense hidden{.units = std::max<int64_t>(units, 1),
-                            .activation = model::ActivationKind::kRelu};
+                                    .activation = model::ActivationKind::kRelu};
   definition.model =
       model::Sequential("mlp", {{.name = "dense", .config = hidden},
                                 {.name = "dense_1", .config = hidden},
                                 {.name = "dense_2", .config = model::layers::Dense{.units = 1}}});
   definition.build.batch_size = options.batch;
   definition.build.features = model::Features({kFeatures});
-  definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
-                                  .labels = {DType::kFloat32, {}}}};
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
   definition.state.optimizer = optimizer::Optimizer::Default(optimizer::ParseKind("sgd").value());
   definition.state.optimizer.learning_rate = 1e-6;
   return definition;

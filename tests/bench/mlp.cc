@@ -38,9 +38,9 @@ struct Options {
 model::Model MakeModel(const std::vector<int64_t>& hidden) {
   std::vector<model::Layer> layers = {{.name = "flatten", .config = model::layers::Flatten{}}};
   for (size_t i = 0; i < hidden.size(); ++i) {
-    layers.push_back(
-        {.name = StrCat("dense_", i),
-         .config = model::layers::Dense{.units = hidden[i], .activation = model::ActivationKind::kRelu}});
+    layers.push_back({.name = StrCat("dense_", i),
+                      .config = model::layers::Dense{.units = hidden[i],
+                                                     .activation = model::ActivationKind::kRelu}});
   }
   layers.push_back({.name = "logits", .config = model::layers::Dense{.units = kClasses}});
   return model::Sequential("mlp", std::move(layers));

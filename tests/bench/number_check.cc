@@ -48,8 +48,8 @@ strategy::ModelDefinition Define(const std::string& optimizer, const Options& op
                                 {.name = "dense_2", .config = model::layers::Dense{.units = 1}}});
   definition.build.batch_size = options.batch;
   definition.build.features = model::Features({784});
-  definition.build.objectives = {{.loss = {.kind = model::LossKind::kMeanSquaredError},
-                                  .labels = {DType::kFloat32, {}}}};
+  definition.build.objectives = {
+      {.loss = {.kind = model::LossKind::kMeanSquaredError}, .labels = {DType::kFloat32, {}}}};
   definition.build.clipping = clipping;
   definition.state.optimizer =
       optimizer::Optimizer::Default(optimizer::ParseKind(optimizer).value());

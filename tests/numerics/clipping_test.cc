@@ -73,7 +73,8 @@ class ClippingTest : public testing::Test {
               -store.Find("dense/bias")->ToTensor().data<float>()[0]};
     }
     const auto fetch = [&](const char* name) {
-      return (*program)->Fetch<float>((*program)->FindFetch(ContributionName(Change::kGradient, name)));
+      return (*program)->Fetch<float>(
+          (*program)->FindFetch(ContributionName(Change::kGradient, name)));
     };
     const auto kernel = fetch("dense/kernel");
     return {{kernel[0], kernel[1]}, fetch("dense/bias")[0]};

@@ -315,12 +315,12 @@ TEST(ModelNumerics, LossesOfProbabilitiesClipAsKerasDoes) {
   EXPECT_GT(clipped, 23) << "at least one label meets a zero";
   for (const auto& [kind, labels, expected] : kExpected) {
     const bool classes = kind == kSparseCategoricalCrossentropy;
-    TrainedModel run(model, {.mode = Mode::kEval,
-                             .batch_size = kBatch,
-                             .features = Features({kOut}),
-                             .objectives = {{.loss = {.kind = kind},
-                                             .labels = {labels.dtype(),
-                                                        classes ? Shape() : Shape({kOut})}}}});
+    TrainedModel run(
+        model, {.mode = Mode::kEval,
+                .batch_size = kBatch,
+                .features = Features({kOut}),
+                .objectives = {{.loss = {.kind = kind},
+                                .labels = {labels.dtype(), classes ? Shape() : Shape({kOut})}}}});
     run.Step(features, labels);
     EXPECT_NEAR(run.Get(kLossSum)[0], expected, 1e-3) << Name(kind);
   }

@@ -5,8 +5,7 @@
 namespace tfjob::model::layers {
 
 void Dense::Arguments(ArgumentVisitor& visitor) {
-  visitor.Integer("units", units,
-                  {.least = 1, .expected = kPositive.expected, .required = true});
+  visitor.Integer("units", units, {.least = 1, .expected = kPositive.expected, .required = true});
   visitor.Activation("activation", activation, /*required=*/false);
   visitor.Flag("use_bias", use_bias);
   visitor.Initializer("kernel_initializer", kernel_initializer);
@@ -15,8 +14,9 @@ void Dense::Arguments(ArgumentVisitor& visitor) {
        {"kernel_regularizer", "bias_regularizer", "kernel_constraint", "bias_constraint"}) {
     visitor.Only(name, "null");
   }
-  for (const char* name : {"activity_regularizer", "lora_rank", "lora_alpha", "quantization_config"})
-    visitor.Absent(name);
+  for (const char* name :
+       {"activity_regularizer", "lora_rank", "lora_alpha", "quantization_config"})
+    visitor.Retired(name, "null");
 }
 
 StatusOr<Shape> Dense::OutputShape(const Shape& in) const {

@@ -1,6 +1,6 @@
-// Defines layers that combine several inputs element by element. The inputs are broadcast by NumPy's
-// rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the batch
-// axis of those with the lower rank, as in Keras.
+// Defines layers that combine several inputs element by element. The inputs are broadcast by
+// NumPy's rule, after the batch axis. If they differ in rank, axes of size 1 are inserted after the
+// batch axis of those with the lower rank, as in Keras.
 #pragma once
 
 #include "runtime/model/layer.h"

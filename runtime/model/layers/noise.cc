@@ -7,11 +7,8 @@
 namespace tfjob::model::layers {
 namespace {
 
-constexpr NumberRule kRate = {.least = 0,
-                              .most = 1,
-                              .below_most = true,
-                              .expected = "a number in [0, 1)",
-                              .required = true};
+constexpr NumberRule kRate = {
+    .least = 0, .most = 1, .below_most = true, .expected = "a number in [0, 1)", .required = true};
 
 graph::Output Noise(const LayerCall& call, double mean, double stddev) {
   const TensorType& type = call.b.type(call.x());

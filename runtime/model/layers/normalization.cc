@@ -75,10 +75,11 @@ void BatchNormalization::Arguments(ArgumentVisitor& visitor) {
   visitor.Initializer("moving_variance_initializer", moving_variance_initializer);
   NoRegularizers(visitor);
   visitor.Only("synchronized", "false");
-  for (const char* name : {"renorm", "renorm_clipping", "renorm_momentum", "fused", "virtual_batch_size",
-                           "adjustment"}) {
-    visitor.Absent(name);
-  }
+  // Some versions of Keras write what they no longer use, or what is a matter of speed.
+  visitor.Retired("renorm", "false");
+  for (const char* name : {"renorm_clipping", "virtual_batch_size", "adjustment"})
+    visitor.Retired(name, "null");
+  for (const char* name : {"renorm_momentum", "fused"}) visitor.Ignored(name);
 }
 
 StatusOr<Shape> BatchNormalization::OutputShape(const Shape& in) const {
