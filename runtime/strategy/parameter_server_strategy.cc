@@ -48,19 +48,19 @@ class ParameterServerStrategy : public Strategy {
 
   StatusOr<StepOutcome> Step(const data::Batch& batch, MetricTotals& totals) override {
     ASSIGN_OR_RETURN(ModelProgram * program, programs_.ForBatchSize(batch.size()));
-    gradients_.clear();
+    contributions_.clear();
     for (size_t v = 0; v < variables_.size(); ++v)
-      gradients_.push_back(program->Gradient(static_cast<int>(v)));
-    if (sends_early_) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
+      contributions_.push_back(program->Contribution(static_cast<int>(v)));
+    if (sends_early_) RETURN_IF_ERROR(client_->BeginStep(contributions_, values_, drawn_ + 1));
     check_.Begin();
     RETURN_IF_ERROR(program->Run(batch, global_step_, options_.definition.seed, [&](int variable) {
       const auto v = static_cast<size_t>(variable);
-      if (check_.Gradient(v, gradients_[v]) && sends_early_) client_->MarkReady(variable);
+      if (check_.Contribution(v, contributions_[v]) && sends_early_) client_->MarkReady(variable);
     }));
     ASSIGN_OR_RETURN(const bool fine, check_.Verdict(program->loss_sum(), global_step_ + 1));
     if (!fine) return Skipped();
     program->AddTotals(totals);
-    if (!sends_early_) RETURN_IF_ERROR(client_->BeginStep(gradients_, values_, drawn_ + 1));
+    if (!sends_early_) RETURN_IF_ERROR(client_->BeginStep(contributions_, values_, drawn_ + 1));
     ASSIGN_OR_RETURN(const ps::StepResult result, client_->EndStep());
     RETURN_IF_ERROR(TakeValues());
     return Outcome(result);
@@ -106,8 +106,8 @@ class ParameterServerStrategy : public Strategy {
   ProgramCache programs_;
   std::vector<variables::Variable*> variables_;
   std::vector<Tensor> received_;
-  std::vector<std::span<std::byte>> values_;           // views of received_
-  std::vector<std::span<const std::byte>> gradients_;  // of the current step
+  std::vector<std::span<std::byte>> values_;               // views of received_
+  std::vector<std::span<const std::byte>> contributions_;  // of the current step
   std::unique_ptr<ps::ParameterClient> client_;
   int64_t global_step_ = 0;
   int64_t drawn_ = 0;  // this task's position in its data
